@@ -1,0 +1,34 @@
+"""Hitherto: conversation memory for LLM agents. Every message kept, every turn within its token budget."""
+
+from hitherto.core.manifest import Manifest
+from hitherto.core.message import Message
+from hitherto.core.policy import Policy
+from hitherto.core.presets import none, sliding_window
+from hitherto.core.scope import Scope
+from hitherto.engine.appending import Appended
+from hitherto.engine.context import Context
+from hitherto.engine.conversation import Conversation
+from hitherto.engine.memory import Memory
+from hitherto.errors import HithertoError
+from hitherto.wire.chat import Call, assistant, system, tool_result, user
+from hitherto.wiring import open  # noqa: A004 (the name users read: hitherto.open)
+
+__all__ = [
+    "Appended",
+    "Call",
+    "Context",
+    "Conversation",
+    "HithertoError",
+    "Manifest",
+    "Memory",
+    "Message",
+    "Policy",
+    "Scope",
+    "assistant",
+    "none",
+    "open",
+    "sliding_window",
+    "system",
+    "tool_result",
+    "user",
+]

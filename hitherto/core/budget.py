@@ -1,0 +1,60 @@
+"""Counting tokens, and the cut in steps that keeps a context's start the same from turn to turn."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from hitherto.errors import InvalidBudget
+
+STEPS = 4
+"""Where the budget cuts, it cuts by a quarter of itself (design, promise 11)."""
+
+
+class TokenCounter(Protocol):
+    """Counts the tokens of a text as one model's tokenizer would, or bounds them.
+
+    `exact` tells which; `name` is what a manifest shows. Special tokens in a text count as the ordinary text they
+    are. `count` never raises on any string, lone surrogates included, and takes time linear in its length.
+    `image_tokens` is the most that one image is charged, `low_image_tokens` the same for one sent at low detail.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def exact(self) -> bool: ...
+    @property
+    def image_tokens(self) -> int: ...
+    @property
+    def low_image_tokens(self) -> int: ...
+    def count(self, text: str) -> int: ...
+
+
+def checked_budget(budget: object, reserve: object) -> tuple[int, int]:
+    """Budget and reserve as numbers of tokens. Raises InvalidBudget for what cannot be one."""
+    budget, reserve = _whole("budget", budget), _whole("reserve", reserve)
+    if budget <= 0:
+        raise InvalidBudget(f"budget is {budget}; give a positive number of tokens, for example budget=4_000")
+    if reserve < 0 or reserve >= budget:
+        raise InvalidBudget(f"reserve is {reserve} of a budget of {budget}; give at least 0 and less than the budget")
+    return budget, reserve
+
+
+def _whole(name: str, value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InvalidBudget(f"{name} is {value!r}; give a whole number of tokens")
+    return value
+
+
+def step_of(budget: int) -> int:
+    """The tokens by which a cut moves at once: a quarter of the budget, at least one."""
+    return max(1, budget // STEPS)
+
+
+def cut(total: int, room: int, step: int) -> int:
+    """How many of the oldest of `total` tokens must go so that the rest fits `room`, as a multiple of `step`.
+
+    0 when everything fits. Between two multiples the answer stays the same while `total` grows, and with it the
+    bytes at the start of the context.
+    """
+    excess = total - room
+    return 0 if excess <= 0 else -(-excess // step) * step

@@ -1,0 +1,102 @@
+"""Digests: the record of one firing of a stage over a range of messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    """Where a digest is in its life; `superseded` means that what it rests on was hidden or taken back."""
+
+    PROCESSING = "processing"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    SUPERSEDED = "superseded"
+
+
+class Done(StrEnum):
+    """What a digest row records as done to its range."""
+
+    SUMMARISE = "summarise"
+    CLEAR = "clear"
+
+
+Ranges = tuple[tuple[int, int], ...]
+"""Seqs as inclusive ranges, ascending, disjoint and not touching: (0, 2), (5, 5) is 0, 1, 2 and 5."""
+
+
+def ranges(seqs: Iterable[int]) -> Ranges:
+    """Seqs in any order, repeats allowed, as ranges."""
+    return joined((seq, seq) for seq in seqs)
+
+
+def joined(parts: Iterable[tuple[int, int]]) -> Ranges:
+    """Inclusive ranges in any order, overlaps allowed, as ranges."""
+    found: list[tuple[int, int]] = []
+    for first, last in sorted(parts):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(found[-1][1], last))
+        else:
+            found.append((first, last))
+    return tuple(found)
+
+
+def clipped(sources: Ranges, first: int) -> Ranges:
+    """The part of `sources` from seq `first` on."""
+    return tuple((max(start, first), end) for start, end in sources if end >= first)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One statement of a digest and the messages it rests on (at least one)."""
+
+    text: str
+    sources: Ranges
+
+    @property
+    def first(self) -> int:
+        return self.sources[0][0]
+
+    def rests_on(self, ranges: Iterable[tuple[int, int]]) -> bool:
+        """Whether any message in `ranges` is among its sources."""
+        return any(a <= last and first <= b for a, b in ranges for first, last in self.sources)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Digest:
+    """One row of the chain of digests. `start` and `end` are seqs, both inclusive.
+
+    `base` is the digest it was built on. `stage` is the fingerprint of the stage that fired,
+    `spec` its JSON. `fired_rev` is the
+    conversation's revision at which it began, `visible_rev` the one from which on views use it. `attempt` fences
+    its writer: a result is taken only from the attempt that the row names.
+    """
+
+    id: int
+    stage: str
+    spec: str
+    done: Done
+    start: int
+    end: int
+    base: int | None
+    status: Status
+    attempt: int
+    items: tuple[Item, ...]
+    text: str
+    tokens: int
+    model: str | None
+    prompt_version: int | None
+    generation_time_ms: int | None
+    error: str | None
+    fired_rev: int
+    visible_rev: int | None
+    created_at: datetime
+    completed_at: datetime | None
+
+
+def render_items(items: Sequence[Item]) -> str:
+    """The text of a digest: its statements in order, one a line. Deterministic, so that caches keep hitting."""
+    return "\n".join(item.text for item in items)

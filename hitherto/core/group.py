@@ -1,0 +1,89 @@
+"""Groups: messages that stand or fall together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hitherto.core.message import Kind, Logged
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """A tool call with its siblings and all their results, a reasoning item with what it precedes, or one message.
+
+    `members` are in the order in which an API wants them: a result that arrived turns later stands right behind its
+    calls, at the place of the group's first member. `open` are calls without a result. `orphan` marks a result
+    whose call is not among the messages at hand.
+    """
+
+    members: list[Logged]
+    open: set[str]
+    orphan: bool = False
+
+    @property
+    def first(self) -> int:
+        return self.members[0].seq
+
+    @property
+    def last(self) -> int:
+        return self.members[-1].seq
+
+
+def groups(messages: Sequence[Logged]) -> list[Group]:
+    """`messages` (ascending by seq) as groups, ordered by their first member; erased ones are left out.
+
+    One response of a model is one group: its reasoning items, then its tool calls, parallel ones together, up to
+    the first result.
+    """
+    found: list[Group] = []
+    by_call: dict[str, Group] = {}
+    run: Group | None = None
+    for logged in messages:
+        if logged.erased:
+            run = None
+            continue
+        message = logged.message
+        if message.kind is Kind.TOOL_RESULT:
+            run = None
+            _answer(logged, found, by_call)
+            continue
+        joins = (
+            run is not None
+            and not message.opens_turn
+            and (message.kind in (Kind.TOOL_CALL, Kind.REASONING) or run.members[-1].message.kind is Kind.REASONING)
+        )
+        if joins:
+            assert run is not None
+            run.members.append(logged)
+        else:
+            run = Group([logged], set())
+            found.append(run)
+        for call in message.calls:
+            run.open.add(call)
+            by_call[call] = run
+        if message.kind not in (Kind.TOOL_CALL, Kind.REASONING):
+            run = None
+    return found
+
+
+def _answer(logged: Logged, found: list[Group], by_call: dict[str, Group]) -> None:
+    """Put a result to its calls. One message that answers calls of several groups makes them one."""
+    owners: list[Group] = []
+    for call in logged.message.answers:
+        owner = by_call.pop(call, None)
+        if owner is not None:
+            owner.open.discard(call)
+            if owner not in owners:
+                owners.append(owner)
+    if not owners:
+        found.append(Group([logged], set(), orphan=True))
+        return
+    first = min(owners, key=lambda group: group.first)
+    for other in owners:
+        if other is not first:
+            first.members += other.members
+            first.open |= other.open
+            found.remove(other)
+            by_call.update(dict.fromkeys(other.open, first))
+    first.members.append(logged)

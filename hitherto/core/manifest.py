@@ -1,0 +1,109 @@
+"""The receipt of a context: what became of every message, what every section costs, and how to build it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from hitherto.errors import InvalidInput
+
+
+class Fate(StrEnum):
+    """What became of a range of messages in a context."""
+
+    IN = "in"
+    DIGESTED = "digested"
+    REDACTED = "redacted"
+    RECALLED = "recalled"
+    DROPPED = "dropped"
+
+
+class Reason(StrEnum):
+    """Why a range has its fate."""
+
+    VERBATIM = "verbatim"
+    CALL_OF_INCOMING = "call of the incoming result"
+    SUMMARISED = "summarised"
+    WINDOW = "older than the window"
+    BUDGET = "over the budget"
+    CLEARED = "cleared"
+    EXPIRED = "expired"
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Span(_Frozen):
+    """Messages `start` to `end`, both inclusive, that share one fate. `tokens`: what they cost in this payload, 0
+    unless they are in it. `digest` is the id of the digest that stands for them."""
+
+    start: int
+    end: int
+    fate: Fate
+    reason: Reason
+    digest: int | None = None
+    tokens: int = 0
+
+
+class Request(_Frozen):
+    """What the caller asked with: enough, with the rev, to build the context again. `incoming` are pairs of a wire
+    format and an item's JSON text; `tools` are the schemas' JSON texts; `model` is what tokens were to be
+    counted for."""
+
+    incoming: list[tuple[str, str]]
+    instructions: str | None
+    tools: list[str]
+    model: str | None = None
+
+
+Tokens = Annotated[int, Field(ge=0)]
+
+
+class Manifest(_Frozen):
+    """The receipt of one context.
+
+    `fates` cover the log's seqs 0 … next_seq-1 in order, each exactly once; their number grows with the number of
+    fates, not of messages. `sections` (tokens by section, as counted on the payload as sent) add up to `total`, and
+    `total` + `reserve` is at most `budget`. `encoding` names the token counter, `exact` says whether it is the
+    model's own tokenizer. `missing` names what was left out because a part was down. `sha256` is that of the
+    payload's JSON. `policy` is the policy's JSON as it stood, `rev` the conversation's revision.
+    """
+
+    version: Literal[1] = 1
+    tenant: str
+    user: str
+    agent: str
+    conversation: str
+    rev: int
+    next_seq: int
+    policy: dict[str, Any]
+    wire: str
+    encoding: str
+    exact: bool
+    budget: Tokens
+    reserve: Tokens
+    total: Tokens
+    sections: dict[str, Tokens]
+    fates: list[Span]
+    digest: int | None
+    missing: list[str] = []
+    request: Request
+    sha256: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values; `from_json` reads them back equal."""
+        return self.model_dump(mode="json")
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any] | str) -> Manifest:
+        """The manifest that `to_json` wrote, as a mapping or as JSON text. Raises InvalidInput naming the field."""
+        try:
+            return cls.model_validate_json(value) if isinstance(value, str) else cls.model_validate(value)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"]) or "manifest"
+            raise InvalidInput(f"the manifest's field {where} is unusable: {first['msg']}") from error

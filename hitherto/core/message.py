@@ -1,0 +1,147 @@
+"""Messages: what is appended, and the same as the log gives it back.
+
+A `Message` keeps the caller's own item to the byte (`raw`) and beside it the few things the engine must know of it,
+read off once by the wire codec that understands the item's shape.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from hitherto.errors import InvalidMessage
+
+Payload = dict[str, Any]
+"""One item as an API sends or accepts it: a JSON object."""
+
+CHAT = "openai.chat"
+RESPONSES = "openai.responses"
+ANTHROPIC = "anthropic"
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+class Role(StrEnum):
+    """Who speaks. A tool's answer is `tool` here, whatever role its wire format gives it."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+class Kind(StrEnum):
+    """What an item is for the rules of grouping: a message with text and tool calls is a tool call."""
+
+    TEXT = "text"
+    TOOL_CALL = "tool_call"
+    TOOL_RESULT = "tool_result"
+    REASONING = "reasoning"
+    COMPACTION = "compaction"
+
+
+def to_json(value: object, *, what: str) -> str:
+    """`value` as ASCII JSON text, keys in their given order. Raises InvalidMessage where JSON has no word for it.
+
+    ASCII, because PostgreSQL's `json` keeps the escapes of NUL and of lone surrogates that its text cannot hold.
+    """
+    try:
+        return json.dumps(value, ensure_ascii=True, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidMessage(f"{what} is not JSON: {error}; pass only what json.dumps can write") from error
+
+
+def storable(text: str) -> str:
+    """`text` with NUL and lone surrogates shown as U+FFFD: the readable copy; `raw` keeps the original."""
+    return _UNSTORABLE.sub("\ufffd", text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One item of a conversation, in its own wire shape.
+
+    `raw` is the item as JSON text and is what the log keeps; `payload` parses it anew at each access, so nobody can
+    change a stored item through an alias. `calls` are the ids of the tool calls it makes, `answers` the ids it
+    answers, in their order. `text` is its readable content (never shown to a model as if it were the item).
+    """
+
+    raw: str
+    wire: str
+    role: Role
+    kind: Kind
+    text: str
+    calls: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    metadata: str = "{}"
+    expires_at: datetime | None = None
+
+    @property
+    def payload(self) -> Payload:
+        return json.loads(self.raw)
+
+    @property
+    def opens_turn(self) -> bool:
+        """A user's message opens a turn; a tool's answer that travels as one does not."""
+        return self.role is Role.USER and self.kind is Kind.TEXT
+
+    @property
+    def counts(self) -> bool:
+        """Whether `Messages(n)` and a window count it: user messages and the assistant's final ones."""
+        return self.kind is Kind.TEXT and self.role in (Role.USER, Role.ASSISTANT)
+
+    def with_metadata(self, metadata: Mapping[str, Any]) -> Message:
+        """The same message with the application's own notes beside it; they are never shown to a model.
+
+        Raises InvalidMessage when they are not a JSON object.
+        """
+        return replace(self, metadata=to_json(dict(metadata), what="metadata"))
+
+    def expiring(self, at: datetime) -> Message:
+        """The same message, to be erased once `at` has passed. Raises InvalidMessage for a time without a zone."""
+        if at.tzinfo is None:
+            raise InvalidMessage(
+                f"expires_at is {at!r}, a time without a zone; give one, e.g. datetime.now(timezone.utc)"
+            )
+        return replace(self, expires_at=at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sums:
+    """Running sums over the log, up to and including one message: what makes every trigger and cut an index probe.
+
+    `tokens`: canonical tokens (o200k_base) of the items as sent; `turns`: messages that open a turn; `talk`:
+    messages that count (user and final assistant messages).
+    """
+
+    tokens: int = 0
+    turns: int = 0
+    talk: int = 0
+
+    def after(self, message: Message, tokens: int) -> Sums:
+        return Sums(
+            tokens=self.tokens + tokens,
+            turns=self.turns + message.opens_turn,
+            talk=self.talk + message.counts,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Logged:
+    """A message in the log. `tokens` are its own canonical tokens, `sums` those up to and including it.
+
+    `rev` is the revision at which it was appended. `erased` says that only its place is left: its time had come.
+    """
+
+    seq: int
+    message: Message
+    tokens: int
+    sums: Sums
+    rev: int
+    created_at: datetime
+    erased: bool = False

@@ -1,0 +1,48 @@
+"""The policies that have a name of their own, and their form on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hitherto.core.policy import Policy, Prefix, Seq, Stage, Summarise, Window
+from hitherto.errors import InvalidPolicy
+
+
+def none() -> Policy:
+    """Everything stays verbatim; only the budget cuts."""
+    return Policy("none")
+
+
+def sliding_window(window: int = 14, after_seq: int = 5, limit: int = 1_000) -> Policy:
+    """A digest of the newest `window` messages, renewed at the end of every round from seq `after_seq` on.
+
+    What is older than the window leaves the digest. `limit` bounds the digest's text in tokens. The parameters are
+    seed 000's `memory_rolling_window_size` and `memory_summarize_after_seq`.
+    """
+    stage = Stage(trigger=Seq(after_seq), keep=Window(window), action=Summarise(limit), render=Prefix())
+    return Policy("sliding_window", (stage,))
+
+
+PRESETS: dict[str, Callable[..., Policy]] = {"none": none, "sliding_window": sliding_window}
+
+
+def parse(text: str) -> Policy:
+    """A policy from `name` or `name:parameter=value,…`, e.g. `sliding-window:window=20,after_seq=7`.
+
+    Dashes and underscores in names mean the same. Raises InvalidPolicy for an unknown name or parameter.
+    """
+    name, _, rest = text.strip().partition(":")
+    preset = PRESETS.get(name.strip().replace("-", "_"))
+    if preset is None:
+        known = ", ".join(key.replace("_", "-") for key in PRESETS)
+        raise InvalidPolicy(f"there is no policy named {name!r}; known: {known}")
+    arguments: dict[str, int] = {}
+    for pair in filter(None, (part.strip() for part in rest.split(","))):
+        key, equals, value = pair.partition("=")
+        if not equals or not value.strip().isdecimal():
+            raise InvalidPolicy(f"{pair!r} in policy {text!r} is not parameter=number")
+        arguments[key.strip().replace("-", "_")] = int(value)
+    try:
+        return preset(**arguments)
+    except TypeError as error:
+        raise InvalidPolicy(f"policy {text!r}: {error}") from error

@@ -1,0 +1,42 @@
+"""Whose memory it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from hitherto.errors import InvalidScope
+
+LONGEST_NAME = 200
+
+
+def checked_name(value: object, what: str) -> str:
+    """`value` as a usable name. Raises InvalidScope for what PostgreSQL or a person could not tell apart.
+
+    Names are compared exactly, in code and in the database; nothing is trimmed or folded.
+    """
+    if not isinstance(value, str) or not value or value.isspace():
+        raise InvalidScope(f"{what} is {value!r}; give a non-empty string, for example {what}='acme'")
+    if len(value) > LONGEST_NAME:
+        raise InvalidScope(f"{what} has {len(value)} characters; at most {LONGEST_NAME} are kept as a name")
+    if "\x00" in value or any("\ud800" <= character <= "\udfff" for character in value):
+        raise InvalidScope(f"{what} is {value!r}; NUL and lone surrogates cannot be part of a name")
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Tenant, user and agent: every verb demands all three, so that a missing part can never mean "everything".
+
+    Raises InvalidScope when a part is missing, empty, longer than 200 characters or not storable text.
+    """
+
+    tenant: str
+    user: str
+    agent: str
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            checked_name(getattr(self, field.name), field.name)
+
+    def __str__(self) -> str:
+        return f"{self.tenant}/{self.user}/{self.agent}"

@@ -1,0 +1,139 @@
+"""Every error that Hitherto raises on purpose, as one tree.
+
+    HithertoError
+    ├── InvalidInput            (also a ValueError) the call is wrong; nothing was changed
+    │   ├── InvalidScope
+    │   ├── InvalidMessage
+    │   ├── InvalidBatch
+    │   ├── InvalidPolicy
+    │   ├── InvalidBudget
+    │   ├── InvalidSettings
+    │   └── InvalidTranscript
+    ├── Conflict                the call lost against another one; nothing was changed
+    │   ├── KeyReused
+    │   └── Interleaved
+    ├── NotFound                (also a LookupError) no such conversation, revision or digest in this scope
+    ├── OverBudget              the incoming message does not fit; `over_by` says by how many tokens
+    ├── Unreproducible          a saved manifest no longer gives the bytes it stands for
+    ├── StoreError
+    │   ├── DatabaseUnreachable
+    │   ├── DatabaseReadOnly
+    │   ├── SchemaMismatch
+    │   └── EmbeddedServerError
+    └── ModelError
+        ├── ModelUnreachable
+        ├── ModelRefused
+        └── ModelAnswerUnusable
+
+Each message says what was wrong, with which value, and what to do about it.
+"""
+
+from __future__ import annotations
+
+
+class HithertoError(Exception):
+    """Base of all errors that Hitherto raises on purpose."""
+
+
+class InvalidInput(HithertoError, ValueError):
+    """What was passed in cannot be used. Nothing was changed."""
+
+
+class InvalidScope(InvalidInput):
+    """A scope needs a tenant, a user and an agent; one of them is missing or unusable."""
+
+
+class InvalidMessage(InvalidInput):
+    """A message is not one that any supported API would send or accept."""
+
+
+class InvalidBatch(InvalidInput):
+    """The messages are each well formed, but they cannot be appended together, here and now."""
+
+
+class InvalidPolicy(InvalidInput):
+    """A policy, or its JSON or command-line form, does not make sense."""
+
+
+class InvalidBudget(InvalidInput):
+    """A token budget or reserve is not a usable number of tokens."""
+
+
+class InvalidSettings(InvalidInput):
+    """A setting, from the environment or from a call, does not make sense."""
+
+
+class InvalidTranscript(InvalidInput):
+    """A transcript file cannot be read; `line` (counted from 1) is where, if it is one line's fault."""
+
+    def __init__(self, message: str, *, line: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class Conflict(HithertoError):
+    """Another call got there first. Nothing was changed."""
+
+
+class KeyReused(Conflict):
+    """An idempotency key was used before with other content."""
+
+
+class Interleaved(Conflict):
+    """`expect=` did not hold: other messages were appended in between. `actual` is the next seq now."""
+
+    def __init__(self, message: str, *, actual: int) -> None:
+        super().__init__(message)
+        self.actual = actual
+
+
+class NotFound(HithertoError, LookupError):
+    """There is no such thing in this scope."""
+
+
+class OverBudget(HithertoError):
+    """Even alone, the incoming message does not fit the budget; `over_by` says by how many tokens."""
+
+    def __init__(self, message: str, *, over_by: int) -> None:
+        super().__init__(message)
+        self.over_by = over_by
+
+
+class Unreproducible(HithertoError):
+    """A context cannot be rebuilt from its manifest, because what it showed was erased since."""
+
+
+class StoreError(HithertoError):
+    """The store could not do its work. Nothing was half written."""
+
+
+class DatabaseUnreachable(StoreError):
+    """No connection to PostgreSQL could be made."""
+
+
+class DatabaseReadOnly(StoreError):
+    """PostgreSQL refuses to write."""
+
+
+class SchemaMismatch(StoreError):
+    """The database holds a schema that this version of Hitherto does not know."""
+
+
+class EmbeddedServerError(StoreError):
+    """The PostgreSQL server that Hitherto runs for itself could not be started."""
+
+
+class ModelError(HithertoError):
+    """A model call failed. Appends and contexts go on without it."""
+
+
+class ModelUnreachable(ModelError):
+    """The model's endpoint could not be reached, or did not answer in time."""
+
+
+class ModelRefused(ModelError):
+    """The endpoint answered with a refusal: a wrong key, an unknown model, a bad request, a rate limit."""
+
+
+class ModelAnswerUnusable(ModelError):
+    """The model answered with nothing, or with something that cannot be a digest."""

@@ -1,0 +1,71 @@
+"""Wire formats: how messages are read from the items of an API, and written for the same API or another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from hitherto.core.context import Codec
+from hitherto.core.message import ANTHROPIC, CHAT, RESPONSES, Message
+from hitherto.errors import InvalidInput
+from hitherto.wire.anthropic import Anthropic
+from hitherto.wire.chat import Call, Chat, assistant, system, tool_result, user
+from hitherto.wire.fields import shown
+from hitherto.wire.responses import Responses
+
+__all__ = [
+    "CODECS",
+    "Anthropic",
+    "Call",
+    "Chat",
+    "Responses",
+    "assistant",
+    "codec",
+    "read",
+    "system",
+    "tool_result",
+    "user",
+]
+
+CODECS: Final[dict[str, Codec]] = {CHAT: Chat(), RESPONSES: Responses(), ANTHROPIC: Anthropic()}
+
+_ANTHROPIC_BLOCKS = {
+    *("tool_use", "tool_result", "thinking", "redacted_thinking", "document", "search_result"),
+    *("server_tool_use", "mcp_tool_use", "mcp_tool_result"),
+}
+_RESPONSES_PARTS = {"input_text", "output_text", "input_image", "input_file"}
+
+
+def codec(name: str) -> Codec:
+    """The codec of a wire format. Raises InvalidInput for a name that is none."""
+    found = CODECS.get(name)
+    if found is None:
+        raise InvalidInput(f"the wire format is {shown(name)}; it must be one of {', '.join(CODECS)}")
+    return found
+
+
+def read(payload: Message | Mapping[str, Any], wire: str | None = None) -> Message:
+    """A message as it is, or one read from an API's item.
+
+    Without `wire` the format is told by what only one of them has: the types of Responses items, the block
+    types of Anthropic; anything else is chat. Raises InvalidMessage for what that API would not send or accept,
+    InvalidInput for a wire format that is not known.
+    """
+    if isinstance(payload, Message):
+        return payload
+    return codec(_detected(payload) if wire is None else wire).read(payload)
+
+
+def _detected(payload: object) -> str:
+    if not isinstance(payload, Mapping):
+        return CHAT
+    item = cast("Mapping[object, object]", payload)
+    content = item.get("content")
+    listed = cast("list[object]", content) if isinstance(content, list) else []
+    parts = [cast("Mapping[object, object]", part) for part in listed if isinstance(part, Mapping)]
+    types = {kind for part in parts if isinstance(kind := part.get("type"), str)}
+    images = any("source" in part for part in parts if part.get("type") == "image")
+    answered = "stop_reason" in item and item.get("role") == "assistant"
+    if images or answered or types & _ANTHROPIC_BLOCKS:
+        return ANTHROPIC
+    return RESPONSES if "type" in item or types & _RESPONSES_PARTS else CHAT

@@ -1,0 +1,279 @@
+"""Anthropic messages: user and assistant in turn, where tool results travel as a user's message."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from hitherto.core.budget import TokenCounter
+from hitherto.core.message import ANTHROPIC, Message, Payload, Role
+from hitherto.errors import InvalidMessage
+from hitherto.wire import cost
+from hitherto.wire.exchange import Exchange, exchanges
+from hitherto.wire.fields import content, identifier, mapping, own, shown, text, too_deep
+from hitherto.wire.neutral import (
+    NO_RESULT,
+    Compacted,
+    Image,
+    Other,
+    Part,
+    Reasoning,
+    Said,
+    Shown,
+    Text,
+    ToolCall,
+    ToolResult,
+    marked,
+    message_from,
+    readable,
+    reads,
+    said,
+)
+
+LEFT_OUT = "[earlier messages left out]"
+"""Opens a request whose first message would not be a user's."""
+
+EMPTY = "[empty message]"
+"""Stands in for a message of white space, which this API refuses."""
+
+TOOL_USE = 530
+"""What having tools costs beside their schemas: the most that any model is listed with (Anthropic, "Tool use",
+tool use system prompt token counts: 530 for Claude 3 Opus; the Claude 4 models are listed with 346)."""
+
+_MEDIA_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
+
+
+@dataclass(frozen=True)
+class Anthropic:
+    """The codec of Anthropic messages. All its token counts are bounds, by the rule for chat: see `cost`."""
+
+    name = ANTHROPIC
+    framing = cost.REPLY
+
+    def read(self, payload: Mapping[str, Any]) -> Message:
+        return message_from(payload, ANTHROPIC)
+
+    def write(self, messages: Sequence[Message], *, unanswered: Sequence[str] = ()) -> list[Payload]:
+        """All results of a message's calls stand in one user's message right behind it, ahead of its other parts.
+
+        That message comes back as it was when it is the only one with results. Several assistant messages with
+        calls are written as one for the same reason. System messages of the log become a user's, so marked.
+        """
+        return [item for exchange in exchanges(messages, unanswered) for item in _written(exchange)]
+
+    def is_user(self, item: Payload) -> bool:
+        return item.get("role") == "user" and not any(block["type"] == "tool_result" for block in _blocks(item))
+
+    def prefixed(self, item: Payload, text: str) -> Payload:
+        own = item["content"]
+        return {**item, "content": text + own if isinstance(own, str) else [_text(text), *own]}
+
+    def opening(self, first: Payload) -> Payload | None:
+        return None if self.is_user(first) else {"role": "user", "content": LEFT_OUT}
+
+    def tokens(self, item: Payload, counter: TokenCounter) -> int:
+        return cost.said_by(item, counter)
+
+    def system_tokens(self, text: str, counter: TokenCounter) -> int:
+        return cost.system_text(text, counter)
+
+    def tools_tokens(self, tools: Sequence[Mapping[str, Any]], counter: TokenCounter) -> int:
+        return TOOL_USE + cost.structured(list(tools), counter) if tools else 0
+
+    def request(
+        self, *, system: Sequence[str], items: Sequence[Payload], tools: Sequence[Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        instructions = {"system": "\n\n".join(system)} if system else {}
+        return {**instructions, "messages": list(items), **({"tools": list(tools)} if tools else {})}
+
+
+@reads(ANTHROPIC)
+def _said(item: Payload) -> Said:
+    role = item.get("role")
+    if role not in ("user", "assistant"):
+        hint = "; give system texts as instructions" if role == "system" else ""
+        raise InvalidMessage(f"an anthropic message has the role {shown(role)}; it must be user or assistant{hint}")
+    of = f"an anthropic {role} message"
+    value = content(item, of)
+    if isinstance(value, str):
+        parts: tuple[Part, ...] = (Text(value),)
+    else:
+        parts = tuple(_from_user(block, of) if role == "user" else _from_model(block, of) for block in value)
+    return Said(Role(role), parts)
+
+
+def _from_user(block: Payload, of: str) -> Part:
+    kind: str = block["type"]
+    if kind == "tool_result":
+        return _read_result(block, f"a {kind} block of {of}")
+    if kind in ("tool_use", "thinking", "redacted_thinking"):
+        raise InvalidMessage(f"{of} has a {kind} block; only an assistant's has those")
+    return _shown(block, of)
+
+
+def _from_model(block: Payload, of: str) -> Part:
+    kind: str = block["type"]
+    inside = f"a {kind} block of {of}"
+    match kind:
+        case "tool_use":
+            arguments = cost.compact(mapping(block, "input", inside))
+            return ToolCall(identifier(block, "id", inside), identifier(block, "name", inside), arguments)
+        case "thinking":
+            return Reasoning(text(block, "thinking", inside))
+        case "tool_result":
+            raise InvalidMessage(f"{of} has a tool_result block; only a user's has those")
+        case "compaction":
+            summary = block.get("content")
+            return Compacted(summary if isinstance(summary, str) else "")
+        case "text" | "image" | "document":
+            return _shown(block, of)
+        case _:
+            # Hidden thinking, and tools that run at the provider: nobody else can take them.
+            return Reasoning("" if kind == "redacted_thinking" else f"[{own(kind, of, ANTHROPIC)}]")
+
+
+def _shown(block: Payload, of: str) -> Shown:
+    kind: str = block["type"]
+    match kind:
+        case "text":
+            return Text(text(block, "text", f"a text block of {of}"))
+        case "image":
+            return _read_image(block, f"an image block of {of}")
+        case "document":
+            source = mapping(block, "source", f"a document block of {of}")
+            plain = source.get("data") if source.get("type") == "text" else None
+            return Text(plain) if isinstance(plain, str) else Other("document")
+        case _:
+            return Other(own(kind, of, ANTHROPIC))
+
+
+def _read_image(block: Payload, of: str) -> Shown:
+    source = mapping(block, "source", of)
+    match source.get("type"):
+        case "base64":
+            return Image(f"data:{text(source, 'media_type', of)};base64,{text(source, 'data', of)}")
+        case "url":
+            return Image(text(source, "url", of))
+        case _:
+            return Other("image")
+
+
+def _read_result(block: Payload, of: str) -> ToolResult:
+    call_id = identifier(block, "tool_use_id", of)
+    if block.get("content") in (None, []):
+        parts: tuple[Shown, ...] = ()
+    else:
+        value = content(block, of)
+        parts = (Text(value),) if isinstance(value, str) else tuple(_shown(inner, of) for inner in value)
+    return ToolResult(call_id, parts, is_error=block.get("is_error") is True)
+
+
+def _written(exchange: Exchange) -> list[Payload]:
+    spoken: list[Payload] = []
+    ids: dict[str, str] = {}
+    first_calls: int | None = None
+    for message in exchange.speakers:
+        native = message.wire == ANTHROPIC
+        item = message.payload if native else _item(said(message))
+        if item is None:
+            continue
+        ids |= {call: call if native else _usable(call) for call in message.calls}
+        spoken.append(item)
+        if message.calls and first_calls is not None:
+            spoken[first_calls:] = [_joined(spoken[first_calls:])]
+        elif message.calls:
+            first_calls = len(spoken) - 1
+
+    if not exchange.missing and [message.wire for message in exchange.results] == [ANTHROPIC]:
+        return [*spoken, exchange.results[0].payload]
+    results: list[Payload] = []
+    after: list[Payload] = []
+    for message in exchange.results:
+        if message.wire == ANTHROPIC:
+            for block in _blocks(message.payload):
+                (results if block["type"] == "tool_result" else after).append(block)
+        else:
+            says = said(message)
+            results += (_result(result, ids.get(result.call_id) or _usable(result.call_id)) for result in says.results)
+            after += _filled(says.shown)
+    results += ({"type": "tool_result", "tool_use_id": ids[call], "content": NO_RESULT} for call in exchange.missing)
+    return [*spoken, {"role": "user", "content": [*results, *after]}] if results else spoken
+
+
+def _blocks(item: Payload) -> list[Payload]:
+    value = item["content"]
+    return cast("list[Payload]", value) if isinstance(value, list) else [_text(value)]
+
+
+def _joined(items: Sequence[Payload]) -> Payload:
+    """One message of several by the same role, which the API would join likewise."""
+    return {**items[0], "content": [block for item in items for block in _blocks(item)]}
+
+
+def _usable(call: str) -> str:
+    """A call id of another API in the letters that this one allows; different ids stay different."""
+    return re.sub("[^a-zA-Z0-9_-]", lambda found: f"_{ord(found[0]):x}_", call)
+
+
+def _item(says: Said) -> Payload | None:
+    """A message from another format, but for its results; None when nothing of it can be said in this one."""
+    parts = marked("[system]", says.shown) if says.role is Role.SYSTEM and says.shown else says.shown
+    calls = [_call(call) for call in says.calls]
+    if not parts and not calls:
+        return None
+    role = "assistant" if says.role is Role.ASSISTANT else "user"
+    blocks = _filled(parts)
+    if len(blocks) == 1 and blocks[0]["type"] == "text" and not calls:
+        return {"role": role, "content": blocks[0]["text"]}
+    return {"role": role, "content": [*blocks, *calls] or EMPTY}
+
+
+def _filled(parts: Sequence[Shown]) -> list[Payload]:
+    """`parts` as blocks, without the texts of white space that this API refuses."""
+    blocks = [_image(part) if isinstance(part, Image) else _text(readable(part)) for part in parts]
+    return [block for block in blocks if block["type"] != "text" or block["text"].strip()]
+
+
+def _text(words: str) -> Payload:
+    return {"type": "text", "text": words}
+
+
+def _image(image: Image) -> Payload:
+    if image.url.startswith(("http://", "https://")):
+        return {"type": "image", "source": {"type": "url", "url": image.url}}
+    head, _, data = image.url.removeprefix("data:").partition(",")
+    media_type, *options = head.split(";")
+    if media_type in _MEDIA_TYPES and "base64" in options:
+        return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
+    return _text("[image]")
+
+
+def _call(call: ToolCall) -> Payload:
+    given = {"input": call.arguments} if call.custom else _arguments(call.arguments)
+    return {"type": "tool_use", "id": _usable(call.id), "name": call.name, "input": given}
+
+
+def _arguments(written: str) -> Payload:
+    """Arguments as the object that this API wants; what is no JSON object is given whole under one name."""
+    try:
+        value: object = json.loads(written) if written.strip() else {}
+        json.dumps(value, allow_nan=False)
+    except (ValueError, RecursionError):
+        value = None
+    whole = {"arguments": written}
+    return cast("Payload", value) if isinstance(value, dict) and not too_deep(cast("object", value)) else whole
+
+
+def _result(result: ToolResult, call_id: str) -> Payload:
+    item: Payload = {"type": "tool_result", "tool_use_id": call_id}
+    match result.parts:
+        case (Text(words),):
+            item["content"] = words
+        case parts if blocks := _filled(parts):
+            item["content"] = blocks
+        case _:
+            pass
+    return {**item, "is_error": True} if result.is_error else item

@@ -1,0 +1,272 @@
+"""OpenAI chat completions, the shape most servers speak; and constructors for who has no item at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hitherto.core.budget import TokenCounter
+from hitherto.core.message import CHAT, Message, Payload, Role
+from hitherto.errors import InvalidMessage
+from hitherto.wire import cost
+from hitherto.wire.exchange import Exchange, exchanges
+from hitherto.wire.fields import content, identifier, mapping, objects, own, shown, text
+from hitherto.wire.neutral import (
+    NO_RESULT,
+    Image,
+    Other,
+    Part,
+    Said,
+    Shown,
+    Text,
+    ToolCall,
+    ToolResult,
+    message_from,
+    readable,
+    reads,
+    said,
+)
+
+
+@dataclass(frozen=True)
+class Chat:
+    """The codec of OpenAI chat completions. Its framing is the start of the reply."""
+
+    name = CHAT
+    framing = cost.REPLY
+
+    def read(self, payload: Mapping[str, Any]) -> Message:
+        return message_from(payload, CHAT)
+
+    def write(self, messages: Sequence[Message], *, unanswered: Sequence[str] = ()) -> list[Payload]:
+        """The results of a message's calls stand right behind it, as this API demands.
+
+        Calls that were items of their own elsewhere become one message; what else a result's message said
+        follows the results, as a user's message.
+        """
+        return [item for exchange in exchanges(messages, unanswered) for item in _written(exchange)]
+
+    def is_user(self, item: Payload) -> bool:
+        return item.get("role") == "user"
+
+    def prefixed(self, item: Payload, text: str) -> Payload:
+        own = item["content"]
+        return {
+            **item,
+            "content": text + own if isinstance(own, str) else [{"type": "text", "text": text}, *own],
+        }
+
+    def opening(self, first: Payload) -> Payload | None:
+        return None
+
+    def tokens(self, item: Payload, counter: TokenCounter) -> int:
+        """OpenAI's formula for text, a bound for anything else: see `cost`."""
+        return cost.said_by(item, counter)
+
+    def system_tokens(self, text: str, counter: TokenCounter) -> int:
+        return cost.system_text(text, counter)
+
+    def tools_tokens(self, tools: Sequence[Mapping[str, Any]], counter: TokenCounter) -> int:
+        return cost.openai_tools(tools, counter)
+
+    def request(
+        self, *, system: Sequence[str], items: Sequence[Payload], tools: Sequence[Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        messages = [*({"role": "system", "content": text} for text in system), *items]
+        return {"messages": messages, **({"tools": list(tools)} if tools else {})}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A function call for `assistant`. `arguments` is JSON text, as models write it."""
+
+    id: str
+    name: str
+    arguments: str = "{}"
+
+
+def user(content: str | Sequence[Mapping[str, Any]]) -> Message:
+    """A user's message, of text or of content parts as OpenAI chat completions have them."""
+    return Chat().read({"role": "user", "content": content if isinstance(content, str) else list(content)})
+
+
+def assistant(content: str | None = None, *, calls: Sequence[Call] = ()) -> Message:
+    """An assistant's message, of text, tool calls, or both."""
+    item: Payload = {"role": "assistant", "content": content}
+    if calls:
+        item["tool_calls"] = [_call(ToolCall(call.id, call.name, call.arguments)) for call in calls]
+    return Chat().read(item)
+
+
+def tool_result(call_id: str, content: str) -> Message:
+    """What the tool answered to the call with this id."""
+    return Chat().read({"role": "tool", "tool_call_id": call_id, "content": content})
+
+
+def system(content: str) -> Message:
+    """A system message that belongs to the conversation; instructions for every turn are given to the context."""
+    return Chat().read({"role": "system", "content": content})
+
+
+@reads(CHAT)
+def _said(item: Payload) -> Said:
+    role = item.get("role")
+    of = f"a chat {role} message"
+    match role:
+        case "system" | "developer":
+            return Said(Role.SYSTEM, _parts(item, of))
+        case "user":
+            return Said(Role.USER, _parts(item, of))
+        case "assistant":
+            return Said(Role.ASSISTANT, _assistant(item, of))
+        case "tool":
+            return Said(Role.TOOL, (ToolResult(identifier(item, "tool_call_id", of), _parts(item, of)),))
+        case "function":
+            answer = () if item.get("content") is None else _parts(item, of)
+            return Said(Role.TOOL, (ToolResult(_legacy(item, of), answer),))
+        case _:
+            raise InvalidMessage(
+                f"a chat message has the role {shown(role)}; "
+                "it must be system, developer, user, assistant, tool or function"
+            )
+
+
+def _assistant(item: Payload, of: str) -> tuple[Part, ...]:
+    parts: list[Part] = []
+    if item.get("content") is not None:
+        parts += _parts(item, of)
+    if item.get("refusal") is not None:
+        parts.append(Text(text(item, "refusal", of)))
+    if item.get("audio") is not None:
+        parts.append(Other("audio"))
+    if item.get("tool_calls") is not None:
+        parts += (_read_call(call) for call in objects(item, "tool_calls", of))
+    if item.get("function_call") is not None:
+        call = mapping(item, "function_call", of)
+        parts.append(
+            ToolCall(_legacy(call, "a function_call"), call["name"], text(call, "arguments", "a function_call"))
+        )
+    if not parts:
+        raise InvalidMessage(f"{of} needs content or tool_calls, and has neither; leave it out if it says nothing")
+    return tuple(parts)
+
+
+def _legacy(item: Payload, of: str) -> str:
+    """A call id for the deprecated function calls, which are answered by name."""
+    return f"function-{identifier(item, 'name', of)}"
+
+
+def _read_call(call: Payload) -> ToolCall:
+    of = "a tool call"
+    call_id = identifier(call, "id", of)
+    if call.get("type") == "custom":
+        custom = mapping(call, "custom", of)
+        return ToolCall(call_id, identifier(custom, "name", of), text(custom, "input", of), custom=True)
+    function = mapping(call, "function", of)
+    return ToolCall(call_id, identifier(function, "name", of), text(function, "arguments", of))
+
+
+def _parts(item: Payload, of: str) -> tuple[Shown, ...]:
+    value = content(item, of)
+    return (Text(value),) if isinstance(value, str) else tuple(_part(part, of) for part in value)
+
+
+def _part(part: Payload, of: str) -> Shown:
+    kind: str = part["type"]
+    match kind:
+        case "text" | "refusal":
+            return Text(text(part, kind, f"a {kind} part of {of}"))
+        case "image_url":
+            image = part.get("image_url")
+            if isinstance(image, str):
+                return Image(image)
+            image = mapping(part, "image_url", f"an image_url part of {of}")
+            return Image(text(image, "url", f"an image_url part of {of}"), image.get("detail"))
+        case "input_audio":
+            return Other("audio")
+        case _:
+            return Other(own(kind, of, CHAT))
+
+
+def _written(exchange: Exchange) -> list[Payload]:
+    spoken: list[Payload] = []
+    maker: dict[str, int] = {}
+    joinable = False
+    for message in exchange.speakers:
+        native = message.wire == CHAT
+        item = message.payload if native else _item(said(message))
+        if item is None:
+            continue
+        if joinable and not native and item.get("content") is None:
+            spoken[-1]["tool_calls"] += item["tool_calls"]
+        else:
+            spoken.append(item)
+            joinable = not native and "tool_calls" in item
+        maker.update(dict.fromkeys(message.calls, len(spoken) - 1))
+
+    behind: list[list[Payload]] = [[] for _ in spoken]
+    rest: list[Payload] = []
+    after: list[Payload] = []
+    for message in exchange.results:
+        if message.wire == CHAT:
+            found, more = [(message.answers[0], message.payload)], None
+        else:
+            says = said(message)
+            found = [(result.call_id, _result(result)) for result in says.results]
+            more = _item(Said(Role.USER, says.shown))
+        for call, item in found:
+            (behind[maker[call]] if call in maker else rest).append(item)
+        after += [] if more is None else [more]
+    for call in exchange.missing:
+        behind[maker[call]].append(_placeholder(call, spoken[maker[call]]))
+    answered = [item for speaker, results in zip(spoken, behind, strict=True) for item in (speaker, *results)]
+    return [*answered, *rest, *after]
+
+
+def _item(says: Said) -> Payload | None:
+    """A message from another format, but for its results; None when nothing of it can be said in this one."""
+    parts, calls = says.shown, [_call(call) for call in says.calls]
+    if not parts and not calls:
+        return None
+    item: Payload = {
+        "role": says.role.value,
+        "content": _content(parts, images=says.role is Role.USER) if parts else None,
+    }
+    return {**item, "tool_calls": calls} if calls else item
+
+
+def _content(parts: Sequence[Shown], *, images: bool) -> str | list[Payload]:
+    written = [_image(part) if images and isinstance(part, Image) else _text(readable(part)) for part in parts]
+    return written[0]["text"] if len(written) == 1 and "text" in written[0] else written
+
+
+def _text(words: str) -> Payload:
+    return {"type": "text", "text": words}
+
+
+def _image(image: Image) -> Payload:
+    detail = {} if image.detail is None else {"detail": image.detail}
+    return {"type": "image_url", "image_url": {"url": image.url, **detail}}
+
+
+def _call(call: ToolCall) -> Payload:
+    if call.custom:
+        return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.arguments}}
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+
+
+def _result(result: ToolResult) -> Payload:
+    parts = result.flagged
+    return {
+        "role": "tool",
+        "tool_call_id": result.call_id,
+        "content": _content(parts, images=False) if parts else "",
+    }
+
+
+def _placeholder(call: str, item: Payload) -> Payload:
+    legacy = item.get("function_call")
+    if legacy and call == _legacy(legacy, "a function_call"):
+        return {"role": "function", "name": legacy["name"], "content": NO_RESULT}
+    return {"role": "tool", "tool_call_id": call, "content": NO_RESULT}

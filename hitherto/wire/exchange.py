@@ -1,0 +1,54 @@
+"""Calls and their results next to each other, whichever order and format they came in."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from hitherto.core.message import Kind, Message
+
+
+@dataclass(slots=True)
+class Exchange:
+    """Messages that speak, then the results of the calls they make, then the calls that need a placeholder.
+
+    Without calls it is merely a stretch of messages; without speakers, a result whose call is not at hand.
+    """
+
+    speakers: list[Message] = field(default_factory=list[Message])
+    results: list[Message] = field(default_factory=list[Message])
+    calls: list[str] = field(default_factory=list[str])
+    missing: list[str] = field(default_factory=list[str])
+
+
+def exchanges(messages: Sequence[Message], unanswered: Collection[str] = ()) -> list[Exchange]:
+    """`messages` in order, but each result in the exchange that made its call, at the place of that call.
+
+    `unanswered` are calls to be given a placeholder; those that have a result after all get none. An id that is used
+    again belongs to the newest call, and a second result for a call to none.
+    """
+    found: list[Exchange] = []
+    by_call: dict[str, Exchange] = {}
+    for message in messages:
+        current = found[-1] if found else None
+        if message.kind is Kind.TOOL_RESULT:
+            owner = next((by_call[call] for call in message.answers if call in by_call), None)
+            if owner is None:
+                owner = Exchange()
+                found.append(owner)
+            owner.results.append(message)
+            for call in message.answers:
+                by_call.pop(call, None)
+            continue
+        goes_on = message.kind in (Kind.TOOL_CALL, Kind.REASONING) and not set(message.calls) & by_call.keys()
+        if current is None or current.results or (current.calls and not goes_on):
+            current = Exchange()
+            found.append(current)
+        current.speakers.append(message)
+        current.calls += message.calls
+        by_call.update(dict.fromkeys(message.calls, current))
+    wanted = set(unanswered)
+    for exchange in found:
+        answered = {call for message in exchange.results for call in message.answers}
+        exchange.missing = [call for call in exchange.calls if call in wanted and call not in answered]
+    return found

@@ -1,0 +1,141 @@
+"""Reading the fields of an item: what comes back has its type, or the error names item, field and value."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, cast
+
+from hitherto.core.message import ANTHROPIC, CHAT, RESPONSES, Payload, storable, to_json
+from hitherto.errors import InvalidMessage
+
+DEPTH = 100
+"""How deeply an item may be nested. Items of the APIs come nowhere near it, and Python's JSON gives up at a
+depth that depends on who calls: what was read here can be written anywhere."""
+
+WIDTH = 80
+"""The most characters of a value that an error shows."""
+
+_ONLY = {
+    **dict.fromkeys(("tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"), ANTHROPIC),
+    **dict.fromkeys(("input_text", "output_text", "input_image", "input_file"), RESPONSES),
+    **dict.fromkeys(("image_url", "file"), CHAT),
+}
+"""Types of parts that no other format has."""
+
+
+def item_of(payload: object) -> tuple[str, Payload]:
+    """A caller's item as the JSON text to be kept, and that text parsed.
+
+    Raises InvalidMessage for what is no JSON object: no mapping, a value JSON has no word for, a key that is
+    not text (JSON would change it), or nesting beyond DEPTH.
+    """
+    if not isinstance(payload, Mapping):
+        hint = "its model_dump(exclude_none=True)" if hasattr(payload, "model_dump") else "a dict"
+        raise InvalidMessage(f"a message is a mapping and this is {_kind(payload)}; pass {hint}")
+    payload = cast("Mapping[str, Any]", payload)
+    for container, depth in containers(payload):
+        if depth > DEPTH:
+            raise InvalidMessage(f"the message is nested deeper than {DEPTH} levels; pass a part of it as JSON text")
+        if isinstance(container, Mapping):
+            for key in cast("Mapping[object, object]", container):
+                if not isinstance(key, str):
+                    raise InvalidMessage(f"the message has the key {shown(key)}, which is not text; JSON has no other")
+    raw = to_json(dict(payload), what="the message")
+    return raw, json.loads(raw)
+
+
+def too_deep(value: object) -> bool:
+    """Whether `value` is nested beyond DEPTH."""
+    return any(depth > DEPTH for _, depth in containers(value))
+
+
+def containers(value: object) -> Iterator[tuple[object, int]]:
+    """Every mapping and list in `value` with its depth, the outermost at 1; endless if `value` holds itself."""
+    todo: list[tuple[object, int]] = [(value, 1)]
+    while todo:
+        one, depth = todo.pop()
+        if isinstance(one, Mapping):
+            children = cast("Iterable[object]", one.values())
+        elif isinstance(one, list | tuple):
+            children = cast("Iterable[object]", one)
+        else:
+            continue
+        yield one, depth
+        todo += ((child, depth + 1) for child in children)
+
+
+def text(item: Payload, key: str, of: str) -> str:
+    """A text that must be there; it may be empty. `of` names the item in the error."""
+    value = item.get(key)
+    if not isinstance(value, str):
+        raise InvalidMessage(f"{of} needs {key} as text, and has {_found(item, key)}")
+    return value
+
+
+def identifier(item: Payload, key: str, of: str) -> str:
+    """A text by which items find each other: not empty, and of characters that every store keeps."""
+    value = item.get(key)
+    if not isinstance(value, str) or not value:
+        raise InvalidMessage(f"{of} needs {key} as a text that is not empty, and has {_found(item, key)}")
+    if storable(value) != value:
+        raise InvalidMessage(f"{of} has {_found(item, key)} with NUL or a lone surrogate in it; give it a plain one")
+    return value
+
+
+def mapping(item: Payload, key: str, of: str) -> Payload:
+    """An object that must be there."""
+    value = item.get(key)
+    if not isinstance(value, dict):
+        raise InvalidMessage(f"{of} needs {key} as an object, and has {_found(item, key)}")
+    return cast("Payload", value)
+
+
+def objects(item: Payload, key: str, of: str) -> list[Payload]:
+    """A list of objects that must be there; it may be empty."""
+    value = item.get(key)
+    if not isinstance(value, list):
+        raise InvalidMessage(f"{of} needs {key} as a list, and has {_found(item, key)}")
+    found = cast("list[Any]", value)
+    for one in found:
+        if not isinstance(one, dict):
+            raise InvalidMessage(f"{of} has {shown(one)} in its {key}; each entry must be an object")
+    return cast("list[Payload]", found)
+
+
+def content(item: Payload, of: str, key: str = "content") -> str | list[Payload]:
+    """What an item says: a text, or a list of parts, not empty, each with its type."""
+    value = item.get(key)
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list):
+        raise InvalidMessage(f"{of} needs {key} as text or a list of parts, and has {_found(item, key)}")
+    parts = objects(item, key, of)
+    if not parts:
+        raise InvalidMessage(f"{of} has an empty list as its {key}; give at least one part, or a text")
+    for part in parts:
+        text(part, "type", f"a part of {of}")
+    return parts
+
+
+def own(kind: str, of: str, wire: str) -> str:
+    """The type of a part that `wire` may well have. Raises InvalidMessage for one that only another format has:
+    read as something unknown, its call or its text would be lost."""
+    owner = _ONLY.get(kind, wire)
+    if owner != wire:
+        raise InvalidMessage(f"{of} has a part of type {kind!r}, which only {owner} has; pass wire={owner!r}")
+    return kind
+
+
+def shown(value: object) -> str:
+    """`value` for an error message: in one line, and a short one."""
+    seen = ascii(value)
+    return seen if len(seen) <= WIDTH else f"{seen[:WIDTH]}..."
+
+
+def _found(item: Payload, key: str) -> str:
+    return f"{key}={shown(item[key])}" if key in item else "none"
+
+
+def _kind(value: object) -> str:
+    return "None" if value is None else type(value).__name__

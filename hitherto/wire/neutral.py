@@ -1,0 +1,185 @@
+"""What a message says, apart from the shape any API gives it.
+
+Each wire format reads its items into this form; what the engine must know of a message is taken from it, and
+an item goes from one format to another through it. The original item is what the log keeps.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hitherto.core.message import Kind, Message, Payload, Role, storable
+from hitherto.errors import InvalidInput, InvalidMessage
+from hitherto.wire.fields import item_of, shown
+
+NO_RESULT = "[no result yet]"
+"""Stands in for the result of a call that has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """`url` is an address or a data: URL with the image itself; `detail` is OpenAI's word for its resolution."""
+
+    url: str
+    detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """`arguments` is JSON text as the model wrote it, so perhaps broken; for a `custom` tool it is free text."""
+
+    id: str
+    name: str
+    arguments: str
+    custom: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """What only some APIs have: a sound, a file, an image kept at the provider. Elsewhere it is `[label]`."""
+
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    call_id: str
+    parts: tuple[Text | Image | Other, ...]
+    is_error: bool = False
+
+    @property
+    def flagged(self) -> tuple[Text | Image | Other, ...]:
+        """Its parts for a format that cannot say otherwise that the tool failed."""
+        return marked("[error]", self.parts) if self.is_error else self.parts
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """What only the API it came from can take back: thinking, its encrypted form, a tool that ran at the provider.
+
+    It is left out elsewhere. `text` is as much of it as can be read.
+    """
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """An item that stands for the messages before it, opaque or not; it too is left out elsewhere."""
+
+    text: str
+
+
+Shown = Text | Image | Other
+Part = Shown | ToolCall | ToolResult | Reasoning | Compacted
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One item: who says what. Its results answer calls; everything else is said by `role`."""
+
+    role: Role
+    parts: tuple[Part, ...]
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        return tuple(part for part in self.parts if isinstance(part, ToolCall))
+
+    @property
+    def results(self) -> tuple[ToolResult, ...]:
+        return tuple(part for part in self.parts if isinstance(part, ToolResult))
+
+    @property
+    def shown(self) -> tuple[Shown, ...]:
+        """What has a place in every format, in order."""
+        return tuple(part for part in self.parts if isinstance(part, Text | Image | Other))
+
+    @property
+    def kind(self) -> Kind:
+        if self.results:
+            return Kind.TOOL_RESULT
+        if self.calls:
+            return Kind.TOOL_CALL
+        if self.shown:
+            return Kind.TEXT
+        return Kind.COMPACTION if any(isinstance(part, Compacted) for part in self.parts) else Kind.REASONING
+
+    @property
+    def text(self) -> str:
+        return "\n".join(line for line in map(readable, self.parts) if line)
+
+
+def readable(part: Part) -> str:
+    """A part as one reads it: in a message's `text`, and in formats that have no place for it."""
+    match part:
+        case Text(text) | Reasoning(text) | Compacted(text):
+            return text
+        case Image():
+            return "[image]"
+        case Other(label):
+            return f"[{label}]"
+        case ToolCall(name=name, arguments=arguments):
+            return f"[calls {name}({arguments})]"
+        case ToolResult(parts=parts):
+            return "\n".join(line for line in map(readable, parts) if line)
+
+
+def marked(mark: str, parts: tuple[Shown, ...]) -> tuple[Shown, ...]:
+    """`parts` with a word in front that says what the target format has no field for."""
+    if parts and isinstance(parts[0], Text):
+        return (Text(f"{mark} {parts[0].text}"), *parts[1:])
+    return (Text(mark), *parts)
+
+
+Reader = Callable[[Payload], Said]
+_READERS: dict[str, Reader] = {}
+
+
+def reads(wire: str) -> Callable[[Reader], Reader]:
+    """Marks the function that reads the items of `wire`, so that other formats can be written from them."""
+
+    def mark(reader: Reader) -> Reader:
+        _READERS[wire] = reader
+        return reader
+
+    return mark
+
+
+def said(message: Message) -> Said:
+    """What a message says. Raises InvalidInput for a wire format that is not known."""
+    try:
+        reader = _READERS[message.wire]
+    except KeyError:
+        known = ", ".join(_READERS)
+        raise InvalidInput(f"the message's wire is {message.wire!r}; it must be one of {known}") from None
+    return reader(message.payload)
+
+
+def message_from(payload: Mapping[str, Any], wire: str) -> Message:
+    """A caller's item of `wire` as a message. Raises InvalidMessage for what its API would not take."""
+    raw, item = item_of(payload)
+    says = _READERS[wire](item)
+    calls = tuple(call.id for call in says.calls)
+    answers = tuple(result.call_id for result in says.results)
+    for ids, verb in ((calls, "makes"), (answers, "answers")):
+        twice = next((one for one, times in Counter(ids).items() if times > 1), None)
+        if twice is not None:
+            raise InvalidMessage(f"the message {verb} the call {shown(twice)} twice; each call needs its own id")
+    return Message(
+        raw=raw,
+        wire=wire,
+        role=Role.TOOL if answers else says.role,
+        kind=says.kind,
+        text=storable(says.text),
+        calls=calls,
+        answers=answers,
+        tools=tuple(storable(call.name) for call in says.calls),
+    )

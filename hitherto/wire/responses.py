@@ -1,0 +1,268 @@
+"""OpenAI responses: a flat list of typed items, where calls, results and reasoning stand by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from hitherto.core.budget import TokenCounter
+from hitherto.core.message import RESPONSES, Message, Payload, Role
+from hitherto.errors import InvalidMessage
+from hitherto.wire import cost
+from hitherto.wire.exchange import Exchange, exchanges
+from hitherto.wire.fields import content, identifier, objects, own, shown, text
+from hitherto.wire.neutral import (
+    NO_RESULT,
+    Compacted,
+    Image,
+    Other,
+    Reasoning,
+    Said,
+    Shown,
+    Text,
+    ToolCall,
+    ToolResult,
+    message_from,
+    readable,
+    reads,
+    said,
+)
+
+_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}
+
+_PROVIDERS_OWN = {
+    "mcp_list_tools": Role.ASSISTANT,
+    "mcp_approval_request": Role.ASSISTANT,
+    "mcp_approval_response": Role.USER,
+    "additional_tools": Role.SYSTEM,
+    "configuration_update": Role.SYSTEM,
+}
+"""Items that mean something to this API alone, beside the calls of tools that it runs itself."""
+
+_PIXEL = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNoAAAAggCB2kUIOwAAAABJRU5ErkJggg=="
+)
+"""One grey pixel: a screenshot that nobody took."""
+
+
+@dataclass(frozen=True)
+class Responses:
+    """The codec of OpenAI responses. All its token counts are bounds, by the rule for chat: see `cost`."""
+
+    name = RESPONSES
+    framing = cost.REPLY
+
+    def read(self, payload: Mapping[str, Any]) -> Message:
+        return message_from(payload, RESPONSES)
+
+    def write(self, messages: Sequence[Message], *, unanswered: Sequence[str] = ()) -> list[Payload]:
+        """Reasoning and calls in their order, then the results: as this API returns and wants them."""
+        return [item for exchange in exchanges(messages, unanswered) for item in _written(exchange)]
+
+    def is_user(self, item: Payload) -> bool:
+        return item.get("role") == "user" and item.get("type") in (None, "message")
+
+    def prefixed(self, item: Payload, text: str) -> Payload:
+        own = item["content"]
+        front: Payload = {"type": "input_text", "text": text}
+        return {**item, "content": text + own if isinstance(own, str) else [front, *own]}
+
+    def opening(self, first: Payload) -> Payload | None:
+        return None
+
+    def tokens(self, item: Payload, counter: TokenCounter) -> int:
+        if item.get("type") in (None, "message"):
+            return cost.said_by(item, counter, free=("type", "id", "status"))
+        if item.get("type") == "image_generation_call" and isinstance(item.get("result"), str):
+            return cost.PER_ITEM + cost.structured({**item, "result": None}, counter) + counter.image_tokens
+        output = item.get("output")
+        if isinstance(output, list | dict):
+            bare = cost.structured({**item, "output": None}, counter)
+            return cost.PER_ITEM + bare + cost.content(cast("list[object]", output), counter)
+        return cost.PER_ITEM + cost.structured(item, counter)
+
+    def system_tokens(self, text: str, counter: TokenCounter) -> int:
+        return cost.system_text(text, counter)
+
+    def tools_tokens(self, tools: Sequence[Mapping[str, Any]], counter: TokenCounter) -> int:
+        return cost.openai_tools(tools, counter)
+
+    def request(
+        self, *, system: Sequence[str], items: Sequence[Payload], tools: Sequence[Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        instructions = {"instructions": "\n\n".join(system)} if system else {}
+        return {**instructions, "input": list(items), **({"tools": list(tools)} if tools else {})}
+
+
+@reads(RESPONSES)
+def _said(item: Payload) -> Said:
+    kind = item.get("type")
+    of = f"a responses {kind} item"
+    match kind:
+        case None | "message":
+            return _message(item)
+        case "function_call" | "custom_tool_call":
+            custom = kind == "custom_tool_call"
+            written = text(item, "input" if custom else "arguments", of)
+            call = ToolCall(identifier(item, "call_id", of), identifier(item, "name", of), written, custom)
+            return Said(Role.ASSISTANT, (call,))
+        case "function_call_output" | "custom_tool_call_output":
+            parts = _parts(content(item, of, "output"), of)
+            return Said(Role.TOOL, (ToolResult(identifier(item, "call_id", of), parts),))
+        case "reasoning":
+            inner = objects(item, "content", of) if item.get("content") is not None else []
+            thoughts = [*objects(item, "summary", of), *inner]
+            return Said(Role.ASSISTANT, (Reasoning("\n".join(text(one, "text", of) for one in thoughts)),))
+        case "compaction":
+            text(item, "encrypted_content", of)
+            return Said(Role.ASSISTANT, (Compacted(""),))
+        case str():
+            return _tool(item, kind, of)
+        case _:
+            raise InvalidMessage(f"a responses item has the type {shown(kind)}; it must be a text")
+
+
+def _message(item: Payload) -> Said:
+    name = item.get("role")
+    role = _ROLES.get(name) if isinstance(name, str) else None
+    if role is None:
+        known = ", ".join(_ROLES)
+        raise InvalidMessage(f"a responses message has the role {shown(name)}; it must be one of {known}")
+    of = f"a responses {name} message"
+    return Said(role, _parts(content(item, of), of))
+
+
+def _tool(item: Payload, kind: str, of: str) -> Said:
+    """Calls and results of the API's other tools go by the ends of their names and by `call_id`."""
+    if kind in _PROVIDERS_OWN:
+        return Said(_PROVIDERS_OWN[kind], (Reasoning(f"[{kind}]"),))
+    # This one result names its call by `id`, though the call itself has a `call_id`.
+    key = "id" if kind == "local_shell_call_output" and item.get("call_id") is None else "call_id"
+    by_provider = item.get(key) is None
+    if kind.endswith("_call") or kind == "program":
+        if by_provider:
+            return Said(Role.ASSISTANT, (Reasoning(f"[{kind}]"),))
+        arguments = {name: value for name, value in item.items() if name not in ("type", "id", "call_id", "status")}
+        name = kind.removesuffix("_call")
+        return Said(Role.ASSISTANT, (ToolCall(identifier(item, "call_id", of), name, cost.compact(arguments)),))
+    if kind.endswith("_call_output") or kind in ("program_output", "tool_search_output"):
+        if by_provider and kind == "tool_search_output":
+            return Said(Role.ASSISTANT, (Reasoning(f"[{kind}]"),))
+        return Said(Role.TOOL, (ToolResult(identifier(item, key, of), _output(item, of)),))
+    raise InvalidMessage(
+        f"a responses item has the unknown type {shown(kind)}; known are message, reasoning, compaction, "
+        "function_call, function_call_output, and other tools' *_call and *_call_output"
+    )
+
+
+def _output(item: Payload, of: str) -> tuple[Shown, ...]:
+    """What another tool gave back: a text, a screenshot, or the outputs of shell commands."""
+    value = next((item[key] for key in ("output", "result") if item.get(key) is not None), None)
+    match value:
+        case None:
+            return ()
+        case str():
+            return (Text(value),)
+        case {"type": str()}:
+            return _parts([cast("Payload", value)], of)
+        case _:
+            return (Text(cost.compact(value)),)
+
+
+def _parts(value: str | list[Payload], of: str) -> tuple[Shown, ...]:
+    return (Text(value),) if isinstance(value, str) else tuple(_part(part, of) for part in value)
+
+
+def _part(part: Payload, of: str) -> Shown:
+    kind: str = part["type"]
+    match kind:
+        case "input_text" | "output_text" | "text" | "summary_text" | "reasoning_text":
+            return Text(text(part, "text", f"a {kind} part of {of}"))
+        case "refusal":
+            return Text(text(part, "refusal", f"a refusal part of {of}"))
+        case "input_image" | "computer_screenshot":
+            url = part.get("image_url")
+            return Image(url, part.get("detail")) if isinstance(url, str) else Other("image")
+        case "input_file":
+            return Other("file")
+        case "input_audio":
+            return Other("audio")
+        case _:
+            return Other(own(kind, of, RESPONSES))
+
+
+def _written(exchange: Exchange) -> list[Payload]:
+    items: list[Payload] = []
+    types: dict[str, str] = {}
+    for message in exchange.speakers:
+        written = [message.payload] if message.wire == RESPONSES else _items(said(message))
+        types |= {item["call_id"]: item["type"] for item in written if "call_id" in item}
+        items += written
+    after: list[Payload] = []
+    for message in exchange.results:
+        if message.wire == RESPONSES:
+            items.append(message.payload)
+            continue
+        says = said(message)
+        items += (_result(result, types.get(result.call_id, "function_call")) for result in says.results)
+        after += _items(Said(Role.USER, says.shown))
+    return [*items, *(_placeholder(call, types[call]) for call in exchange.missing), *after]
+
+
+def _items(says: Said) -> list[Payload]:
+    """A message from another format, but for its results: a message and then its calls.
+
+    An assistant's texts become a message each, because as parts they would need ids that only the API gives.
+    """
+    said_by = says.role.value
+    messages: list[Payload]
+    if says.role is Role.ASSISTANT:
+        messages = [{"role": said_by, "content": readable(part)} for part in says.shown]
+    else:
+        messages = [{"role": said_by, "content": _content(says.shown)}] if says.shown else []
+    return [*messages, *map(_call, says.calls)]
+
+
+def _content(parts: Sequence[Shown]) -> str | list[Payload]:
+    if len(parts) == 1 and not isinstance(parts[0], Image):
+        return readable(parts[0])
+    return [
+        _image(part) if isinstance(part, Image) else {"type": "input_text", "text": readable(part)} for part in parts
+    ]
+
+
+def _image(image: Image) -> Payload:
+    return {"type": "input_image", "image_url": image.url, "detail": image.detail or "auto"}
+
+
+def _call(call: ToolCall) -> Payload:
+    if call.custom:
+        return {"type": "custom_tool_call", "call_id": call.id, "name": call.name, "input": call.arguments}
+    return {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
+
+
+def _result(result: ToolResult, call_type: str) -> Payload:
+    kind = "custom_tool_call_output" if call_type == "custom_tool_call" else "function_call_output"
+    output = _content(result.flagged) if result.flagged else ""
+    return {"type": kind, "call_id": result.call_id, "output": output}
+
+
+def _placeholder(call: str, call_type: str) -> Payload:
+    answer: Payload = {"call_id": call, "output": NO_RESULT}
+    match call_type:
+        case "computer_call":
+            answer["output"] = {"type": "computer_screenshot", "image_url": _PIXEL}
+        case "shell_call":
+            answer["output"] = [{"stdout": "", "stderr": NO_RESULT, "outcome": {"type": "timeout"}}]
+        case "local_shell_call":
+            answer = {"id": call, "output": NO_RESULT}
+        case "apply_patch_call":
+            answer["status"] = "failed"
+        case "program":
+            answer = {"id": call, "call_id": call, "result": NO_RESULT, "status": "incomplete"}
+        case "tool_search_call":
+            return {"type": "tool_search_output", "call_id": call, "execution": "client", "tools": []}
+        case _:
+            pass
+    return {"type": f"{call_type}_output", **answer}

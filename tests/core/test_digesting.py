@@ -1,0 +1,157 @@
+"""Making a digest, without a model: the generator is driven by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hitherto.core.digest import Item, joined, ranges
+from hitherto.core.digesting import _PROMPT_OVERHEAD, Digested, digest
+from hitherto.core.prompts import CondenseTask, DigestTask, Line, Prompt, digest_prompt
+from hitherto.errors import ModelAnswerUnusable
+from hitherto.models.scripted import items
+from hitherto.tokens import counter_for
+
+count = counter_for("o200k_base").count
+
+
+def made(
+    answer: Callable[[Prompt], str],
+    *,
+    base: Sequence[Item] = (),
+    lines: Sequence[Line] = (),
+    start: int = 0,
+    limit: int = 1_000,
+    input_limit: int = 100_000,
+) -> tuple[Digested, list[Prompt]]:
+    end = lines[-1].seq if lines else start
+    making = digest(base=base, lines=lines, start=start, end=end, limit=limit, input_limit=input_limit, count=count)
+    prompts: list[Prompt] = []
+    try:
+        prompts.append(next(making))
+        while True:
+            prompts.append(making.send(answer(prompts[-1])))
+    except StopIteration as stop:
+        return stop.value, prompts
+
+
+def lines(*texts: str, first: int = 0) -> list[Line]:
+    return [Line(seq, "user", text) for seq, text in enumerate(texts, first)]
+
+
+def test_changes_are_applied_and_the_rest_is_carried_over_to_the_letter() -> None:
+    base = [Item("kept", ((0, 0),)), Item("wrong", ((1, 1),)), Item("over", ((2, 2),))]
+    answer = items(("new", [3]), replace={2: ("right", [3])}, drop=[3])
+    found, _ = made(lambda _: answer, base=base, lines=lines("x", first=3))
+    assert found.items == (Item("kept", ((0, 0),)), Item("right", ((1, 1), (3, 3))), Item("new", ((3, 3),)))
+    assert found.text == "kept\nright\nnew"
+
+
+def test_what_the_window_left_behind_is_gone_and_what_straddles_it_must_be_restated() -> None:
+    base = [Item("old", ((0, 1),)), Item("both", ((1, 2),)), Item("both too", ((1, 3),)), Item("in", ((2, 2),))]
+    found, (prompt,) = made(
+        lambda _: items(replace={1: "the part that stays"}), base=base, lines=lines("x", first=4), start=2
+    )
+    assert isinstance(prompt.task, DigestTask)
+    assert prompt.task.leaving == {1, 2}
+    assert found.items == (Item("the part that stays", ((2, 2),)), Item("in", ((2, 2),)))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["", "  \n", "[]", '{"add": [{"text": "a", "sou', '{"summary": "x"}', '{"add": "x"}', '{"add": ["x"]}'],
+)
+def test_nothing_and_nonsense_are_refused(answer: str) -> None:
+    with pytest.raises(ModelAnswerUnusable):
+        made(lambda _: answer, lines=lines("a"))
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    ["{}", "```json\n{}\n```", "Here you are:\n```\n{}\n```", "Sure! {}", "{}\nHope that helps."],
+)
+def test_json_is_found_in_its_wrappings(wrapped: str) -> None:
+    answer = wrapped.replace("{}", items(("run ```ls``` first", [0])))
+    found, _ = made(lambda _: answer, lines=lines("a"))
+    assert found.items == (Item("run ```ls``` first", ((0, 0),)),)
+
+
+def test_sources_that_were_not_shown_are_not_believed() -> None:
+    found, _ = made(lambda _: items(("a", [99, 1]), ("b", [99])), lines=lines("x", "y"))
+    assert found.items == (Item("a", ((1, 1),)), Item("b", ((0, 1),)))
+
+
+def test_plain_text_is_one_item_on_the_whole_range() -> None:
+    found, _ = made(lambda _: "They talk.", base=[Item("a", ((2, 3),))], lines=lines("x", first=4), start=2)
+    assert found.items == (Item("They talk.", ((2, 4),)),)
+
+
+def test_text_that_no_database_holds_is_made_storable() -> None:
+    found, _ = made(lambda _: '{"add": [{"text": "a\\u0000\\ud800", "sources": [0]}]}', lines=lines("x"))
+    assert found.text == "a\ufffd\ufffd"
+
+
+def test_long_input_is_digested_in_steps_and_none_of_it_is_left_out() -> None:
+    """Of 200 facts the model sees 200, however small its window."""
+    facts = [f"fact {number}: " + "word " * 40 for number in range(200)]
+    facts[7] = "fact 7: " + "Lorem ipsum " * 3_000
+    seen: list[str] = []
+
+    def answer(prompt: Prompt) -> str:
+        assert isinstance(prompt.task, DigestTask)
+        assert count(prompt.system + prompt.user) <= 4_000
+        seen.extend(line.text for line in prompt.task.lines)
+        return items()
+
+    _, prompts = made(answer, lines=lines(*facts), limit=300, input_limit=4_000)
+    assert "".join(seen) == "".join(facts)
+    assert len(prompts) > 3
+
+
+def test_the_overhead_of_a_prompt_is_bounded() -> None:
+    bare = digest_prompt(DigestTask(known=(), leaving=frozenset(), lines=(), limit=1_000_000))
+    assert count(bare.system + bare.user) + count(json.dumps(bare.schema)) <= _PROMPT_OVERHEAD
+
+
+def test_over_its_limit_the_oldest_statements_are_condensed_and_keep_their_sources() -> None:
+    base = [Item(f"statement {number} " + "long " * 30, ((number, number),)) for number in range(10)]
+
+    def answer(prompt: Prompt) -> str:
+        if isinstance(prompt.task, CondenseTask):
+            assert prompt.task.items[0].text.startswith("statement 0 ")
+            return json.dumps({"items": [{"text": "in short", "items": list(range(1, len(prompt.task.items) + 1))}]})
+        return items(("new", [10]))
+
+    found, prompts = made(answer, base=base, lines=lines("x", first=10), limit=200)
+    assert found.tokens <= 200
+    assert found.cut == 0
+    assert found.items[0].text == "in short"
+    assert found.items[0].first == 0
+    assert joined(part for item in found.items for part in item.sources) == ((0, 10),)
+    assert any(isinstance(prompt.task, CondenseTask) for prompt in prompts)
+
+
+@given(
+    st.lists(st.text(min_size=1, max_size=300).filter(lambda text: text.strip()), min_size=1, max_size=12),
+    st.integers(1, 120),
+)
+def test_whatever_a_model_says_a_digest_fits_its_limit(texts: list[str], limit: int) -> None:
+    def stubborn(prompt: Prompt) -> str:
+        if isinstance(prompt.task, CondenseTask):
+            return "\n".join(item.text for item in prompt.task.items) + " and more"
+        return items(*((text, [at]) for at, text in enumerate(texts)))
+
+    found, _ = made(stubborn, lines=lines(*texts), limit=limit)
+    assert found.tokens == count(found.text) <= limit
+
+
+@given(st.lists(st.integers(0, 60)))
+def test_ranges_are_the_seqs(seqs: list[int]) -> None:
+    found = ranges(seqs)
+    assert [seq for first, last in found for seq in range(first, last + 1)] == sorted(set(seqs))
+    assert all(a[1] + 1 < b[0] for a, b in pairwise(found))

@@ -1,0 +1,286 @@
+"""From one format to another: what can be said is said, and every call stands with its results."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hitherto.core.context import Codec
+from hitherto.core.group import groups
+from hitherto.core.message import ANTHROPIC, CHAT, RESPONSES, Logged, Message, Payload, Sums
+from hitherto.wire import CODECS, codec
+from tests.wire.items import COUNTER, ITEMS, PNG, any_message, ids, names, objects, words
+from tests.wire.rules import assert_paired, assert_valid, blocks, heard
+
+WIRES = [CHAT, RESPONSES, ANTHROPIC]
+PAIRS = [(a, b) for a in WIRES for b in WIRES]
+
+
+@dataclass
+class Step:
+    """One response of a model with tool calls, and what the tools answered."""
+
+    text: str | None
+    calls: list[tuple[str, str, dict[str, Any]]]
+    results: dict[str, str]
+    aside: str | None
+    apart: bool
+    """Whether each result comes by itself where the format leaves a choice."""
+
+
+@st.composite
+def steps(draw: st.DrawFn) -> Step:
+    call_ids = draw(st.lists(ids, min_size=1, max_size=4, unique=True))
+    return Step(
+        text=draw(st.none() | words),
+        calls=[(call, draw(names), draw(objects)) for call in call_ids],
+        results={call: draw(words) for call in draw(st.permutations(call_ids))},
+        aside=draw(st.none() | words),
+        apart=draw(st.booleans()),
+    )
+
+
+def chat_step(step: Step) -> list[Payload]:
+    calls = [
+        {"id": call, "type": "function", "function": {"name": name, "arguments": json.dumps(given)}}
+        for call, name, given in step.calls
+    ]
+    results = [{"role": "tool", "tool_call_id": call, "content": text} for call, text in step.results.items()]
+    return [{"role": "assistant", "content": step.text, "tool_calls": calls}, *results]
+
+
+def responses_step(step: Step) -> list[Payload]:
+    calls = [
+        {"type": "function_call", "call_id": call, "name": name, "arguments": json.dumps(given)}
+        for call, name, given in step.calls
+    ]
+    results = [{"type": "function_call_output", "call_id": call, "output": text} for call, text in step.results.items()]
+    return [{"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAA"}, *calls, *results]
+
+
+def anthropic_step(step: Step) -> list[Payload]:
+    text = [] if step.text is None else [{"type": "text", "text": step.text}]
+    calls = [{"type": "tool_use", "id": call, "name": name, "input": given} for call, name, given in step.calls]
+    results = [{"type": "tool_result", "tool_use_id": call, "content": text} for call, text in step.results.items()]
+    aside = [] if step.aside is None else [{"type": "text", "text": step.aside}]
+    content = [{"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}, *text, *calls]
+    answers = [[result] for result in results] if step.apart else [results]
+    answers[0] = answers[0] + aside
+    return [{"role": "assistant", "content": content}, *({"role": "user", "content": answer} for answer in answers)]
+
+
+STEPS = {CHAT: chat_step, RESPONSES: responses_step, ANTHROPIC: anthropic_step}
+
+
+def group_of(wire: str, step: Step) -> list[Message]:
+    return [codec(wire).read(item) for item in STEPS[wire](step)]
+
+
+def without_thinking(items: list[Payload]) -> list[Payload]:
+    """Anthropic's own thinking is kept for Anthropic, and no other rule is about it."""
+    return [
+        {**item, "content": [block for block in blocks(item["content"]) if block["type"] != "thinking"]}
+        if isinstance(item.get("content"), list)
+        else item
+        for item in items
+    ]
+
+
+@pytest.mark.parametrize(("source", "target"), PAIRS)
+@given(step=steps())
+def test_calls_and_results_survive_and_stand_together(source: str, target: str, step: Step) -> None:
+    items = without_thinking(codec(target).write(group_of(source, step)))
+    assert_paired(target, items)
+    assert_valid(target, items)
+    found = heard(items)
+    assert found.calls == {call: (name, given) for call, name, given in step.calls}
+    assert list(found.calls) == [call for call, _, _ in step.calls]
+    assert found.results == step.results
+    said = [] if step.text is None or source == RESPONSES else [("assistant", step.text)]
+    aside = [] if step.aside is None or source != ANTHROPIC else [("user", step.aside)]
+    assert found.texts == said + aside
+    assert codec(target).write(group_of(source, step)) == codec(target).write(group_of(source, step))
+
+
+@pytest.mark.parametrize(("source", "target"), PAIRS)
+@given(step=steps(), data=st.data())
+def test_unanswered_calls_get_a_placeholder_in_their_place(
+    source: str, target: str, step: Step, data: st.DataObject
+) -> None:
+    group = group_of(source, step)
+    made = [call for call, _, _ in step.calls]
+    kept = (
+        data.draw(st.lists(st.sampled_from(group[1:]), unique_by=id))
+        if source != RESPONSES
+        else [message for message in group if message.calls]
+        + data.draw(st.lists(st.sampled_from([m for m in group if m.answers]), unique_by=id))
+    )
+    if source != RESPONSES:
+        kept = [group[0], *kept]
+    answered = {call for message in kept for call in message.answers}
+    # Naming an answered call, or one that is not there, changes nothing.
+    unanswered = data.draw(st.permutations([*(call for call in made if call not in answered), *answered, "call_gone"]))
+    items = without_thinking(codec(target).write(kept, unanswered=unanswered))
+    assert_paired(target, items)
+    assert_valid(target, items)
+    results = heard(items).results
+    assert results == {call: step.results[call] if call in answered else "[no result yet]" for call in made}
+    assert list(results)[len(answered) :] == [call for call in made if call not in answered]
+
+
+@given(given=st.lists(st.tuples(steps(), *[st.sampled_from(WIRES)] * 3), max_size=4), data=st.data())
+def test_a_conversation_in_several_formats_is_paired_in_each(
+    given: list[tuple[Step, str, str, str]], data: st.DataObject
+) -> None:
+    messages: list[Message] = []
+    late: list[Message] = []
+    for at, (step, asked, called, answered) in enumerate(given):
+        step.calls = [(f"{call}_{at}", name, written) for call, name, written in step.calls]
+        step.results = {f"{call}_{at}": text for call, text in step.results.items()}
+        results = [message for message in group_of(answered, step) if message.answers]
+        now = data.draw(st.integers(0, len(results)))
+        messages += [
+            plain(asked, "user", "?"),
+            *(m for m in group_of(called, step) if not m.answers),
+            *results[:now],
+            *late,
+        ]
+        late = data.draw(st.sampled_from([results[now:], []]))
+    head = [
+        Logged(seq=at, message=message, tokens=0, sums=Sums(), rev=1, created_at=datetime.now(UTC))
+        for at, message in enumerate(messages)
+    ]
+    expected = {
+        call: text for message in messages for call, text in heard(without_thinking([message.payload])).results.items()
+    }
+    made = [call for message in messages for call in message.calls]
+    for target in WIRES:
+        written = [
+            codec(target).write([member.message for member in group.members], unanswered=sorted(group.open))
+            for group in groups(head)
+        ]
+        items = without_thinking([item for group in written for item in group])
+        assert_paired(target, items)
+        assert_valid(target, items)
+        assert heard(items).results == {call: expected.get(call, "[no result yet]") for call in made}
+
+
+def plain(wire: str, role: str, text: str) -> Message:
+    return codec(wire).read({"role": role, "content": text})
+
+
+@pytest.mark.parametrize(("source", "target"), PAIRS)
+@given(role=st.sampled_from(["user", "assistant"]), text=words)
+def test_plain_text_is_the_same_everywhere(source: str, target: str, role: str, text: str) -> None:
+    assert codec(target).write([plain(source, role, text)]) == [{"role": role, "content": text}]
+
+
+IMAGE_PARTS: dict[str, list[tuple[dict[str, Any], str]]] = {
+    CHAT: [
+        ({"type": "image_url", "image_url": {"url": "https://a.test/b.png"}}, "https://a.test/b.png"),
+        ({"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}, f"data:image/png;base64,{PNG}"),
+    ],
+    RESPONSES: [
+        ({"type": "input_image", "detail": "low", "image_url": "https://a.test/b.png"}, "https://a.test/b.png"),
+        ({"type": "input_image", "image_url": f"data:image/png;base64,{PNG}"}, f"data:image/png;base64,{PNG}"),
+    ],
+    ANTHROPIC: [
+        ({"type": "image", "source": {"type": "url", "url": "https://a.test/b.png"}}, "https://a.test/b.png"),
+        (
+            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}},
+            f"data:image/png;base64,{PNG}",
+        ),
+    ],
+}
+TEXT_TYPE = {CHAT: "text", RESPONSES: "input_text", ANTHROPIC: "text"}
+
+
+@pytest.mark.parametrize(("source", "target"), PAIRS)
+@pytest.mark.parametrize("at", [0, 1])
+def test_images_keep_their_address_or_their_bytes(source: str, target: str, at: int) -> None:
+    part, url = IMAGE_PARTS[source][at]
+    text = {"type": TEXT_TYPE[source], "text": "What is this?"}
+    message = codec(source).read({"role": "user", "content": [text, part]})
+    items = codec(target).write([message])
+    found = heard(items)
+    assert found.images == [url]
+    assert found.texts == [("user", "What is this?")]
+    if source != target:
+        assert_valid(target, items)
+    assert message.text == "What is this?\n[image]"
+
+
+@pytest.mark.parametrize(("source", "target"), [(CHAT, RESPONSES), (RESPONSES, CHAT)])
+def test_the_detail_of_an_image_goes_with_it(source: str, target: str) -> None:
+    part = {
+        CHAT: {"type": "image_url", "image_url": {"url": "https://a.test", "detail": "low"}},
+        RESPONSES: {"type": "input_image", "image_url": "https://a.test", "detail": "low"},
+    }
+    message = codec(source).read({"role": "user", "content": [part[source]]})
+    assert codec(target).write([message]) == [{"role": "user", "content": [part[target]]}]
+
+
+UNSAYABLE: list[tuple[str, dict[str, Any], str]] = [
+    (CHAT, {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}, "[audio]"),
+    (CHAT, {"type": "file", "file": {"file_id": "file-1"}}, "[file]"),
+    (RESPONSES, {"type": "input_file", "file_id": "file-1"}, "[file]"),
+    (RESPONSES, {"type": "input_image", "file_id": "file-1", "detail": "auto"}, "[image]"),
+    (ANTHROPIC, {"type": "image", "source": {"type": "file", "file_id": "file_1"}}, "[image]"),
+    (ANTHROPIC, {"type": "document", "source": {"type": "url", "url": "https://a.test/b.pdf"}}, "[document]"),
+    (ANTHROPIC, {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "A."}}, "A."),
+]
+
+
+@pytest.mark.parametrize(("source", "part", "shown"), UNSAYABLE)
+def test_what_another_format_cannot_say_is_named(source: str, part: dict[str, Any], shown: str) -> None:
+    message = codec(source).read({"role": "user", "content": [part]})
+    assert message.text == shown
+    for target in WIRES:
+        if target != source:
+            assert codec(target).write([message]) == [{"role": "user", "content": shown}]
+
+
+PRIVATE: list[tuple[str, dict[str, Any]]] = [
+    (RESPONSES, {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Hm."}]}),
+    (RESPONSES, {"type": "compaction", "encrypted_content": "gAAAA"}),
+    (RESPONSES, {"type": "web_search_call", "id": "ws_1", "status": "completed"}),
+    (ANTHROPIC, {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm.", "signature": ""}]}),
+    (ANTHROPIC, {"role": "assistant", "content": [{"type": "redacted_thinking", "data": "gAAAA"}]}),
+]
+
+
+@pytest.mark.parametrize(("source", "item"), PRIVATE)
+def test_what_only_its_own_api_can_take_back_stays_there(source: str, item: dict[str, Any]) -> None:
+    message = codec(source).read(item)
+    assert not message.counts
+    for target in WIRES:
+        assert codec(target).write([message]) == ([item] if target == source else [])
+        after = codec(target).write([message, plain(CHAT, "assistant", "Four.")])
+        assert after[-1] == {"role": "assistant", "content": "Four."}
+
+
+@given(messages=st.lists(any_message, max_size=6), unanswered=st.lists(ids, max_size=2))
+def test_any_messages_can_be_written_and_counted_for_any_api(messages: list[Message], unanswered: list[str]) -> None:
+    calls = [call for message in messages for call in message.calls]
+    for target in CODECS.values():
+        items = target.write(messages, unanswered=[*unanswered, *calls])
+        assert all(target.tokens(item, COUNTER) >= 3 for item in items)
+        json.dumps(items, allow_nan=False)
+        again = [target.read(item) for item in items]
+        assert [item for message in again for item in target.write([message])] == items
+
+
+@pytest.mark.parametrize("target", CODECS.values(), ids=CODECS)
+@given(data=st.data())
+def test_every_result_and_call_of_a_group_is_written_once(target: Codec, data: st.DataObject) -> None:
+    source = data.draw(st.sampled_from(WIRES))
+    message = codec(source).read(data.draw(ITEMS[source]))
+    again = [target.read(item) for item in target.write([message])]
+    assert sorted(call for one in again for call in one.calls) == sorted(message.calls)
+    assert sorted(call for one in again for call in one.answers) == sorted(message.answers)
