@@ -1,0 +1,1 @@
+"""What the engine needs from outside, as protocols whose docstrings are the contract."""

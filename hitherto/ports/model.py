@@ -1,0 +1,40 @@
+"""The port to a language model: one verb."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from hitherto.core.prompts import Prompt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """What a model answered. `text` is its answer as text; where `Prompt.schema` was asked for and the endpoint has
+    structured output, it is the JSON text. `tokens_in` and `tokens_out` are the endpoint's own figures, if given."""
+
+    text: str
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+
+
+class Model(Protocol):
+    """A language model behind one verb.
+
+    `name` is what a digest records. `input_limit` is the most tokens (o200k_base) of prompt it takes at once.
+
+    `complete` answers the prompt. It asks the endpoint for structured output after `prompt.schema` where it has it
+    and goes on without where it has not. Raises ModelUnreachable when there is no answer in time, ModelRefused when
+    the endpoint refuses (the message says whether key, model name or request is at fault), ModelAnswerUnusable when
+    it answers with nothing. Never raises anything else of its own, and never retries without end. Cancelling the
+    task ends the call.
+
+    `aclose` gives back what it holds; calling it twice is allowed.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def input_limit(self) -> int: ...
+    async def complete(self, prompt: Prompt) -> Completion: ...
+    async def aclose(self) -> None: ...

@@ -1,0 +1,219 @@
+"""The port to where conversations are kept. Its docstrings are the contract; `hitherto.testing.conformance` checks it.
+
+Every store is safe for use by many tasks at once, and a durable one by many processes. A store decides nothing: it
+hands out a head, answers index probes, and takes a set of changes.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from hitherto.core.digest import Digest, Done, Item, Ranges
+from hitherto.core.head import Head
+from hitherto.core.message import Logged
+from hitherto.core.plan import Mark, Probe
+from hitherto.core.prompts import Line
+from hitherto.core.scope import Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What an append answered: messages `start` to `end` (inclusive), at revision `rev`.
+
+    `fingerprint` is that of the batch; None once what it wrote was erased: then only the receipt is left, so that a
+    replay of the key still writes nothing.
+    """
+
+    start: int
+    end: int
+    rev: int
+    fingerprint: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewDigest:
+    """A digest row to be written: 'processing', or completed at once where there is nothing to be made (a clear)."""
+
+    stage: str
+    spec: str
+    done: Done
+    start: int
+    end: int
+    base: int | None
+    completed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a digest in progress: its statements, or the error that ended it."""
+
+    digest: int
+    items: tuple[Item, ...] = ()
+    text: str = ""
+    tokens: int = 0
+    model: str | None = None
+    prompt_version: int | None = None
+    generation_time_ms: int | None = None
+    error: str | None = None
+    superseded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewritten:
+    """A completed digest as it reads after some of the messages it rested on were erased. `superseded`: it cannot do
+    without them and stands for its range no more."""
+
+    digest: int
+    items: tuple[Item, ...] = ()
+    text: str = ""
+    tokens: int = 0
+    superseded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """All that one unit of work writes. `head` is the conversation as it is afterwards; its `ref`, `digest`,
+    `digest_sums`, `running` and `now` are not read. `key` and `receipt` go together."""
+
+    head: Head
+    messages: tuple[Logged, ...] = ()
+    key: str | None = None
+    receipt: Receipt | None = None
+    fire: NewDigest | None = None
+    outcomes: tuple[Outcome, ...] = ()
+    erase: Ranges = ()
+    rewritten: tuple[Rewritten, ...] = ()
+
+
+class Unit(Protocol):
+    """One unit of work on one conversation, alone on it from beginning to end.
+
+    `head` is the newest head; where the conversation does not exist yet, one of revision 0 without messages. Its
+    `now` is read after the conversation is held and never lies before the newest message's time. `receipt` is what
+    the key of this unit answered before, if it did.
+    """
+
+    @property
+    def head(self) -> Head: ...
+
+    @property
+    def receipt(self) -> Receipt | None: ...
+
+    async def probe(self, probe: Probe) -> Mark | None:
+        """The first message that answers `probe`, or None. One index look-up, whatever the conversation's length."""
+        ...
+
+    async def expired(self) -> tuple[Ranges, datetime | None]:
+        """The messages whose time has come by `head.now` and that are not erased yet, and when the next one's does."""
+        ...
+
+    async def digests(self) -> list[Digest]:
+        """All digests of the conversation, as `Store.digests`."""
+        ...
+
+    async def commit(self, changes: Changes) -> int | None:
+        """Write everything or nothing; returns the id of the digest in `changes.fire`.
+
+        When it returns, the changes are as durable as the store is. At most once in a unit.
+        """
+        ...
+
+    async def delete(self) -> None:
+        """Erase the conversation with everything derived from it. Receipts lose what could tell of its content, but
+        still answer. Takes the place of `commit`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """Which messages to read, ascending by seq: `start` <= seq < `stop`, and of these only those whose running sum of
+    tokens is at least `tokens`; besides, every tool call, tool result and reasoning item from `tools_from` on.
+    At most the first `limit` of them."""
+
+    start: int
+    stop: int
+    tokens: int = 0
+    tools_from: int | None = None
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DigestWork:
+    """All that is needed to make a digest: its row, the statements of its base, and the messages no digest has seen
+    (erased ones left out)."""
+
+    digest: Digest
+    base: tuple[Item, ...] = ()
+    lines: tuple[Line, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A conversation that has something to be tidied: messages whose time has come, or a digest in progress for
+    longer than was asked about."""
+
+    scope: Scope
+    conversation: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A conversation in a listing."""
+
+    conversation: str
+    messages: int
+    tokens: int
+    rev: int
+    updated_at: datetime
+
+
+class Store(Protocol):
+    """Where conversations are kept.
+
+    All verbs raise DatabaseUnreachable when the store cannot be reached, DatabaseReadOnly when it refuses to write,
+    and change nothing then. What belongs to another scope is never found, counted or named.
+    """
+
+    async def open(self) -> None:
+        """Make ready for use, schema included. Raises SchemaMismatch for a database of a newer Hitherto."""
+        ...
+
+    async def aclose(self) -> None:
+        """Give back what is held. Calling it twice is allowed."""
+        ...
+
+    def write(self, scope: Scope, conversation: str, *, key: str | None = None) -> AbstractAsyncContextManager[Unit]:
+        """Begin a unit of work on a conversation; others that want the same one wait. Leaving it without a commit, by
+        an error or not, changes nothing. A conversation that does not exist comes to be with the first commit."""
+        ...
+
+    async def head(self, scope: Scope, conversation: str, *, at: int | None = None) -> Head | None:
+        """The newest head, or the one at revision `at`; None when there is no such conversation or revision."""
+        ...
+
+    async def messages(self, scope: Scope, conversation: str, ref: int, reading: Reading) -> list[Logged]:
+        """The messages of `reading`, ascending by seq; none when `ref` is not that conversation's."""
+        ...
+
+    async def digests(self, scope: Scope, conversation: str) -> list[Digest]:
+        """All digests in order of their ids, failed and superseded ones and clears too."""
+        ...
+
+    async def work(self, scope: Scope, conversation: str, digest: int, attempt: int) -> DigestWork | None:
+        """What is needed to make a digest, or None if that attempt is not in progress any more."""
+        ...
+
+    async def listed(self, scope: Scope, *, limit: int = 100) -> list[Listed]:
+        """The scope's conversations, most recently written first."""
+        ...
+
+    async def due(self, *, stuck_for: timedelta, limit: int = 1_000) -> list[Due]:
+        """Conversations of any tenant that need tidying; for the engine's own housekeeping."""
+        ...
+
+    async def forget_receipts(self, *, older_than: timedelta) -> int:
+        """Delete idempotency receipts of any tenant beyond their stated retention; returns how many."""
+        ...

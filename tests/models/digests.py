@@ -1,0 +1,44 @@
+"""What the tests of the models share: prompts, and a digest made by a model without an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hitherto.core.digest import Item
+from hitherto.core.digesting import Digested, digest
+from hitherto.core.prompts import DigestTask, Line, Prompt, digest_prompt
+from hitherto.ports.model import Model
+from hitherto.tokens.bpe import BpeCounter
+
+count = BpeCounter("o200k_base").count
+
+
+def spoken(*texts: str, first: int = 0) -> tuple[Line, ...]:
+    """Lines in turn by user and assistant, numbered from `first`."""
+    return tuple(Line(first + at, ("user", "assistant")[at % 2], text) for at, text in enumerate(texts))
+
+
+def prompt(*lines: Line, known: Sequence[Item] = (), leaving: Sequence[int] = (), limit: int = 1_000) -> Prompt:
+    shown = lines or spoken("Let's take the Granary.")
+    return digest_prompt(DigestTask(known=tuple(known), leaving=frozenset(leaving), lines=shown, limit=limit))
+
+
+async def digested(
+    model: Model, lines: Sequence[Line], *, base: Sequence[Item] = (), start: int = 0, limit: int = 1_000
+) -> Digested:
+    """What the core makes of the model's answers."""
+    making = digest(
+        base=base,
+        lines=lines,
+        start=start,
+        end=lines[-1].seq,
+        limit=limit,
+        input_limit=model.input_limit,
+        count=count,
+    )
+    try:
+        asked = next(making)
+        while True:
+            asked = making.send((await model.complete(asked)).text)
+    except StopIteration as end:
+        return end.value

@@ -1,0 +1,128 @@
+"""An endpoint on 127.0.0.1 that speaks chat completions, or fails to, as a test tells it to."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any
+
+Body = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """One response. `cut` sends so many bytes of the body and hangs up; `pause` waits so many seconds before each
+    byte; `silent` says nothing at all until the endpoint is closed."""
+
+    status: int = 200
+    body: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    cut: int | None = None
+    pause: float = 0
+    silent: bool = False
+
+
+def said(content: object, *, finish: str = "stop", **message: object) -> Answer:
+    """A chat completion as OpenAI sends it."""
+    completion = {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1_780_000_000,
+        "model": "small",
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": content, **message},
+                "logprobs": None,
+                "finish_reason": finish,
+            }
+        ],
+        "usage": {"prompt_tokens": 91, "completion_tokens": 17, "total_tokens": 108},
+    }
+    return Answer(body=json.dumps(completion))
+
+
+def refused(status: int, message: str, *, param: str | None = None, **headers: str) -> Answer:
+    """An error as OpenAI sends it."""
+    error = {"message": message, "type": "invalid_request_error", "param": param, "code": None}
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Answer(status=status, body=json.dumps({"error": error}), headers=named)
+
+
+class Endpoint:
+    """Gives `answers` in turn, the last one for ever; one that is a function gets the request's body. `asked` are
+    the bodies it got and `headers` what came with them, by names in lower case.
+    `reached` is set at the first."""
+
+    def __init__(self, *answers: Answer | Callable[[Body], Answer]) -> None:
+        self.asked: list[Body] = []
+        self.headers: list[dict[str, str]] = []
+        self.reached = threading.Event()
+        self._answers = answers
+        self._closing = threading.Event()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}/v1"
+
+    def __enter__(self) -> Endpoint:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._closing.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def answer(self, body: Body, headers: dict[str, str]) -> Answer:
+        given = self._answers[min(len(self.asked), len(self._answers) - 1)]
+        self.asked.append(body)
+        self.headers.append(headers)
+        self.reached.set()
+        return given if isinstance(given, Answer) else given(body)
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        endpoint, closing = self, self._closing
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                answer = endpoint.answer(body, {name.lower(): value for name, value in self.headers.items()})
+                if self.path != "/v1/chat/completions":
+                    answer = refused(404, f"Unknown request URL: POST {self.path}")
+                if answer.silent:
+                    closing.wait()
+                    self.close_connection = True
+                    return
+                sent = answer.body.encode()
+                self.send_response(answer.status)
+                for name, value in {"Content-Type": "application/json", **answer.headers}.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(sent)))
+                self.end_headers()
+                self.close_connection = answer.cut is not None
+                self._send(sent[: answer.cut], answer.pause)
+
+            def _send(self, sent: bytes, pause: float) -> None:
+                if not pause:
+                    self.wfile.write(sent)
+                    return
+                for at in range(len(sent)):
+                    if closing.wait(pause):
+                        return
+                    self.wfile.write(sent[at : at + 1])
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        return Handler
