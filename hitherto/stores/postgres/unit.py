@@ -1,0 +1,163 @@
+"""One unit of work on one conversation: two round trips, one transaction."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, LiteralString
+
+import psycopg
+from psycopg import AsyncConnection, AsyncCursor
+
+from hitherto.core.digest import Digest, Ranges, ranges
+from hitherto.core.head import Head
+from hitherto.core.message import Sums
+from hitherto.core.plan import Mark, Probe, TalkAt, TurnAt
+from hitherto.core.scope import Scope
+from hitherto.ports.store import Changes, Receipt
+from hitherto.stores.postgres import rows
+from hitherto.stores.postgres.faults import ours
+from hitherto.stores.postgres.sql import SQL
+
+
+class PostgresUnit:
+    """`Unit` as one transaction, from `begin` to `leave`."""
+
+    def __init__(self, connection: AsyncConnection[Any], scope: Scope, conversation: str) -> None:
+        self._connection = connection
+        self._scope, self._conversation = scope, conversation
+        self._names = rows.scope_values(scope, conversation)
+        self._receipt: Receipt | None = None
+        self._head: Head | None = None
+        self._done = False
+
+    @property
+    def head(self) -> Head:
+        assert self._head is not None, "begin() comes first"
+        return self._head
+
+    @property
+    def receipt(self) -> Receipt | None:
+        return self._receipt
+
+    @property
+    def _at(self) -> dict[str, Any]:
+        return {"tenant": self._names["tenant"], "ref": self.head.ref}
+
+    async def begin(self, key: str | None) -> None:
+        """Hold the conversation and read its head and the key's receipt: one round trip, two for a new one. Raises
+        what psycopg raises."""
+        # What is read after the lock must be read from a snapshot of its own, whatever the database's default.
+        held = await self._hold(key, "begin isolation level read committed")
+        while not held:
+            # Made here, or by another just now. It is gone again only if a third deleted it in between.
+            held = await self._hold(key, SQL["create"])
+
+    async def leave(self) -> None:
+        """End the transaction, if it has not ended, without a trace."""
+        if not self._done and not self._connection.closed:
+            # Where the connection is lost, the server has ended it likewise.
+            with suppress(psycopg.OperationalError):
+                await self._connection.rollback()
+
+    async def _hold(self, key: str | None, first: LiteralString) -> bool:
+        """After the statement `first`, lock the conversation and read it; whether it is there."""
+        receipt = None
+        # Results are fetched after the pipeline: to fetch one inside it would cost a round trip more.
+        async with self._connection.pipeline():
+            await self._connection.execute(first, self._names)
+            await self._connection.execute(SQL["lock"], self._names)
+            found = await self._connection.execute(SQL["head"], self._names)
+            if key is not None:
+                receipt = await self._connection.execute(SQL["receipt"], self._key(key))
+        row = await found.fetchone()
+        earlier = None if receipt is None else await receipt.fetchone()
+        if earlier is not None:
+            start, end, rev, fingerprint = earlier
+            self._receipt = Receipt(start=start, end=end, rev=rev, fingerprint=fingerprint)
+        if row is not None:
+            self._head = rows.head_from(row)
+        return row is not None
+
+    def _key(self, key: str) -> dict[str, Any]:
+        return {"tenant": self._names["tenant"], "key_hash": rows.key_hash(self._scope, self._conversation, key)}
+
+    async def probe(self, probe: Probe) -> Mark | None:
+        match probe:
+            case TalkAt(n):
+                query = SQL["talk_at"]
+            case TurnAt(n):
+                query = SQL["turn_at"]
+        with ours():
+            row = await (await self._connection.execute(query, {**self._at, "n": n})).fetchone()
+        if row is None:
+            return None
+        seq, tokens, turns, talk, opens_turn = row
+        return Mark(seq, Sums(tokens=tokens, turns=turns, talk=talk), opens_turn)
+
+    async def expired(self) -> tuple[Ranges, datetime | None]:
+        values = {**self._at, "now": self.head.now}
+        with ours():
+            due = await (await self._connection.execute(SQL["expired"], values)).fetchall()
+            following = await (await self._connection.execute(SQL["next_expiry"], values)).fetchone()
+        return ranges(row[0] for row in due), None if following is None else following[0]
+
+    async def digests(self) -> list[Digest]:
+        with ours():
+            found = await (await self._connection.execute(SQL["digests"], self._names)).fetchall()
+        return [rows.digest_from(row) for row in found]
+
+    async def commit(self, changes: Changes) -> int | None:
+        assert not self._done, "a unit of work commits once"
+        with ours():
+            async with self._connection.pipeline():
+                fired = await self._write(changes)
+                await self._connection.execute("commit")
+            row = None if fired is None else await fired.fetchone()
+        self._done = True
+        return None if row is None else int(row[0])
+
+    async def delete(self) -> None:
+        assert not self._done, "a unit of work commits once"
+        with ours():
+            async with self._connection.pipeline():
+                await self._connection.execute(SQL["forget_receipts_of"], self._at)
+                await self._connection.execute(SQL["delete_conversation"], self._at)
+                await self._connection.execute("commit")
+        self._done = True
+
+    async def _write(self, changes: Changes) -> AsyncCursor[Any] | None:
+        """Send everything; returns the cursor that will have the id of a new digest."""
+        connection, at, head, now = self._connection, self._at, changes.head, self.head.now
+        if changes.messages:
+            cursor = connection.cursor()
+            await cursor.executemany(
+                SQL["insert_message"], [{**at, **rows.message_values(logged)} for logged in changes.messages]
+            )
+        updated_at = max((now, *(logged.created_at for logged in changes.messages)))
+        await connection.execute(SQL["update_conversation"], {**at, **rows.head_values(head), "updated_at": updated_at})
+        if changes.key is not None and changes.receipt is not None:
+            receipt = changes.receipt
+            values = {
+                **at,
+                **self._key(changes.key),
+                "fingerprint": receipt.fingerprint,
+                "start": receipt.start,
+                "end": receipt.end,
+                "rev": receipt.rev,
+                "now": now,
+            }
+            await connection.execute(SQL["insert_receipt"], values)
+        for outcome in changes.outcomes:
+            values = {**at, **rows.outcome_values(outcome, head.rev), "now": now}
+            await connection.execute(SQL["end_digest"], values)
+        for first, last in changes.erase:
+            values = {**at, "first": first, "last": last}
+            await connection.execute(SQL["erase_messages"], values)
+            await connection.execute(SQL["forget_receipts_within"], values)
+        for digest in changes.rewritten:
+            await connection.execute(SQL["rewrite_digest"], {**at, **rows.rewritten_values(digest)})
+        if changes.fire is not None:
+            values = {**at, **rows.fire_values(changes.fire, head.rev), "now": now}
+            return await connection.execute(SQL["insert_digest"], values)
+        return None

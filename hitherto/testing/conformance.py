@@ -1,0 +1,32 @@
+"""The conformance suite of `hitherto.ports.store`, whole."""
+
+from __future__ import annotations
+
+from hitherto.testing.conformance_digests import DigestCases
+from hitherto.testing.conformance_erasure import ErasureCases
+from hitherto.testing.conformance_keeping import KeepingCases
+from hitherto.testing.conformance_messages import MessageCases
+from hitherto.testing.conformance_reading import ReadingCases
+from hitherto.testing.conformance_receipts import ReceiptCases
+from hitherto.testing.conformance_revisions import RevisionCases
+from hitherto.testing.conformance_units import UnitCases
+from hitherto.testing.conformance_walls import WallCases
+
+
+class StoreConformance(
+    UnitCases,
+    ReceiptCases,
+    MessageCases,
+    ReadingCases,
+    RevisionCases,
+    DigestCases,
+    ErasureCases,
+    WallCases,
+    KeepingCases,
+):
+    """Every promise of `Store`, `Unit` and their values, as tests of whatever the fixture `store` gives them.
+
+    The fixture gives an open, empty store to each test; the tests use two dozen tasks at most, and no time but a few
+    hundredths of a second here and there. What only one kind of store can promise (durability, several processes) is
+    not in it.
+    """

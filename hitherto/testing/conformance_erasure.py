@@ -1,0 +1,205 @@
+"""Erasing: messages whose time has come, what rested on them, and whole conversations."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from hitherto.core.digest import Item, Ranges, Status
+from hitherto.core.head import Standing
+from hitherto.core.message import Logged
+from hitherto.core.plan import TalkAt
+from hitherto.ports.store import Outcome, Reading, Rewritten, Store
+from hitherto.testing.material import (
+    OTHER_STAGE,
+    SCOPE,
+    assistant,
+    call,
+    clear,
+    digested,
+    fire,
+    head_of,
+    log_of,
+    result,
+    snapshot,
+    talk,
+    user,
+    write,
+)
+
+PAST = timedelta(seconds=-1)
+DAY = timedelta(days=1)
+
+
+async def expired(store: Store, name: str) -> tuple[Ranges, datetime | None]:
+    async with store.write(SCOPE, name) as unit:
+        return await unit.expired()
+
+
+def without_content(logged: Logged) -> Logged:
+    empty = replace(logged.message, raw="{}", text="", calls=(), answers=(), tools=(), metadata="{}")
+    return replace(logged, message=empty, erased=True)
+
+
+class ErasureCases:
+    async def test_expired_tells_what_is_due_and_when_the_next_is(self, store: Store) -> None:
+        now = datetime.now(UTC)
+        assert await expired(store, "new") == ((), None)
+        await write(store, "c", *talk(2))
+        assert await expired(store, "c") == ((), None)
+        times = [PAST, PAST, None, DAY, 2 * PAST, 2 * DAY, None, -1000 * DAY]
+        await write(store, "c", *(replace(user(), expires_at=time and now + time) for time in times))
+        assert await expired(store, "c") == (((4, 5), (8, 8), (11, 11)), now + DAY)
+        await write(store, "c", erase=((4, 5), (8, 8)))
+        assert await expired(store, "c") == (((11, 11),), now + DAY)
+        await write(store, "c", erase=((7, 7),))
+        assert await expired(store, "c") == (((11, 11),), now + 2 * DAY)
+        await write(store, "c", erase=((9, 9), (11, 11)))
+        assert await expired(store, "c") == ((), None)
+
+    async def test_expired_goes_by_the_units_own_now(self, store: Store) -> None:
+        soon = datetime.now(UTC) + timedelta(seconds=0.05)
+        await write(store, "c", replace(user(), expires_at=soon))
+        async with store.write(SCOPE, "c") as unit:
+            at = unit.head.now
+            await asyncio.sleep(0.06)
+            assert await unit.expired() == (((), soon) if at < soon else (((0, 0),), None))
+        assert await expired(store, "c") == (((0, 0),), None)
+
+    async def test_erased_messages_leave_their_place_and_sums(self, store: Store) -> None:
+        hidden = "attack at dawn"
+        batch = [
+            user("first"),
+            replace(user(hidden), metadata=f'{{"note": "{hidden}"}}', expires_at=datetime.now(UTC) + PAST),
+            call(hidden, tool=hidden),
+            result(hidden, hidden),
+            assistant("last"),
+        ]
+        await write(store, "c", *batch, tokens=[1, 2, 3, 4, 5])
+        await write(store, "d", *batch)
+        other = (await snapshot(store, "d"))[:3]
+        before = await log_of(store, "c")
+        await write(store, "c", erase=((1, 3),))
+        after = await log_of(store, "c")
+        assert after == [before[0], *(without_content(logged) for logged in before[1:4]), before[4]]
+        assert hidden not in repr(after)
+        assert (await head_of(store, "c")).erased == ((1, 3),)
+        assert (await snapshot(store, "d"))[:3] == other
+        ref = (await head_of(store, "c")).ref
+        assert await store.messages(SCOPE, "c", ref, Reading(start=0, stop=5, tokens=3, tools_from=0)) == after[1:]
+        async with store.write(SCOPE, "c") as unit:
+            found = await unit.probe(TalkAt(2))
+            assert found is not None
+            assert (found.seq, found.sums, found.opens_turn) == (1, before[1].sums, True)
+
+    async def test_a_digest_is_rewritten(self, store: Store) -> None:
+        await write(store, "c", *talk(2))
+        kept, gone = Item("kept", ((0, 0),)), Item("secret", ((1, 1),))
+        made = await digested(store, "c", 0, 3, kept, gone)
+        (before,) = await store.digests(SCOPE, "c")
+        rest = Rewritten(digest=made, items=(kept,), text="kept", tokens=4)
+        await write(store, "c", erase=((1, 1),), rewritten=[rest])
+        (after,) = await store.digests(SCOPE, "c")
+        assert after == replace(before, items=(kept,), text="kept", tokens=4)
+        assert (await head_of(store, "c")).digest == Standing(id=made, start=0, end=3, text="kept")
+
+    async def test_a_digest_that_cannot_do_without_is_superseded(self, store: Store) -> None:
+        await write(store, "c", *talk(2))
+        first = await digested(store, "c", 0, 1, Item("first", ((0, 0),)))
+        second = await digested(store, "c", 0, 3, Item("secret", ((2, 3),)), base=first)
+        running = await fire(store, "c", 0, 3, stage=OTHER_STAGE)
+        await write(
+            store,
+            "c",
+            erase=((2, 2),),
+            rewritten=[Rewritten(digest=second, superseded=True)],
+            outcomes=[Outcome(digest=running, superseded=True, error="expired")],
+        )
+        rows = await store.digests(SCOPE, "c")
+        assert [row.status for row in rows] == [Status.COMPLETED, Status.SUPERSEDED, Status.SUPERSEDED]
+        assert "secret" not in repr(rows)
+        head = await head_of(store, "c")
+        assert head.digest == Standing(id=first, start=0, end=1, text="first")
+        assert head.digest_sums.tokens == 20
+        again = await digested(store, "c", 0, 3, Item("anew", ((3, 3),)), base=first)
+        assert (await head_of(store, "c")).digest == Standing(id=again, start=0, end=3, text="anew")
+
+    async def test_only_a_completed_digest_is_rewritten(self, store: Store) -> None:
+        await write(store, "c", *talk(2))
+        failed = await fire(store, "c", 0, 1)
+        await write(store, "c", outcomes=[Outcome(digest=failed, error="down")])
+        running = await fire(store, "c", 0, 3)
+        before = await store.digests(SCOPE, "c")
+        await write(store, "c", rewritten=[Rewritten(digest=one, text="x") for one in (failed, running)])
+        assert await store.digests(SCOPE, "c") == before
+
+    async def test_delete_leaves_nothing(self, store: Store) -> None:
+        for name in ("c", "d"):
+            await write(store, name, *talk(3), replace(user(), expires_at=datetime.now(UTC) + PAST), key="k")
+            base = await digested(store, name, 0, 3, Item("a", ((0, 0),)))
+            await clear(store, name)
+            await write(store, name, *talk(3))
+            await fire(store, name, 7, 8, base=base)
+        running = (await head_of(store, "c")).running[0].id
+        ref = (await head_of(store, "c")).ref
+        head, log, digests, _ = await snapshot(store, "d")
+        async with store.write(SCOPE, "c") as unit:
+            await unit.delete()
+        for at in (None, 0, 1):
+            assert await store.head(SCOPE, "c", at=at) is None
+        assert await store.messages(SCOPE, "c", ref, Reading(start=0, stop=100)) == []
+        assert await store.digests(SCOPE, "c") == []
+        assert await store.work(SCOPE, "c", running, 1) is None
+        assert [one.conversation for one in await store.listed(SCOPE)] == ["d"]
+        await asyncio.sleep(0.01)
+        assert [one.conversation for one in await store.due(stuck_for=timedelta(0))] == ["d"]
+        assert (await snapshot(store, "d"))[:3] == (head, log, digests)
+
+    async def test_after_delete_the_name_is_free(self, store: Store) -> None:
+        await write(store, "c", *talk(3))
+        running = await fire(store, "c", 0, 5)
+        old = (await head_of(store, "c")).ref
+        async with store.write(SCOPE, "c") as unit:
+            await unit.delete()
+        written = await write(store, "c", user("anew"), outcomes=[Outcome(digest=running, text="late")])
+        assert written.head.rev == 1
+        head = await head_of(store, "c")
+        assert (head.next_seq, head.ref != old) == (1, True)
+        assert await log_of(store, "c") == list(written.logged)
+        assert await store.messages(SCOPE, "c", old, Reading(start=0, stop=10)) == []
+        assert await store.digests(SCOPE, "c") == []
+
+    async def test_who_waited_for_a_deleted_conversation_begins_anew(self, store: Store) -> None:
+        await write(store, "c", *talk(3))
+        async with store.write(SCOPE, "c") as unit:
+            waiting = [asyncio.create_task(write(store, "c", user(f"{n}"))) for n in range(5)]
+            await asyncio.wait(waiting, timeout=0.05)
+            await unit.delete()
+        written = await asyncio.gather(*waiting)
+        assert sorted(one.logged[0].seq for one in written) == [0, 1, 2, 3, 4]
+        assert len(await log_of(store, "c")) == 5
+
+    async def test_to_delete_what_is_not_there_does_nothing(self, store: Store) -> None:
+        await write(store, "d", *talk(1), key="k")
+        async with store.write(SCOPE, "c", key="k") as unit:
+            await unit.delete()
+        assert await store.head(SCOPE, "c") is None
+        assert [one.conversation for one in await store.listed(SCOPE)] == ["d"]
+
+    async def test_writers_and_deleters_at_once(self, store: Store) -> None:
+        """However they meet, every unit is alone: a log is dense, and begins with the first append after a delete."""
+
+        async def delete() -> None:
+            async with store.write(SCOPE, "c") as unit:
+                await unit.delete()
+
+        async def append(n: int) -> None:
+            await write(store, "c", user(f"{n}"), fire=None)
+
+        for _ in range(3):
+            await asyncio.gather(*(delete() if n % 4 == 3 else append(n) for n in range(20)))
+            await append(20)
+            log = await log_of(store, "c")
+            assert [logged.seq for logged in log] == list(range(len(log)))
+            assert [logged.rev for logged in log] == list(range(1, len(log) + 1))

@@ -1,0 +1,142 @@
+"""Past revisions: the head at each is what it was then."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from hitherto.core.digest import Item, Status
+from hitherto.core.head import Head
+from hitherto.core.message import Sums
+from hitherto.ports.store import Outcome, Rewritten, Store
+from hitherto.testing.material import (
+    OTHER_STAGE,
+    SCOPE,
+    STAGE,
+    any_messages,
+    assistant,
+    call,
+    chances,
+    clear,
+    digested,
+    fire,
+    head_of,
+    talk,
+    timeless,
+    user,
+    write,
+)
+
+STEPS = 40
+
+
+def lasting(head: Head | None) -> Head | None:
+    """What of a head holds for its revision for ever: the rest describes the newest one only, or the clock."""
+    if head is None:
+        return None
+    return timeless(replace(head, open_calls={}, running=(), run_start=0, policy=None, next_expiry=None, erased=()))
+
+
+async def random_step(store: Store, name: str, chance: random.Random) -> None:
+    """Something that may happen to a conversation: an append, a clear, a digest set off or ended."""
+    head = await head_of(store, name)
+    running = list(head.running)
+    choice = chance.random()
+    if choice < 0.1 and head.next_seq > head.view_start:
+        await clear(store, name)
+    elif choice < 0.4 and running:
+        ended = chance.choice(running)
+        error = chance.choice([None, None, "failed"])
+        await write(
+            store, name, outcomes=[Outcome(digest=ended.id, text=f"of {ended.id}", error=error)], same_rev=bool(error)
+        )
+    elif choice < 0.7:
+        stage = chance.choice([STAGE, OTHER_STAGE])
+        made = [(row.stage, row.end) for row in await store.digests(SCOPE, name)]
+        if stage in [one.stage for one in running] or (stage, head.last_seq) in made or head.last_seq < head.view_start:
+            return
+        await fire(store, name, chance.randint(head.view_start, head.last_seq), head.last_seq, stage=stage)
+    else:
+        batch = any_messages(chance, chance.randint(1, 5))
+        await write(store, name, *batch, tokens=[chance.randint(0, 9) for _ in batch])
+
+
+class RevisionCases:
+    @pytest.mark.parametrize("seed", range(6))
+    async def test_the_head_at_every_revision_is_what_it_was(self, store: Store, seed: int) -> None:
+        chance = chances(2_000 + seed)
+        await write(store, "c", user())
+        was: dict[int, Head | None] = {}
+        for _ in range(STEPS):
+            await random_step(store, "c", chance)
+            head = await head_of(store, "c")
+            was[head.rev] = lasting(head)
+        for rev, head in was.items():
+            assert lasting(await store.head(SCOPE, "c", at=rev)) == head, rev
+        past = [await store.head(SCOPE, "c", at=rev) for rev in range(max(was))]
+        assert all(head is not None and not head.running and not head.open_calls for head in past)
+
+    async def test_revision_0_is_empty_and_none_lies_beyond_the_newest(self, store: Store) -> None:
+        await write(store, "c", *talk(2))
+        await digested(store, "c", 0, 3)
+        head = await head_of(store, "c")
+        assert head.rev == 2
+        nothing = await store.head(SCOPE, "c", at=0)
+        assert nothing is not None
+        assert (nothing.rev, nothing.next_seq, nothing.sums, nothing.view_start) == (0, 0, Sums(), 0)
+        assert (nothing.closed, nothing.digest, nothing.digest_sums, nothing.erased) == (False, None, Sums(), ())
+        for at in (-1, 3, 2**31, 2**63, 2**70):
+            assert await store.head(SCOPE, "c", at=at) is None
+        assert await store.head(SCOPE, "none", at=0) is None
+
+    async def test_closed_follows_the_last_message_of_the_revision(self, store: Store) -> None:
+        for message in (user(), assistant(), call("a"), user(), assistant()):
+            await write(store, "c", message)
+        past = [await store.head(SCOPE, "c", at=rev) for rev in range(6)]
+        assert [head and head.closed for head in past] == [False, False, True, False, False, True]
+
+    async def test_a_digest_is_seen_from_the_revision_at_which_it_became_visible(self, store: Store) -> None:
+        await write(store, "c", *talk(2))
+        first = await fire(store, "c", 0, 3)
+        await write(store, "c", *talk(1))
+        await write(store, "c", outcomes=[Outcome(digest=first, text="first")])
+        second = await digested(store, "c", 0, 5, Item("second", ((0, 0),)), base=first)
+        past = [await store.head(SCOPE, "c", at=rev) for rev in range(5)]
+        standing = [head and head.digest and head.digest.id for head in past]
+        assert standing == [None, None, None, first, second]
+        assert [head and head.digest_sums.tokens for head in past] == [0, 0, 0, 40, 60]
+
+    async def test_a_clear_hides_from_its_own_revision_on(self, store: Store) -> None:
+        await write(store, "c", *talk(2))
+        made = await digested(store, "c", 0, 3)
+        await clear(store, "c")
+        await write(store, "c", user())
+        await clear(store, "c")
+        past = [await store.head(SCOPE, "c", at=rev) for rev in range(6)]
+        assert [head and head.view_start for head in past] == [0, 0, 0, 4, 4, 5]
+        assert [head and head.view_sums.tokens for head in past] == [0, 0, 0, 40, 40, 50]
+        assert [head and head.digest and head.digest.id for head in past] == [None, None, made, None, None, None]
+
+    async def test_what_was_erased_since_shows_in_the_past_as_far_as_it_reaches(self, store: Store) -> None:
+        await write(store, "c", *talk(2))
+        await write(store, "c", *talk(2))
+        await write(store, "c", erase=((1, 2), (3, 5), (7, 7)))
+        past = [await store.head(SCOPE, "c", at=rev) for rev in range(4)]
+        assert [head and head.erased for head in past] == [
+            (),
+            ((1, 2), (3, 3)),
+            ((1, 2), (3, 5), (7, 7)),
+            ((1, 2), (3, 5), (7, 7)),
+        ]
+        assert [head and head.closed for head in past] == [False, True, True, True]
+
+    async def test_a_superseded_digest_stands_at_no_revision(self, store: Store) -> None:
+        await write(store, "c", *talk(2))
+        first = await digested(store, "c", 0, 1, Item("first", ((0, 0),)))
+        second = await digested(store, "c", 0, 3, Item("second", ((2, 3),)), base=first)
+        await write(store, "c", erase=((2, 2),), rewritten=[Rewritten(digest=second, superseded=True)])
+        past = [await store.head(SCOPE, "c", at=rev) for rev in range(5)]
+        assert [head and head.digest and head.digest.id for head in past] == [None, None, first, first, first]
+        assert [row.status for row in await store.digests(SCOPE, "c")] == [Status.COMPLETED, Status.SUPERSEDED]

@@ -1,0 +1,339 @@
+"""What the database does to us: away, read-only, gone in the middle, set up otherwise than usual."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from hitherto.core.append import extended
+from hitherto.core.plan import TurnAt
+from hitherto.errors import DatabaseReadOnly, DatabaseUnreachable, StoreError
+from hitherto.ports.store import Changes, Reading, Receipt, Store
+from hitherto.stores.postgres.embedded import EmbeddedServer
+from hitherto.stores.postgres.store import PostgresStore
+from hitherto.testing.material import digest_of, fire, head_of, log_of, snapshot, talk, user, write
+from tests.conftest import SCOPE
+
+Connection = psycopg.AsyncConnection[Any]
+OLD = timedelta(days=1)
+
+VERBS: dict[str, Callable[[Store], Awaitable[object]]] = {
+    "head": lambda store: store.head(SCOPE, "c"),
+    "head at a revision": lambda store: store.head(SCOPE, "c", at=1),
+    "messages": lambda store: store.messages(SCOPE, "c", 1, Reading(start=0, stop=9)),
+    "digests": lambda store: store.digests(SCOPE, "c"),
+    "work": lambda store: store.work(SCOPE, "c", 1, 1),
+    "listed": lambda store: store.listed(SCOPE),
+    "due": lambda store: store.due(stuck_for=OLD),
+}
+WRITING: dict[str, Callable[[Store], Awaitable[object]]] = {
+    "write": lambda store: write(store, "c", user()),
+    "write anew": lambda store: write(store, "new", user()),
+    "forget_receipts": lambda store: store.forget_receipts(older_than=OLD),
+}
+ALL = {**VERBS, **WRITING}
+
+
+@pytest.fixture
+async def admin(server: EmbeddedServer) -> AsyncIterator[Connection]:
+    async with await Connection.connect(server.admin_url, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+async def store(database: str) -> AsyncIterator[PostgresStore]:
+    """An open store with the conversation "c" in it."""
+    made = PostgresStore(database, patience=5)
+    await made.open()
+    await write(made, "c", *talk(2))
+    yield made
+    await made.aclose()
+
+
+async def alter(admin: Connection, database: str, change: sql.SQL) -> None:
+    name = sql.Identifier(str(conninfo_to_dict(database)["dbname"]))
+    await admin.execute(sql.SQL("alter database {} {}").format(name, change))
+
+
+async def kill(admin: Connection, database: str) -> int:
+    """End all connections of stores to the database; how many there were."""
+    cursor = await admin.execute(
+        "select pg_terminate_backend(pid, 5000) from pg_stat_activity "
+        "where application_name = 'hitherto' and datname = %s",
+        [conninfo_to_dict(database)["dbname"]],
+    )
+    return cursor.rowcount
+
+
+async def widen(store: Store, connections: int) -> None:
+    """Have the pool hold so many connections."""
+    async with AsyncExitStack() as held:
+        for n in range(connections):
+            await held.enter_async_context(store.write(SCOPE, f"wide {n}"))
+
+
+class TestUnreachable:
+    @pytest.fixture
+    def closed_port(self) -> int:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            return free.getsockname()[1]
+
+    @pytest.mark.parametrize(
+        "address",
+        [
+            "postgresql://me:pa55word@127.0.0.1:{}/mine",
+            "host=127.0.0.1 port={} user=me password=pa55word dbname=mine",
+        ],
+    )
+    async def test_nobody_listens(self, closed_port: int, address: str) -> None:
+        store = PostgresStore(address.format(closed_port), patience=2)
+        with pytest.raises(
+            DatabaseUnreachable, match=rf"127\.0\.0\.1:{closed_port}/mine.*refused.*HITHERTO_DATABASE"
+        ) as raised:
+            await store.open()
+        assert "pa55word" not in "".join(traceback.format_exception(raised.value))
+        await store.aclose()
+
+    @pytest.mark.parametrize(
+        "address", ["postgresql://me:pa%55word%@host/mine", "pa55word", "host=a password='pa55word"]
+    )
+    async def test_not_an_address(self, address: str) -> None:
+        store = PostgresStore(address, patience=2)
+        with pytest.raises(DatabaseUnreachable, match="neither a PostgreSQL URL nor") as raised:
+            await store.open()
+        assert "word" not in "".join(traceback.format_exception(raised.value)).replace("password percent", "")
+        await store.aclose()
+
+    async def test_no_such_database(self, database: str) -> None:
+        store = PostgresStore(make_conninfo(database, dbname="no_such"), patience=2)
+        with pytest.raises(DatabaseUnreachable, match='"no_such" does not exist'):
+            await store.open()
+
+    @pytest.mark.parametrize("verb", ALL.values(), ids=ALL.keys())
+    async def test_a_store_that_is_not_open(self, database: str, verb: Callable[[Store], Awaitable[object]]) -> None:
+        store = PostgresStore(database, patience=2)
+        with pytest.raises(StoreError, match="not open"):
+            await verb(store)
+        await store.open()
+        await store.aclose()
+        with pytest.raises(StoreError, match="not open"):
+            await verb(store)
+        await store.aclose()
+
+    async def test_away_for_a_while(self, admin: Connection, database: str) -> None:
+        store = PostgresStore(database, patience=0.3)
+        await store.open()
+        await write(store, "c", *talk(2))
+        await alter(admin, database, sql.SQL("with allow_connections false"))
+        await kill(admin, database)
+        for verb in (VERBS["head"], WRITING["write"], WRITING["forget_receipts"]):
+            with pytest.raises(DatabaseUnreachable, match=r"cannot connect to the database at .*HITHERTO_DATABASE"):
+                await verb(store)
+        await alter(admin, database, sql.SQL("with allow_connections true"))
+        async with asyncio.timeout(10):
+            while True:
+                try:
+                    await write(store, "c", user("back"))
+                    break
+                except DatabaseUnreachable:
+                    continue
+        assert [logged.message.text for logged in await log_of(store, "c")][4:] == ["back"]
+        await store.aclose()
+
+
+class TestReadOnly:
+    @pytest.fixture
+    async def read_only(self, admin: Connection, database: str, store: PostgresStore) -> AsyncIterator[PostgresStore]:
+        """A store opened on a database that refuses to write by now."""
+        await fire(store, "c", 0, 3)
+        await alter(admin, database, sql.SQL("set default_transaction_read_only = on"))
+        made = PostgresStore(database)
+        await made.open()
+        yield made
+        await made.aclose()
+
+    @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS.keys())
+    async def test_reading_works(
+        self, read_only: Store, store: Store, verb: Callable[[Store], Awaitable[object]]
+    ) -> None:
+        if verb is VERBS["head"]:
+            assert await snapshot(read_only, "c") == await snapshot(store, "c")
+        await verb(read_only)
+
+    @pytest.mark.parametrize("verb", WRITING.values(), ids=WRITING.keys())
+    async def test_writing_is_refused(
+        self, read_only: Store, store: Store, verb: Callable[[Store], Awaitable[object]]
+    ) -> None:
+        before = await snapshot(store, "c")
+        with pytest.raises(DatabaseReadOnly, match=r"primary.*default_transaction_read_only"):
+            await verb(read_only)
+        assert await snapshot(store, "c") == before
+        assert await store.head(SCOPE, "new") is None
+
+    async def test_a_unit_does_not_even_begin(self, read_only: Store) -> None:
+        entered = False
+        with pytest.raises(DatabaseReadOnly):
+            async with read_only.write(SCOPE, "c"):
+                entered = True
+        assert not entered
+
+    async def test_a_database_without_the_schema(self, admin: Connection, database: str) -> None:
+        async with await Connection.connect(database, autocommit=True) as connection:
+            await connection.execute("drop schema hitherto cascade")
+        await alter(admin, database, sql.SQL("set default_transaction_read_only = on"))
+        store = PostgresStore(database)
+        with pytest.raises(DatabaseReadOnly, match="no current Hitherto schema"):
+            await store.open()
+        await store.aclose()
+
+
+class TestKilled:
+    @pytest.mark.parametrize("verb", ALL.values(), ids=ALL.keys())
+    async def test_between_units(
+        self, admin: Connection, database: str, store: Store, verb: Callable[[Store], Awaitable[object]]
+    ) -> None:
+        """The very next verb works: what has written nothing yet is tried again on a fresh connection."""
+        await widen(store, 4)
+        assert await kill(admin, database) >= 4
+        await verb(store)
+
+    async def test_between_units_with_many_at_once(self, admin: Connection, database: str, store: Store) -> None:
+        await widen(store, 10)
+        for _ in range(3):
+            await kill(admin, database)
+            await asyncio.gather(
+                *(verb(store) for verb in VERBS.values()), *(write(store, "c", user()) for _ in range(9))
+            )
+        assert [logged.seq for logged in await log_of(store, "c")] == list(range(4 + 27))
+
+    @pytest.mark.parametrize("name", ["c", "new"])
+    async def test_in_a_unit(self, admin: Connection, database: str, store: Store, name: str) -> None:
+        before = await snapshot(store, name)
+        async with store.write(SCOPE, name, key="k") as unit:
+            logged, head = extended(unit.head, talk(50), [1] * 100)
+            receipt = Receipt(start=logged[0].seq, end=head.last_seq, rev=head.rev, fingerprint="f")
+            assert await kill(admin, database) == 1
+            with pytest.raises(DatabaseUnreachable, match=r"not known whether it was written.*same key"):
+                await unit.commit(
+                    Changes(head=head, messages=logged, key="k", receipt=receipt, fire=digest_of(0, head.last_seq))
+                )
+        assert await snapshot(store, name) == before
+        async with store.write(SCOPE, name, key="k") as unit:
+            assert unit.receipt is None
+
+    @pytest.mark.parametrize("verb", ["probe", "expired", "digests", "delete"])
+    async def test_every_verb_of_a_unit_says_so(
+        self, admin: Connection, database: str, store: Store, verb: str
+    ) -> None:
+        before = await snapshot(store, "c")
+        async with store.write(SCOPE, "c") as unit:
+            await kill(admin, database)
+            verbs: dict[str, Callable[[], Awaitable[object]]] = {
+                "probe": lambda: unit.probe(TurnAt(1)),
+                "expired": unit.expired,
+                "digests": unit.digests,
+                "delete": unit.delete,
+            }
+            with pytest.raises(DatabaseUnreachable):
+                await verbs[verb]()
+        assert await snapshot(store, "c") == before
+
+    async def test_a_unit_that_is_left_anyway_leaves_quietly(
+        self, admin: Connection, database: str, store: Store
+    ) -> None:
+        async with store.write(SCOPE, "c"):
+            await kill(admin, database)
+        with pytest.raises(ZeroDivisionError):  # noqa: PT012
+            async with store.write(SCOPE, "c"):
+                await kill(admin, database)
+                raise ZeroDivisionError
+        assert (await head_of(store, "c")).next_seq == 4
+
+    async def test_while_waiting_for_another_process(self, admin: Connection, database: str, store: Store) -> None:
+        """A unit that waits for the conversation goes on waiting on a fresh connection."""
+        other = PostgresStore(database)
+        await other.open()
+        async with await Connection.connect(database) as holding:
+            await holding.execute("select from hitherto.conversation for update")
+            waiting = asyncio.create_task(write(other, "c", user("waited")))
+            await asyncio.sleep(0.1)
+            assert await kill(admin, database) >= 1
+            await asyncio.sleep(0.1)
+            assert not waiting.done()
+        written = await waiting
+        assert written.logged[0].seq == 4
+        await other.aclose()
+
+    async def test_again_and_again(self, admin: Connection, database: str, store: Store) -> None:
+        """Writers that repeat a lost append with its key; in the end each batch is there once, and whole."""
+        batches = 25
+
+        async def append(key: str) -> None:
+            batch = [user(f"{key}.{n}") for n in range(3)]
+            async with store.write(SCOPE, "much", key=key) as unit:
+                if unit.receipt is None:
+                    logged, head = extended(unit.head, batch, [1, 1, 1])
+                    receipt = Receipt(start=logged[0].seq, end=head.last_seq, rev=head.rev, fingerprint=key)
+                    await unit.commit(Changes(head=head, messages=logged, key=key, receipt=receipt))
+
+        async def writer(name: str) -> None:
+            for n in range(batches):
+                while True:
+                    try:
+                        await append(f"{name}{n}")
+                        break
+                    except DatabaseUnreachable:
+                        continue
+
+        async def killer() -> None:
+            while True:
+                await asyncio.sleep(0.01)
+                await kill(admin, database)
+
+        killing = asyncio.create_task(killer())
+        async with asyncio.timeout(30):
+            await asyncio.gather(*(writer(name) for name in "abc"))
+        killing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await killing
+        log = await log_of(store, "much")
+        assert [logged.seq for logged in log] == list(range(3 * 3 * batches))
+        texts = [logged.message.text for logged in log]
+        keys = [text.split(".")[0] for text in texts[::3]]
+        assert sorted(keys) == sorted(f"{name}{n}" for name in "abc" for n in range(batches))
+        assert texts == [f"{key}.{n}" for key in keys for n in range(3)]
+
+
+class TestOtherDefaults:
+    async def test_of_isolation(self, admin: Connection, database: str) -> None:
+        """Under repeatable read a unit would see what was there before it waited, and fail."""
+        await alter(admin, database, sql.SQL("set default_transaction_isolation = 'serializable'"))
+        stores = [PostgresStore(database) for _ in range(2)]
+        for store in stores:
+            await store.open()
+        await asyncio.gather(*(write(store, "c", user()) for store in stores for _ in range(10)))
+        assert [logged.seq for logged in await log_of(stores[0], "c")] == list(range(20))
+        for store in stores:
+            await store.aclose()
+
+    async def test_of_the_time_zone(self, admin: Connection, database: str) -> None:
+        await alter(admin, database, sql.SQL("set timezone = 'Pacific/Kiritimati'"))
+        store = PostgresStore(database)
+        await store.open()
+        for_ever = datetime.max.replace(tzinfo=UTC)
+        written = await write(store, "c", replace(user(), expires_at=for_ever), user())
+        assert await log_of(store, "c") == list(written.logged)
+        assert (await head_of(store, "c")).next_expiry == for_ever
+        await store.aclose()

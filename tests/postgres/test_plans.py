@@ -1,0 +1,164 @@
+"""Plans: what is on the way of every append and every context looks things up, however long a conversation grows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from hitherto.stores.postgres.embedded import EmbeddedServer
+from hitherto.stores.postgres.sql import SQL
+
+Connection = psycopg.AsyncConnection[Any]
+
+LENGTH = 8_000
+OTHERS = 400
+TOUCHED = 64
+"""The most rows a look-up may examine beside those it returns; it says nothing of the length of a conversation."""
+
+SCOPE = {"tenant": "acme", "user": "u", "agent": "a"}
+MAIN = {**SCOPE, "conversation": "c-0"}
+REF = {"tenant": "acme", "ref": 1}
+READ = {**MAIN, "ref": 1, "start": 0, "stop": LENGTH, "tokens": 0, "tools_from": LENGTH, "limit": None}
+
+FILL = f"""
+    insert into hitherto.conversation (tenant, ref, user_id, agent, id, rev, next_seq, tokens, turns, talk, updated_at)
+    select 'acme', n + 1, 'u', 'a', 'c-' || n, 1, 20, 200, 5, 10, now() - n * interval '1 second'
+    from generate_series(0, {OTHERS}) n;
+
+    update hitherto.conversation
+    set rev = {LENGTH // 2}, next_seq = {LENGTH}, tokens = 10 * {LENGTH}, turns = {LENGTH // 4}, talk = {LENGTH // 2}
+    where ref = 1;
+
+    -- Rounds of a question, a tool call, its result and an answer; all messages of the others, then the long one's.
+    insert into hitherto.message (tenant, conversation, seq, wire, role, kind, text, payload, call_ids, result_ids,
+        tool_names, metadata, tokens, sum_tokens, sum_turns, sum_talk, rev, created_at, expires_at)
+    select 'acme', c, n, 'openai.chat', (array['user', 'assistant', 'tool', 'assistant'])[n % 4 + 1],
+           (array['text', 'tool_call', 'tool_result', 'text'])[n % 4 + 1], 'text of a message', '{{"a": "b"}}',
+           '{{}}', '{{}}', '{{}}', '{{}}', 10, 10 * (n + 1), n / 4 + 1, n / 4 * 2 + 1 + (n % 4) / 3, n / 2 + 1, now(),
+           case when n % 100 = 0 then now() + interval '1 day' end
+    from (select c, n from generate_series(2, {OTHERS + 1}) c, generate_series(0, 19) n
+          union all
+          select 1, n from generate_series(0, {LENGTH - 1}) n) one;
+
+    insert into hitherto.digest (tenant, conversation, stage, spec, done, start_seq, end_seq, base_id, status, attempt,
+        fired_rev, visible_rev, created_at)
+    select 'acme', c, 'stage', '{{}}', 'summarise', 0, n, null,
+           case when n = {LENGTH - 1} then 'processing' else 'completed' end, 1, n / 2, n / 2 + 1, now()
+    from (select 1 as c, n from generate_series(3, {LENGTH - 1}, 4) n
+          union all
+          select c, 3 from generate_series(2, {OTHERS + 1}) c) one
+    order by n, c;
+
+    insert into hitherto.receipt (tenant, key_hash, conversation, fingerprint, start_seq, end_seq, rev, created_at)
+    select 'acme', sha256(n::text::bytea), 1, 'f', n, n, n, now() from generate_series(0, {LENGTH - 1}) n;
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A statement, what is bound to it, and how many rows it gives."""
+
+    query: str
+    values: dict[str, Any]
+    rows: int
+
+
+CASES = {
+    "lock": Case("lock", MAIN, 1),
+    "head": Case("head", MAIN, 1),
+    "head_at, lately": Case("head_at", {**MAIN, "at": LENGTH // 2 - 5}, 1),
+    "head_at, long ago": Case("head_at", {**MAIN, "at": 50}, 1),
+    "receipt": Case("receipt", {"tenant": "acme", "key_hash": b"never used"}, 0),
+    "talk_at near the end": Case("talk_at", {**REF, "n": LENGTH // 2 - 13}, 1),
+    "talk_at near the beginning": Case("talk_at", {**REF, "n": 5}, 1),
+    "turn_at near the end": Case("turn_at", {**REF, "n": LENGTH // 4 - 6}, 1),
+    "turn_at near the beginning": Case("turn_at", {**REF, "n": 5}, 1),
+    "messages that fit a budget": Case("messages", {**READ, "tokens": 10 * (LENGTH - 20)}, 21),
+    "messages from a start": Case("messages", {**READ, "start": LENGTH - 20}, 20),
+    "messages with calls": Case("messages", {**READ, "start": LENGTH - 4, "tools_from": LENGTH - 40}, 22),
+    "messages, some": Case("messages", {**READ, "limit": 20}, 20),
+    "messages, some from the middle": Case("messages", {**READ, "start": LENGTH // 2, "limit": 20}, 20),
+    "messages of another": Case("messages", {**READ, "ref": 2}, 0),
+    "work_lines": Case("work_lines", {**MAIN, "first": LENGTH - 10, "last": LENGTH - 1}, 10),
+    "work_digest": Case("work_digest", {**MAIN, "digest": 1, "attempt": 1}, 0),
+    "expired": Case("expired", {**REF, "now": "2001-01-01"}, 0),
+    "next_expiry": Case("next_expiry", {**REF, "now": "2001-01-01"}, 1),
+    "listed": Case("listed", {**SCOPE, "limit": 20}, 20),
+}
+
+
+@pytest.fixture(scope="module", params=["not analyzed", "analyzed"])
+async def filled(request: pytest.FixtureRequest, server: EmbeddedServer) -> AsyncIterator[Connection]:
+    """A database with one long conversation and many short ones, whether the planner has seen statistics or not."""
+    name = sql.Identifier("test_plans")
+    async with await psycopg.AsyncConnection[Any].connect(server.admin_url, autocommit=True) as admin:
+        await admin.execute(sql.SQL("create database {} template template_hitherto owner hitherto").format(name))
+        url = make_conninfo(server.url, dbname="test_plans")
+        async with await psycopg.AsyncConnection[Any].connect(url, autocommit=True) as connection:
+            for table in ("conversation", "message", "digest", "receipt"):
+                await connection.execute(
+                    sql.SQL("alter table hitherto.{} set (autovacuum_enabled = false)").format(sql.Identifier(table))
+                )
+            for number, case in enumerate(CASES.values()):
+                await prepare(connection, f"early_{number}", case)
+            await connection.execute(FILL.encode())
+            if request.param == "analyzed":
+                await connection.execute("analyze")
+            yield connection
+        await admin.execute(sql.SQL("drop database {} with (force)").format(name))
+
+
+async def prepare(connection: Connection, name: str, case: Case) -> None:
+    """The statement as a prepared one, as psycopg makes it of what is repeated."""
+    query = re.sub(r"%\((\w+)\)s", lambda found: f"${list(case.values).index(found[1]) + 1}", SQL[case.query])
+    await connection.execute(f"prepare {name} as {query}".encode())  # as bytes: it is not made of input
+
+
+async def explain(connection: Connection, name: str, case: Case) -> dict[str, Any]:
+    """The plan that a prepared statement is run by, with what it came across."""
+    values = sql.SQL(", ").join(sql.Literal(value) for value in case.values.values())
+    query = sql.SQL("explain (analyze, buffers, format json) execute {}({})").format(sql.Identifier(name), values)
+    row = await (await connection.execute(query)).fetchone()
+    assert row is not None
+    return row[0][0]["Plan"]
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for below in plan.get("Plans", []):
+        yield from nodes(below)
+
+
+def examined(plan: dict[str, Any]) -> float:
+    """Rows that came from tables, thrown away or not."""
+    counts = ("Actual Rows", "Rows Removed by Filter", "Rows Removed by Index Recheck")
+    return sum(
+        node["Actual Loops"] * sum(node.get(count, 0) for count in counts)
+        for node in nodes(plan)
+        if "Relation Name" in node
+    )
+
+
+@pytest.mark.parametrize("plan", ["of these values", "of any values", "of an empty database"])
+@pytest.mark.parametrize("name", CASES)
+async def test_it_looks_things_up(filled: Connection, name: str, plan: str) -> None:
+    """Whether the server plans for the values at hand, once for all values, or did so when the tables were empty."""
+    case, number = CASES[name], list(CASES).index(name)
+    mode = "force_custom_plan" if plan == "of these values" else "force_generic_plan"
+    await filled.execute("select set_config('plan_cache_mode', %s, false)", [mode])
+    prepared = f"early_{number}"
+    if plan != "of an empty database":
+        prepared = f"{mode}_{number}"
+        await prepare(filled, prepared, case)
+    found = await explain(filled, prepared, case)
+    assert found["Actual Rows"] == case.rows
+    scans = {(node["Relation Name"], node["Node Type"]) for node in nodes(found) if "Relation Name" in node}
+    assert {kind for _, kind in scans} <= {"Index Scan", "Index Only Scan"}, scans
+    assert examined(found) <= case.rows + TOUCHED

@@ -1,0 +1,373 @@
+"""The schema: made, found, refused, and as the design and the seeds want it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from importlib import resources
+from itertools import count
+from pathlib import Path
+from typing import Any, LiteralString
+
+import psycopg
+import pytest
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from hitherto.core.digest import Item
+from hitherto.errors import SchemaMismatch, StoreError
+from hitherto.ports.store import Outcome
+from hitherto.stores.postgres import schema
+from hitherto.stores.postgres.embedded import EmbeddedServer
+from hitherto.stores.postgres.store import PostgresStore
+from hitherto.testing.material import clear, digested, fire, head_of, talk, write
+from tests.conftest import SCOPE, SHARED
+
+MIGRATIONS = resources.files("hitherto.stores.postgres").joinpath("migrations")
+SEED = SHARED / "seeds" / "000_149067916907d15a.txt"
+
+# The first seed's section "Observability", to the letter.
+HISTORY = """\
+SELECT m.*,
+       b.end_sequence as base_end_seq
+FROM memory m
+LEFT JOIN memory b ON m.base_memory_id = b.memory_id
+WHERE m.conversation_id = 'conv_123'
+ORDER BY m.end_sequence DESC;
+"""
+STUCK = """\
+SELECT conversation_id, memory_id, created_at,
+       NOW() - created_at as age
+FROM memory
+WHERE status = 'processing'
+  AND created_at < NOW() - INTERVAL '5 minutes';
+"""
+PROGRESSION = """\
+SELECT
+    conversation_id,
+    start_sequence,
+    end_sequence,
+    end_sequence - start_sequence + 1 as window_size,
+    generation_time_ms
+FROM memory
+WHERE status = 'completed'
+ORDER BY created_at DESC
+LIMIT 20;
+"""
+AVERAGE = """\
+SELECT
+    AVG(generation_time_ms) as avg_ms,
+    MAX(generation_time_ms) as max_ms,
+    COUNT(*) as total_summaries
+FROM memory
+WHERE status = 'completed'
+  AND generation_time_ms IS NOT NULL;
+"""
+
+Connection = psycopg.AsyncConnection[Any]
+_numbers = count(1)
+
+
+@pytest.fixture
+async def admin(server: EmbeddedServer) -> AsyncIterator[Connection]:
+    async with await Connection.connect(server.admin_url, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+async def empty(server: EmbeddedServer, admin: Connection) -> AsyncIterator[str]:
+    """The URL of a database with nothing in it."""
+    name = f"test_empty_{next(_numbers)}"
+    await admin.execute(sql.SQL("create database {} owner hitherto").format(sql.Identifier(name)))
+    yield make_conninfo(server.url, dbname=name)
+    await admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+
+
+@pytest.fixture(scope="module")
+async def stranger(server: EmbeddedServer) -> AsyncIterator[str]:
+    """A role that may connect, and nothing else. It outlives the databases in which it is granted something."""
+    name = "test_stranger"
+    async with await Connection.connect(server.admin_url, autocommit=True) as connection:
+        await connection.execute(sql.SQL("create role {} login").format(sql.Identifier(name)))
+        yield name
+        await connection.execute(sql.SQL("drop role {}").format(sql.Identifier(name)))
+
+
+async def rows(url: str, query: str | sql.Composed) -> list[dict[str, Any]]:
+    """The rows of a query, by column."""
+    async with await Connection.connect(url, autocommit=True, options="-c search_path=hitherto") as connection:
+        cursor = await connection.execute(query.encode() if isinstance(query, str) else query)
+        if cursor.description is None:
+            return []
+        names = [column.name for column in cursor.description]
+        return [dict(zip(names, row, strict=True)) for row in await cursor.fetchall()]
+
+
+async def opened(url: str) -> None:
+    store = PostgresStore(url, patience=5)
+    try:
+        await store.open()
+        await store.head(SCOPE, "any")
+    finally:
+        await store.aclose()
+
+
+async def everything(url: str) -> list[dict[str, Any]]:
+    """All that is in the schema, and the transaction that made or last changed it."""
+    found = await rows(url, "select relname, oid, xmin from pg_class where relnamespace = 'hitherto'::regnamespace")
+    return found + await rows(url, "select version_num, xmin from alembic_version")
+
+
+class TestOpening:
+    async def test_an_empty_database_gets_the_schema(self, empty: str) -> None:
+        store = PostgresStore(empty)
+        await store.open()
+        await write(store, "c", *talk(1))
+        assert (await head_of(store, "c")).next_seq == 2
+        await store.aclose()
+        assert await rows(empty, "select version_num from alembic_version") == [{"version_num": schema.revisions()[-1]}]
+        tables = await rows(empty, "select relname from pg_class where relnamespace = 'hitherto'::regnamespace")
+        assert {"conversation", "message", "digest", "receipt", "memory"} <= {row["relname"] for row in tables}
+
+    async def test_opening_again_changes_nothing(self, empty: str) -> None:
+        await opened(empty)
+        before = await everything(empty)
+        await opened(empty)
+        assert await everything(empty) == before
+
+    async def test_many_tasks_open_at_once(self, empty: str) -> None:
+        await asyncio.gather(*(opened(empty) for _ in range(6)))
+        assert len(await rows(empty, "select * from alembic_version")) == 1
+
+    async def test_several_processes_open_at_once(self, empty: str) -> None:
+        script = "import asyncio, sys, tests.postgres.test_schema as t; asyncio.run(t.opened(sys.argv[1]))"
+        root = Path(__file__).parents[2]
+        processes = [
+            await asyncio.create_subprocess_exec(sys.executable, "-c", script, empty, cwd=root) for _ in range(2)
+        ]
+        assert [await process.wait() for process in processes] == [0, 0]
+        assert len(await rows(empty, "select * from alembic_version")) == 1
+
+    async def test_a_newer_database_is_refused_and_left_alone(self, database: str) -> None:
+        await rows(database, "update alembic_version set version_num = '9876'")
+        before = await everything(database)
+        with pytest.raises(SchemaMismatch, match=rf"revision 9876, but .* up to {schema.revisions()[-1]}.*upgrade"):
+            await opened(database)
+        assert await everything(database) == before
+
+    async def test_an_upgrade_that_was_broken_off_leaves_nothing(self, empty: str) -> None:
+        """Something stands in its way half through; once it is gone, the next start succeeds."""
+        await rows(empty, "create schema hitherto; create table hitherto.receipt ()")
+        with pytest.raises(StoreError, match='"receipt" already exists'):
+            await opened(empty)
+        found = await rows(empty, "select relname from pg_class where relnamespace = 'hitherto'::regnamespace")
+        assert found == [{"relname": "receipt"}]
+        await rows(empty, "drop table receipt")
+        await opened(empty)
+
+
+class TestRights:
+    """What a role may not do is refused with the words that an administrator needs."""
+
+    async def run(self, database: str, statement: LiteralString, stranger: str) -> None:
+        await rows(database, sql.SQL(statement).format(sql.Identifier(stranger)))
+
+    async def test_to_make_the_schema(self, empty: str, stranger: str) -> None:
+        with pytest.raises(StoreError, match="GRANT CREATE ON DATABASE"):
+            await opened(make_conninfo(empty, user=stranger))
+
+    async def test_to_fill_a_schema_of_somebody_else(self, empty: str, stranger: str) -> None:
+        await self.run(empty, "create schema hitherto; grant usage on schema hitherto to {}", stranger)
+        with pytest.raises(StoreError, match="GRANT CREATE ON DATABASE"):
+            await opened(make_conninfo(empty, user=stranger))
+
+    async def test_to_use_a_schema_that_is_there(self, database: str, stranger: str) -> None:
+        url = make_conninfo(database, user=stranger)
+        with pytest.raises(StoreError, match="GRANT USAGE ON SCHEMA hitherto"):
+            await opened(url)
+        await self.run(database, "grant usage on schema hitherto to {}", stranger)
+        with pytest.raises(StoreError, match="GRANT SELECT, INSERT"):
+            await opened(url)
+        await self.run(database, "grant select on alembic_version to {}", stranger)
+        with pytest.raises(StoreError, match="SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA hitherto"):
+            await opened(url)
+        # What the messages ask for is enough.
+        await self.run(
+            database, "grant select, insert, update, delete on all tables in schema hitherto to {}", stranger
+        )
+        store = PostgresStore(url)
+        await store.open()
+        await write(store, "c", *talk(1), key="k")
+        await fire(store, "c", 0, 1)
+        await store.aclose()
+
+    async def test_a_schema_made_ready_for_the_role_is_enough(
+        self, server: EmbeddedServer, empty: str, stranger: str
+    ) -> None:
+        as_admin = make_conninfo(empty, user=conninfo_to_dict(server.admin_url)["user"])
+        await self.run(as_admin, "create schema hitherto authorization {}", stranger)
+        await opened(make_conninfo(empty, user=stranger))
+
+
+class TestMigrations:
+    def test_revisions_are_those_of_alembic(self) -> None:
+        config = Config()
+        with resources.as_file(MIGRATIONS) as folder:
+            config.set_main_option("script_location", str(folder).replace("%", "%%"))
+            scripts = ScriptDirectory.from_config(config)
+            assert scripts.get_heads() == [schema.revisions()[-1]], "one head, the newest"
+            assert sorted(script.revision for script in scripts.walk_revisions()) == schema.revisions()
+
+    def test_every_statement_file_has_its_version(self) -> None:
+        statements = {Path(file.name).stem for file in MIGRATIONS.iterdir() if file.name.endswith(".sql")}
+        versions = {
+            Path(file.name).stem for file in MIGRATIONS.joinpath("versions").iterdir() if file.name.endswith(".py")
+        }
+        assert statements == versions
+        assert len({stem.split("_")[0] for stem in statements}) == len(statements), "a number each"
+
+
+class TestKeys:
+    INDEXES = """
+        select i.relname as name, t.relname as of, x.indisunique as only, pg_get_expr(x.indpred, x.indrelid) as where,
+               array(select pg_get_indexdef(x.indexrelid, n, true)
+                     from generate_series(1, x.indnkeyatts) n order by n) as columns
+        from pg_index x
+        join pg_class i on i.oid = x.indexrelid
+        join pg_class t on t.oid = x.indrelid
+        where t.relnamespace = 'hitherto'::regnamespace and t.relname <> 'alembic_version'
+    """
+
+    async def test_every_key_and_index_begins_with_the_tenant(self, database: str) -> None:
+        """But for those by time, with which housekeeping finds what is due of any tenant."""
+        found = await rows(database, self.INDEXES)
+        assert {row["of"] for row in found} == {"conversation", "message", "digest", "receipt"}
+        others = {row["name"] for row in found if row["columns"][0] != "tenant"}
+        assert others == {"conversation_expiring", "receipt_by_age", "digest_stuck"}
+        assert not any(row["only"] for row in found if row["name"] in others)
+
+    async def test_what_there_may_be_one_of(self, database: str) -> None:
+        found = {
+            (row["of"], tuple(row["columns"]), row["where"])
+            for row in await rows(database, self.INDEXES)
+            if row["only"]
+        }
+        assert found == {
+            ("conversation", ("tenant", "ref"), None),
+            ("conversation", ("tenant", "user_id", "agent", "id"), None),
+            ("message", ("tenant", "conversation", "seq"), None),
+            ("receipt", ("tenant", "key_hash"), None),
+            ("digest", ("tenant", "id"), None),
+            ("digest", ("tenant", "conversation", "stage"), "(status = 'processing'::text)"),
+            ("digest", ("tenant", "conversation", "stage", "start_seq", "end_seq"), "(status = 'completed'::text)"),
+        }
+
+    async def test_every_reference_has_an_index(self, database: str) -> None:
+        """Else each row that is deleted costs a walk over the table that refers to it."""
+        references = await rows(
+            database,
+            """
+            select k.conrelid::regclass::text as of,
+                   array(select a.attname::text from unnest(k.conkey) with ordinality c(n, at)
+                         join pg_attribute a on a.attrelid = k.conrelid and a.attnum = c.n order by c.at) as columns
+            from pg_constraint k where k.contype = 'f' and k.connamespace = 'hitherto'::regnamespace
+            """,
+        )
+        indexes = await rows(database, self.INDEXES)
+        assert references
+        for reference in references:
+            assert any(
+                index["of"] == reference["of"]
+                and index["columns"][: len(reference["columns"])] == reference["columns"]
+                and (index["where"] is None or index["where"] == f"({reference['columns'][-1]} IS NOT NULL)")
+                for index in indexes
+            ), reference
+
+    async def test_the_columns_that_keep_text_as_it_is_are_json(self, database: str) -> None:
+        found = await rows(
+            database,
+            "select data_type from information_schema.columns where table_schema = 'hitherto' and "
+            "table_name = 'message' and column_name in ('payload', 'metadata')",
+        )
+        assert found == [{"data_type": "json"}, {"data_type": "json"}]
+
+
+class TestSeedQueries:
+    """The first seed's queries run as they are, with search_path = hitherto."""
+
+    def test_they_are_the_seeds(self) -> None:
+        if not SEED.exists():
+            pytest.skip("needs ../shared/seeds beside the project")
+        text = SEED.read_text(encoding="utf-8")
+        assert all(query in text for query in (HISTORY, STUCK, PROGRESSION, AVERAGE))
+
+    @pytest.fixture
+    async def filled(self, database: str) -> tuple[str, dict[str, int]]:
+        """The URL of a database with the chain of the seed's table, and what the digests in it are called."""
+        store = PostgresStore(database)
+        await store.open()
+        await write(store, "conv_123", *talk(10))
+        made: dict[str, int] = {}
+        base = None
+        for name, start, end, took in (("1", 0, 5, 100), ("2", 0, 9, 200), ("4", 2, 15, 600)):
+            made[name] = base = await fire(store, "conv_123", start, end, base=base)
+            done = Outcome(digest=base, items=(Item(name, ((start, end),)),), text=name, generation_time_ms=took)
+            await write(store, "conv_123", outcomes=[done])
+        failed = await fire(store, "conv_123", 6, 17, base=base)
+        await write(store, "conv_123", outcomes=[Outcome(digest=failed, error="down")])
+        made["failed"] = failed
+        made["running"] = await fire(store, "conv_123", 6, 19, base=base)
+        await write(store, "other", *talk(2))
+        made["other"] = await digested(store, "other", 0, 3)
+        await clear(store, "other")
+        await store.aclose()
+        return database, made
+
+    async def test_history_with_the_chain(self, filled: tuple[str, dict[str, int]]) -> None:
+        url, made = filled
+        found = await rows(url, HISTORY)
+        shown = [(row["memory_id"], row["start_sequence"], row["end_sequence"], row["base_end_seq"]) for row in found]
+        assert shown == [
+            (made["running"], 6, 19, 15),
+            (made["failed"], 6, 17, 15),
+            (made["4"], 2, 15, 9),
+            (made["2"], 0, 9, 5),
+            (made["1"], 0, 5, None),
+        ]
+        assert [row["status"] for row in found] == ["processing", "failed", "completed", "completed", "completed"]
+        assert [row["memory_text"] for row in found] == ["", "", "4", "2", "1"]
+        assert {row["conversation_id"] for row in found} == {"conv_123"}
+
+    async def test_stuck(self, filled: tuple[str, dict[str, int]]) -> None:
+        url, made = filled
+        assert await rows(url, STUCK) == []
+        await rows(url, "update digest set created_at = created_at - interval '7 minutes'")
+        (row,) = await rows(url, STUCK)
+        assert (row["conversation_id"], row["memory_id"]) == ("conv_123", made["running"])
+        assert timedelta(minutes=7) <= row["age"] < timedelta(minutes=8)
+
+    async def test_progression(self, filled: tuple[str, dict[str, int]]) -> None:
+        url, _ = filled
+        assert [tuple(row.values()) for row in await rows(url, PROGRESSION)] == [
+            ("other", 0, 3, 4, None),
+            ("conv_123", 2, 15, 14, 600),
+            ("conv_123", 0, 9, 10, 200),
+            ("conv_123", 0, 5, 6, 100),
+        ]
+
+    async def test_average(self, filled: tuple[str, dict[str, int]]) -> None:
+        url, _ = filled
+        assert await rows(url, AVERAGE) == [{"avg_ms": 300, "max_ms": 600, "total_summaries": 3}]
+
+    async def test_the_view_has_the_seeds_columns_and_whose_they_are(self, filled: tuple[str, dict[str, int]]) -> None:
+        url, _ = filled
+        (row, *_) = await rows(url, "select * from memory")
+        assert list(row) == [
+            *("memory_id", "conversation_id", "memory_text", "start_sequence", "end_sequence", "base_memory_id"),
+            *("status", "created_at", "generation_time_ms", "tenant", "user_id", "agent"),
+        ]
+        assert (row["tenant"], row["user_id"], row["agent"]) == ("acme", "u-17", "planner")
