@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hitherto.core.head import Head, Standing
@@ -74,11 +74,21 @@ def overlaid(under: Span, over: Iterable[Span]) -> Iterator[Span]:
 def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
     """Ascending spans with neighbours of the same fate joined, their tokens added up."""
     found: list[Span] = []
+    run: list[Span] = []
     for span in spans:
-        last = found[-1] if found else None
-        alike = last is not None and (last.fate, last.reason, last.digest) == (span.fate, span.reason, span.digest)
-        if last is not None and alike and last.end + 1 == span.start:
-            found[-1] = last.model_copy(update={"end": span.end, "tokens": last.tokens + span.tokens})
-        else:
-            found.append(span)
-    return tuple(found)
+        if run and not _joins(run[-1], span):
+            found.append(_one(run))
+            run = []
+        run.append(span)
+    return (*found, _one(run)) if run else ()
+
+
+def _joins(last: Span, span: Span) -> bool:
+    same = (last.fate, last.reason, last.digest) == (span.fate, span.reason, span.digest)
+    return same and last.end + 1 == span.start
+
+
+def _one(run: Sequence[Span]) -> Span:
+    if len(run) == 1:
+        return run[0]
+    return run[0].model_copy(update={"end": run[-1].end, "tokens": sum(span.tokens for span in run)})

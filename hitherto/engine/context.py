@@ -1,0 +1,76 @@
+"""A finished context: what goes to the model, and its receipt."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hitherto.core.context import Ask, Assembled
+from hitherto.core.head import Head
+from hitherto.core.manifest import Manifest, Request
+from hitherto.core.message import Payload, to_json
+from hitherto.core.policy import Policy
+from hitherto.core.scope import Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What one turn sends to a model.
+
+    `request` are the arguments for the API call (`messages=…` for OpenAI chat; `instructions=…, input=…` for OpenAI
+    responses; `system=…, messages=…` for Anthropic), with `tools` if there were any. `manifest` is the receipt.
+    """
+
+    request: Mapping[str, Any]
+    manifest: Manifest
+
+    @property
+    def messages(self) -> list[Payload]:
+        """The list of items in the request, whatever its API calls it."""
+        return list(self.request["messages"] if "messages" in self.request else self.request["input"])
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of the whole request as sent, counted as the manifest's `encoding` says."""
+        return self.manifest.total
+
+
+def request_sha256(request: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(request, ensure_ascii=True).encode()).hexdigest()
+
+
+def finished(
+    ask: Ask, made: Assembled, *, head: Head, policy: Policy, scope: Scope, conversation: str, missing: list[str]
+) -> Context:
+    """The context of an assembled payload, with its manifest."""
+    request = ask.codec.request(system=made.system, items=made.items, tools=ask.tools)
+    manifest = Manifest(
+        tenant=scope.tenant,
+        user=scope.user,
+        agent=scope.agent,
+        conversation=conversation,
+        rev=head.rev,
+        next_seq=head.next_seq,
+        policy=policy.to_json(),
+        wire=ask.codec.name,
+        encoding=ask.counter.name,
+        exact=ask.counter.exact,
+        budget=ask.budget,
+        reserve=ask.reserve,
+        total=made.total,
+        sections=made.sections,
+        fates=list(made.fates),
+        digest=made.digest,
+        missing=missing,
+        request=Request(
+            incoming=[(message.wire, message.raw) for message in ask.incoming],
+            instructions=ask.instructions,
+            tools=[to_json(tool, what="a tool schema") for tool in ask.tools],
+            model=ask.model,
+        ),
+        sha256=request_sha256(request),
+    )
+    return Context(request=request, manifest=manifest)

@@ -1,0 +1,92 @@
+"""A memory: an open store with a model and a queue, and the conversations in it."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Self
+
+from hitherto.core.policy import Policy
+from hitherto.core.scope import Scope
+from hitherto.engine.conversation import Conversation
+from hitherto.engine.digester import Digester
+from hitherto.engine.expiry import erase_expired
+from hitherto.engine.parts import Parts
+from hitherto.engine.stuck import given_up, stuck_digests
+from hitherto.errors import StoreError
+from hitherto.ports.store import Changes, Due, Listed
+
+log = logging.getLogger("hitherto")
+
+
+class Memory:
+    """Conversations on one store. Use it as an async context manager, or call `start` and `aclose`.
+
+    Safe for any number of tasks. Its store is open; `opened` is closed last and gives back what was opened for
+    it.
+    """
+
+    def __init__(self, parts: Parts, *, opened: AsyncExitStack | None = None) -> None:
+        self._parts = parts
+        self._opened = opened or AsyncExitStack()
+        self._closed = False
+
+    async def start(self) -> Self:
+        """Take up work, and tidy what earlier processes left behind."""
+        self._parts.queue.start(Digester(self._parts.store, self._parts.model, self._parts.canonical).work)
+        try:
+            await self.tidy()
+        except StoreError as error:
+            log.warning("Tidying up was put off: %s", error)
+        return self
+
+    async def aclose(self) -> None:
+        """Let digests in hand finish for the setting `grace`, give up the others, and close. Safe to call twice."""
+        if self._closed:
+            return
+        self._closed = True
+        await self._parts.queue.aclose(grace=self._parts.settings.grace)
+        await self._opened.aclose()
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def conversation(self, id: str, *, scope: Scope, policy: Policy | None = None) -> Conversation:
+        """The conversation `id` of `scope`, there already or not. A `policy` given here governs its contexts and is
+        stored with its next append; without one the stored policy counts, then the memory's own, then `none`.
+
+        Raises InvalidScope for an unusable id.
+        """
+        return Conversation(self._parts, id, scope=scope, policy=policy)
+
+    async def conversations(self, scope: Scope, *, limit: int = 100) -> list[Listed]:
+        """The scope's conversations, most recently written first."""
+        return await self._parts.store.listed(scope, limit=limit)
+
+    async def settled(self) -> None:
+        """Returns when all digests that this process set off so far have come to an end, good or bad."""
+        await self._parts.queue.settled()
+
+    async def tidy(self) -> int:
+        """Housekeeping over all tenants: give up digests whose process died, erase messages whose time has come, drop
+        receipts beyond their retention. Returns how many conversations were touched. Runs at each start; a process
+        that lives long may call it now and then."""
+        store, settings = self._parts.store, self._parts.settings
+        due = await store.due(stuck_for=settings.stuck_after)
+        for one in due:
+            await erase_expired(store, one.scope, one.conversation, self._parts.canonical)
+            await self._give_up(one)
+        await store.forget_receipts(older_than=settings.keep_receipts)
+        return len(due)
+
+    async def _give_up(self, due: Due) -> None:
+        async with self._parts.store.write(due.scope, due.conversation) as unit:
+            stuck = stuck_digests(unit.head, self._parts.settings.stuck_after)
+            if stuck:
+                await unit.commit(Changes(head=unit.head, outcomes=given_up(stuck)))

@@ -1,0 +1,115 @@
+"""The composition root: settings in, adapters out. Nothing else knows which adapters there are."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from typing import Any
+
+from hitherto import tokens, wire
+from hitherto.core.policy import Policy
+from hitherto.engine.memory import Memory
+from hitherto.engine.parts import Parts
+from hitherto.engine.tasks import TaskQueue
+from hitherto.ports.model import Model
+from hitherto.ports.store import Store
+from hitherto.settings import Settings
+
+IN_MEMORY = "memory:"
+
+
+class Opening:
+    """What `hitherto.open()` gives: `async with` it, or `await` it and call `aclose()` on the memory later."""
+
+    def __init__(self, make: Callable[[], Awaitable[Memory]]) -> None:
+        self._make = make
+        self._memory: Memory | None = None
+
+    def __await__(self) -> Any:
+        return self._make().__await__()
+
+    async def __aenter__(self) -> Memory:
+        self._memory = await self._make()
+        return self._memory
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._memory is not None:
+            await self._memory.aclose()
+
+
+def open(  # noqa: A001 (the name users read: hitherto.open)
+    database: str | None = None,
+    *,
+    model: Model | str | None = None,
+    policy: Policy | None = None,
+    store: Store | None = None,
+    **settings: Any,
+) -> Opening:
+    """Open a memory.
+
+    With no argument: on Hitherto's own PostgreSQL in the user's data directory, digests without a model. `database`
+    is a PostgreSQL URL, or "memory:" for a memory that ends with the process. `model` makes the digests: the name of
+    one behind an OpenAI-compatible endpoint, "extractive", or an object of your own. `policy` counts for
+    conversations that have none. A `store` or model object given here must be open and stays so. Everything in
+    `Settings` can be passed by its name, or stand in the environment as HITHERTO_….
+
+    Entering raises InvalidSettings, DatabaseUnreachable, SchemaMismatch or EmbeddedServerError.
+    """
+
+    async def make() -> Memory:
+        name = model if isinstance(model, str) else None
+        loaded = Settings.load(database=database, model=name, **settings)
+        async with AsyncExitStack() as opened:
+            parts = Parts(
+                store=store or await _store(loaded, opened),
+                model=_model(loaded, opened) if model is None or isinstance(model, str) else model,
+                queue=TaskQueue(at_once=loaded.digests_at_once),
+                settings=loaded,
+                canonical=tokens.counter_for(tokens.CANONICAL),
+                counter=lambda asked: tokens.counter_for(asked or loaded.encoding),
+                codec=wire.codec,
+                read=wire.read,
+                now=lambda: datetime.now(UTC),
+                policy=policy,
+            )
+            return await Memory(parts, opened=opened.pop_all()).start()
+
+    return Opening(make)
+
+
+async def _store(settings: Settings, opened: AsyncExitStack) -> Store:
+    if settings.database == IN_MEMORY:
+        from hitherto.stores.inmemory import InMemoryStore
+
+        return InMemoryStore()
+    from hitherto.stores.postgres.store import PostgresStore
+
+    url = settings.database
+    if url is None:
+        from hitherto.stores.postgres.embedded import EmbeddedServer, default_data_directory
+
+        server = await EmbeddedServer.start(settings.home or default_data_directory())
+        opened.push_async_callback(server.stop)
+        url = server.url
+    store = PostgresStore(url, pool_size=settings.pool_size, patience=settings.database_timeout)
+    opened.push_async_callback(store.aclose)
+    await store.open()
+    return store
+
+
+def _model(settings: Settings, opened: AsyncExitStack) -> Model:
+    if settings.model == "extractive":
+        from hitherto.models.extractive import Extractive
+
+        return Extractive()
+    from hitherto.models.openai_compatible import OpenAICompatible
+
+    model = OpenAICompatible(
+        model=settings.model,
+        base_url=settings.model_base_url,
+        api_key=None if settings.model_key is None else settings.model_key.get_secret_value(),
+        timeout=settings.model_timeout,
+    )
+    opened.push_async_callback(model.aclose)
+    return model

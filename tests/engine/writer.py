@@ -1,0 +1,36 @@
+"""A process of its own that appends until it is killed, and says on standard output what was acknowledged.
+
+python -m tests.engine.writer URL-OR-DIRECTORY CONVERSATION NAME
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+import hitherto
+from hitherto import assistant, sliding_window, user
+from hitherto.errors import StoreError
+from hitherto.models.scripted import Delayed, Scripted
+from tests.conftest import SCOPE
+
+
+async def write(where: str, conversation: str, name: str) -> None:
+    given: dict[str, Any] = {"home": Path(where)} if where.startswith("/") else {"database": where}
+    model = Scripted(then=Delayed(0.02, "They talk."))
+    async with hitherto.open(model=model, database_timeout=2, **given) as memory:
+        chat = memory.conversation(conversation, scope=SCOPE, policy=sliding_window())
+        for number in range(1_000_000):
+            key = f"{name}-{number}"
+            try:
+                done = await chat.append(user(f"{key} asks"), assistant(f"{key} answers"), key=key)
+            except StoreError as error:
+                print(f"lost {type(error).__name__}", flush=True)  # noqa: T201 (it is what this program is for)
+                return
+            print(f"{key} {done.start}", flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    asyncio.run(write(*sys.argv[1:4]))
