@@ -1,0 +1,74 @@
+"""Run the benchmarks: `python -m benchmarks [--only NAME]… [--quick] [--json [FILE]]`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks import append, history, length, replay, scale, trips
+from benchmarks.ground import Ground
+from benchmarks.report import Findings, show, to_json
+
+BENCHMARKS: dict[str, Callable[[Ground], Awaitable[Findings]]] = {
+    "append": append.run,
+    "length": length.run,
+    "history": history.run,
+    "scale": scale.run,
+    "replay": replay.run,
+    "trips": trips.run,
+}
+
+
+def main() -> None:
+    """The entry point. A bar that is missed is shown and is no failure: time is the machine's, not the code's alone."""
+    arguments = _arguments()
+    for name in [name for name in os.environ if name.startswith("HITHERTO_")]:
+        del os.environ[name]  # nobody's settings count here
+    found, version = asyncio.run(_run(arguments.only or list(BENCHMARKS), quick=arguments.quick))
+    size = "a smoke run: sizes are cut down, the figures mean nothing" if arguments.quick else "full sizes"
+    machine = f"Python {platform.python_version()}, PostgreSQL {version}, {os.cpu_count()} cores"
+    if arguments.json != "-":
+        show(found, f"{machine}; {size}")
+    if arguments.json is not None:
+        said = json.dumps({"machine": machine, "quick": arguments.quick, "figures": to_json(found)}, indent=2) + "\n"
+        if arguments.json == "-":
+            sys.stdout.write(said)
+        else:
+            Path(arguments.json).write_text(said, encoding="utf-8")
+
+
+def _arguments() -> Any:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Hitherto's benchmarks, as ratios.")
+    parser.add_argument(
+        "--only", action="append", choices=list(BENCHMARKS), metavar="NAME", help=f"one of {', '.join(BENCHMARKS)}"
+    )
+    parser.add_argument("--quick", action="store_true", help="small sizes: shows that it runs, and no more")
+    parser.add_argument(
+        "--json", nargs="?", const="-", metavar="FILE", help="write JSON, to standard output by default"
+    )
+    return parser.parse_args()
+
+
+async def _run(names: list[str], *, quick: bool) -> tuple[dict[str, Findings], str]:
+    found: dict[str, Findings] = {}
+    async with Ground.open(quick=quick) as ground:
+        for name in names:
+            begun = time.monotonic()
+            found[name] = await BENCHMARKS[name](ground)
+            sys.stderr.write(f"{name}: done in {time.monotonic() - begun:.0f} s\n")
+        async with ground.admin() as connection:
+            row = await (await connection.execute("show server_version")).fetchone()
+    assert row is not None
+    return found, row[0]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""What a benchmark found, as a table for people and as JSON for programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.measure import Measured
+
+_WIDTH = 112
+"""Columns the table takes; a narrower screen wraps it, and a file shows it whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """What a figure is held against: at most `limit`, or at least."""
+
+    limit: float
+    least: bool = False
+
+    def met(self, value: float) -> bool:
+        return value >= self.limit if self.least else value <= self.limit
+
+    def __str__(self) -> str:
+        return f"bar {'≥' if self.least else '≤'} {self.limit:g}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One number. A ratio has two `sides`, dividend and divisor; anything else says its `unit`."""
+
+    what: str
+    value: float
+    unit: str = ""
+    bar: Bar | None = None
+    sides: tuple[Measured, Measured] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What one benchmark has to say: its figures, and what must be known to read them."""
+
+    figures: list[Figure] = field(default_factory=list[Figure])
+    notes: list[str] = field(default_factory=list[str])
+
+
+def ratio(over: Measured, under: Measured, *, bar: Bar | None = None) -> Figure:
+    """The ratio of two medians."""
+    value = over.times.median / under.times.median
+    return Figure(what=f"{over.label} ÷ {under.label}", value=value, bar=bar, sides=(over, under))
+
+
+def show(found: dict[str, Findings], heading: str) -> None:
+    """Print the table and, below it, the notes."""
+    console = Console()
+    console.width = max(console.width, _WIDTH)
+    table = Table(title=heading, title_justify="left", caption_justify="left")
+    for name in ("benchmark", "side"):
+        table.add_column(name, overflow="fold")
+    for name in ("median ms", "p95 ms", "ratio"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("bar", no_wrap=True)
+    for name, findings in found.items():
+        for at, figure in enumerate(findings.figures):
+            _add(table, name if at == 0 else "", figure)
+        table.add_section()
+    console.print(table)
+    for name, findings in found.items():
+        for note in findings.notes:
+            console.print(f"{name}: {note}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _add(table: Table, name: str, figure: Figure) -> None:
+    value = f"{figure.value:,.2f}" if figure.sides else f"{figure.value:,.1f}{figure.unit and ' '}{figure.unit}"
+    bar = "" if figure.bar is None else f"{figure.bar}: {'met' if figure.bar.met(figure.value) else 'MISSED'}"
+    if figure.sides is None:
+        table.add_row(name, figure.what, "", "", value, bar)
+        return
+    over, under = figure.sides
+    table.add_row(name, over.label, *_milliseconds(over), "", "")
+    table.add_row("", f"÷ {under.label}", *_milliseconds(under), value, bar)
+
+
+def _milliseconds(side: Measured) -> tuple[str, str]:
+    return f"{side.times.median * 1_000:.3f}", f"{side.times.p95 * 1_000:.3f}"
+
+
+def to_json(found: dict[str, Findings]) -> list[dict[str, Any]]:
+    """One object a figure, with its benchmark's name and notes; times in milliseconds."""
+    return [
+        {
+            "benchmark": name,
+            "what": figure.what,
+            "value": figure.value,
+            "unit": "ratio" if figure.sides else figure.unit,
+            "bar": None if figure.bar is None else str(figure.bar),
+            "met": None if figure.bar is None else figure.bar.met(figure.value),
+            "sides": [_side(side) for side in figure.sides or ()],
+            "notes": findings.notes,
+        }
+        for name, findings in found.items()
+        for figure in findings.figures
+    ]
+
+
+def _side(side: Measured) -> dict[str, Any]:
+    return {
+        "label": side.label,
+        "median_ms": side.times.median * 1_000,
+        "p95_ms": side.times.p95 * 1_000,
+        "repetitions": len(side.times.seconds),
+    }
