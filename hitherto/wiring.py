@@ -9,6 +9,7 @@ from typing import Any
 
 from hitherto import tokens, wire
 from hitherto.core.policy import Policy
+from hitherto.core.presets import policy_of
 from hitherto.engine.memory import Memory
 from hitherto.engine.parts import Parts
 from hitherto.engine.tasks import TaskQueue
@@ -42,7 +43,7 @@ def open(  # noqa: A001 (the name users read: hitherto.open)
     database: str | None = None,
     *,
     model: Model | str | None = None,
-    policy: Policy | None = None,
+    policy: Policy | str | None = None,
     store: Store | None = None,
     **settings: Any,
 ) -> Opening:
@@ -54,7 +55,7 @@ def open(  # noqa: A001 (the name users read: hitherto.open)
     conversations that have none. A `store` or model object given here must be open and stays so. Everything in
     `Settings` can be passed by its name, or stand in the environment as HITHERTO_….
 
-    Entering raises InvalidSettings, DatabaseUnreachable, SchemaMismatch or EmbeddedServerError.
+    Entering raises InvalidSettings, InvalidPolicy, DatabaseUnreachable, SchemaMismatch or EmbeddedServerError.
     """
 
     async def make() -> Memory:
@@ -71,7 +72,7 @@ def open(  # noqa: A001 (the name users read: hitherto.open)
                 codec=wire.codec,
                 read=wire.read,
                 now=lambda: datetime.now(UTC),
-                policy=policy,
+                policy=policy_of(policy),
             )
             return await Memory(parts, opened=opened.pop_all()).start()
 
@@ -110,6 +111,7 @@ def _model(settings: Settings, opened: AsyncExitStack) -> Model:
         base_url=settings.model_base_url,
         api_key=None if settings.model_key is None else settings.model_key.get_secret_value(),
         timeout=settings.model_timeout,
+        input_limit=settings.model_input_limit,
     )
     opened.push_async_callback(model.aclose)
     return model

@@ -124,10 +124,15 @@ def assemble(view: View, head: Head, ask: Ask, loaded: Sequence[Logged], start: 
         for at, message in enumerate(ask.incoming)
     )
     found = groups((*loaded, *incoming))
+    orphans = merged(
+        Span(start=group.first, end=group.first, fate=Fate.DROPPED, reason=Reason.CALL_NOT_IN)
+        for group in found
+        if group.orphan and view.start <= group.first < head.next_seq
+    )
     step, floor, digest = step_of(ask.budget), start.tokens, start.digest
     while True:
         kept, more = _keep(found, view, head.next_seq, floor, step)
-        built = _build(kept, view, head, ask, loaded, digest=digest)
+        built = _build(kept, view, head, ask, loaded, orphans=orphans, digest=digest)
         if built.total <= ask.room:
             return built
         if more:
@@ -182,7 +187,14 @@ def _keep(found: Sequence[Group], view: View, next_seq: int, floor: int, step: i
 
 
 def _build(
-    kept: Sequence[Group], view: View, head: Head, ask: Ask, loaded: Sequence[Logged], *, digest: bool
+    kept: Sequence[Group],
+    view: View,
+    head: Head,
+    ask: Ask,
+    loaded: Sequence[Logged],
+    *,
+    orphans: Sequence[Span],
+    digest: bool,
 ) -> Assembled:
     items: list[Payload] = []
     costs: dict[int, int] = {}
@@ -208,7 +220,7 @@ def _build(
             items[at] = ask.codec.prefixed(items[at], text)
             sections["digest"] = ask.codec.tokens(items[at], ask.counter) - before
         else:
-            system.append(text)
+            system.append(text := text.rstrip())
             sections["digest"] = ask.codec.system_tokens(text, ask.counter)
     opening = ask.codec.opening(items[0]) if items else None
     if opening is not None:
@@ -218,13 +230,20 @@ def _build(
         system=tuple(system),
         items=tuple(items),
         sections=sections,
-        fates=_fates(kept, view, head, loaded, costs, digest=digest),
+        fates=_fates(kept, view, head, loaded, costs, orphans=orphans, digest=digest),
         digest=view.digest.id if digest and view.digest is not None else None,
     )
 
 
 def _fates(
-    kept: Sequence[Group], view: View, head: Head, loaded: Sequence[Logged], costs: Mapping[int, int], *, digest: bool
+    kept: Sequence[Group],
+    view: View,
+    head: Head,
+    loaded: Sequence[Logged],
+    costs: Mapping[int, int],
+    *,
+    orphans: Sequence[Span],
+    digest: bool,
 ) -> tuple[Span, ...]:
     """One fate for every message of the log, as merged ranges in order."""
     stays = {member.seq for group in kept for member in group.members}
@@ -249,5 +268,6 @@ def _fates(
         ]
     if view.start < view.stop:
         rest = Span(start=view.start, end=view.stop - 1, fate=Fate.DROPPED, reason=Reason.BUDGET)
-        under += overlaid(rest, expired(head.erased))
+        parts = overlaid(rest, expired(head.erased))
+        under += (piece for part in parts for piece in overlaid(part, orphans))
     return merged(piece for span in under for piece in overlaid(span, shown))

@@ -10,7 +10,7 @@ from hitherto.core.message import Sums
 from hitherto.core.policy import Policy
 
 PATIENCE = 3
-"""A tool call without its result holds back the end of its round, and so digests, for this many further turns."""
+"""A tool call without its result holds back digests for so many turns: the one it was made in, and those after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,7 @@ class Reason(StrEnum):
     BUDGET = "over the budget"
     CLEARED = "cleared"
     EXPIRED = "expired"
+    CALL_NOT_IN = "result of a call that is not in"
 
 
 class _Frozen(BaseModel):

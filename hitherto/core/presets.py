@@ -26,6 +26,15 @@ def sliding_window(window: int = 14, after_seq: int = 5, limit: int = 1_000) -> 
 PRESETS: dict[str, Callable[..., Policy]] = {"none": none, "sliding_window": sliding_window}
 
 
+def policy_of(value: object) -> Policy | None:
+    """A policy as it is, one from its command-line form, or None. Raises InvalidPolicy for anything else."""
+    if value is None or isinstance(value, Policy):
+        return value
+    if isinstance(value, str):
+        return parse(value)
+    raise InvalidPolicy(f"policy is {value!r}; give a policy such as sliding_window(), or its name")
+
+
 def parse(text: str) -> Policy:
     """A policy from `name` or `name:parameter=value,…`, e.g. `sliding-window:window=20,after_seq=7`.
 

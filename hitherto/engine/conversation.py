@@ -14,9 +14,9 @@ from hitherto.core.context import Ask, assemble, reach
 from hitherto.core.digest import Digest, Done
 from hitherto.core.head import Head, empty
 from hitherto.core.manifest import Manifest
-from hitherto.core.message import Logged, Message
+from hitherto.core.message import Logged, Message, to_json
 from hitherto.core.policy import Policy
-from hitherto.core.presets import none
+from hitherto.core.presets import none, policy_of
 from hitherto.core.scope import Scope, checked_name
 from hitherto.core.view import View, view
 from hitherto.engine.appending import Appended, check_key, counted, new_digest, planned, replayed
@@ -43,17 +43,20 @@ class Conversation:
     def __repr__(self) -> str:
         return f"<Conversation {self.id!r} of {self.scope}>"
 
-    async def append(self, *messages: Appendable, key: str | None = None, expect: int | None = None) -> Appended:
+    async def append(
+        self, *messages: Appendable, key: str | None = None, expect: int | None = None, wire: str | None = None
+    ) -> Appended:
         """Append the messages, all or none, and set off a digest if the policy says that one is due.
 
         When it returns they are durable. `key` makes it idempotent: the same key with the same messages answers as the
         first time and writes nothing; it is remembered for the setting `keep_receipts`. `expect` is the seq that the
-        first message must get, for writers that must not interleave.
+        first message must get, for writers that must not interleave. `wire` names the format of messages given as
+        dicts; without it their shape tells.
 
         Raises InvalidMessage and InvalidBatch for what cannot be appended, KeyReused for a key that was used with
         other messages, Interleaved when `expect` does not hold; nothing is written then.
         """
-        batch = [self._parts.read(message) for message in messages]
+        batch = [self._parts.read(message, wire) for message in messages]
         if not batch:
             raise InvalidBatch("the batch is empty; append at least one message")
         check_key(key)
@@ -106,7 +109,7 @@ class Conversation:
         reserve: int = 0,
         wire: str = "openai.chat",
         model: str | None = None,
-        policy: Policy | None = None,
+        policy: Policy | str | None = None,
         at: int | None = None,
         wait: bool | float = False,
     ) -> Context:
@@ -115,14 +118,16 @@ class Conversation:
         `budget` covers everything that is sent, tools and `instructions` included, and `reserve` tokens kept free for
         the answer; without one, the setting `budget` counts. `wire` is the API's format: "openai.chat",
         "openai.responses" or "anthropic". Tokens are counted with the tokenizer of `model` (or of the encoding it
-        names), without one with the setting `encoding`. `policy` governs this context alone. `at` shows the
-        conversation as it was at that revision. `wait` lets a digest that is in progress finish first, for at most
-        so many seconds (True: 30).
+        names), without one with the setting `encoding`. `policy`, an object or its name, governs this context alone.
+        `at` shows the conversation as it was at that revision. `wait` lets a digest that is in progress finish first,
+        for at most so many seconds (True: 30).
 
         Raises OverBudget when not even the incoming messages fit, InvalidMessage or InvalidBatch for an unusable
         `incoming`, NotFound for a revision that does not exist. A conversation that does not exist yet is empty.
         """
         budget, reserve = checked_budget(self._parts.settings.budget if budget is None else budget, reserve)
+        for tool in tools:
+            to_json(tool, what="a tool schema")
         ask = Ask(
             incoming=tuple(self._parts.read(message) for message in _listed(incoming)),
             instructions=instructions,
@@ -133,8 +138,13 @@ class Conversation:
             codec=self._parts.codec(wire),
             model=model,
         )
+        governing = policy_of(policy)
         if wait:
             await self._wait(30.0 if wait is True else float(wait))
+        return await self._fitted(ask, governing, at)
+
+    async def _fitted(self, ask: Ask, policy: Policy | None, at: int | None) -> Context:
+        """The context: one round trip for the head, one for the messages that can fit."""
         head = await self._head(at)
         used = policy or self._effective(head)
         shown = view(used, head)
@@ -161,18 +171,19 @@ class Conversation:
             self.id,
         ):
             raise InvalidInput(f"the manifest is not of {self!r}; ask the conversation it names")
+        asked = manifest.request
+        ask = Ask(
+            incoming=tuple(self._parts.read(json.loads(raw), wire) for wire, raw in asked.incoming),
+            instructions=asked.instructions,
+            tools=tuple(json.loads(tool) for tool in asked.tools),
+            budget=manifest.budget,
+            reserve=manifest.reserve,
+            counter=self._parts.counter(asked.model or manifest.encoding),
+            codec=self._parts.codec(manifest.wire),
+            model=asked.model,
+        )
         try:
-            again = await self.context(
-                [self._parts.read(json.loads(raw), wire) for wire, raw in manifest.request.incoming],
-                budget=manifest.budget,
-                instructions=manifest.request.instructions,
-                tools=[json.loads(tool) for tool in manifest.request.tools],
-                reserve=manifest.reserve,
-                wire=manifest.wire,
-                model=manifest.request.model or manifest.encoding,
-                policy=Policy.from_json(manifest.policy),
-                at=manifest.rev,
-            )
+            again = await self._fitted(ask, Policy.from_json(manifest.policy), manifest.rev)
         except NotFound as error:
             raise Unreproducible(f"{self.id!r} does not reach revision {manifest.rev}; was it erased since?") from error
         if request_sha256(again.request) != manifest.sha256:
@@ -182,11 +193,11 @@ class Conversation:
             )
         return again
 
-    async def view(self, *, at: int | None = None, policy: Policy | None = None) -> View:
+    async def view(self, *, at: int | None = None, policy: Policy | str | None = None) -> View:
         """The log as the policy leaves it, before any budget, now or at a past revision. Raises NotFound for a
         revision that does not exist."""
         head = await self._head(at)
-        return view(policy or self._effective(head), head)
+        return view(policy_of(policy) or self._effective(head), head)
 
     async def head(self) -> Head | None:
         """The conversation's state, or None before its first append."""

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from hitherto.core.policy import Policy
+from hitherto.core.presets import policy_of
 from hitherto.core.scope import Scope
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.digester import Digester
@@ -57,13 +58,13 @@ class Memory:
     ) -> None:
         await self.aclose()
 
-    def conversation(self, id: str, *, scope: Scope, policy: Policy | None = None) -> Conversation:
+    def conversation(self, id: str, *, scope: Scope, policy: Policy | str | None = None) -> Conversation:
         """The conversation `id` of `scope`, there already or not. A `policy` given here governs its contexts and is
         stored with its next append; without one the stored policy counts, then the memory's own, then `none`.
 
-        Raises InvalidScope for an unusable id.
+        Raises InvalidScope for an unusable id, InvalidPolicy for an unusable policy.
         """
-        return Conversation(self._parts, id, scope=scope, policy=policy)
+        return Conversation(self._parts, id, scope=scope, policy=policy_of(policy))
 
     async def conversations(self, scope: Scope, *, limit: int = 100) -> list[Listed]:
         """The scope's conversations, most recently written first."""

@@ -31,7 +31,7 @@ def item_of(payload: object) -> tuple[str, Payload]:
     not text (JSON would change it), or nesting beyond DEPTH.
     """
     if not isinstance(payload, Mapping):
-        hint = "its model_dump(exclude_none=True)" if hasattr(payload, "model_dump") else "a dict"
+        hint = "its model_dump(exclude_none=True)" if hasattr(payload, "model_dump") else "user(…) or a dict"
         raise InvalidMessage(f"a message is a mapping and this is {_kind(payload)}; pass {hint}")
     payload = cast("Mapping[str, Any]", payload)
     for container, depth in containers(payload):
@@ -123,7 +123,7 @@ def own(kind: str, of: str, wire: str) -> str:
     read as something unknown, its call or its text would be lost."""
     owner = _ONLY.get(kind, wire)
     if owner != wire:
-        raise InvalidMessage(f"{of} has a part of type {kind!r}, which only {owner} has; pass wire={owner!r}")
+        raise InvalidMessage(f"{of} has a part of type {kind!r}, which only {owner} has; append it with wire={owner!r}")
     return kind
 
 

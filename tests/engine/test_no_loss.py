@@ -9,6 +9,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,8 @@ class Writer:
                 self.acknowledged[key] = int(start)
 
     async def kill(self) -> None:
-        self.process.kill()
+        with suppress(ProcessLookupError):
+            self.process.kill()
         await self.read()
         await self.process.wait()
 

@@ -13,7 +13,15 @@ import hitherto
 from hitherto import Call, Conversation, Memory, Policy, assistant, none, sliding_window, tool_result, user
 from hitherto.core.digest import Done, Status
 from hitherto.core.manifest import Fate, Reason
-from hitherto.errors import InvalidBatch, InvalidBudget, InvalidInput, InvalidMessage, NotFound, OverBudget
+from hitherto.errors import (
+    InvalidBatch,
+    InvalidBudget,
+    InvalidInput,
+    InvalidMessage,
+    InvalidPolicy,
+    NotFound,
+    OverBudget,
+)
 from hitherto.models.scripted import Gate, Hang, Scripted, items
 from hitherto.ports.model import Prompt
 from hitherto.ports.store import Store
@@ -309,3 +317,35 @@ async def test_unusable_keys_manifests_revisions(memory: Memory) -> None:
     other = await memory.conversation("d", scope=SCOPE).context(user("x"))
     with pytest.raises(InvalidInput, match="manifest"):
         await chat.rebuild(other.manifest)
+
+
+async def test_what_cannot_be_used_is_refused_in_our_words(memory: Memory) -> None:
+    chat = memory.conversation("c", scope=SCOPE)
+    with pytest.raises(InvalidMessage, match="tool schema"):
+        await chat.context(user("x"), tools=[{"type": {1, 2}}])
+    with pytest.raises(InvalidMessage, match=r"user\(…\)"):
+        await chat.append("hi")  # type: ignore[arg-type] (on purpose)
+    for policy in ("no-such", 7):
+        with pytest.raises(InvalidPolicy):
+            memory.conversation("c", scope=SCOPE, policy=policy)  # type: ignore[arg-type] (on purpose)
+    assert memory.conversation("c", scope=SCOPE, policy="sliding-window:window=4") is not None
+    with pytest.raises(InvalidPolicy, match="no-such"):
+        async with hitherto.open("memory:", policy="no-such"):
+            pass
+
+
+async def test_a_late_result_to_a_digested_call_says_why_it_is_not_in(memory: Memory) -> None:
+    chat = memory.conversation("c", scope=SCOPE, policy=sliding_window(after_seq=1))
+    await chat.append(user("look"), assistant(calls=[Call(id="x", name="look")]))
+    await rounds(chat, memory, range(3))
+    await chat.append(tool_result("x", "found"))
+    context = await chat.context(user("?"))
+    assert spans(context)[-1] == (8, 8, Fate.DROPPED, Reason.CALL_NOT_IN)
+
+
+async def test_a_manifest_without_a_model_is_rebuilt_equal(memory: Memory) -> None:
+    chat = memory.conversation("c", scope=SCOPE)
+    await rounds(chat, memory, range(2))
+    for model in (None, "gpt-4o-mini", "claude-sonnet-4", "cl100k_base"):
+        context = await chat.context(user("?"), model=model)
+        assert (await chat.rebuild(context.manifest)).manifest == context.manifest

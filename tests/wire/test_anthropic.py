@@ -69,7 +69,7 @@ WRONG: list[tuple[Payload, str]] = [
     (says("user", {"type": "image"}), "an image block of .* needs source as an object"),
     (says("user", {"type": "image", "source": {"type": "url"}}), "needs url as text, and has none"),
     (says("user", {"type": "image", "source": {"type": "base64", "data": PNG}}), "needs media_type as text"),
-    (says("user", {"type": "image_url"}), "'image_url', which only openai.chat has; pass wire='openai.chat'"),
+    (says("user", {"type": "image_url"}), "'image_url', which only openai.chat has; append it with wire='openai.chat'"),
     (says("assistant", {"type": "output_text"}), "'output_text', which only openai.responses has"),
 ]
 

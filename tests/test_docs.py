@@ -1,0 +1,351 @@
+"""README and docs say what is: their Python runs, their commands are commands, what they list is complete.
+
+The conventions of the pages:
+
+- Blocks of `python` run in order, one namespace a page; `await` may stand outside of a function.
+- A block of `text` right behind one of `python` is what it prints; "…" stands for anything.
+- In a block of `console`, lines after "$ " are commands, and what follows is what they print, likewise. Commands of
+  `hitherto` run; those with a setting in front, another server's address or a FILE in capitals are only parsed.
+- Blocks of `sql` that only read run on a database that has the schema.
+
+The OpenAI SDK finds an endpoint of our own in its environment, so that no block needs a key or reaches a network.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import io
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import psycopg
+import pytest
+from openai import AsyncOpenAI
+from typer.main import get_command
+
+import hitherto
+from hitherto import Conversation, Memory, errors
+from hitherto.cli import app
+from hitherto.core.manifest import Fate, Manifest, Reason
+from hitherto.core.policy import Policy
+from hitherto.core.presets import PRESETS
+from hitherto.settings import Settings
+from hitherto.stores.postgres import schema
+from hitherto.stores.postgres.embedded import EmbeddedServer
+from tests.models.endpoint import Answer, Body, Endpoint, said
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+WIDTH = 100
+
+COMMANDS: Any = get_command(app)
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_PARSED_ONLY = re.compile(r"postgresql://|(^| )[A-Z_]{2,}(\.\w+|=\S*)?( |$)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """One fenced block: what language it names, where its text begins, and what is said to come out."""
+
+    language: str
+    text: str
+    line: int
+    output: str | None = None
+
+
+def blocks(page: Path) -> list[Block]:
+    text = page.read_text(encoding="utf-8")
+    found = list(_FENCE.finditer(text))
+    follows = {one.start(): two for one, two in pairwise(found) if not text[one.end() : two.start()].strip()}
+    made: list[Block] = []
+    for match in found:
+        behind = follows.get(match.start())
+        made.append(
+            Block(
+                language=match[1],
+                text=match[2],
+                line=text.count("\n", 0, match.start()) + 1,
+                output=behind[2] if match[1] == "python" and behind is not None and behind[1] == "text" else None,
+            )
+        )
+    return made
+
+
+def pages_with(language: str) -> list[Any]:
+    return [
+        pytest.param(page, id=page.name) for page in PAGES if any(block.language == language for block in blocks(page))
+    ]
+
+
+@dataclass(frozen=True)
+class Shell:
+    """One command of a console block, its settings in front, and what is said to come out."""
+
+    settings: tuple[str, ...]
+    words: tuple[str, ...]
+    text: str
+    output: str
+
+
+def shells(page: Path) -> Iterator[Shell]:
+    for block in blocks(page):
+        if block.language != "console":
+            continue
+        for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
+            line, _, output = part.partition("\n")
+            words = shlex.split(line, comments=True)
+            words = words[: words.index("|")] if "|" in words else words
+            settings = [word for word in words if re.match(r"[A-Z_]+=", word)]
+            if words[len(settings) :][:1] == ["hitherto"]:
+                yield Shell(tuple(settings), tuple(words[len(settings) + 1 :]), line, output)
+
+
+def assert_printed(printed: str, expected: str, where: str) -> None:
+    """Whether `printed` is `expected`, blanks at the ends of lines aside, with anything for "…"."""
+    shown, wanted = (
+        "\n".join(line.rstrip() for line in text.strip("\n").splitlines()).strip() for text in (printed, expected)
+    )
+    pattern = ".*?".join(re.escape(part) for part in wanted.split("…"))
+    assert re.fullmatch(pattern, shown, re.DOTALL), f"{where} printed\n{shown}\n\nand not\n{wanted}"
+
+
+@pytest.fixture(scope="module")
+async def home() -> AsyncIterator[Path]:
+    """The directory of a server that stays up while this file's tests come and go."""
+    folder = Path(tempfile.mkdtemp(prefix="hitherto-"))
+    server = await EmbeddedServer.start(folder / "pg")
+    await schema.ensure(server.url, patience=10)
+    yield folder / "pg"
+    await server.stop()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def surroundings(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A reader's machine: nothing set, the project as the working directory, and an endpoint for the OpenAI SDK."""
+    for name in [name for name in os.environ if name.startswith(("HITHERTO_", "OPENAI_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HITHERTO_HOME", str(home))
+    monkeypatch.setenv("COLUMNS", str(WIDTH))
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.chdir(ROOT)
+    with Endpoint(reply) as endpoint:
+        monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
+        yield
+
+
+def reply(body: Body) -> Answer:
+    """What the endpoint says: a call of the first tool to a user who offers tools, else a sentence."""
+    last, tools = body["messages"][-1], body.get("tools", [])
+    if tools and last["role"] == "user":
+        call = {"name": tools[0]["function"]["name"], "arguments": '{"city": "Lisbon"}'}
+        return said(None, finish="tool_calls", tool_calls=[{"id": "call_1", "type": "function", "function": call}])
+    return said(f"That was {len(body['messages'])} messages.")
+
+
+@pytest.mark.parametrize("page", pages_with("python"))
+def test_the_python_of(page: Path, surroundings: None) -> None:
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    with asyncio.Runner() as runner:
+        for block in blocks(page):
+            if block.language != "python":
+                continue
+            printed = io.StringIO()
+            with redirect_stdout(printed):
+                run(runner, compiled(page, block), namespace)
+            if block.output is not None:
+                assert_printed(printed.getvalue(), block.output, f"{page.name}, line {block.line}")
+        for client in [value for value in namespace.values() if isinstance(value, AsyncOpenAI)]:
+            runner.run(client.close())  # a reader's program would end here
+
+
+def compiled(page: Path, block: Block) -> CodeType:
+    """The block's code, with the page's own line numbers for a traceback."""
+    source = "\n" * block.line + block.text
+    return compile(source, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+
+def run(runner: asyncio.Runner, code: CodeType, namespace: dict[str, Any]) -> None:
+    made = eval(code, namespace)
+    if inspect.iscoroutine(made):
+        runner.run(made)
+
+
+@pytest.mark.parametrize("page", pages_with("console"))
+def test_the_commands_of(page: Path, surroundings: None) -> None:
+    for shell in shells(page):
+        if shell.settings or _PARSED_ONLY.search(" ".join(shell.words)):
+            command = COMMANDS.commands[shell.words[0]]
+            command.make_context(shell.words[0], list(shell.words[1:]))
+            for setting in shell.settings:
+                assert setting.partition("=")[0].removeprefix("HITHERTO_").lower() in Settings.model_fields
+            continue
+        code, out, err = call(*shell.words)
+        assert code == 0 or err, f"{page.name}: {shell.text} ended with {code} and said nothing"
+        if shell.output.strip():
+            assert_printed(out + err, shell.output, f"{page.name}: {shell.text}")
+
+
+def call(*words: str) -> tuple[int, str, str]:
+    """The exit code of a command line of `hitherto`, and what it printed on its two streams."""
+    program = Path(sys.executable).with_name("hitherto")
+    done = subprocess.run([program, *words], capture_output=True, text=True, check=False, timeout=60)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("page", pages_with("sql"))
+def test_the_queries_of(page: Path, home: Path) -> None:
+    queries = [block.text for block in blocks(page) if block.language == "sql" and reads(block.text)]
+    assert queries
+    address = f"postgresql://hitherto@/hitherto?host={home / 'data'}"
+    with psycopg.connect(address, autocommit=True) as connection:
+        for query in queries:
+            connection.execute(query.encode())
+
+
+def reads(query: str) -> bool:
+    return re.match(r"(--.*\n|\s)*(select|with|set search_path)\b", query, re.IGNORECASE) is not None
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, id=page.name) for page in PAGES])
+def test_the_links_of(page: Path) -> None:
+    broken: list[str] = []
+    for link in _LINK.findall(_FENCE.sub("", page.read_text(encoding="utf-8"))):
+        if re.match(r"https?://", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = page if not path else (page.parent / path).resolve()
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(link)
+    assert broken == []
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = _HEADING.findall(_FENCE.sub("", page.read_text(encoding="utf-8")))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    assert [page.name for page in DOCS.glob("*.md") if page.name != "index.md" and f"({page.name})" not in index] == []
+
+
+def everything() -> str:
+    return "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+
+
+def code_of(text: str) -> str:
+    """What of a text is code: its blocks and what stands between backticks."""
+    inline = re.findall(r"`([^`\n]+)`", _FENCE.sub("", text))
+    return "\n".join([*(match[2] for match in _FENCE.finditer(text)), *inline])
+
+
+def section(page: Path, heading: str) -> str:
+    """The part of a page under `heading`, up to the next one of its level."""
+    text = _FENCE.sub(lambda match: match[0].replace("\n#", "\n "), page.read_text(encoding="utf-8"))
+    match = re.search(rf"^(#+) {re.escape(heading)}$(.*?)(?=^#{{1,2}} |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert match is not None, f"{page.name} has no section {heading!r}"
+    return match[2]
+
+
+def test_every_public_name_is_there() -> None:
+    code = code_of(everything())
+    assert [name for name in hitherto.__all__ if not re.search(rf"\b{name}\b", code)] == []
+
+
+def test_every_verb_is_there() -> None:
+    code = code_of((DOCS / "index.md").read_text(encoding="utf-8"))
+    verbs = [name for kind in (Memory, Conversation) for name in vars(kind) if not name.startswith("_")]
+    assert [name for name in verbs if f"{name}()" not in code] == []
+
+
+def test_every_error_is_there() -> None:
+    tree = [name for name, value in vars(errors).items() if isinstance(value, type)]
+    code = code_of(everything())
+    assert [name for name in tree if not re.search(rf"\b{name}\b", code)] == []
+
+
+@pytest.mark.parametrize("command", list(COMMANDS.commands))
+def test_every_option_is_there(command: str) -> None:
+    said = code_of(
+        section(DOCS / "cli.md", f"hitherto {command}") + section(DOCS / "cli.md", "Options of every command")
+    )
+    for parameter in COMMANDS.commands[command].params:
+        names = parameter.opts if parameter.param_type_name == "option" else [parameter.metavar]
+        for name in names:
+            assert re.search(rf"(?<![\w-]){re.escape(name)}\b", said), f"{command} {name} is not in docs/cli.md"
+
+
+def test_every_setting_is_there() -> None:
+    """A row each: the setting, its name in the environment, its default."""
+    rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \| (.+?) \|", (DOCS / "settings.md").read_text("utf-8"), re.MULTILINE)
+    expected = [(name, f"HITHERTO_{name.upper()}") for name in Settings.model_fields]
+    assert [row[:2] for row in rows] == expected
+    for name, _, default in rows:
+        value = Settings.model_fields[name].default
+        shown = "–" if value is None else f"`{value}`"
+        assert default == shown, f"docs/settings.md has {default} for {name}, and it is {shown}"
+
+
+def test_every_field_of_a_manifest_is_there() -> None:
+    code = code_of((DOCS / "contexts.md").read_text(encoding="utf-8"))
+    assert [name for name in Manifest.model_fields if not re.search(rf"\b{name}\b", code)] == []
+    words = [*(fate.value for fate in Fate), *(reason.value for reason in Reason)]
+    assert [word for word in words if word not in code] == []
+
+
+def test_every_preset_is_there() -> None:
+    code = code_of((DOCS / "policies.md").read_text(encoding="utf-8"))
+    for name, preset in PRESETS.items():
+        assert name in code
+        assert isinstance(preset(), Policy)
+        assert [each for each in inspect.signature(preset).parameters if f"`{each}`" not in everything()] == []
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        ("replay", ("examples/support.jsonl",)),
+        ("log", ("support",)),
+        ("context", ("support", "--message", "And now?")),
+        ("digests", ("support",)),
+    ],
+)
+def test_every_field_of_the_json_is_there(command: str, arguments: tuple[str, ...], surroundings: None) -> None:
+    if command != "replay":
+        call("replay", "examples/support.jsonl")
+    code, out, err = call(command, *arguments, "--json")
+    assert code == 0, err
+    described = section(DOCS / "cli.md", f"hitherto {command}")
+    assert [name for name in keys(json.loads(out)) if f"`{name}`" not in described] == []
+
+
+def keys(value: Any) -> set[str]:
+    """The names in a command's JSON; what stands in a payload, a request, metadata or a manifest is not the CLI's."""
+    if isinstance(value, list):
+        return set[str]().union(*(keys(one) for one in value))
+    if not isinstance(value, dict):
+        return set()
+    opaque = ("payload", "request", "metadata", "manifest")
+    inner = [keys(one) for name, one in value.items() if name not in opaque]
+    return set(value).union(*inner)

@@ -1,0 +1,39 @@
+"""What `import hitherto` gives, and what it costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from types import ModuleType
+
+import hitherto
+
+# Each takes longer to import than everything of ours together, and is needed only where it is used.
+HEAVY = ("openai", "alembic", "sqlalchemy", "rich", "typer", "pytest")
+
+
+def test_the_names_are_sorted_and_there() -> None:
+    assert hitherto.__all__ == sorted(hitherto.__all__)
+    assert len(set(hitherto.__all__)) == len(hitherto.__all__)
+    for name in hitherto.__all__:
+        assert not isinstance(getattr(hitherto, name), ModuleType)
+
+
+def test_the_names_are_all() -> None:
+    """Nothing else is public but the submodules, which an import of one another leaves there."""
+    others = {name for name in vars(hitherto) if not name.startswith("_")} - set(hitherto.__all__)
+    modules = {name for name in others if isinstance(getattr(hitherto, name), ModuleType)}
+    assert others == modules
+    for name in modules:
+        assert getattr(hitherto, name).__name__ == f"hitherto.{name}"
+
+
+def test_each_name_says_what_it_is() -> None:
+    assert [name for name in hitherto.__all__ if not getattr(hitherto, name).__doc__] == []
+
+
+def test_the_import_is_light_and_quiet() -> None:
+    """In a process of its own, where any warning is an error."""
+    program = f"import sys, hitherto; print(*sorted(set({HEAVY!r}) & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")
