@@ -51,8 +51,8 @@ class Head:
     `digest.end`. `digest` rests on nothing that was cleared. A conversation that does not exist yet has revision 0.
     `closed` says that the last message can end a round: a final assistant message. `run_start` is where the tool
     calls and reasoning items begin with which the log ends, or `next_seq`. `erased` are inclusive ranges of messages
-    whose time had come. `now` is the store's clock. `open_calls`, `run_start` and `running` describe the newest
-    revision only; a past revision has none.
+    whose time had come. `now` is the store's clock. `open_calls`, `running`, `run_start`, `policy` and `next_expiry`
+    are not kept for past revisions: a past head has none of the first two, and the others as they are now.
     """
 
     ref: int

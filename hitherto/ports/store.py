@@ -117,7 +117,10 @@ class Unit(Protocol):
     async def commit(self, changes: Changes) -> int | None:
         """Write everything or nothing; returns the id of the digest in `changes.fire`.
 
-        When it returns, the changes are as durable as the store is. At most once in a unit.
+        When it returns, the changes are as durable as the store is. At most once in a unit. Raises Conflict, and writes
+        nothing, for a second digest of a stage in progress, a second completed one of a stage and range, or a second
+        receipt of a key. When it raises DatabaseUnreachable, the connection was lost on the way, and whether the
+        changes were written is not known.
         """
         ...
 
@@ -130,8 +133,8 @@ class Unit(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """Which messages to read, ascending by seq: `start` <= seq < `stop`, and of these only those whose running sum of
-    tokens is at least `tokens`; besides, every tool call, tool result and reasoning item from `tools_from` on.
-    At most the first `limit` of them."""
+    tokens is at least `tokens`; besides, every tool call, tool result and reasoning item from `tools_from` on, below
+    `stop` too. At most the first `limit` of them. Numbers below 0 count as 0."""
 
     start: int
     stop: int
@@ -174,7 +177,7 @@ class Store(Protocol):
     """Where conversations are kept.
 
     All verbs raise DatabaseUnreachable when the store cannot be reached, DatabaseReadOnly when it refuses to write,
-    and change nothing then. What belongs to another scope is never found, counted or named.
+    and change nothing then (but see `Unit.commit`). What belongs to another scope is never found, counted or named.
     """
 
     async def open(self) -> None:

@@ -18,6 +18,7 @@ pytest.register_assert_rewrite(
     "hitherto.testing.conformance_reading",
     "hitherto.testing.conformance_revisions",
     "hitherto.testing.conformance_digests",
+    "hitherto.testing.conformance_work",
     "hitherto.testing.conformance_erasure",
     "hitherto.testing.conformance_walls",
     "hitherto.testing.conformance_keeping",

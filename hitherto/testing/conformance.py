@@ -11,6 +11,7 @@ from hitherto.testing.conformance_receipts import ReceiptCases
 from hitherto.testing.conformance_revisions import RevisionCases
 from hitherto.testing.conformance_units import UnitCases
 from hitherto.testing.conformance_walls import WallCases
+from hitherto.testing.conformance_work import WorkCases
 
 
 class StoreConformance(
@@ -20,6 +21,7 @@ class StoreConformance(
     ReadingCases,
     RevisionCases,
     DigestCases,
+    WorkCases,
     ErasureCases,
     WallCases,
     KeepingCases,

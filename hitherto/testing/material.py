@@ -182,6 +182,18 @@ async def clear(store: Store, name: str) -> None:
         await unit.commit(Changes(head=after, fire=hide, outcomes=fenced))
 
 
+ENDS = {
+    "completed": Outcome(digest=0, items=(Item("a", ((0, 0),)),), text="a", tokens=1, model="m"),
+    "failed": Outcome(digest=0, error="the model is down"),
+    "superseded": Outcome(digest=0, superseded=True, error="cleared"),
+}
+
+
+def ending(how: str, digest: int) -> Outcome:
+    """The end of that digest, by its key in `ENDS`."""
+    return replace(ENDS[how], digest=digest)
+
+
 def digest_of(start: int, end: int, *, stage: str = STAGE, base: int | None = None) -> NewDigest:
     return NewDigest(stage=stage, spec='{"n": 1}', done=Done.SUMMARISE, start=start, end=end, base=base)
 

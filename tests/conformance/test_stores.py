@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -11,7 +12,9 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from hitherto.ports.store import Store
+from hitherto.core.append import extended
+from hitherto.core.head import Head
+from hitherto.ports.store import Changes, Store
 from hitherto.stores.inmemory import InMemoryStore
 from hitherto.stores.postgres.embedded import EmbeddedServer
 from hitherto.stores.postgres.store import PostgresStore
@@ -48,34 +51,46 @@ class TestPostgresStore(StoreConformance):
         yield store
         await store.aclose()
 
-    async def test_processes_share_a_conversation(self, store: Store, shared: str) -> None:
-        """Two stores know nothing of each other, as in two processes."""
-        other = PostgresStore(shared)
-        await other.open()
-        await asyncio.gather(*(write(one, "c", *talk(1)) for one in (store, other) for _ in range(10)))
-        assert [logged.seq for logged in await log_of(store, "c")] == list(range(40))
-        async with store.write(SCOPE, "c"):
-            waiting = asyncio.create_task(write(other, "c", user()))
+    @pytest.fixture
+    async def others(self, shared: str) -> AsyncIterator[list[Store]]:
+        """More stores on the same database: as in other processes, none knows of another."""
+        stores = [PostgresStore(shared, pool_size=2) for _ in range(7)]
+        for store in stores:
+            await store.open()
+        yield list(stores)
+        for store in stores:
+            await store.aclose()
+
+    async def test_processes_share_a_conversation(self, store: Store, others: list[Store]) -> None:
+        await asyncio.gather(*(write(one, "c", *talk(1)) for one in [store, *others] for _ in range(5)))
+        assert [logged.seq for logged in await log_of(store, "c")] == list(range(80))
+
+    async def test_processes_wait_for_each_other(self, store: Store, others: list[Store]) -> None:
+        async def second() -> Head:
+            async with others[0].write(SCOPE, "c") as unit:
+                return unit.head
+
+        async with store.write(SCOPE, "c") as unit:
+            waiting = asyncio.create_task(second())
             done, _ = await asyncio.wait([waiting], timeout=0.05)
             assert not done
-        await waiting
-        await other.aclose()
+            logged, head = extended(unit.head, talk(1), [1, 1])
+            await unit.commit(Changes(head=head, messages=logged))
+        found = await waiting
+        assert found.next_seq == 2
+        assert found.now >= unit.head.now + timedelta(seconds=0.045), "read after the conversation is held"
 
-    async def test_processes_make_and_delete_a_conversation(self, store: Store, shared: str) -> None:
-        """One may find it there, and gone again when it asks for it."""
-        others = [PostgresStore(shared) for _ in range(3)]
-        for other in others:
-            await other.open()
+    async def test_processes_make_and_delete_a_conversation(self, store: Store, others: list[Store]) -> None:
+        """One may find it there, and gone again when its turn comes, and there again when it looks."""
 
         async def delete(one: Store) -> None:
             async with one.write(SCOPE, "c") as unit:
                 await unit.delete()
 
         for _ in range(40):
-            await asyncio.gather(
-                write(store, "c", user()), *(delete(one) for one in others[:2]), write(others[2], "c", user())
-            )
-            head = await store.head(SCOPE, "c")
-            assert head is None or [logged.seq for logged in await log_of(store, "c")] == list(range(head.next_seq))
-        for other in others:
-            await other.aclose()
+            deleting = [delete(one) for one in others[::2]]
+            await asyncio.gather(*deleting, *(write(one, "c", user()) for one in [store, *others]))
+            await write(store, "c", user())
+            log = await log_of(store, "c")
+            assert [logged.seq for logged in log] == list(range(len(log)))
+            assert [logged.rev for logged in log] == list(range(1, len(log) + 1))

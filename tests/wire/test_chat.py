@@ -109,7 +109,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"role": "function", "content": "4"}, "a chat function message needs name"),
     ({"role": "user", "content": [{"type": "image_url"}]}, "an image_url part of .* needs image_url as an object"),
     ({"role": "user", "content": [{"type": "image_url", "image_url": {}}]}, "needs url as text, and has none"),
-    ({"role": "user", "content": [{"type": "tool_result"}]}, "'tool_result', which only anthropic has; append it with wire="),
+    (
+        {"role": "user", "content": [{"type": "tool_result"}]},
+        "'tool_result', which only anthropic has; append it with wire=",
+    ),
     ({"role": "user", "content": [{"type": "input_text"}]}, "'input_text', which only openai.responses has"),
 ]
 

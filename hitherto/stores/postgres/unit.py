@@ -66,18 +66,20 @@ class PostgresUnit:
         # Results are fetched after the pipeline: to fetch one inside it would cost a round trip more.
         async with self._connection.pipeline():
             await self._connection.execute(first, self._names)
-            await self._connection.execute(SQL["lock"], self._names)
+            locked = await self._connection.execute(SQL["lock"], self._names)
             found = await self._connection.execute(SQL["head"], self._names)
             if key is not None:
                 receipt = await self._connection.execute(SQL["receipt"], self._key(key))
         row = await found.fetchone()
         earlier = None if receipt is None else await receipt.fetchone()
+        if row is None or await locked.fetchone() is None:
+            # A head without the lock: what was waited for was deleted, and the conversation made anew by another since.
+            return False
+        self._head = rows.head_from(row)
         if earlier is not None:
             start, end, rev, fingerprint = earlier
             self._receipt = Receipt(start=start, end=end, rev=rev, fingerprint=fingerprint)
-        if row is not None:
-            self._head = rows.head_from(row)
-        return row is not None
+        return True
 
     def _key(self, key: str) -> dict[str, Any]:
         return {"tenant": self._names["tenant"], "key_hash": rows.key_hash(self._scope, self._conversation, key)}

@@ -1,0 +1,83 @@
+"""The work on a digest: what is needed to make it, for as long as it is to be made."""
+
+from __future__ import annotations
+
+import pytest
+
+from hitherto.core.digest import Item
+from hitherto.core.prompts import Line
+from hitherto.ports.store import Store
+from hitherto.testing.material import (
+    ENDS,
+    OTHER_STAGE,
+    SCOPE,
+    assistant,
+    call,
+    digested,
+    ending,
+    fire,
+    result,
+    system,
+    talk,
+    user,
+    write,
+)
+
+
+class WorkCases:
+    async def test_work_has_the_new_messages_in_order(self, store: Store) -> None:
+        batch = [system("s"), user("u"), call("a"), result("a", "r"), assistant("b"), user("v")]
+        await write(store, "c", *batch)
+        made = await fire(store, "c", 1, 4)
+        work = await store.work(SCOPE, "c", made, 1)
+        assert work is not None
+        assert [work.digest] == await store.digests(SCOPE, "c")
+        assert work.base == ()
+        assert work.lines == (
+            Line(1, "user", "u"),
+            Line(2, "assistant", ""),
+            Line(3, "tool", "r"),
+            Line(4, "assistant", "b"),
+        )
+
+    async def test_work_has_the_items_of_its_base_and_only_what_that_has_not_seen(self, store: Store) -> None:
+        await write(store, "c", *talk(4))
+        items = (Item("a", ((0, 0), (2, 2))), Item("b", ((3, 3),)))
+        base = await digested(store, "c", 0, 3, *items)
+        await digested(store, "c", 0, 1, Item("not the base", ((0, 0),)), stage=OTHER_STAGE)
+        made = await fire(store, "c", 2, 7, base=base)
+        work = await store.work(SCOPE, "c", made, 1)
+        assert work is not None
+        assert (work.digest.base, work.base) == (base, items)
+        assert [line.seq for line in work.lines] == [4, 5, 6, 7]
+        # A window that begins after its base ended leaves out what lies between.
+        await write(store, "c", *talk(2), outcomes=[ending("failed", made)])
+        made = await fire(store, "c", 9, 11, base=base)
+        work = await store.work(SCOPE, "c", made, 1)
+        assert work is not None
+        assert [line.seq for line in work.lines] == [9, 10, 11]
+
+    async def test_work_leaves_out_what_was_erased(self, store: Store) -> None:
+        await write(store, "c", *talk(3))
+        made = await fire(store, "c", 0, 5)
+        await write(store, "c", erase=((1, 2), (5, 5)))
+        work = await store.work(SCOPE, "c", made, 1)
+        assert work is not None
+        assert [line.seq for line in work.lines] == [0, 3, 4]
+
+    @pytest.mark.parametrize("how", ENDS)
+    async def test_there_is_no_work_once_it_ended(self, store: Store, how: str) -> None:
+        await write(store, "c", *talk(3))
+        made = await fire(store, "c", 0, 5)
+        await write(store, "c", outcomes=[ending(how, made)])
+        assert await store.work(SCOPE, "c", made, 1) is None
+
+    async def test_there_is_no_work_for_others(self, store: Store) -> None:
+        await write(store, "c", *talk(3))
+        await write(store, "d", *talk(3))
+        made = await fire(store, "c", 0, 5)
+        assert await store.work(SCOPE, "c", made, 2) is None
+        assert await store.work(SCOPE, "c", made + 1, 1) is None
+        assert await store.work(SCOPE, "c", 2**63, 1) is None
+        assert await store.work(SCOPE, "d", made, 1) is None
+        assert await store.work(SCOPE, "none", made, 1) is None
