@@ -148,7 +148,7 @@ def _over(needed: int, ask: Ask) -> OverBudget:
     reserve = f" of which {ask.reserve} are reserved for the answer" if ask.reserve else ""
     return OverBudget(
         f"the incoming message with instructions and tools takes {needed} tokens, {by} more than the budget of "
-        f"{ask.budget}{reserve}; raise budget= by at least {by} or send less",
+        f"{ask.budget}{reserve}; raise the budget by at least {by}, or send less",
         over_by=by,
     )
 

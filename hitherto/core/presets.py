@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 
 from hitherto.core.policy import Policy, Prefix, Seq, Stage, Summarise, Window
@@ -45,13 +46,15 @@ def parse(text: str) -> Policy:
     if preset is None:
         known = ", ".join(key.replace("_", "-") for key in PRESETS)
         raise InvalidPolicy(f"there is no policy named {name!r}; known: {known}")
+    parameters = list(inspect.signature(preset).parameters)
     arguments: dict[str, int] = {}
     for pair in filter(None, (part.strip() for part in rest.split(","))):
         key, equals, value = pair.partition("=")
         if not equals or not value.strip().isdecimal():
             raise InvalidPolicy(f"{pair!r} in policy {text!r} is not parameter=number")
-        arguments[key.strip().replace("-", "_")] = int(value)
-    try:
-        return preset(**arguments)
-    except TypeError as error:
-        raise InvalidPolicy(f"policy {text!r}: {error}") from error
+        parameter = key.strip().replace("-", "_")
+        if parameter not in parameters:
+            known = ", ".join(parameters) or "none"
+            raise InvalidPolicy(f"policy {name.strip()!r} has no parameter {key.strip()!r}; it has: {known}")
+        arguments[parameter] = int(value)
+    return preset(**arguments)

@@ -204,9 +204,14 @@ class Conversation:
         return await self._parts.store.head(self.scope, self.id)
 
     async def messages(self, *, start: int = 0, stop: int | None = None, limit: int | None = None) -> list[Logged]:
-        """The log from seq `start` up to `stop` (exclusive), whole by default, whatever was cleared or digested."""
+        """The log from seq `start` up to `stop` (exclusive), at most the first `limit` of it; whole by default, whatever
+        was cleared or digested. Raises InvalidInput for a negative number."""
+        for name, value in (("start", start), ("stop", stop), ("limit", limit)):
+            if value is not None and value < 0:
+                raise InvalidInput(f"{name} is {value}; give a number of at least 0")
         head = await self._head(None)
-        reading = Reading(start=max(start, 0), stop=head.next_seq if stop is None else stop, limit=limit)
+        end = head.next_seq if stop is None else min(stop, head.next_seq)
+        reading = Reading(start=min(start, end), stop=end, limit=None if limit is None else min(limit, head.next_seq))
         return await self._parts.store.messages(self.scope, self.id, head.ref, reading)
 
     async def digests(self) -> list[Digest]:

@@ -15,7 +15,7 @@ from hitherto.engine.digester import Digester
 from hitherto.engine.expiry import erase_expired
 from hitherto.engine.parts import Parts
 from hitherto.engine.stuck import given_up, stuck_digests
-from hitherto.errors import StoreError
+from hitherto.errors import DatabaseReadOnly, StoreError
 from hitherto.ports.store import Changes, Due, Listed
 
 log = logging.getLogger("hitherto")
@@ -38,6 +38,8 @@ class Memory:
         self._parts.queue.start(Digester(self._parts.store, self._parts.model, self._parts.canonical).work)
         try:
             await self.tidy()
+        except DatabaseReadOnly:
+            log.debug("Nothing is tidied up: the database is read-only")
         except StoreError as error:
             log.warning("Tidying up was put off: %s", error)
         return self

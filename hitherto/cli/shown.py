@@ -1,0 +1,270 @@
+"""What the commands print for people. It all fits 80 columns, and a row of numbers one line; who has more gets more."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from hitherto.cli.rounds import Replayed, Round
+from hitherto.cli.terminal import one_line, plain
+from hitherto.core.digest import Digest, Done, Ranges, Status
+from hitherto.core.manifest import Fate, Manifest
+from hitherto.core.message import Kind, Logged
+from hitherto.engine.context import Context
+
+_WIDE = 120
+_BAR, _WIDE_BAR = 20, 40
+_NONE = "–"
+_LINES = box.Box(str(box.SIMPLE_HEAD), ascii=True)  # where there is only ASCII, the terminal puts "-" for its "─"
+
+
+def rounds_table(rounds: Sequence[Round], *, budget: int, width: int) -> Table:
+    """Per round, the tokens of the full history beside those of the context."""
+    top = max((one.full_tokens for one in rounds), default=1)
+    bar = _WIDE_BAR if width >= _WIDE else _BAR
+    table = _table(f"Tokens sent per round, of a budget of {budget:,}")
+    _numbers(table, "round", "full", "context")
+    table.add_column(Text.assemble(("█ context ", "green"), ("░ saved", "red")), no_wrap=True, min_width=bar)
+    _numbers(table, "digest to")
+    table.add_column("the user says", ratio=1)
+    for number, one in enumerate(rounds, 1):
+        table.add_row(
+            str(number),
+            f"{one.full_tokens:,}",
+            f"{one.context_tokens:,}",
+            _bar(one, top, bar),
+            _or_none(one.digest_end),
+            _cut(one.asked),
+        )
+    return table
+
+
+def _bar(one: Round, top: int, width: int) -> Text:
+    """The full history, with the part of it that the context takes in front."""
+    whole = max(1, round(width * one.full_tokens / max(top, 1)))
+    part = min(whole, max(1, round(width * one.context_tokens / max(top, 1))))
+    return Text.assemble(("█" * part, "green"), ("░" * (whole - part), "red"))
+
+
+def digests_table(digests: Iterable[Digest], *, width: int, title: str = "Digests") -> Table:
+    """The chain of versions: every digest with its range and the one it was built on."""
+    wide = width >= _WIDE
+    table = _table(title)
+    _numbers(table, "id", "messages", "built on")
+    table.add_column("status", no_wrap=True)
+    _numbers(table, "tokens", *(("statements", "ms") if wide else ()))
+    if wide:
+        table.add_column("model", no_wrap=True, max_width=24)
+    table.add_column("its last statement", ratio=1)
+    for digest in digests:
+        more = (str(len(digest.items)), _or_none(digest.generation_time_ms), one_line(digest.model or _NONE))
+        table.add_row(
+            str(digest.id),
+            _range(digest.start, digest.end),
+            _or_none(digest.base),
+            Text(_status(digest), style=_COLOUR.get(digest.status, "")),
+            f"{digest.tokens:,}",
+            *(more if wide else ()),
+            _cut(digest.error or (digest.items[-1].text if digest.items else _NONE)),
+        )
+    return table
+
+
+_COLOUR = {Status.FAILED: "red", Status.PROCESSING: "yellow"}
+
+
+def _status(digest: Digest) -> str:
+    return digest.status.value if digest.done is Done.SUMMARISE else digest.done.value
+
+
+def newest_digest(digests: Sequence[Digest], *, view_start: int) -> RenderableType:
+    """The newest digest that was not cleared, statement by statement, each with the messages it rests on."""
+    standing = [
+        one
+        for one in digests
+        if one.done is Done.SUMMARISE and one.status is Status.COMPLETED and one.end >= view_start
+    ]
+    if not standing:
+        return Text("There is none to show: contexts have the messages themselves.")
+    newest = max(standing, key=lambda one: (one.end, one.id))
+    table = _table(f"Digest {newest.id} in full")
+    _numbers(table, "rests on")
+    table.add_column("statement", ratio=1)
+    for item in newest.items:
+        table.add_row(_ranges(item.sources), plain(item.text))
+    return table
+
+
+def messages_table(messages: Iterable[Logged], *, hidden_before: int, width: int) -> Table:
+    """The log itself."""
+    wide = width >= _WIDE
+    table = _table(None)
+    _numbers(table, "seq")
+    table.add_column("role", no_wrap=True)
+    if wide:
+        table.add_column("when (UTC)", no_wrap=True)
+    _numbers(table, "tokens")
+    table.add_column("text", ratio=1)
+    for logged in messages:
+        message = logged.message
+        cleared = logged.seq < hidden_before
+        text = "expired, and erased" if logged.erased else one_line(message.text)
+        row = [
+            str(logged.seq),
+            message.role.value if message.kind is Kind.TEXT else message.kind.value,
+            *([f"{logged.created_at:%Y-%m-%d %H:%M:%S}"] if wide else ()),
+            f"{logged.tokens:,}",
+            f"(cleared) {_shortened(text)}" if cleared else _shortened(text),
+        ]
+        table.add_row(*row, style="dim" if cleared or logged.erased else "")
+    return table
+
+
+_SHOWN = 300
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def context_panel(context: Context, *, title: str = "The context") -> Panel:
+    """The request as it is sent."""
+    first = [(name, _said(context.request[name])) for name in ("instructions", "system") if name in context.request]
+    items = [(str(item.get("role", item.get("type", "item"))), _item(item)) for item in context.messages]
+    parts = [
+        Text.assemble((f"{plain(who)}: ", "bold cyan" if who == "user" else "bold"), plain(said))
+        for who, said in [*first, *items]
+    ]
+    tokens = f"{title}: {context.tokens:,} of {context.manifest.budget:,} tokens"
+    return Panel(Group(*parts), title=Text(tokens), title_align="left")
+
+
+def _item(item: dict[str, Any]) -> str:
+    rest = {key: value for key, value in item.items() if key not in ("role", "content") and value is not None}
+    said = [_said(item["content"])] if item.get("content") is not None else []
+    return "\n".join([*said, *([_said(rest)] if rest else [])])
+
+
+def _said(content: object) -> str:
+    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+
+
+def manifest_table(manifest: Manifest) -> Group:
+    """The receipt of a context: the fate of every message, and what each section costs."""
+    table = _table("Its manifest: what became of every message")
+    _numbers(table, "messages")
+    for name in ("fate", "why"):
+        table.add_column(name, no_wrap=True)
+    _numbers(table, "digest", "tokens")
+    colour = {Fate.IN: "green", Fate.DIGESTED: "yellow", Fate.DROPPED: "red"}
+    for span in manifest.fates:
+        table.add_row(
+            _range(span.start, span.end),
+            Text(span.fate.value, style=colour.get(span.fate, "")),
+            span.reason.value,
+            _or_none(span.digest),
+            f"{span.tokens:,}" if span.fate is Fate.IN else _NONE,
+        )
+    sections = " + ".join(f"{name} {tokens:,}" for name, tokens in manifest.sections.items() if tokens)
+    counted = f"{plain(manifest.encoding)}, {'exact' if manifest.exact else 'an estimate'}"
+    total = Text(f"{sections} = {manifest.total:,} tokens ({counted}), at revision {manifest.rev}")
+    return Group(table, Text(), total)
+
+
+def replays_table(found: Sequence[Replayed], *, width: int) -> Table:
+    """One line a replayed conversation, and one for all."""
+    wide = width >= _WIDE
+    table = _table(None, footer=len(found) > 1)
+    table.add_column("id", "all", ratio=1)
+    columns = [
+        ("messages", [one.messages for one in found], sum),
+        ("rounds", [len(one.rounds) for one in found], sum),
+        ("full", [one.full_tokens for one in found], sum),
+        ("context", [one.context_tokens for one in found], sum),
+        ("largest", [one.max_context_tokens for one in found], max),
+        ("digests", [len(one.digests) for one in found], sum),
+        ("failed", [len(one.failed) for one in found], sum),
+    ]
+    if wide:
+        columns += [
+            ("over budget", [one.over_budget for one in found], sum),
+            ("gaps", [one.gaps for one in found], sum),
+            ("overlaps", [one.overlaps for one in found], sum),
+        ]
+    for name, values, over_all in columns:
+        table.add_column(name, f"{over_all(values):,}", justify="right", no_wrap=True)
+    table.add_column("share", _share(found), justify="right", no_wrap=True)
+    for at, one in enumerate(found):
+        table.add_row(_cut(one.id), *(f"{values[at]:,}" for _, values, _ in columns), _share([one]))
+    return table
+
+
+def outcome(found: Sequence[Replayed]) -> str:
+    """What the replays found, in words."""
+    messages, rounds = sum(one.messages for one in found), sum(len(one.rounds) for one in found)
+    full, context = sum(one.full_tokens for one in found), sum(one.context_tokens for one in found)
+    digests = sum(len(one.digests) for one in found)
+    made = failures(found) if any(one.failed for one in found) else f"None of {digests:,} digests failed."
+    return (
+        f"{messages:,} messages in {rounds:,} rounds: {full:,} tokens with the full history each time, {context:,} "
+        f"with the memory ({_share(found)}). Contexts over budget: {sum(one.over_budget for one in found)}; messages "
+        f"without a fate: {sum(one.gaps for one in found)}, with two: {sum(one.overlaps for one in found)}. {made}"
+    )
+
+
+def failures(found: Sequence[Replayed]) -> str:
+    """How many digests failed, and why the first did."""
+    failed = [digest for one in found for digest in one.failed]
+    of = sum(len(one.digests) for one in found)
+    first = min(failed, key=lambda digest: digest.id)
+    return (
+        f"{len(failed):,} of {of:,} digests failed, and the contexts went on without them; the first failed with "
+        f"{one_line(first.error or 'no reason given')}"
+    )
+
+
+def _share(found: Sequence[Replayed]) -> str:
+    full = sum(one.full_tokens for one in found)
+    return f"{sum(one.context_tokens for one in found) / full:.1%}" if full else _NONE
+
+
+def _table(title: str | None, *, footer: bool = False) -> Table:
+    shown = None if title is None else Text(one_line(title), style="bold")
+    return Table(
+        title=shown,
+        title_justify="left",
+        box=_LINES,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+        show_footer=footer,
+    )
+
+
+def _numbers(table: Table, *names: str) -> None:
+    for name in names:
+        table.add_column(name, justify="right", no_wrap=True)
+
+
+def _cut(text: str) -> Text:
+    """For the column that gets what room is left: one line, cut at its end."""
+    return Text(one_line(text), no_wrap=True, overflow="ellipsis")
+
+
+def _range(start: int, end: int) -> str:
+    return f"{start}–{end}"
+
+
+def _ranges(ranges: Ranges) -> str:
+    return ", ".join(str(first) if first == last else _range(first, last) for first, last in ranges)
+
+
+def _or_none(value: int | None) -> str:
+    return _NONE if value is None else str(value)
