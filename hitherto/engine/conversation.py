@@ -204,8 +204,8 @@ class Conversation:
         return await self._parts.store.head(self.scope, self.id)
 
     async def messages(self, *, start: int = 0, stop: int | None = None, limit: int | None = None) -> list[Logged]:
-        """The log from seq `start` up to `stop` (exclusive), at most the first `limit` of it; whole by default, whatever
-        was cleared or digested. Raises InvalidInput for a negative number."""
+        """The log from seq `start` up to `stop` (exclusive), at most the first `limit` of it; whole by default,
+        whatever was cleared or digested. Raises InvalidInput for a negative number."""
         for name, value in (("start", start), ("stop", stop), ("limit", limit)):
             if value is not None and value < 0:
                 raise InvalidInput(f"{name} is {value}; give a number of at least 0")
