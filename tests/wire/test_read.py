@@ -146,7 +146,7 @@ DEEP: Any = functools.reduce(lambda inner, _: [inner], range(100_000), cast("Any
 @pytest.mark.parametrize(
     ("payload", "wrong"),
     [
-        (None, "a message is a mapping and this is None; pass user(…) or a dict"),
+        (None, "a message is a mapping and this is None; pass user.…. or a dict"),
         ("hello", "a message is a mapping and this is str"),
         ([{"role": "user", "content": "hello"}], "a message is a mapping and this is list"),
         (Dumpable(), r"this is Dumpable; pass its model_dump\(exclude_none=True\)"),
