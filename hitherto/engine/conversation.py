@@ -26,7 +26,8 @@ from hitherto.engine.parts import Parts
 from hitherto.engine.stuck import given_up, stuck_digests
 from hitherto.errors import Interleaved, InvalidBatch, InvalidInput, NotFound, Unreproducible
 from hitherto.ports.queue import DigestJob
-from hitherto.ports.store import Changes, NewDigest, Outcome, Reading, Receipt
+from hitherto.ports.store import Changes, NewDigest, Outcome, Reading, Receipt, Unit
+from hitherto.uninterrupted import uninterrupted
 
 Appendable = Message | Mapping[str, Any]
 
@@ -85,19 +86,24 @@ class Conversation:
                 fire=None if firing is None else new_digest(firing),
                 outcomes=given_up(stuck),
             )
-            fired = await unit.commit(changes)
-        if fired is not None and firing is not None:
+            # Whoever is cancelled while the changes are on their way: a digest that is written is also submitted.
+            fired = await uninterrupted(self._committed(unit, changes))
+        return Appended(start=start, end=end, rev=rev, digest=fired)
+
+    async def _committed(self, unit: Unit, changes: Changes) -> int | None:
+        fired, fire = await unit.commit(changes), changes.fire
+        if fired is not None and fire is not None:
             self._parts.queue.submit(
                 DigestJob(
                     scope=self.scope,
                     conversation=self.id,
                     digest=fired,
                     attempt=1,
-                    start=firing.start,
-                    end=firing.end,
+                    start=fire.start,
+                    end=fire.end,
                 )
             )
-        return Appended(start=start, end=end, rev=rev, digest=fired)
+        return fired
 
     async def context(
         self,

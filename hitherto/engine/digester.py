@@ -17,6 +17,7 @@ from hitherto.errors import HithertoError
 from hitherto.ports.model import Model
 from hitherto.ports.queue import DigestJob
 from hitherto.ports.store import Changes, DigestWork, Outcome, Store
+from hitherto.uninterrupted import uninterrupted
 
 log = logging.getLogger("hitherto.digest")
 
@@ -40,14 +41,14 @@ class Digester:
             outcome = self._outcome(job, await self._make(work), started)
         except asyncio.CancelledError:
             interrupted = Outcome(digest=job.digest, error="interrupted: the process was shutting down")
-            await asyncio.shield(self._write(job, interrupted))
+            await uninterrupted(self._write(job, interrupted))
             raise
         except HithertoError as error:
             outcome = Outcome(digest=job.digest, error=f"{type(error).__name__}: {error}", model=self._model.name)
         except Exception as error:  # the edge of a worker: a defect here must not hold up the conversation
             log.exception("Digest %s of %s failed unexpectedly", job.digest, job.conversation)
             outcome = Outcome(digest=job.digest, error=f"unexpected {type(error).__name__}: {error}")
-        await self._write(job, outcome)
+        await uninterrupted(self._write(job, outcome))
 
     async def _make(self, work: DigestWork) -> Digested:
         stage = Stage.from_json(json.loads(work.digest.spec))

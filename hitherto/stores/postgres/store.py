@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 import psycopg
 from psycopg import AsyncConnection
-from psycopg_pool import AsyncConnectionPool, PoolTimeout
+from psycopg_pool import PoolTimeout
 
 from hitherto.core.digest import Digest
 from hitherto.core.head import Head
@@ -20,6 +20,7 @@ from hitherto.core.prompts import Line
 from hitherto.core.scope import Scope
 from hitherto.ports.store import DigestWork, Due, Listed, Reading, Unit
 from hitherto.stores.postgres import faults, rows, schema
+from hitherto.stores.postgres.connections import Connections
 from hitherto.stores.postgres.sql import SQL
 from hitherto.stores.postgres.unit import PostgresUnit
 
@@ -39,26 +40,17 @@ class PostgresStore:
         self._url = url
         self._patience = patience
         self._gates = WeakValueDictionary[tuple[Scope, str], asyncio.Lock]()
-        self._pool = AsyncConnectionPool[AsyncConnection[Any]](
-            url,
-            min_size=1,
-            max_size=pool_size,
-            timeout=patience,
-            open=False,
-            kwargs={"autocommit": True, "application_name": "hitherto"},
-            configure=_configured,
-            name="hitherto",
-        )
+        self._connections = Connections(url, size=pool_size, patience=patience)
 
     async def open(self) -> None:
         await schema.ensure(self._url, patience=self._patience)
         try:
-            await self._pool.open(wait=True, timeout=self._patience)
+            await self._connections.open()
         except PoolTimeout as error:
             raise faults.unreachable(self._url, error) from error
 
     async def aclose(self) -> None:
-        await self._pool.close()
+        await self._connections.aclose()
 
     @asynccontextmanager
     async def write(self, scope: Scope, conversation: str, *, key: str | None = None) -> AsyncGenerator[Unit]:
@@ -71,10 +63,7 @@ class PostgresStore:
         # the others. The row's lock does the same between processes.
         gate = self._gates.setdefault((scope, conversation), asyncio.Lock())
         async with gate, self._got(begin) as unit:
-            try:
-                yield unit
-            finally:
-                await unit.leave()
+            yield unit
 
     async def head(self, scope: Scope, conversation: str, *, at: int | None = None) -> Head | None:
         names = rows.scope_values(scope, conversation)
@@ -152,20 +141,15 @@ class PostgresStore:
         async with AsyncExitStack() as held:
             try:
                 with faults.ours():
-                    connection = await held.enter_async_context(self._pool.connection())
+                    connection = await held.enter_async_context(self._connections.borrowed())
                     try:
                         got = await get(connection)
                     except psycopg.Error:
                         if not connection.closed:
                             raise
                         await held.aclose()
-                        await self._pool.check()
-                        got = await get(await held.enter_async_context(self._pool.connection()))
+                        await self._connections.check()
+                        got = await get(await held.enter_async_context(self._connections.borrowed()))
             except PoolTimeout as error:
                 raise faults.unreachable(self._url, error) from error
             yield got
-
-
-async def _configured(connection: AsyncConnection[Any]) -> None:
-    # Times as far off as datetime.max would overflow Python's in a time zone to the east of their own.
-    await connection.execute("set time zone 'UTC'")

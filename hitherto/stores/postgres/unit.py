@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from datetime import datetime
 from typing import Any, LiteralString
 
-import psycopg
 from psycopg import AsyncConnection, AsyncCursor
 
 from hitherto.core.digest import Digest, Ranges, ranges
@@ -52,13 +50,6 @@ class PostgresUnit:
         while not held:
             # Made here, or by another just now. It is gone again only if a third deleted it in between.
             held = await self._hold(key, SQL["create"])
-
-    async def leave(self) -> None:
-        """End the transaction, if it has not ended, without a trace."""
-        if not self._done and not self._connection.closed:
-            # Where the connection is lost, the server has ended it likewise.
-            with suppress(psycopg.OperationalError):
-                await self._connection.rollback()
 
     async def _hold(self, key: str | None, first: LiteralString) -> bool:
         """After the statement `first`, lock the conversation and read it; whether it is there."""

@@ -1,0 +1,91 @@
+"""Connections to borrow, of which none is lost when who borrows is cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from psycopg import AsyncConnection, OperationalError
+from psycopg.pq import TransactionStatus
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from hitherto.uninterrupted import uninterrupted
+
+
+class Connections:
+    """At most `size` connections to the server at `url`; who wants one waits at most `patience` seconds for it.
+
+    psycopg's pool makes, checks and replaces them. It can lose one when a task is cancelled while it waits inside the
+    pool (psycopg/psycopg#1208, #1345), until none is left. So nobody waits there who can be cancelled: turns are taken
+    outside, and taking and giving back go on in tasks of their own.
+    """
+
+    def __init__(self, url: str, *, size: int, patience: float) -> None:
+        self._patience = patience
+        self._turns = asyncio.Semaphore(size)
+        self._pool = AsyncConnectionPool[AsyncConnection[Any]](
+            url,
+            min_size=1,
+            max_size=size,
+            timeout=patience,
+            open=False,
+            kwargs={"autocommit": True, "application_name": "hitherto"},
+            configure=_configured,
+            name="hitherto",
+        )
+
+    async def open(self) -> None:
+        """Returns once a connection is there. Raises PoolTimeout."""
+        await self._pool.open(wait=True, timeout=self._patience)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._pool.close()
+
+    async def check(self) -> None:
+        """Replace the connections at rest that are dead."""
+        await self._pool.check()
+
+    @asynccontextmanager
+    async def borrowed(self) -> AsyncGenerator[AsyncConnection[Any]]:
+        """A connection until the end of the block. Raises PoolTimeout."""
+        await self._turn()
+        try:
+            taking = asyncio.create_task(self._pool.getconn())
+            try:
+                connection = await asyncio.shield(taking)
+            except asyncio.CancelledError:
+                await uninterrupted(self._return_late(taking))
+                raise
+            try:
+                yield connection
+            finally:
+                await uninterrupted(self._return(connection))
+        finally:
+            self._turns.release()
+
+    async def _turn(self) -> None:
+        try:
+            async with asyncio.timeout(self._patience):
+                await self._turns.acquire()
+        except TimeoutError:
+            raise PoolTimeout(f"couldn't get a connection after {self._patience:.2f} sec") from None
+
+    async def _return(self, connection: AsyncConnection[Any]) -> None:
+        """Give a connection back, ending a transaction that was not committed without a trace."""
+        if connection.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
+            # Where the connection is lost, the server has ended it likewise.
+            with suppress(OperationalError):
+                await connection.rollback()
+        await self._pool.putconn(connection)
+
+    async def _return_late(self, taking: asyncio.Task[AsyncConnection[Any]]) -> None:
+        with suppress(PoolTimeout):
+            await self._return(await taking)
+
+
+async def _configured(connection: AsyncConnection[Any]) -> None:
+    # Times as far off as datetime.max would overflow Python's in a time zone to the east of their own.
+    await connection.execute("set time zone 'UTC'")

@@ -1,0 +1,27 @@
+"""Work that is finished once it is begun, whoever is cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+
+
+async def uninterrupted(work: Coroutine[Any, Any, Result]) -> Result:
+    """What `work` gives. A cancellation that comes meanwhile is raised when it is done, in place of its result."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            cancelled = error
+        except BaseException:  # noqa: BLE001 (the task's own, which its result raises below)
+            break
+    if cancelled is not None:
+        if not task.cancelled():
+            task.exception()  # looked at, so that asyncio does not report as forgotten what nobody can be told
+        raise cancelled
+    return task.result()

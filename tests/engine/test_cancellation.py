@@ -1,0 +1,76 @@
+"""Whoever is cancelled, wherever: nothing half written, no connection lost, no digest left lying."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from contextlib import suppress
+
+import pytest
+
+import hitherto
+from hitherto import assistant, sliding_window, user
+from hitherto.core.digest import Status
+from hitherto.uninterrupted import uninterrupted
+from tests.conftest import SCOPE
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+async def test_appends_and_contexts_cancelled_at_random(database: str, seed: int) -> None:
+    chance = random.Random(seed)
+    acknowledged: dict[int, int] = {}
+    async with hitherto.open(database, pool_size=3, database_timeout=5) as memory:
+        chats = [memory.conversation(f"c{n}", scope=SCOPE, policy=sliding_window()) for n in range(4)]
+
+        async def once(number: int) -> None:
+            chat = chats[number % 4]
+            with suppress(TimeoutError):
+                async with asyncio.timeout(chance.random() * 0.02):
+                    done = await chat.append(user(f"u{number}"), assistant(f"a{number}"), key=str(number))
+                acknowledged[number] = done.start
+            with suppress(TimeoutError):
+                async with asyncio.timeout(chance.random() * 0.006):
+                    await chat.context(user("?"), budget=500)
+
+        for first in range(0, 480, 40):
+            await asyncio.gather(*(once(number) for number in range(first, first + 40)))
+
+        # Every connection is still to be had, all at once.
+        async with asyncio.timeout(20):
+            await asyncio.gather(*(memory.conversation(f"d{n}", scope=SCOPE).append(user("x")) for n in range(60)))
+        await memory.settled()
+        for at, chat in enumerate(chats):
+            log = await chat.messages()
+            assert [logged.seq for logged in log] == list(range(len(log)))
+            said = [logged.message.text[1:] for logged in log]
+            assert said[::2] == said[1::2], "a batch is whole"
+            assert len(set(said)) == len(said) // 2, "and written once"
+            mine = {number: start for number, start in acknowledged.items() if number % 4 == at}
+            assert all(log[start].message.text == f"u{number}" for number, start in mine.items())
+            assert all(row.status is Status.COMPLETED for row in await chat.digests())
+    assert acknowledged
+
+
+async def test_work_that_was_begun_is_finished_before_the_cancellation_shows() -> None:
+    done: list[str] = []
+
+    async def work() -> None:
+        await asyncio.sleep(0.05)
+        done.append("work")
+
+    task = asyncio.create_task(uninterrupted(work()))
+    await asyncio.sleep(0.01)
+    task.cancel()
+    await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert done == ["work"]
+
+
+async def test_work_that_fails_says_so() -> None:
+    async def work() -> None:
+        raise ValueError("as it is")
+
+    with pytest.raises(ValueError, match="as it is"):
+        await uninterrupted(work())
