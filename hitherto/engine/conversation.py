@@ -86,8 +86,11 @@ class Conversation:
                 fire=None if firing is None else new_digest(firing),
                 outcomes=given_up(stuck),
             )
-            # Whoever is cancelled while the changes are on their way: a digest that is written is also submitted.
-            fired = await uninterrupted(self._committed(unit, changes))
+            if firing is None:
+                fired = await unit.commit(changes)
+            else:
+                # Even if this task is cancelled meanwhile, a digest that is written is also submitted.
+                fired = await uninterrupted(self._committed(unit, changes))
         return Appended(start=start, end=end, rev=rev, digest=fired)
 
     async def _committed(self, unit: Unit, changes: Changes) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -11,20 +11,19 @@ from psycopg import AsyncConnection, OperationalError
 from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from hitherto.uninterrupted import uninterrupted
-
 
 class Connections:
     """At most `size` connections to the server at `url`; who wants one waits at most `patience` seconds for it.
 
     psycopg's pool makes, checks and replaces them. It can lose one when a task is cancelled while it waits inside the
-    pool (psycopg/psycopg#1208, #1345), until none is left. So nobody waits there who can be cancelled: turns are taken
-    outside, and taking and giving back go on in tasks of their own.
+    pool (psycopg/psycopg#1208, #1345), until none is left. So nobody who can be cancelled waits there: turns are taken
+    outside, and what may take long goes on in tasks of its own.
     """
 
     def __init__(self, url: str, *, size: int, patience: float) -> None:
         self._patience = patience
         self._turns = asyncio.Semaphore(size)
+        self._returning: set[asyncio.Task[None]] = set()
         self._pool = AsyncConnectionPool[AsyncConnection[Any]](
             url,
             min_size=1,
@@ -41,7 +40,9 @@ class Connections:
         await self._pool.open(wait=True, timeout=self._patience)
 
     async def aclose(self) -> None:
-        """Close all connections."""
+        """Close all connections, once those that are on their way back have arrived."""
+        while self._returning:
+            await asyncio.wait(tuple(self._returning))
         await self._pool.close()
 
     async def check(self) -> None:
@@ -52,19 +53,11 @@ class Connections:
     async def borrowed(self) -> AsyncGenerator[AsyncConnection[Any]]:
         """A connection until the end of the block. Raises PoolTimeout."""
         await self._turn()
+        connection = await self._taken()
         try:
-            taking = asyncio.create_task(self._pool.getconn())
-            try:
-                connection = await asyncio.shield(taking)
-            except asyncio.CancelledError:
-                await uninterrupted(self._return_late(taking))
-                raise
-            try:
-                yield connection
-            finally:
-                await uninterrupted(self._return(connection))
+            yield connection
         finally:
-            self._turns.release()
+            self._background(self._return(connection))
 
     async def _turn(self) -> None:
         try:
@@ -73,17 +66,47 @@ class Connections:
         except TimeoutError:
             raise PoolTimeout(f"couldn't get a connection after {self._patience:.2f} sec") from None
 
+    async def _taken(self) -> AsyncConnection[Any]:
+        """A connection for who has a turn; without one the turn is given back."""
+        try:
+            if self._pool.get_stats().get("pool_available"):
+                return await self._pool.getconn()  # one at rest is given without a wait
+        except BaseException:
+            self._turns.release()
+            raise
+        taking = asyncio.create_task(self._pool.getconn())
+        try:
+            return await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            self._background(self._return_late(taking))
+            raise
+        except Exception:
+            self._turns.release()
+            raise
+
     async def _return(self, connection: AsyncConnection[Any]) -> None:
-        """Give a connection back, ending a transaction that was not committed without a trace."""
-        if connection.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
-            # Where the connection is lost, the server has ended it likewise.
-            with suppress(OperationalError):
-                await connection.rollback()
-        await self._pool.putconn(connection)
+        """Give a connection and its turn back, ending a transaction that was not committed without a trace."""
+        try:
+            if connection.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
+                # Where the connection is lost, the server has ended it likewise.
+                with suppress(OperationalError):
+                    await connection.rollback()
+            await self._pool.putconn(connection)
+        finally:
+            self._turns.release()
 
     async def _return_late(self, taking: asyncio.Task[AsyncConnection[Any]]) -> None:
-        with suppress(PoolTimeout):
-            await self._return(await taking)
+        try:
+            connection = await taking
+        except Exception:  # noqa: BLE001 (who asked has gone; whatever it was, there is nobody to tell)
+            self._turns.release()
+        else:
+            await self._return(connection)
+
+    def _background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._returning.add(task)
+        task.add_done_callback(self._returning.discard)
 
 
 async def _configured(connection: AsyncConnection[Any]) -> None:
