@@ -14,6 +14,7 @@ from hitherto.core.manifest import Manifest, Request
 from hitherto.core.message import Payload, to_json
 from hitherto.core.policy import Policy
 from hitherto.core.scope import Scope
+from hitherto.errors import InvalidBatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,3 +75,23 @@ def finished(
         sha256=request_sha256(request),
     )
     return Context(request=request, manifest=manifest)
+
+
+def tools_from(ask: Ask, head: Head, at: int | None) -> int | None:
+    """From where on tool items must be read so that the calls which incoming results answer are at hand."""
+    waiting = dict.fromkeys(head.open_calls)
+    found: list[int] = []
+    for message in ask.incoming:
+        for call in message.answers:
+            if call in head.open_calls:
+                found.append(head.open_calls[call].group)
+            elif at is not None:
+                # A past head does not know which calls were open then; every tool item there may be one of them.
+                found.append(head.view_start)
+            elif call not in waiting:
+                raise InvalidBatch(
+                    f"the incoming result answers tool call {call!r}, but no such call is waiting for one in the log; "
+                    "append the call first"
+                )
+        waiting.update(dict.fromkeys(message.calls))
+    return min(found, default=None)

@@ -20,7 +20,7 @@ from hitherto.core.presets import none, policy_of
 from hitherto.core.scope import Scope, checked_name
 from hitherto.core.view import View, view
 from hitherto.engine.appending import Appended, check_key, counted, new_digest, planned, replayed
-from hitherto.engine.context import Context, finished, request_sha256
+from hitherto.engine.context import Context, finished, request_sha256, tools_from
 from hitherto.engine.expiry import erase_expired, is_due
 from hitherto.engine.parts import Parts
 from hitherto.engine.stuck import given_up, stuck_digests
@@ -158,9 +158,7 @@ class Conversation:
         used = policy or self._effective(head)
         shown = view(used, head)
         start = reach(shown, head, ask)
-        reading = Reading(
-            start=shown.start, stop=shown.stop, tokens=start.tokens, tools_from=_tools_from(ask, head, at)
-        )
+        reading = Reading(start=shown.start, stop=shown.stop, tokens=start.tokens, tools_from=tools_from(ask, head, at))
         loaded = []
         if reading.start < reading.stop or reading.tools_from is not None:
             loaded = await self._parts.store.messages(self.scope, self.id, head.ref, reading)
@@ -291,23 +289,3 @@ def _listed(incoming: Appendable | Sequence[Appendable] | None) -> Sequence[Appe
     if incoming is None:
         return ()
     return (incoming,) if isinstance(incoming, Message | Mapping) else incoming
-
-
-def _tools_from(ask: Ask, head: Head, at: int | None) -> int | None:
-    """From where on tool items must be read so that the calls which incoming results answer are at hand."""
-    waiting = dict.fromkeys(head.open_calls)
-    found: list[int] = []
-    for message in ask.incoming:
-        for call in message.answers:
-            if call in head.open_calls:
-                found.append(head.open_calls[call].group)
-            elif at is not None:
-                # A past head does not know which calls were open then; every tool item there may be one of them.
-                found.append(head.view_start)
-            elif call not in waiting:
-                raise InvalidBatch(
-                    f"the incoming result answers tool call {call!r}, but no such call is waiting for one in the log; "
-                    "append the call first"
-                )
-        waiting.update(dict.fromkeys(message.calls))
-    return min(found, default=None)
