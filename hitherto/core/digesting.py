@@ -131,15 +131,15 @@ def _json_object(answer: str) -> dict[str, Any] | None:
     try:
         value, _ = json.JSONDecoder().raw_decode(body)
     except (ValueError, RecursionError) as error:
-        raise ModelAnswerUnusable(f"the model's answer is garbled JSON ({error}): {text[:80]!r}…") from error
+        raise ModelAnswerUnusable(f"the model's answer is garbled JSON ({error})") from None
     if not isinstance(value, dict):
-        raise ModelAnswerUnusable(f"the model's answer is JSON but not an object: {text[:80]!r}…")
+        raise ModelAnswerUnusable("the model's answer is JSON but not an object")
     return cast(dict[str, Any], value)
 
 
 def _changes(found: dict[str, Any]) -> dict[str, list[Any]]:
     if not {"add", "replace", "drop"} & set(found):
-        raise ModelAnswerUnusable(f"the model's JSON has none of add, replace and drop, but {sorted(found)[:5]}")
+        raise ModelAnswerUnusable("the model's JSON has none of add, replace and drop")
     changes: dict[str, list[Any]] = {}
     for name in ("add", "replace", "drop"):
         value = found.get(name)
@@ -156,7 +156,7 @@ def _changes(found: dict[str, Any]) -> dict[str, list[Any]]:
 
 def _statement(value: object) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise ModelAnswerUnusable(f"the model's answer has a statement without text: {value!r}")
+        raise ModelAnswerUnusable(f"the model's answer has a statement without text (it is {type(value).__name__})")
     return storable(value.strip())
 
 
@@ -200,7 +200,7 @@ def _said_shorter(answer: str, task: CondenseTask) -> tuple[Item, ...]:
         return (Item(_statement(answer), everything),)
     listed = found.get("items")
     if not isinstance(listed, list) or not all(isinstance(one, dict) for one in cast(list[object], listed)):
-        raise ModelAnswerUnusable(f"the model's JSON has no list of objects as 'items', but {sorted(found)[:5]}")
+        raise ModelAnswerUnusable("the model's JSON has no list of objects as 'items'")
     allowed = set(range(1, len(task.items) + 1))
     shorter: list[Item] = []
     for one in cast(list[dict[str, Any]], listed):

@@ -17,6 +17,7 @@ from hitherto.engine.parts import Parts
 from hitherto.engine.stuck import given_up, stuck_digests
 from hitherto.errors import DatabaseReadOnly, StoreError
 from hitherto.ports.store import Changes, Due, Listed
+from hitherto.uninterrupted import uninterrupted
 
 log = logging.getLogger("hitherto")
 
@@ -34,7 +35,7 @@ class Memory:
         self._closed = False
 
     async def start(self) -> Self:
-        """Take up work, and tidy what earlier processes left behind."""
+        """Take up work, and tidy what earlier processes left behind. If it is cancelled, the memory is closed."""
         self._parts.queue.start(Digester(self._parts.store, self._parts.model, self._parts.canonical).work)
         try:
             await self.tidy()
@@ -42,6 +43,9 @@ class Memory:
             log.debug("Nothing is tidied up: the database is read-only")
         except StoreError as error:
             log.warning("Tidying up was put off: %s", error)
+        except BaseException:
+            await uninterrupted(self.aclose())
+            raise
         return self
 
     async def aclose(self) -> None:

@@ -5,12 +5,17 @@ from __future__ import annotations
 import asyncio
 import random
 from contextlib import suppress
+from typing import Any
 
+import psycopg
 import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
 import hitherto
 from hitherto import assistant, sliding_window, user
 from hitherto.core.digest import Status
+from hitherto.stores.postgres.embedded import EmbeddedServer
 from hitherto.uninterrupted import uninterrupted
 from tests.conftest import SCOPE
 
@@ -49,6 +54,40 @@ async def test_appends_and_contexts_cancelled_at_random(database: str, seed: int
             assert all(log[start].message.text == f"u{number}" for number, start in mine.items())
             assert all(row.status is Status.COMPLETED for row in await chat.digests())
     assert acknowledged
+
+
+async def test_opening_is_cancelled_at_random_and_can_be_done_again(server: EmbeddedServer) -> None:
+    """Each time on a database without a schema, and always two databases at once."""
+    chance = random.Random(5)
+    async with await psycopg.AsyncConnection[Any].connect(server.admin_url, autocommit=True) as admin:
+        for number in range(12):
+            names = [f"empty_{number}_{part}" for part in ("a", "b")]
+            for name in names:
+                await admin.execute(sql.SQL("create database {} owner hitherto").format(sql.Identifier(name)))
+            urls = [make_conninfo(server.url, dbname=name) for name in names]
+            with suppress(TimeoutError):
+                async with asyncio.timeout(chance.random() * 0.2):
+                    memory = await hitherto.open(urls[0])
+                await memory.aclose()
+            opened = await asyncio.gather(*(hitherto.open(url).__aenter__() for url in urls))
+            for memory in opened:
+                await memory.conversation("c", scope=SCOPE).append(user("x"))
+                await memory.aclose()
+            for name in names:
+                await admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+
+
+async def test_an_opening_that_is_cancelled_leaves_nothing_open(database: str) -> None:
+    before = len(asyncio.all_tasks())
+    async with await psycopg.AsyncConnection[Any].connect(database) as other:
+        await other.execute("lock table hitherto.receipt in access exclusive mode")
+        for _ in range(3):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0.3):
+                    await hitherto.open(database)
+        await other.rollback()
+    await asyncio.sleep(0.1)
+    assert len(asyncio.all_tasks()) == before
 
 
 async def test_work_that_was_begun_is_finished_before_the_cancellation_shows() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from importlib import resources
 from typing import Any, LiteralString
 
@@ -10,9 +11,12 @@ import psycopg
 
 from hitherto.errors import DatabaseReadOnly, SchemaMismatch, StoreError
 from hitherto.stores.postgres import faults
+from hitherto.uninterrupted import uninterrupted
 
 OLDEST_SERVER = 140000
 _UPGRADE_LOCK = 0x68697468  # "hith": one number for the advisory lock that upgrades of one database share
+
+_upgrading = threading.Lock()
 
 
 def revisions() -> list[str]:
@@ -69,7 +73,7 @@ async def _ensure(connection: psycopg.AsyncConnection[Any], url: str) -> None:
         # `if not exists` alone would demand the right to create schemas where the schema was made ready for the role.
         if await _value(connection, "select to_regnamespace('hitherto')::text") is None:
             await connection.execute("create schema if not exists hitherto")
-        await asyncio.to_thread(_upgrade, url)
+        await uninterrupted(asyncio.to_thread(_upgrade, url))
 
 
 async def _current(connection: psycopg.AsyncConnection[Any]) -> str | None:
@@ -84,6 +88,12 @@ async def _value(connection: psycopg.AsyncConnection[Any], query: LiteralString)
 
 
 def _upgrade(url: str) -> None:
+    # Alembic keeps the upgrade it runs in module globals: one at a time in a process, whatever databases they are of.
+    with _upgrading:
+        _run_upgrade(url)
+
+
+def _run_upgrade(url: str) -> None:
     # Alembic and SQLAlchemy are needed for this alone, and take longer to import than everything else together.
     from alembic import command
     from alembic.config import Config
