@@ -15,11 +15,9 @@ async def uninterrupted(work: Coroutine[Any, Any, Result]) -> Result:
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:
-            await asyncio.shield(task)
+            await asyncio.wait([task])
         except asyncio.CancelledError as error:
             cancelled = error
-        except BaseException:  # noqa: BLE001 (the task's own, which its result raises below)
-            break
     if cancelled is not None:
         if not task.cancelled():
             task.exception()  # looked at, so that asyncio does not report as forgotten what nobody can be told

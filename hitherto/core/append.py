@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 from hitherto.core.head import Head, OpenCall
 from hitherto.core.message import Kind, Logged, Message, Role, Sums
@@ -17,7 +17,7 @@ def fingerprint(messages: Sequence[Message]) -> str:
     """SHA-256 over everything of a batch that is stored: the same key must come with the same fingerprint."""
     digest = hashlib.sha256()
     for message in messages:
-        expiry = "" if message.expires_at is None else message.expires_at.isoformat()
+        expiry = "" if message.expires_at is None else message.expires_at.astimezone(UTC).isoformat()
         for part in (message.wire, message.raw, message.metadata, expiry):
             digest.update(len(part).to_bytes(8, "big"))
             digest.update(part.encode())

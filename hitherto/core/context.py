@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -10,10 +10,10 @@ from hitherto.core.budget import TokenCounter, cut, step_of
 from hitherto.core.group import Group, groups
 from hitherto.core.head import Head
 from hitherto.core.manifest import Fate, Reason, Span
-from hitherto.core.message import Logged, Message, Payload
+from hitherto.core.message import Kind, Logged, Message, Payload
 from hitherto.core.policy import Prefix
 from hitherto.core.view import View, expired, merged, overlaid
-from hitherto.errors import OverBudget
+from hitherto.errors import InvalidBatch, OverBudget
 
 
 class Codec(Protocol):
@@ -110,28 +110,29 @@ def reach(view: View, head: Head, ask: Ask) -> Reach:
     shown = view.digest is not None and needed + digest <= ask.room
     room = ask.room - needed - (digest if shown else 0)
     total = head.sums.tokens - view.start_sums.tokens
-    return Reach(tokens=view.start_sums.tokens + cut(total, room, step_of(ask.budget)), digest=shown)
+    away = min(cut(total, room, step_of(ask.budget)), total)  # the newest message is read in any case
+    return Reach(tokens=view.start_sums.tokens + away, digest=shown)
 
 
 def assemble(view: View, head: Head, ask: Ask, loaded: Sequence[Logged], start: Reach) -> Assembled:
     """The context: as much of `loaded` as fits, cut in steps, with the digest and the incoming messages.
 
     `loaded` are the verbatim messages from `start` on, ascending, and before them the tool items that an incoming
-    result may belong to. Raises OverBudget when the incoming messages and the calls they answer do not fit.
+    result may belong to. Raises OverBudget when the incoming messages (without any: the newest one) and the calls they
+    answer do not fit, InvalidBatch for an incoming result whose call is not there.
     """
     incoming = tuple(
         Logged(seq=head.next_seq + at, message=message, tokens=0, sums=head.sums, rev=head.rev, created_at=head.now)
         for at, message in enumerate(ask.incoming)
     )
     found = groups((*loaded, *incoming))
-    orphans = merged(
-        Span(start=group.first, end=group.first, fate=Fate.DROPPED, reason=Reason.CALL_NOT_IN)
-        for group in found
-        if group.orphan and view.start <= group.first < head.next_seq
-    )
+    orphans = merged(sorted(_left_behind(found, view, head, start), key=lambda span: span.start))
+    if any(group.orphan and group.last >= head.next_seq for group in found):
+        raise InvalidBatch("the incoming tool result answers no call that is there; append the call first")
     step, floor, digest = step_of(ask.budget), start.tokens, start.digest
+    required = head.next_seq if ask.incoming else max(head.last_seq, view.start)
     while True:
-        kept, more = _keep(found, view, head.next_seq, floor, step)
+        kept, more = _keep(found, view, required, floor, step)
         built = _build(kept, view, head, ask, loaded, orphans=orphans, digest=digest)
         if built.total <= ask.room:
             return built
@@ -141,6 +142,22 @@ def assemble(view: View, head: Head, ask: Ask, loaded: Sequence[Logged], start: 
             digest = False
         else:
             raise _over(built.total, ask)
+
+
+def _left_behind(found: Sequence[Group], view: View, head: Head, start: Reach) -> Iterator[Span]:
+    """The results that could be shown, but for their calls: those are older than what is shown."""
+    for group in found:
+        if group.first >= view.start and _before(group) >= start.tokens and not group.orphan:
+            continue
+        for member in group.members:
+            late = view.start <= member.seq < head.next_seq and member.sums.tokens - member.tokens >= start.tokens
+            if late and member.message.kind is Kind.TOOL_RESULT:
+                yield Span(start=member.seq, end=member.seq, fate=Fate.DROPPED, reason=Reason.CALL_NOT_IN)
+
+
+def _before(group: Group) -> int:
+    """The canonical running sum before the group."""
+    return group.members[0].sums.tokens - group.members[0].tokens
 
 
 def _over(needed: int, ask: Ask) -> OverBudget:
@@ -161,27 +178,25 @@ def _digest_tokens(view: View, ask: Ask) -> int:
     return ask.counter.count(text) if prefix else ask.codec.system_tokens(text, ask.counter)
 
 
-def _keep(found: Sequence[Group], view: View, next_seq: int, floor: int, step: int) -> tuple[list[Group], bool]:
+def _keep(found: Sequence[Group], view: View, required: int, floor: int, step: int) -> tuple[list[Group], bool]:
     """The groups that stay when the running sum must be at least `floor` before them, and whether more could go.
 
-    A group that holds an incoming message stays whatever the floor. A cut is moved on to the start of a turn where
-    one begins within a step, so that the payload opens with a user message.
+    A group that reaches seq `required` stays whatever the floor: the incoming messages, or the newest one. A cut is
+    moved on to the start of a turn where one begins within a step, so that the payload opens with a user message.
     """
     kept: list[Group] = []
     for group in found:
-        first = group.members[0]
-        inside = first.seq >= view.start and first.sums.tokens - first.tokens >= floor and not group.orphan
-        if inside or group.last >= next_seq:
+        inside = group.first >= view.start and _before(group) >= floor and not group.orphan
+        if inside or group.last >= required:
             kept.append(group)
-    optional = [group for group in kept if group.last < next_seq]
+    optional = [group for group in kept if group.last < required]
     if floor > view.start_sums.tokens and optional:
-        limit = optional[0].members[0].sums.tokens - optional[0].members[0].tokens + step
+        limit = _before(optional[0]) + step
         for group in optional:
-            first = group.members[0]
-            if first.sums.tokens - first.tokens >= limit:
+            if _before(group) >= limit:
                 break
-            if first.message.opens_turn:
-                kept = [one for one in kept if one.last >= next_seq or one.first >= group.first]
+            if group.members[0].message.opens_turn:
+                kept = [one for one in kept if one.last >= required or one.first >= group.first]
                 break
     return kept, bool(optional)
 
@@ -199,9 +214,8 @@ def _build(
     items: list[Payload] = []
     costs: dict[int, int] = {}
     incoming_cost = 0
-    last_turn = max((m.seq for group in kept for m in group.members if m.message.opens_turn), default=-1)
     for group in kept:
-        unanswered = sorted(group.open) if group.first < last_turn else ()
+        unanswered = sorted(group.open) if group is not kept[-1] else ()
         written = ask.codec.write([member.message for member in group.members], unanswered=unanswered)
         cost = ask.cost(written)
         logged = [member.message for member in group.members if member.seq < head.next_seq]

@@ -43,7 +43,8 @@ def digest(
 
     Statements that rest only on messages before `start` are gone; those that rest partly on them are shown to the
     model once, and gone if it does not restate them. Input that does not fit one prompt of `input_limit` tokens is
-    digested in several steps; nothing is left out. Raises ModelAnswerUnusable for an empty or garbled answer.
+    digested in several steps; nothing is left out. Raises ModelAnswerUnusable for an answer that is empty, garbled,
+    or leaves no statement at all: a digest of nothing would hide its messages.
     """
     items = tuple(item for item in base if clipped(item.sources, start))
     steps = list(_steps(lines, max(input_limit - _PROMPT_OVERHEAD - 2 * limit, 500), count))
@@ -52,6 +53,8 @@ def digest(
         task = DigestTask(known=items, leaving=leaving, lines=tuple(shown), limit=limit)
         answer = yield digest_prompt(task)
         items = _changed(answer, task, start, shown[-1].seq)
+    if not items and any(line.text.strip() for line in lines):
+        raise ModelAnswerUnusable("the model's answer leaves nothing of the messages; they stay undigested")
     items, cut = yield from _condensed(items, limit, count)
     text = render_items(items)
     return Digested(items=items, text=text, tokens=count(text), cut=cut)
@@ -113,28 +116,34 @@ def _changed(answer: str, task: DigestTask, start: int, end: int) -> tuple[Item,
     return (*kept_items, *added)
 
 
-def _json_object(answer: str) -> dict[str, Any] | None:
-    """The JSON object in an answer (bare, in a code fence, or after some words), or None for plain text.
+_OURS = ("add", "replace", "drop", "items")
+_BROKEN_OFF = re.compile(r'\{\s*"(add|replace|drop|items)"')
 
-    Raises ModelAnswerUnusable for nothing at all and for JSON that breaks off or is no object.
+
+def _json_object(answer: str) -> dict[str, Any] | None:
+    """The JSON object that was asked for: bare, in a code fence, or after some words; None for plain text.
+
+    JSON that has none of the asked-for keys is part of a plain text, but for an answer that is nothing else. Raises
+    ModelAnswerUnusable for nothing at all, for JSON of another shape, and for the asked-for JSON where it breaks off.
     """
     text = answer.strip()
     if not text:
         raise ModelAnswerUnusable("the model answered with nothing; the range stays undigested until the next round")
-    body = text
-    if text[0] not in "{[":
-        fenced = re.search(r"```(?:json)?\s*([{\[].*)```", text, re.DOTALL)
-        opening = text.find('{"')
-        if fenced is None and opening < 0:
-            return None
-        body = text[opening:] if fenced is None else fenced[1]
-    try:
-        value, _ = json.JSONDecoder().raw_decode(body)
-    except (ValueError, RecursionError) as error:
-        raise ModelAnswerUnusable(f"the model's answer is garbled JSON ({error})") from None
-    if not isinstance(value, dict):
-        raise ModelAnswerUnusable("the model's answer is JSON but not an object")
-    return cast(dict[str, Any], value)
+    fenced = re.search(r"```(?:json)?\s*(\{.*)```", text, re.DOTALL)
+    begun = _BROKEN_OFF.search(text)
+    starts = [text, *([fenced[1]] if fenced else []), *([text[begun.start() :]] if begun else [])]
+    for body in starts:
+        try:
+            value, end = json.JSONDecoder().raw_decode(body)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict) and any(key in value for key in _OURS):
+            return cast(dict[str, Any], value)
+        if body is text and end == len(text) and isinstance(value, dict | list):
+            raise ModelAnswerUnusable("the model's answer is JSON, but not the object that was asked for")
+    if begun is not None:
+        raise ModelAnswerUnusable("the model's answer breaks off in the middle of its JSON")
+    return None
 
 
 def _changes(found: dict[str, Any]) -> dict[str, list[Any]]:

@@ -50,6 +50,7 @@ def groups(messages: Sequence[Logged]) -> list[Group]:
             continue
         joins = (
             run is not None
+            and logged.seq == run.members[-1].seq + 1
             and not message.opens_turn
             and (message.kind in (Kind.TOOL_CALL, Kind.REASONING) or run.members[-1].message.kind is Kind.REASONING)
         )

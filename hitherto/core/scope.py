@@ -38,5 +38,12 @@ class Scope:
         for field in fields(self):
             checked_name(getattr(self, field.name), field.name)
 
+    @staticmethod
+    def checked(value: object) -> Scope:
+        """`value` if it is a scope. Raises InvalidScope for anything else, None above all."""
+        if not isinstance(value, Scope):
+            raise InvalidScope(f"scope is {value!r}; give Scope(tenant=…, user=…, agent=…)")
+        return value
+
     def __str__(self) -> str:
         return f"{self.tenant}/{self.user}/{self.agent}"

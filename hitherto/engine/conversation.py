@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from hitherto.core.append import extended, fingerprint
 from hitherto.core.budget import checked_budget
@@ -24,7 +24,7 @@ from hitherto.engine.context import Context, finished, request_sha256, tools_fro
 from hitherto.engine.expiry import erase_expired, is_due
 from hitherto.engine.parts import Parts
 from hitherto.engine.stuck import given_up, stuck_digests
-from hitherto.errors import Interleaved, InvalidBatch, InvalidInput, NotFound, Unreproducible
+from hitherto.errors import Interleaved, InvalidBatch, InvalidInput, InvalidMessage, NotFound, Unreproducible
 from hitherto.ports.queue import DigestJob
 from hitherto.ports.store import Changes, NewDigest, Outcome, Reading, Receipt, Unit
 from hitherto.uninterrupted import uninterrupted
@@ -39,7 +39,7 @@ class Conversation:
         self._parts = parts
         self._policy = policy
         self.id = checked_name(id, "conversation")
-        self.scope = scope
+        self.scope = Scope.checked(scope)
 
     def __repr__(self) -> str:
         return f"<Conversation {self.id!r} of {self.scope}>"
@@ -136,6 +136,8 @@ class Conversation:
         """
         budget, reserve = checked_budget(self._parts.settings.budget if budget is None else budget, reserve)
         for tool in tools:
+            if not isinstance(cast(object, tool), Mapping):
+                raise InvalidMessage(f"a tool schema is {tool!r}; give JSON objects, in the format of the API")
             to_json(tool, what="a tool schema")
         ask = Ask(
             incoming=tuple(self._parts.read(message) for message in _listed(incoming)),
@@ -145,7 +147,7 @@ class Conversation:
             reserve=reserve,
             counter=self._parts.counter(model),
             codec=self._parts.codec(wire),
-            model=model,
+            model=model or self._parts.settings.encoding,
         )
         governing = policy_of(policy)
         if wait:
@@ -288,4 +290,4 @@ class Conversation:
 def _listed(incoming: Appendable | Sequence[Appendable] | None) -> Sequence[Appendable]:
     if incoming is None:
         return ()
-    return (incoming,) if isinstance(incoming, Message | Mapping) else incoming
+    return (incoming,) if isinstance(incoming, Message | Mapping | str) else incoming

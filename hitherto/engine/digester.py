@@ -40,8 +40,7 @@ class Digester:
                 return
             outcome = self._outcome(job, await self._make(work), started)
         except asyncio.CancelledError:
-            interrupted = Outcome(digest=job.digest, error="interrupted: the process was shutting down")
-            await uninterrupted(self._write(job, interrupted))
+            await uninterrupted(self.hand_back(job))
             raise
         except HithertoError as error:
             outcome = Outcome(digest=job.digest, error=f"{type(error).__name__}: {error}", model=self._model.name)
@@ -49,6 +48,10 @@ class Digester:
             log.exception("Digest %s of %s failed unexpectedly", job.digest, job.conversation)
             outcome = Outcome(digest=job.digest, error=f"unexpected {type(error).__name__}: {error}")
         await uninterrupted(self._write(job, outcome))
+
+    async def hand_back(self, job: DigestJob) -> None:
+        """Give up a digest that this process will not make, so that the next round is free to."""
+        await self._write(job, Outcome(digest=job.digest, error="interrupted: the process was shutting down"))
 
     async def _make(self, work: DigestWork) -> Digested:
         stage = Stage.from_json(json.loads(work.digest.spec))

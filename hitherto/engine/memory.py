@@ -15,7 +15,7 @@ from hitherto.engine.digester import Digester
 from hitherto.engine.expiry import erase_expired
 from hitherto.engine.parts import Parts
 from hitherto.engine.stuck import given_up, stuck_digests
-from hitherto.errors import DatabaseReadOnly, StoreError
+from hitherto.errors import DatabaseReadOnly, HithertoError, StoreError
 from hitherto.ports.store import Changes, Due, Listed
 from hitherto.uninterrupted import uninterrupted
 
@@ -36,7 +36,8 @@ class Memory:
 
     async def start(self) -> Self:
         """Take up work, and tidy what earlier processes left behind. If it is cancelled, the memory is closed."""
-        self._parts.queue.start(Digester(self._parts.store, self._parts.model, self._parts.canonical).work)
+        digester = Digester(self._parts.store, self._parts.model, self._parts.canonical)
+        self._parts.queue.start(digester.work, hand_back=digester.hand_back)
         try:
             await self.tidy()
         except DatabaseReadOnly:
@@ -74,7 +75,7 @@ class Memory:
 
     async def conversations(self, scope: Scope, *, limit: int = 100) -> list[Listed]:
         """The scope's conversations, most recently written first."""
-        return await self._parts.store.listed(scope, limit=limit)
+        return await self._parts.store.listed(Scope.checked(scope), limit=limit)
 
     async def settled(self) -> None:
         """Returns when all digests that this process set off so far have come to an end, good or bad."""
@@ -87,8 +88,13 @@ class Memory:
         store, settings = self._parts.store, self._parts.settings
         due = await store.due(stuck_for=settings.stuck_after)
         for one in due:
-            await erase_expired(store, one.scope, one.conversation, self._parts.canonical)
-            await self._give_up(one)
+            try:
+                await erase_expired(store, one.scope, one.conversation, self._parts.canonical)
+                await self._give_up(one)
+            except StoreError:
+                raise
+            except HithertoError as error:  # one conversation that cannot be read must not keep the others waiting
+                log.warning("%s of %s could not be tidied: %s", one.conversation, one.scope, error)
         await store.forget_receipts(older_than=settings.keep_receipts)
         return len(due)
 

@@ -27,12 +27,14 @@ Work = Callable[[DigestJob], Awaitable[None]]
 class DigestQueue(Protocol):
     """Hands jobs to a worker in the background.
 
-    `start` says what to do with a job; that callable deals with its own errors. `submit` returns at once and never
+    `start` says what to do with a job, and how to hand back one that will not be begun; both deal with their own
+    errors. `submit` returns at once and never
     raises for a job that fails later. `settled` returns when every job submitted here so far has been worked on.
-    `aclose` lets jobs in hand finish for `grace` seconds, then cancels them; it returns when none is left.
+    `aclose` lets jobs finish for `grace` seconds, then cancels those in hand and hands back the others; it returns when
+    none is left.
     """
 
-    def start(self, work: Work) -> None: ...
+    def start(self, work: Work, *, hand_back: Work) -> None: ...
     def submit(self, job: DigestJob) -> None: ...
     async def settled(self) -> None: ...
     async def aclose(self, *, grace: float) -> None: ...

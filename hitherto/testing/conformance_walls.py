@@ -11,6 +11,7 @@ import pytest
 from hitherto.core.digest import Item
 from hitherto.core.plan import TalkAt, TurnAt
 from hitherto.core.scope import Scope
+from hitherto.errors import HithertoError
 from hitherto.ports.store import Outcome, Reading, Rewritten, Store
 from hitherto.testing.material import SCOPE, digested, fire, head_of, snapshot, talk, user, write
 
@@ -88,7 +89,7 @@ class WallCases:
         await write(store, "c", *talk(3), scope=other)
         try:
             made = await fire(store, "c", 0, 5, scope=other, base=head.digest.id)
-        except Exception:  # noqa: BLE001
+        except HithertoError:
             return
         work = await store.work(other, "c", made, 1)
         assert work is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -282,8 +283,9 @@ async def test_a_digest_whose_process_died_is_given_up(opened: Opened) -> None:
         await hung.reached()
         await round_(chat, 4)
         assert [row.status for row in await chat.digests()] == [Status.PROCESSING]
-        while (await chat.digests())[0].status is Status.PROCESSING:
-            await chat.append(user("still there?"), assistant("yes"))
+        async with asyncio.timeout(20):
+            while (await chat.digests())[0].status is Status.PROCESSING:
+                await chat.append(user("still there?"), assistant("yes"))
         given_up, *_ = await chat.digests()
         assert given_up.status is Status.FAILED
         # The first one comes back late: it cannot write, and the second one stands.

@@ -64,7 +64,10 @@ def test_what_the_window_left_behind_is_gone_and_what_straddles_it_must_be_resta
 
 @pytest.mark.parametrize(
     "answer",
-    ["", "  \n", "[]", '{"add": [{"text": "a", "sou', '{"summary": "x"}', '{"add": "x"}', '{"add": ["x"]}'],
+    [
+        *("", "  \n", "[]", '{"add": [{"text": "a", "sou', '{"summary": "x"}', '{"add": "x"}', '{"add": ["x"]}'),
+        *('{"add": [], "replace": [], "drop": []}', '{"drop": [1]}', 'Here: {"add": [{"text"'),
+    ],
 )
 def test_nothing_and_nonsense_are_refused(answer: str) -> None:
     with pytest.raises(ModelAnswerUnusable):
@@ -79,6 +82,14 @@ def test_json_is_found_in_its_wrappings(wrapped: str) -> None:
     answer = wrapped.replace("{}", items(("run ```ls``` first", [0])))
     found, _ = made(lambda _: answer, lines=lines("a"))
     assert found.items == (Item("run ```ls``` first", ((0, 0),)),)
+
+
+@pytest.mark.parametrize(
+    "text", ["[Summary] Ada wants tea.", 'They spoke of {"a": 1} and more.', "{0", "[;", "```\nls\n``` is what she ran"]
+)
+def test_plain_text_may_look_like_json(text: str) -> None:
+    found, _ = made(lambda _: text, lines=lines("x"))
+    assert found.text == text
 
 
 def test_sources_that_were_not_shown_are_not_believed() -> None:
@@ -106,7 +117,7 @@ def test_long_input_is_digested_in_steps_and_none_of_it_is_left_out() -> None:
         assert isinstance(prompt.task, DigestTask)
         assert count(prompt.system + prompt.user) <= 4_000
         seen.extend(line.text for line in prompt.task.lines)
-        return items()
+        return items("something") if not prompt.task.known else items()
 
     _, prompts = made(answer, lines=lines(*facts), limit=300, input_limit=4_000)
     assert "".join(seen) == "".join(facts)

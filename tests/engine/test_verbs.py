@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from hitherto.errors import (
     InvalidInput,
     InvalidMessage,
     InvalidPolicy,
+    InvalidScope,
     NotFound,
     OverBudget,
 )
@@ -349,3 +351,80 @@ async def test_a_manifest_without_a_model_is_rebuilt_equal(memory: Memory) -> No
     for model in (None, "gpt-4o-mini", "claude-sonnet-4", "cl100k_base"):
         context = await chat.context(user("?"), model=model)
         assert (await chat.rebuild(context.manifest)).manifest == context.manifest
+
+
+async def test_without_an_incoming_message_the_newest_is_never_left_out(memory: Memory) -> None:
+    chat = memory.conversation("c", scope=SCOPE)
+    await rounds(chat, memory, range(20))
+    await chat.append(user("word " * 90))
+    assert (await chat.context(budget=120)).messages[-1]["content"] == "word " * 90
+    with pytest.raises(OverBudget):
+        await chat.context(budget=50)
+
+
+async def test_a_past_result_without_its_call_is_refused(memory: Memory) -> None:
+    chat = memory.conversation("c", scope=SCOPE)
+    await rounds(chat, memory, range(1))
+    with pytest.raises(InvalidBatch, match="call"):
+        await chat.context(tool_result("nobody", "?"), at=1)
+
+
+async def test_an_unanswered_call_gets_its_placeholder_as_soon_as_anything_follows(memory: Memory) -> None:
+    chat = memory.conversation("c", scope=SCOPE)
+    await chat.append(user("look"), assistant(calls=[Call(id="x", name="look")]))
+    await chat.append(assistant("I am waiting."))
+    roles = [item["role"] for item in (await chat.context()).messages]
+    assert roles == ["user", "assistant", "tool", "assistant"]
+
+
+async def test_a_digest_of_nothing_is_a_failed_one(store: Store) -> None:
+    async with hitherto.open(
+        store=store, model=Scripted(['{"add": [], "replace": [], "drop": []}'], then=each)
+    ) as memory:
+        chat = memory.conversation("c", scope=SCOPE, policy=sliding_window(after_seq=1))
+        await chat.append(user("I am Ada."), assistant("Hello, Ada."))
+        await memory.settled()
+        assert [row.status for row in await chat.digests()] == [Status.FAILED]
+        assert (await chat.context(user("Who am I?"))).messages[0]["content"] == "I am Ada."
+
+
+async def test_closing_hands_back_what_was_not_begun(store: Store) -> None:
+    async with hitherto.open(store=store, model=Scripted(then=Hang()), grace=0, digests_at_once=1) as memory:
+        for name in ("a", "b", "c"):
+            chat = memory.conversation(name, scope=SCOPE, policy=sliding_window(after_seq=1))
+            await chat.append(user("a"), assistant("b"))
+    async with hitherto.open(store=store) as memory:
+        for name in ("a", "b", "c"):
+            (row,) = await memory.conversation(name, scope=SCOPE).digests()
+            assert row.status is Status.FAILED
+
+
+async def test_the_counter_of_a_setting_is_rebuilt(store: Store) -> None:
+    image = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    async with hitherto.open(store=store, encoding="gpt-4o-mini") as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.append(user([image]), assistant("A dog."))
+        context = await chat.context(user("?"), budget=100_000)
+        assert (await chat.rebuild(context.manifest)).manifest == context.manifest
+
+
+@pytest.mark.parametrize("scope", [None, "acme", {"tenant": "t"}])
+async def test_no_verb_without_a_scope(memory: Memory, scope: Any) -> None:
+    with pytest.raises(InvalidScope, match="Scope"):
+        memory.conversation("c", scope=scope)
+    with pytest.raises(InvalidScope):
+        await memory.conversations(scope)
+
+
+async def test_the_same_instant_in_another_zone_is_the_same_message(memory: Memory) -> None:
+    chat = memory.conversation("c", scope=SCOPE)
+    noon = datetime(2099, 1, 1, 12, tzinfo=UTC)
+    await chat.append(user("x").expiring(noon), key="k")
+    elsewhere = noon.astimezone(timezone(timedelta(hours=5)))
+    assert (await chat.append(user("x").expiring(elsewhere), key="k")).replayed
+
+
+async def test_a_text_is_no_incoming_message(memory: Memory) -> None:
+    for text in ("", "hello"):
+        with pytest.raises(InvalidMessage):
+            await memory.conversation("c", scope=SCOPE).context(text)  # type: ignore[arg-type] (on purpose)
