@@ -187,7 +187,7 @@ def _keep(found: Sequence[Group], view: View, required: int, floor: int, step: i
     kept: list[Group] = []
     for group in found:
         inside = group.first >= view.start and _before(group) >= floor and not group.orphan
-        if inside or group.last >= required:
+        if inside or (group.last >= required and not group.orphan):
             kept.append(group)
     optional = [group for group in kept if group.last < required]
     if floor > view.start_sums.tokens and optional:

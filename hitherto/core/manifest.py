@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Literal
@@ -103,7 +104,9 @@ class Manifest(_Frozen):
     def from_json(cls, value: Mapping[str, Any] | str) -> Manifest:
         """The manifest that `to_json` wrote, as a mapping or as JSON text. Raises InvalidInput naming the field."""
         try:
-            return cls.model_validate_json(value) if isinstance(value, str) else cls.model_validate(value)
+            return cls.model_validate(json.loads(value) if isinstance(value, str) else value)
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise InvalidInput(f"the manifest is not JSON: {error}") from error
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"]) or "manifest"

@@ -108,6 +108,9 @@ class Message:
             raise InvalidMessage(
                 f"expires_at is {at!r}, a time without a zone; give one, e.g. datetime.now(timezone.utc)"
             )
+        # Every zone, and PostgreSQL, must be able to say it.
+        if not 2 <= at.year <= 9998:
+            raise InvalidMessage(f"expires_at is {at!r}; give a time between the years 2 and 9998, or none at all")
         return replace(self, expires_at=at)
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hitherto.core.context import Ask, Assembled
 from hitherto.core.head import Head
 from hitherto.core.manifest import Manifest, Request
-from hitherto.core.message import Payload, to_json
+from hitherto.core.message import Logged, Payload, to_json
 from hitherto.core.policy import Policy
 from hitherto.core.scope import Scope
 from hitherto.errors import InvalidBatch
@@ -95,3 +95,11 @@ def tools_from(ask: Ask, head: Head, at: int | None) -> int | None:
                 )
         waiting.update(dict.fromkeys(message.calls))
     return min(found, default=None)
+
+
+def ends_without_call(loaded: Sequence[Logged]) -> bool:
+    """Whether the newest message is a result whose call was too far back to be read."""
+    if not loaded:
+        return False
+    calls = {call for logged in loaded for call in logged.message.calls}
+    return any(call not in calls for call in loaded[-1].message.answers)

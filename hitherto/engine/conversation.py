@@ -20,7 +20,7 @@ from hitherto.core.presets import none, policy_of
 from hitherto.core.scope import Scope, checked_name
 from hitherto.core.view import View, view
 from hitherto.engine.appending import Appended, check_key, counted, new_digest, planned, replayed
-from hitherto.engine.context import Context, finished, request_sha256, tools_from
+from hitherto.engine.context import Context, ends_without_call, finished, request_sha256, tools_from
 from hitherto.engine.expiry import erase_expired, is_due
 from hitherto.engine.parts import Parts
 from hitherto.engine.stuck import given_up, stuck_digests
@@ -164,6 +164,9 @@ class Conversation:
         loaded = []
         if reading.start < reading.stop or reading.tools_from is not None:
             loaded = await self._parts.store.messages(self.scope, self.id, head.ref, reading)
+        if not ask.incoming and ends_without_call(loaded):
+            whole = replace(reading, tools_from=shown.start)
+            loaded = await self._parts.store.messages(self.scope, self.id, head.ref, whole)
         made = assemble(shown, head, ask, loaded, start)
         return finished(ask, made, head=head, policy=used, scope=self.scope, conversation=self.id, missing=[])
 
@@ -181,10 +184,15 @@ class Conversation:
         ):
             raise InvalidInput(f"the manifest is not of {self!r}; ask the conversation it names")
         asked = manifest.request
+        try:
+            incoming = tuple(self._parts.read(json.loads(raw), wire) for wire, raw in asked.incoming)
+            tools = tuple(json.loads(tool) for tool in asked.tools)
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise InvalidInput(f"the manifest's request is not what a context wrote: {error}") from error
         ask = Ask(
-            incoming=tuple(self._parts.read(json.loads(raw), wire) for wire, raw in asked.incoming),
+            incoming=incoming,
             instructions=asked.instructions,
-            tools=tuple(json.loads(tool) for tool in asked.tools),
+            tools=tools,
             budget=manifest.budget,
             reserve=manifest.reserve,
             counter=self._parts.counter(asked.model or manifest.encoding),
@@ -236,7 +244,14 @@ class Conversation:
             if hidden == 0:
                 return 0
             erased = sum(b - max(a, head.view_start) + 1 for a, b in head.erased if b >= head.view_start)
-            after = replace(head, rev=head.rev + 1, view_start=head.next_seq, view_sums=head.sums, open_calls={})
+            after = replace(
+                head,
+                rev=head.rev + 1,
+                view_start=head.next_seq,
+                view_sums=head.sums,
+                run_start=head.next_seq,
+                open_calls={},
+            )
             hide = NewDigest(
                 stage="clear",
                 spec="{}",
@@ -267,7 +282,7 @@ class Conversation:
             await erase_expired(store, self.scope, self.id, self._parts.canonical)
             head = await store.head(self.scope, self.id, at=at)
         if head is None:
-            if at is not None:
+            if at not in (None, 0):
                 raise NotFound(f"{self.id!r} has no revision {at} in scope {self.scope}")
             return empty(self._parts.now())
         return head

@@ -15,7 +15,7 @@ from hitherto.engine.digester import Digester
 from hitherto.engine.expiry import erase_expired
 from hitherto.engine.parts import Parts
 from hitherto.engine.stuck import given_up, stuck_digests
-from hitherto.errors import DatabaseReadOnly, HithertoError, StoreError
+from hitherto.errors import DatabaseReadOnly, DatabaseUnreachable, HithertoError, StoreError
 from hitherto.ports.store import Changes, Due, Listed
 from hitherto.uninterrupted import uninterrupted
 
@@ -91,7 +91,7 @@ class Memory:
             try:
                 await erase_expired(store, one.scope, one.conversation, self._parts.canonical)
                 await self._give_up(one)
-            except StoreError:
+            except (DatabaseReadOnly, DatabaseUnreachable):
                 raise
             except HithertoError as error:  # one conversation that cannot be read must not keep the others waiting
                 log.warning("%s of %s could not be tidied: %s", one.conversation, one.scope, error)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import hitherto
-from hitherto import Call, Conversation, Memory, Policy, assistant, none, sliding_window, tool_result, user
+from hitherto import Call, Conversation, Manifest, Memory, Policy, assistant, none, sliding_window, tool_result, user
 from hitherto.core.digest import Done, Status
 from hitherto.core.manifest import Fate, Reason
 from hitherto.errors import (
@@ -428,3 +428,39 @@ async def test_a_text_is_no_incoming_message(memory: Memory) -> None:
     for text in ("", "hello"):
         with pytest.raises(InvalidMessage):
             await memory.conversation("c", scope=SCOPE).context(text)  # type: ignore[arg-type] (on purpose)
+
+
+async def test_the_newest_result_brings_its_call_also_without_an_incoming_message(memory: Memory) -> None:
+    chat = memory.conversation("c", scope=SCOPE)
+    await chat.append(user("q"), assistant(calls=[Call(id="c1", name="n")]))
+    await chat.append(user("long " * 300), assistant("ok"), tool_result("c1", "late result"))
+    messages = (await chat.context(budget=100)).messages
+    assert [item["role"] for item in messages][:2] == ["assistant", "tool"]
+    assert messages[0]["tool_calls"][0]["id"] == messages[1]["tool_call_id"] == "c1"
+
+
+async def test_what_was_cleared_is_not_sent_with_a_later_call(memory: Memory) -> None:
+    chat = memory.conversation("c", scope=SCOPE)
+    await chat.append(user("my PIN is 1234"), assistant("PIN 1234", calls=[Call(id="c1", name="save")]))
+    await chat.clear()
+    await chat.append(assistant(calls=[Call(id="c2", name="time")]))
+    assert "1234" not in json.dumps((await chat.context(tool_result("c2", "noon"))).request)
+
+
+@pytest.mark.parametrize("at", [datetime.max, datetime.min])
+def test_a_time_that_not_every_zone_can_say_is_refused(at: datetime) -> None:
+    with pytest.raises(InvalidMessage, match="years"):
+        user("x").expiring(at.replace(tzinfo=timezone(-timedelta(hours=5))))
+
+
+async def test_the_first_context_is_rebuilt_and_tampered_manifests_are_refused(memory: Memory) -> None:
+    chat = memory.conversation("c", scope=SCOPE)
+    context = await chat.context(user("hi"), instructions="\ud800")
+    saved = Manifest.from_json(json.dumps(context.manifest.to_json()))
+    assert (await chat.rebuild(saved)).request == context.request
+    for bad in ("{", "[" * 100_000):
+        request = context.manifest.request.model_copy(update={"tools": [bad]})
+        with pytest.raises(InvalidInput, match="manifest"):
+            await chat.rebuild(context.manifest.model_copy(update={"request": request}))
+        with pytest.raises(InvalidInput, match="manifest"):
+            Manifest.from_json(bad)

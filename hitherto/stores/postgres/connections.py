@@ -30,7 +30,7 @@ class Connections:
             max_size=size,
             timeout=patience,
             open=False,
-            kwargs={"autocommit": True, "application_name": "hitherto"},
+            kwargs={"autocommit": True, "application_name": "hitherto", "client_encoding": "UTF8"},
             configure=_configured,
             name="hitherto",
         )
@@ -112,3 +112,4 @@ class Connections:
 async def _configured(connection: AsyncConnection[Any]) -> None:
     # Times as far off as datetime.max would overflow Python's in a time zone to the east of their own.
     await connection.execute("set time zone 'UTC'")
+    await connection.execute("set datestyle = 'ISO'")  # the only one psycopg reads

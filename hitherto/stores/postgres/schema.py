@@ -34,7 +34,11 @@ async def ensure(url: str, *, patience: float) -> None:
     faults.checked_address(url)
     try:
         async with await psycopg.AsyncConnection[Any].connect(
-            url, autocommit=True, connect_timeout=max(2, int(patience)), application_name="hitherto"
+            url,
+            autocommit=True,
+            connect_timeout=max(2, int(patience)),
+            application_name="hitherto",
+            client_encoding="UTF8",
         ) as connection:
             await _ensure(connection, url)
     except psycopg.errors.ReadOnlySqlTransaction as error:
@@ -103,7 +107,11 @@ def _run_upgrade(url: str) -> None:
     config = Config()
     with resources.as_file(resources.files(__package__ or "").joinpath("migrations")) as folder:
         config.set_main_option("script_location", str(folder).replace("%", "%%"))
-        engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(url), poolclass=pool.NullPool)
+        engine = create_engine(
+            "postgresql+psycopg://",
+            creator=lambda: psycopg.connect(url, client_encoding="UTF8"),
+            poolclass=pool.NullPool,
+        )
         try:
             with engine.begin() as connection:
                 config.attributes["connection"] = connection
