@@ -21,6 +21,7 @@ Count = Callable[[str], int]
 Digesting = Generator[Prompt, str, "Digested"]
 
 _CONDENSING_ROUNDS = 2
+_WORD = re.compile(r"[^\W_]")
 _PROMPT_OVERHEAD = 800
 """Tokens of a digest prompt beside its material, rounded up (checked by a test)."""
 
@@ -53,7 +54,7 @@ def digest(
         task = DigestTask(known=items, leaving=leaving, lines=tuple(shown), limit=limit)
         answer = yield digest_prompt(task)
         items = _changed(answer, task, start, shown[-1].seq)
-    if not items and any(line.text.strip() for line in lines):
+    if not items and any(_WORD.search(line.text) for line in lines):
         raise ModelAnswerUnusable("the model's answer leaves nothing of the messages; they stay undigested")
     items, cut = yield from _condensed(items, limit, count)
     text = render_items(items)
@@ -221,7 +222,13 @@ def _said_shorter(answer: str, task: CondenseTask) -> tuple[Item, ...]:
 
 def _cut(items: tuple[Item, ...], limit: int, count: Count) -> tuple[tuple[Item, ...], int]:
     """The newest statements that fit; the last resort against a model that cannot write short."""
-    before = len(items)
+    before, used, keep = len(items), 0, 0
+    for item in reversed(items):
+        used += count(item.text) + 1
+        if used > limit and keep:
+            break
+        keep += 1
+    items = items[before - keep :]
     while len(items) > 1 and count(render_items(items)) > limit:
         items = items[1:]
     cut = before - len(items)
