@@ -3,7 +3,17 @@
 from hitherto.core.manifest import Manifest
 from hitherto.core.message import Message
 from hitherto.core.policy import Policy
-from hitherto.core.presets import none, sliding_window
+from hitherto.core.presets import (
+    chunks,
+    compact,
+    native,
+    none,
+    rolling,
+    sliding_window,
+    summarize,
+    token_threshold,
+    trim,
+)
 from hitherto.core.scope import Scope
 from hitherto.engine.appending import Appended
 from hitherto.engine.context import Context
@@ -25,10 +35,17 @@ __all__ = [
     "Policy",
     "Scope",
     "assistant",
+    "chunks",
+    "compact",
+    "native",
     "none",
     "open",
+    "rolling",
     "sliding_window",
+    "summarize",
     "system",
+    "token_threshold",
     "tool_result",
+    "trim",
     "user",
 ]

@@ -80,7 +80,8 @@ class KeyReused(Conflict):
 
 
 class Interleaved(Conflict):
-    """`expect=` did not hold: other messages were appended in between. `actual` is the next seq now."""
+    """`expect=` did not hold: others wrote in between. `actual` is the next seq now, or the revision, whichever was
+    expected."""
 
     def __init__(self, message: str, *, actual: int) -> None:
         super().__init__(message)

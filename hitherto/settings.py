@@ -29,6 +29,11 @@ class Settings(BaseSettings):
     `database`: a PostgreSQL URL, or nothing for the server that Hitherto runs itself, or "memory:" for the in-memory
     store. `home`: that server's directory. `model`: "extractive" (no model at all) or the name of a model for digests
     at `model_base_url` (nothing: OpenAI) with `model_key`, taking `model_input_limit` tokens of prompt at once.
+    `compact_model`: the agent's model, where its endpoint (`compact_base_url`, nothing: OpenAI; with `compact_key`)
+    makes the opaque items of native compaction.
+    `window`: the size of the agent's model's context window in tokens (nothing: the budget).
+    `injection`: whether memory of the scope's earlier conversations goes into the instructions, at most
+    `injection_tokens` of it and none older than `injection_age`.
     `encoding`: the tokenizer, or the name of the agent's model, that budgets are counted with where a context does
     not say. `budget`: tokens of a context that does not say. Times: `database_timeout` seconds for a connection to
     the database; `model_timeout` seconds for one model call; `stuck_after` until a digest whose process died is given
@@ -49,8 +54,15 @@ class Settings(BaseSettings):
     model_key: SecretStr | None = None
     model_input_limit: int = Field(default=100_000, ge=1_000)
     model_timeout: float = Field(default=60.0, gt=0)
+    compact_model: str | None = Field(default=None, min_length=1)
+    compact_base_url: str | None = None
+    compact_key: SecretStr | None = None
     encoding: str = "o200k_base"
     budget: int = Field(default=16_000, ge=1)
+    window: int | None = Field(default=None, ge=1)
+    injection: bool = False
+    injection_tokens: int = Field(default=500, ge=1)
+    injection_age: Duration = Field(default=timedelta(days=30), gt=timedelta(0))
     digests_at_once: int = Field(default=4, ge=1)
     stuck_after: Duration = Field(default=timedelta(minutes=5), gt=timedelta(0))
     keep_receipts: Duration = Field(default=timedelta(days=30), gt=timedelta(0))

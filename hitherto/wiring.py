@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from hitherto import tokens, wire
 from hitherto.core.policy import Policy
-from hitherto.core.presets import policy_of
 from hitherto.engine.memory import Memory
 from hitherto.engine.parts import Parts
 from hitherto.engine.tasks import TaskQueue
+from hitherto.errors import ModelUnreachable
+from hitherto.policies import discover
+from hitherto.ports.compactor import Compactor
 from hitherto.ports.model import Model
 from hitherto.ports.store import Store
 from hitherto.settings import Settings
 
 IN_MEMORY = "memory:"
+
+log = logging.getLogger("hitherto")
 
 
 class Opening:
@@ -45,6 +51,7 @@ def open(  # noqa: A001 (the name users read: hitherto.open)
     model: Model | str | None = None,
     policy: Policy | str | None = None,
     store: Store | None = None,
+    compactor: Compactor | None = None,
     **settings: Any,
 ) -> Opening:
     """Open a memory.
@@ -52,13 +59,14 @@ def open(  # noqa: A001 (the name users read: hitherto.open)
     With no argument: on Hitherto's own PostgreSQL in the user's data directory, digests without a model. `database`
     is a PostgreSQL URL, or "memory:" for a memory that ends with the process. `model` makes the digests: the name of
     one behind an OpenAI-compatible endpoint, "extractive", or an object of your own. `policy` counts for
-    conversations that have none. A `store` or model object given here must be open and stays so. Everything in
-    `Settings` can be passed by its name, or stand in the environment as HITHERTO_….
+    conversations that have none. A `store`, model or compactor object given here must be open and stays so. Everything
+    in `Settings` can be passed by its name, or stand in the environment as HITHERTO_….
 
     Entering raises InvalidSettings, InvalidPolicy, DatabaseUnreachable, SchemaMismatch or EmbeddedServerError.
     """
 
     async def make() -> Memory:
+        discover()
         name = model if isinstance(model, str) else None
         loaded = Settings.load(database=database, model=name, **settings)
         async with AsyncExitStack() as opened:
@@ -72,8 +80,9 @@ def open(  # noqa: A001 (the name users read: hitherto.open)
                 codec=wire.codec,
                 read=wire.read,
                 now=lambda: datetime.now(UTC),
-                policy=policy_of(policy),
+                compactor=compactor or await _compactor(loaded, opened),
             )
+            parts = replace(parts, policy=parts.usable(policy))
             return await Memory(parts, opened=opened.pop_all()).start()
 
     return Opening(make)
@@ -115,3 +124,22 @@ def _model(settings: Settings, opened: AsyncExitStack) -> Model:
     )
     opened.push_async_callback(model.aclose)
     return model
+
+
+async def _compactor(settings: Settings, opened: AsyncExitStack) -> Compactor | None:
+    if settings.compact_model is None:
+        return None
+    from hitherto.models.openai_compactor import OpenAICompactor
+
+    compactor = OpenAICompactor(
+        model=settings.compact_model,
+        base_url=settings.compact_base_url,
+        api_key=None if settings.compact_key is None else settings.compact_key.get_secret_value(),
+        timeout=settings.model_timeout,
+    )
+    opened.push_async_callback(compactor.aclose)
+    try:
+        await compactor.check()
+    except ModelUnreachable as error:
+        log.warning("The endpoint that compacts could not be asked whether it does: %s", error)
+    return compactor

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import typer
 
-from hitherto.cli import replay, stored, terminal
+from hitherto.cli import replay, simulate, stored, terminal
 from hitherto.cli.app import app
 from hitherto.errors import HithertoError, InvalidInput, InvalidTranscript
 
-__all__ = ["app", "main", "replay", "stored"]
+__all__ = ["app", "main", "replay", "simulate", "stored"]
 
 _INTERRUPTED = 130
 _Misuse: type[Exception] = typer.BadParameter.__mro__[2]  # ClickException, for which Typer has no public name

@@ -28,10 +28,10 @@ from hitherto.cli.app import (
     UserOption,
     app,
 )
-from hitherto.cli.rounds import Replayed, replay
+from hitherto.cli.chosen import known_policies, named
+from hitherto.cli.rounds import Replayed, repeated, replay
 from hitherto.cli.running import run
 from hitherto.cli.transcript import Transcript, load, parse
-from hitherto.core import presets
 from hitherto.core.policy import Policy
 from hitherto.core.scope import Scope
 from hitherto.settings import Settings
@@ -96,7 +96,7 @@ def _what_next(scope: Scope, database: str | None, *, kept: bool) -> str:
 def replay_command(
     file: Annotated[Path, typer.Argument(help="JSON lines in OpenAI chat shape, or a LoCoMo file.", metavar="FILE")],
     policy: Annotated[
-        str, typer.Option(metavar="POLICY", help="sliding-window, none, or name:parameter=value,…")
+        str, typer.Option(metavar="POLICY", help=f"{known_policies()}, name:parameter=value,…, or a .json file.")
     ] = "sliding-window",
     budget: BudgetOption = 4_000,
     conversation: Annotated[
@@ -113,12 +113,18 @@ def replay_command(
     Takes a context, appends and digests, round by round. The conversation is kept under the transcript's name; a
     replay of the same name before it is replaced.
     """
-    chosen = presets.parse(policy)
+    _, chosen = named(policy)
     transcripts = load(file, conversation=conversation)
     scope, settings = Scope(tenant=tenant, user=user, agent=agent), Settings.load(database=database)
     found, seconds = run(_replayed(transcripts, settings, scope=scope, policy=chosen, budget=budget))
     if as_json:
-        terminal.print_json({"conversations": [one.to_json() for one in found], "seconds": round(seconds, 3)})
+        terminal.print_json(
+            {
+                "conversations": [one.to_json() for one in found],
+                "repeated": round(repeated(found), 6),
+                "seconds": round(seconds, 3),
+            }
+        )
         if any(one.failed for one in found):
             terminal.warn(shown.failures(found))
         return
@@ -145,7 +151,7 @@ async def _replayed(
     console = terminal.err()
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task("opening the database", total=total)
-        async with hitherto.open(settings.database) as memory:
+        async with hitherto.open(settings.database, window=settings.window or budget) as memory:
             progress.update(bar, description=f"replaying {terminal.one_line(what)[:30]}")
             found = await replay(
                 memory,

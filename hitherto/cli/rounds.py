@@ -13,7 +13,7 @@ from typing import Any
 from hitherto.cli.transcript import Transcript
 from hitherto.core.budget import TokenCounter
 from hitherto.core.digest import Digest, Done, Status
-from hitherto.core.manifest import Manifest
+from hitherto.core.manifest import Fate, Manifest
 from hitherto.core.message import CHAT, Message
 from hitherto.core.policy import Policy
 from hitherto.core.scope import Scope
@@ -21,6 +21,8 @@ from hitherto.engine.context import Context
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.memory import Memory
 from hitherto.errors import Conflict, OverBudget
+from hitherto.simulation.figures import share
+from hitherto.simulation.repeats import Repeats
 from hitherto.wire import codec
 
 _MARK = "hitherto_replay"
@@ -30,11 +32,13 @@ _CHAT = codec(CHAT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """One request of a replay: the seq of its user message, and what it costs with and without a memory."""
+    """One request of a replay: the seq of its user message, what it costs with and without a memory, and how many of
+    its first tokens repeat the request before."""
 
     seq: int
     full_tokens: int
     context_tokens: int
+    repeated: int
     digest_end: int | None
     asked: str
 
@@ -42,7 +46,7 @@ class Round:
 @dataclass(slots=True, kw_only=True)
 class Replayed:
     """What a replay of one conversation found. `gaps` and `overlaps` count, over all contexts, messages without a
-    fate and with two; `over_budget` counts contexts."""
+    fate and with two; `over_budget` counts contexts. `digests` are all firings of stages, in order."""
 
     id: str
     messages: int = 0
@@ -77,6 +81,7 @@ class Replayed:
             "full_tokens": self.full_tokens,
             "context_tokens": self.context_tokens,
             "max_context_tokens": self.max_context_tokens,
+            "repeated": round(repeated([self]), 6),
             "over_budget": self.over_budget,
             "gaps": self.gaps,
             "overlaps": self.overlaps,
@@ -86,6 +91,7 @@ class Replayed:
                     "start": digest.start,
                     "end": digest.end,
                     "base": digest.base,
+                    "done": digest.done.value,
                     "status": digest.status.value,
                     "tokens": digest.tokens,
                 }
@@ -101,6 +107,12 @@ class Replayed:
                 for one in self.rounds
             ],
         }
+
+
+def repeated(found: Sequence[Replayed]) -> float:
+    """The share of the tokens of all requests that repeats the request before, of the same conversation."""
+    rounds = [one for replayed in found for one in replayed.rounds]
+    return share(sum(one.repeated for one in rounds), sum(one.context_tokens for one in rounds))
 
 
 async def replay(
@@ -129,7 +141,8 @@ async def replay(
     async def one(transcript: Transcript, own: Sequence[int], chat: Conversation) -> Replayed:
         async with room:
             await chat.delete()
-            return await _replayed(memory, transcript, own, chat, budget=budget, advance=advance)
+            repeats = Repeats(_CHAT, counter)
+            return await _replayed(memory, transcript, own, chat, budget=budget, repeats=repeats, advance=advance)
 
     try:
         async with asyncio.TaskGroup() as group:
@@ -147,6 +160,7 @@ async def _replayed(
     chat: Conversation,
     *,
     budget: int,
+    repeats: Repeats,
     advance: Callable[[], None],
 ) -> Replayed:
     found = Replayed(id=transcript.id)
@@ -161,6 +175,7 @@ async def _replayed(
                     seq=found.messages,
                     full_tokens=full[found.messages + 1],
                     context_tokens=context.tokens,
+                    repeated=repeats.of(context.request),
                     digest_end=_digest_end(context.manifest),
                     asked=first.text,
                 )
@@ -171,7 +186,7 @@ async def _replayed(
         await memory.settled()
         if first.opens_turn:
             advance()
-    found.digests = [digest for digest in await chat.digests() if digest.done is Done.SUMMARISE]
+    found.digests = [digest for digest in await chat.digests() if digest.done is not Done.CLEAR]
     return found
 
 
@@ -200,7 +215,7 @@ def _marked(message: Message) -> Message:
 
 
 def _digest_end(manifest: Manifest) -> int | None:
-    return max((span.end for span in manifest.fates if span.digest is not None), default=None)
+    return max((span.end for span in manifest.fates if span.fate is Fate.DIGESTED), default=None)
 
 
 def account(found: Replayed, manifest: Manifest) -> None:

@@ -6,33 +6,31 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from hitherto.cli.rounds import Replayed, Round
+from hitherto.cli.rounds import Replayed, Round, repeated
+from hitherto.cli.tables import WIDE, cut, numbers, table_of
 from hitherto.cli.terminal import one_line, plain
 from hitherto.core.digest import Digest, Done, Ranges, Status
 from hitherto.core.manifest import Fate, Manifest
 from hitherto.core.message import Kind, Logged
 from hitherto.engine.context import Context
 
-_WIDE = 120
 _BAR, _WIDE_BAR = 20, 40
 _NONE = "–"
-_LINES = box.Box(str(box.SIMPLE_HEAD), ascii=True)  # where there is only ASCII, the terminal puts "-" for its "─"
 
 
 def rounds_table(rounds: Sequence[Round], *, budget: int, width: int) -> Table:
     """Per round, the tokens of the full history beside those of the context."""
     top = max((one.full_tokens for one in rounds), default=1)
-    bar = _WIDE_BAR if width >= _WIDE else _BAR
-    table = _table(f"Tokens sent per round, of a budget of {budget:,}")
-    _numbers(table, "round", "full", "context")
+    bar = _WIDE_BAR if width >= WIDE else _BAR
+    table = table_of(f"Tokens sent per round, of a budget of {budget:,}")
+    numbers(table, "round", "full", "context")
     table.add_column(Text.assemble(("█ context ", "green"), ("░ saved", "red")), no_wrap=True, min_width=bar)
-    _numbers(table, "digest to")
+    numbers(table, "digest to")
     table.add_column("the user says", ratio=1)
     for number, one in enumerate(rounds, 1):
         table.add_row(
@@ -41,7 +39,7 @@ def rounds_table(rounds: Sequence[Round], *, budget: int, width: int) -> Table:
             f"{one.context_tokens:,}",
             _bar(one, top, bar),
             _or_none(one.digest_end),
-            _cut(one.asked),
+            cut(one.asked),
         )
     return table
 
@@ -55,11 +53,11 @@ def _bar(one: Round, top: int, width: int) -> Text:
 
 def digests_table(digests: Iterable[Digest], *, width: int, title: str = "Digests") -> Table:
     """The chain of versions: every digest with its range and the one it was built on."""
-    wide = width >= _WIDE
-    table = _table(title)
-    _numbers(table, "id", "messages", "built on")
+    wide = width >= WIDE
+    table = table_of(title)
+    numbers(table, "id", "messages", "built on")
     table.add_column("status", no_wrap=True)
-    _numbers(table, "tokens", *(("statements", "ms") if wide else ()))
+    numbers(table, "tokens", *(("statements", "ms") if wide else ()))
     if wide:
         table.add_column("model", no_wrap=True, max_width=24)
     table.add_column("its last statement", ratio=1)
@@ -72,7 +70,7 @@ def digests_table(digests: Iterable[Digest], *, width: int, title: str = "Digest
             Text(_status(digest), style=_COLOUR.get(digest.status, "")),
             f"{digest.tokens:,}",
             *(more if wide else ()),
-            _cut(digest.error or (digest.items[-1].text if digest.items else _NONE)),
+            cut(digest.error or (digest.items[-1].text if digest.items else _NONE)),
         )
     return table
 
@@ -81,7 +79,9 @@ _COLOUR = {Status.FAILED: "red", Status.PROCESSING: "yellow"}
 
 
 def _status(digest: Digest) -> str:
-    return digest.status.value if digest.done is Done.SUMMARISE else digest.done.value
+    """What there is to say of the row: a clear, a drop and a redaction are done as soon as they are there."""
+    derives = digest.done not in (Done.CLEAR, Done.DROP, Done.REDACT)
+    return digest.status.value if derives else digest.done.value
 
 
 def newest_digest(digests: Sequence[Digest], *, view_start: int) -> RenderableType:
@@ -89,13 +89,16 @@ def newest_digest(digests: Sequence[Digest], *, view_start: int) -> RenderableTy
     standing = [
         one
         for one in digests
-        if one.done is Done.SUMMARISE and one.status is Status.COMPLETED and one.end >= view_start
+        if one.done in (Done.SUMMARISE, Done.CHUNK)
+        and one.status is Status.COMPLETED
+        and one.hidden_rev is None
+        and one.end >= view_start
     ]
     if not standing:
         return Text("There is none to show: contexts have the messages themselves.")
     newest = max(standing, key=lambda one: (one.end, one.id))
-    table = _table(f"Digest {newest.id} in full")
-    _numbers(table, "rests on")
+    table = table_of(f"Digest {newest.id} in full")
+    numbers(table, "rests on")
     table.add_column("statement", ratio=1)
     for item in newest.items:
         table.add_row(_ranges(item.sources), plain(item.text))
@@ -104,26 +107,27 @@ def newest_digest(digests: Sequence[Digest], *, view_start: int) -> RenderableTy
 
 def messages_table(messages: Iterable[Logged], *, hidden_before: int, width: int) -> Table:
     """The log itself."""
-    wide = width >= _WIDE
-    table = _table(None)
-    _numbers(table, "seq")
+    wide = width >= WIDE
+    table = table_of(None)
+    numbers(table, "seq")
     table.add_column("role", no_wrap=True)
     if wide:
         table.add_column("when (UTC)", no_wrap=True)
-    _numbers(table, "tokens")
+    numbers(table, "tokens")
     table.add_column("text", ratio=1)
     for logged in messages:
         message = logged.message
-        cleared = logged.seq < hidden_before
-        text = "expired, and erased" if logged.erased else one_line(message.text)
+        cleared, retracted = logged.seq < hidden_before, logged.retracted_rev is not None
+        text = _shortened("expired, and erased" if logged.erased else one_line(message.text))
+        hidden = "(taken back) " if retracted else "(cleared) " if cleared else ""
         row = [
             str(logged.seq),
             message.role.value if message.kind is Kind.TEXT else message.kind.value,
             *([f"{logged.created_at:%Y-%m-%d %H:%M:%S}"] if wide else ()),
             f"{logged.tokens:,}",
-            f"(cleared) {_shortened(text)}" if cleared else _shortened(text),
+            f"{hidden}{text}",
         ]
-        table.add_row(*row, style="dim" if cleared or logged.erased else "")
+        table.add_row(*row, style="dim" if hidden or logged.erased else "")
     return table
 
 
@@ -158,19 +162,18 @@ def _said(content: object) -> str:
 
 def manifest_table(manifest: Manifest) -> Group:
     """The receipt of a context: the fate of every message, and what each section costs."""
-    table = _table("Its manifest: what became of every message")
-    _numbers(table, "messages")
+    table = table_of("Its manifest: what became of every message")
+    numbers(table, "messages")
     for name in ("fate", "why"):
         table.add_column(name, no_wrap=True)
-    _numbers(table, "digest", "tokens")
-    colour = {Fate.IN: "green", Fate.DIGESTED: "yellow", Fate.DROPPED: "red"}
+    numbers(table, "digest", "tokens")
     for span in manifest.fates:
         table.add_row(
             _range(span.start, span.end),
-            Text(span.fate.value, style=colour.get(span.fate, "")),
+            Text(span.fate.value, style=_FATE.get(span.fate, "")),
             span.reason.value,
             _or_none(span.digest),
-            f"{span.tokens:,}" if span.fate is Fate.IN else _NONE,
+            f"{span.tokens:,}" if span.fate in (Fate.IN, Fate.REDACTED) else _NONE,
         )
     sections = " + ".join(f"{name} {tokens:,}" for name, tokens in manifest.sections.items() if tokens)
     counted = f"{plain(manifest.encoding)}, {'exact' if manifest.exact else 'an estimate'}"
@@ -178,10 +181,13 @@ def manifest_table(manifest: Manifest) -> Group:
     return Group(table, Text(), total)
 
 
+_FATE = {Fate.IN: "green", Fate.DIGESTED: "yellow", Fate.REDACTED: "yellow", Fate.DROPPED: "red"}
+
+
 def replays_table(found: Sequence[Replayed], *, width: int) -> Table:
     """One line a replayed conversation, and one for all."""
-    wide = width >= _WIDE
-    table = _table(None, footer=len(found) > 1)
+    wide = width >= WIDE
+    table = table_of(None, footer=len(found) > 1)
     table.add_column("id", "all", ratio=1)
     columns = [
         ("messages", [one.messages for one in found], sum),
@@ -190,10 +196,10 @@ def replays_table(found: Sequence[Replayed], *, width: int) -> Table:
         ("context", [one.context_tokens for one in found], sum),
         ("largest", [one.max_context_tokens for one in found], max),
         ("digests", [len(one.digests) for one in found], sum),
-        ("failed", [len(one.failed) for one in found], sum),
     ]
     if wide:
         columns += [
+            ("failed", [len(one.failed) for one in found], sum),
             ("over budget", [one.over_budget for one in found], sum),
             ("gaps", [one.gaps for one in found], sum),
             ("overlaps", [one.overlaps for one in found], sum),
@@ -201,8 +207,10 @@ def replays_table(found: Sequence[Replayed], *, width: int) -> Table:
     for name, values, over_all in columns:
         table.add_column(name, f"{over_all(values):,}", justify="right", no_wrap=True)
     table.add_column("share", _share(found), justify="right", no_wrap=True)
+    table.add_column("repeated", f"{repeated(found):.1%}", justify="right", no_wrap=True)
     for at, one in enumerate(found):
-        table.add_row(_cut(one.id), *(f"{values[at]:,}" for _, values, _ in columns), _share([one]))
+        counts = [f"{values[at]:,}" for _, values, _ in columns]
+        table.add_row(cut(one.id), *counts, _share([one]), f"{repeated([one]):.1%}")
     return table
 
 
@@ -233,29 +241,6 @@ def failures(found: Sequence[Replayed]) -> str:
 def _share(found: Sequence[Replayed]) -> str:
     full = sum(one.full_tokens for one in found)
     return f"{sum(one.context_tokens for one in found) / full:.1%}" if full else _NONE
-
-
-def _table(title: str | None, *, footer: bool = False) -> Table:
-    shown = None if title is None else Text(one_line(title), style="bold")
-    return Table(
-        title=shown,
-        title_justify="left",
-        box=_LINES,
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-        show_footer=footer,
-    )
-
-
-def _numbers(table: Table, *names: str) -> None:
-    for name in names:
-        table.add_column(name, justify="right", no_wrap=True)
-
-
-def _cut(text: str) -> Text:
-    """For the column that gets what room is left: one line, cut at its end."""
-    return Text(one_line(text), no_wrap=True, overflow="ellipsis")
 
 
 def _range(start: int, end: int) -> str:

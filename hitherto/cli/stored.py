@@ -151,6 +151,7 @@ def _logged_json(logged: Logged, *, cleared: bool) -> dict[str, object]:
         "tokens": logged.tokens,
         "created_at": logged.created_at.isoformat(),
         "cleared": cleared,
+        "retracted": logged.retracted_rev is not None,
         "erased": logged.erased,
         "wire": message.wire,
         "metadata": json.loads(message.metadata),

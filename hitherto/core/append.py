@@ -6,10 +6,11 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import zip_longest
 
 from hitherto.core.head import Head, OpenCall
 from hitherto.core.message import Kind, Logged, Message, Role, Sums
-from hitherto.core.plan import Mark, Probe, TalkAt, TurnAt
+from hitherto.core.probe import At, Mark, Probe, TalkAt, TokensAt, TurnAt
 from hitherto.errors import InvalidBatch
 
 
@@ -33,19 +34,25 @@ def extended(head: Head, messages: Sequence[Message], tokens: Sequence[int]) -> 
         raise InvalidBatch("the batch is empty; append at least one message")
     logged: list[Logged] = []
     sums, run_start, open_calls = head.sums, head.run_start, dict(head.open_calls)
-    for seq, (message, own) in enumerate(zip(messages, tokens, strict=True), head.next_seq):
-        sums = sums.after(message, own)
-        logged.append(Logged(seq=seq, message=message, tokens=own, sums=sums, rev=head.rev + 1, created_at=head.now))
-        for call in message.answers:
-            if open_calls.pop(call, None) is None:
+    late = [one for one in head.late if one[1] > _dealt_with(head)]
+    for seq, (given, own) in enumerate(zip(messages, tokens, strict=True), head.next_seq):
+        answered: list[OpenCall] = []
+        for call in given.answers:
+            waiting = open_calls.pop(call, None)
+            if waiting is None:
                 raise InvalidBatch(
                     f"message {seq - head.next_seq} of the batch is the result of tool call {call!r}, but no such call "
                     "is waiting for one; append the call first, and its result once"
                 )
+            answered.append(waiting)
+        message = replace(given, tools=tuple(call.tool for call in answered)) if answered else given
+        sums = sums.after(message, own)
+        logged.append(Logged(seq=seq, message=message, tokens=own, sums=sums, rev=head.rev + 1, created_at=head.now))
+        late += [(call.turn, seq) for call in answered if call.turn < sums.turns]
         if message.kind not in (Kind.TOOL_CALL, Kind.REASONING):
             run_start = seq + 1
-        for call in message.calls:
-            open_calls[call] = OpenCall(seq=seq, group=run_start, turn=sums.turns)
+        for call, tool in zip_longest(message.calls, message.tools[: len(message.calls)], fillvalue="tool"):
+            open_calls[call] = OpenCall(seq=seq, group=run_start, turn=sums.turns, tool=tool)
     last = messages[-1]
     times = [head.next_expiry, *(message.expires_at for message in messages)]
     return tuple(logged), replace(
@@ -56,8 +63,14 @@ def extended(head: Head, messages: Sequence[Message], tokens: Sequence[int]) -> 
         closed=last.role is Role.ASSISTANT and last.kind is Kind.TEXT,
         run_start=run_start,
         open_calls=open_calls,
+        late=tuple(late),
         next_expiry=_earliest(times),
     )
+
+
+def _dealt_with(head: Head) -> int:
+    """Up to where no cut can fall any more: what lies before is not verbatim, whichever policy comes to govern."""
+    return max(head.view_start - 1, -1 if head.digest is None else head.digest.end)
 
 
 def _earliest(times: Sequence[datetime | None]) -> datetime | None:
@@ -66,21 +79,36 @@ def _earliest(times: Sequence[datetime | None]) -> datetime | None:
 
 def found_in(batch: Sequence[Logged], probe: Probe) -> Mark | None:
     """The answer to `probe` among messages that are not in the store yet."""
+    found: Logged | None = None
     for logged in batch:
         match probe:
             case TalkAt(n):
                 reached = logged.message.counts and logged.sums.talk >= n
             case TurnAt(n):
                 reached = logged.message.opens_turn and logged.sums.turns >= n
+            case TokensAt(n):
+                reached = logged.sums.tokens >= n
+            case At(n):
+                found = logged if logged.seq <= n else found
+                reached = False
         if reached:
-            return Mark(logged.seq, logged.sums, logged.message.opens_turn)
-    return None
+            return marked(logged)
+    return None if found is None else marked(found)
 
 
-def reached(sums: Sums, probe: Probe) -> bool:
-    """Whether the answer to `probe` lies at or before the message whose running sums these are."""
+def reached(sums: Sums, probe: Probe, next_seq: int) -> bool:
+    """Whether the answer to `probe` lies before message `next_seq`, whose predecessor has these running sums."""
     match probe:
         case TalkAt(n):
             return sums.talk >= n
         case TurnAt(n):
             return sums.turns >= n
+        case TokensAt(n):
+            return sums.tokens >= n
+        case At(n):
+            return n < next_seq
+
+
+def marked(logged: Logged) -> Mark:
+    """A message as a probe's answer."""
+    return Mark(logged.seq, logged.sums, logged.tokens, logged.message.opens_turn)

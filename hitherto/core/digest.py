@@ -21,6 +21,10 @@ class Done(StrEnum):
     """What a digest row records as done to its range."""
 
     SUMMARISE = "summarise"
+    CHUNK = "chunk"
+    COMPACT = "compact"
+    REDACT = "redact"
+    DROP = "drop"
     CLEAR = "clear"
 
 
@@ -69,10 +73,14 @@ class Item:
 class Digest:
     """One row of the chain of digests. `start` and `end` are seqs, both inclusive.
 
-    `base` is the digest it was built on. `stage` is the fingerprint of the stage that fired,
-    `spec` its JSON. `fired_rev` is the
-    conversation's revision at which it began, `visible_rev` the one from which on views use it. `attempt` fences
-    its writer: a result is taken only from the attempt that the row names.
+    `base` is the digest it was built on. `stage` is the fingerprint of the stage that fired, `spec` its JSON.
+    `fired_rev` is the conversation's revision at which it began, `visible_rev` the one from which on views use it,
+    `hidden_rev` the one from which on they do so no more: 0 where what it rested on was erased, so that no past view
+    does either. `attempt` fences its writer: a result is taken only from the attempt that the row names.
+
+    `tokens` are those of its text; of a drop or a redaction, those that it took out of the view. `kept_from` is the
+    first message that stayed verbatim though the row covers it, if one did. `opaque` is the JSON text of the list of
+    items that a model's endpoint made, `family` names the models that understand them; None: all.
     """
 
     id: int
@@ -95,6 +103,18 @@ class Digest:
     visible_rev: int | None
     created_at: datetime
     completed_at: datetime | None
+    hidden_rev: int | None = None
+    kept_from: int | None = None
+    opaque: str | None = None
+    family: str | None = None
+
+    def visible(self, at: int) -> bool:
+        """Whether views at revision `at` use it."""
+        return (
+            self.visible_rev is not None
+            and self.visible_rev <= at
+            and (self.hidden_rev is None or self.hidden_rev > at)
+        )
 
 
 def render_items(items: Sequence[Item]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hitherto.core.digest import joined
 from hitherto.core.message import Kind, Logged
 
 
@@ -30,8 +31,9 @@ class Group:
         return self.members[-1].seq
 
 
-def groups(messages: Sequence[Logged]) -> list[Group]:
-    """`messages` (ascending by seq) as groups, ordered by their first member; erased ones are left out.
+def groups(messages: Sequence[Logged], retracted: Sequence[tuple[int, int]] = ()) -> list[Group]:
+    """`messages` (ascending by seq) as groups, ordered by their first member; erased ones are left out. `retracted`
+    are ranges of seqs that are not among them because they were taken back: what they stood between is adjacent.
 
     One response of a model is one group: its reasoning items, then its tool calls, parallel ones together, up to
     the first result.
@@ -39,6 +41,7 @@ def groups(messages: Sequence[Logged]) -> list[Group]:
     found: list[Group] = []
     by_call: dict[str, Group] = {}
     run: Group | None = None
+    retracted = joined(retracted)
     for logged in messages:
         if logged.erased:
             run = None
@@ -50,7 +53,7 @@ def groups(messages: Sequence[Logged]) -> list[Group]:
             continue
         joins = (
             run is not None
-            and logged.seq == run.members[-1].seq + 1
+            and _adjacent(run.members[-1].seq, logged.seq, retracted)
             and not message.opens_turn
             and (message.kind in (Kind.TOOL_CALL, Kind.REASONING) or run.members[-1].message.kind is Kind.REASONING)
         )
@@ -66,6 +69,10 @@ def groups(messages: Sequence[Logged]) -> list[Group]:
         if message.kind not in (Kind.TOOL_CALL, Kind.REASONING):
             run = None
     return found
+
+
+def _adjacent(seq: int, following: int, retracted: Sequence[tuple[int, int]]) -> bool:
+    return following == seq + 1 or any(first <= seq + 1 and following - 1 <= last for first, last in retracted)
 
 
 def _answer(logged: Logged, found: list[Group], by_call: dict[str, Group]) -> None:

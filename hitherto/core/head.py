@@ -6,53 +6,104 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from hitherto.core.digest import Done
 from hitherto.core.message import Sums
 from hitherto.core.policy import Policy
 
 PATIENCE = 3
 """A tool call without its result holds back digests for so many turns: the one it was made in, and those after it."""
 
+REPLACED = "replaced"
+"""What stands as the stage of a digest that a caller put in the place of messages; it counts under every policy."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenCall:
-    """A tool call that has no result yet: its own seq, where its group begins, and the turn it was made in."""
+    """A tool call that has no result yet: its own seq, where its group begins, the turn it was made in, its tool."""
 
     seq: int
     group: int
     turn: int
+    tool: str = "tool"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
-    """A digest in progress."""
+    """A digest in progress. `kept_from` as in `Frontier`."""
 
     id: int
     stage: str
     attempt: int
+    start: int
     end: int
     created_at: datetime
+    done: Done = Done.SUMMARISE
+    kept_from: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """The digest that stands for the older part of a conversation: the completed one that reaches furthest."""
+    """The summary that stands for the older part of a conversation: the completed one that reaches furthest.
+
+    `spec` is the JSON of the stage that made it.
+    """
 
     id: int
     start: int
     end: int
     text: str
+    spec: str = "{}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frontier:
+    """How far one stage has come with drops, redactions, chunks or opaque items: its visible row that reaches
+    furthest, from `start` to `end` (inclusive).
+
+    `sums` run through `end`. `kept_from` is the first message that stayed verbatim though the row covers it, `end` + 1
+    if none did, and `kept_sums` run up to the one before. `family` tells which models understand an opaque item;
+    None: all. `digest` is the row's id where something else rests on it.
+    """
+
+    done: Done
+    start: int
+    end: int
+    sums: Sums
+    kept_from: int
+    kept_sums: Sums
+    digest: int | None = None
+    family: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Injection:
+    """Whether memory of earlier conversations goes into the instructions, as far as it was decided, and from where.
+
+    `digest` is the digest that was chosen for this conversation, `conversation` the one it belongs to, `text` its
+    text; all None until one is chosen, and once it is no more.
+    """
+
+    enabled: bool | None = None
+    agent_enabled: bool | None = None
+    digest: int | None = None
+    conversation: str | None = None
+    text: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
     """The state of one conversation at one revision, of a size that does not grow with its length.
 
-    `sums` run through the last message, `view_sums` up to the one before `view_start`, `digest_sums` through
+    `sums` run through the last live message, `view_sums` up to the one before `view_start`, `digest_sums` through
     `digest.end`. `digest` rests on nothing that was cleared. A conversation that does not exist yet has revision 0.
-    `closed` says that the last message can end a round: a final assistant message. `run_start` is where the tool
-    calls and reasoning items begin with which the log ends, or `next_seq`. `erased` are inclusive ranges of messages
-    whose time had come. `now` is the store's clock. `open_calls`, `running`, `run_start`, `policy` and `next_expiry`
-    are not kept for past revisions: a past head has none of the first two, and the others as they are now.
+    `closed` says that the last live message can end a round: a final assistant message. `run_start` is where the tool
+    calls and reasoning items begin with which the log ends, or `next_seq`. `frontiers` are by the stage's fingerprint.
+    `late` are results that came in a later turn than their calls: (turn of the call, seq of the result). `erased` are
+    inclusive ranges of messages whose time had come, `retracted` of those that were taken back. `policy` is the
+    conversation's own, `agent_policy` its agent's. `now` is the store's clock.
+
+    `open_calls`, `late`, `running`, `run_start`, `policy`, `agent_policy`, `injection` and `next_expiry` are not kept
+    for past revisions: a past head has none of the first three, and the others as they are now.
     """
 
     ref: int
@@ -66,10 +117,15 @@ class Head:
     run_start: int = 0
     digest: Standing | None = None
     digest_sums: Sums = field(default_factory=Sums)
+    frontiers: Mapping[str, Frontier] = field(default_factory=dict[str, Frontier])
     policy: Policy | None = None
+    agent_policy: Policy | None = None
+    injection: Injection = field(default_factory=Injection)
     open_calls: Mapping[str, OpenCall] = field(default_factory=dict[str, OpenCall])
+    late: tuple[tuple[int, int], ...] = ()
     running: tuple[Running, ...] = ()
     erased: tuple[tuple[int, int], ...] = ()
+    retracted: tuple[tuple[int, int], ...] = ()
     next_expiry: datetime | None = None
 
     @property
@@ -77,10 +133,19 @@ class Head:
         return self.next_seq - 1
 
     @property
+    def awaited(self) -> tuple[OpenCall, ...]:
+        """The calls whose result is still waited for."""
+        return tuple(call for call in self.open_calls.values() if self.sums.turns - call.turn < PATIENCE)
+
+    @property
     def round_ended(self) -> bool:
         """Whether the last message ends a round: a final assistant message with no call left that is still awaited."""
-        awaited = any(self.sums.turns - call.turn < PATIENCE for call in self.open_calls.values())
-        return self.closed and not awaited
+        return self.closed and not self.awaited
+
+    def reaches(self, *done: Done) -> Frontier | None:
+        """The frontier that reaches furthest among the stages that do one of `done`."""
+        found = [one for one in self.frontiers.values() if one.done in done]
+        return max(found, key=lambda one: one.end, default=None)
 
 
 def empty(now: datetime) -> Head:

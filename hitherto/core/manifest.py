@@ -27,11 +27,16 @@ class Reason(StrEnum):
 
     VERBATIM = "verbatim"
     CALL_OF_INCOMING = "call of the incoming result"
+    REDACTED = "its tool results redacted"
     SUMMARISED = "summarised"
+    COMPACTED = "in an opaque item"
+    CHUNKED = "in a chunk"
     WINDOW = "older than the window"
+    TRIMMED = "dropped by a stage"
     BUDGET = "over the budget"
     CLEARED = "cleared"
     EXPIRED = "expired"
+    RETRACTED = "taken back"
     CALL_NOT_IN = "result of a call that is not in"
 
 
@@ -51,16 +56,29 @@ class Span(_Frozen):
     tokens: int = 0
 
 
+class Injected(_Frozen):
+    """Where memory of an earlier conversation of the scope came from: one digest, of which at most `limit` tokens were
+    taken."""
+
+    conversation: str
+    digest: int
+    limit: int
+
+
 class Request(_Frozen):
     """What the caller asked with: enough, with the rev, to build the context again. `incoming` are pairs of a wire
     format and an item's JSON text; `tools` are the schemas' JSON texts; `model` is what tokens were to be
-    counted for."""
+    counted for, `family` whose opaque items could be sent."""
 
     incoming: list[tuple[str, str]]
     instructions: str | None
     tools: list[str]
     model: str | None = None
+    family: str | None = None
 
+
+PolicyFrom = Literal["request", "conversation", "agent", "memory", "none"]
+"""Whose policy counts, from the strongest: the request's, the conversation's, its agent's, the memory's, nobody's."""
 
 Tokens = Annotated[int, Field(ge=0)]
 
@@ -72,7 +90,10 @@ class Manifest(_Frozen):
     fates, not of messages. `sections` (tokens by section, as counted on the payload as sent) add up to `total`, and
     `total` + `reserve` is at most `budget`. `encoding` names the token counter, `exact` says whether it is the
     model's own tokenizer. `missing` names what was left out because a part was down. `sha256` is that of the
-    payload's JSON. `policy` is the policy's JSON as it stood, `rev` the conversation's revision.
+    payload's JSON. `policy` is the policy's JSON as it stood and `policy_from` says whose it was, `rev` is the
+    conversation's revision. `digest` is the id of
+    the summary shown, `opaque` that of the opaque item, `injected` says where memory of an earlier conversation came
+    from.
     """
 
     version: Literal[1] = 1
@@ -83,6 +104,7 @@ class Manifest(_Frozen):
     rev: int
     next_seq: int
     policy: dict[str, Any]
+    policy_from: PolicyFrom = "none"
     wire: str
     encoding: str
     exact: bool
@@ -92,6 +114,8 @@ class Manifest(_Frozen):
     sections: dict[str, Tokens]
     fates: list[Span]
     digest: int | None
+    opaque: int | None = None
+    injected: Injected | None = None
     missing: list[str] = []
     request: Request
     sha256: str

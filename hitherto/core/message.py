@@ -119,18 +119,21 @@ class Sums:
     """Running sums over the log, up to and including one message: what makes every trigger and cut an index probe.
 
     `tokens`: canonical tokens (o200k_base) of the items as sent; `turns`: messages that open a turn; `talk`:
-    messages that count (user and final assistant messages).
+    messages that count (user and final assistant messages); `results`: those of the tokens that are tool results'.
+    Over the messages that are live at one revision they ascend with seq.
     """
 
     tokens: int = 0
     turns: int = 0
     talk: int = 0
+    results: int = 0
 
     def after(self, message: Message, tokens: int) -> Sums:
         return Sums(
             tokens=self.tokens + tokens,
             turns=self.turns + message.opens_turn,
             talk=self.talk + message.counts,
+            results=self.results + (tokens if message.kind is Kind.TOOL_RESULT else 0),
         )
 
 
@@ -139,6 +142,8 @@ class Logged:
     """A message in the log. `tokens` are its own canonical tokens, `sums` those up to and including it.
 
     `rev` is the revision at which it was appended. `erased` says that only its place is left: its time had come.
+    `retracted_rev` is the revision at which it was taken back: it stays in the log, but views from then on are
+    without it.
     """
 
     seq: int
@@ -148,3 +153,19 @@ class Logged:
     rev: int
     created_at: datetime
     erased: bool = False
+    retracted_rev: int | None = None
+
+    @property
+    def before(self) -> Sums:
+        """The running sums up to the message before it."""
+        result = self.message.kind is Kind.TOOL_RESULT
+        return Sums(
+            tokens=self.sums.tokens - self.tokens,
+            turns=self.sums.turns - self.message.opens_turn,
+            talk=self.sums.talk - self.message.counts,
+            results=self.sums.results - (self.tokens if result else 0),
+        )
+
+    def live(self, at: int) -> bool:
+        """Whether views at revision `at` can show it."""
+        return self.rev <= at and (self.retracted_rev is None or self.retracted_rev > at)

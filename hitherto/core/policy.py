@@ -8,138 +8,70 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self, cast
+from typing import Any, Self, cast
 
+from hitherto.core.action import Action, Chunk, Compact, Drop, Redact, Summarise
+from hitherto.core.digest import Done
+from hitherto.core.keep import Keep, LastMessages, LastTokens, LastTurns, Nothing, Window
+from hitherto.core.part import Part, mapping, only, part_from_json, quoted, registered
+from hitherto.core.render import Prefix, Recalled, Render, ShadowTurn, SystemMessage
+from hitherto.core.trigger import AllOf, AnyOf, Messages, Tokens, Trigger, Turns, Undigested
 from hitherto.errors import InvalidPolicy
 
 VERSION = 1
 
-
-@dataclass(frozen=True)
-class Part:
-    """A trigger, keep, action or render: plain parameters under a registered name."""
-
-    word: ClassVar[str]
-
-    def to_json(self) -> dict[str, Any]:
-        return {"is": self.word, **{field.name: getattr(self, field.name) for field in fields(self)}}
-
-    def __str__(self) -> str:
-        inner = ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in fields(self))
-        return f"{type(self).__name__}({inner})"
-
-
-def _positive(owner: Part, **values: object) -> None:
-    for name, value in values.items():
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise InvalidPolicy(f"{type(owner).__name__}.{name} is {value!r}; give a whole number of at least 1")
-
-
-@dataclass(frozen=True)
-class Seq(Part):
-    """Due at the end of a round whose last message has seq `n` or later (seed 000's `memory_summarize_after_seq`)."""
-
-    n: int
-    word: ClassVar[str] = "seq"
-
-    def __post_init__(self) -> None:
-        if not isinstance(cast(object, self.n), int) or isinstance(cast(object, self.n), bool) or self.n < 0:
-            raise InvalidPolicy(f"Seq.n is {self.n!r}; give a whole number of at least 0")
-
-
-@dataclass(frozen=True)
-class Nothing(Part):
-    """Keep nothing verbatim but what came after the last digest (the gap)."""
-
-    word: ClassVar[str] = "nothing"
-
-
-@dataclass(frozen=True)
-class Window(Part):
-    """Keep the content of the newest `n` messages (user and final assistant ones): what is older leaves the digest too.
-
-    The window starts at a user message: a start in the middle of a turn moves on to the next turn (the seed's
-    "start even").
-    """
-
-    n: int
-    word: ClassVar[str] = "window"
-
-    def __post_init__(self) -> None:
-        _positive(self, n=self.n)
-
-
-@dataclass(frozen=True)
-class Summarise(Part):
-    """Derive a digest of the range, built on the digest before; at most `limit` tokens of text."""
-
-    limit: int = 1_000
-    word: ClassVar[str] = "summarise"
-
-    def __post_init__(self) -> None:
-        _positive(self, limit=self.limit)
-
-
-@dataclass(frozen=True)
-class Prefix(Part):
-    """Show the digest in front of the first user message's text; `{text}` stands for it."""
-
-    template: str = "[Previous context: {text}]\n\n"
-    word: ClassVar[str] = "prefix"
-
-    def __post_init__(self) -> None:
-        _check_template(self, self.template)
-
-    def __call__(self, text: str) -> str:
-        return self.template.replace("{text}", text)
-
-
-@dataclass(frozen=True)
-class SystemMessage(Part):
-    """Show the digest as a system message after the instructions; `{text}` stands for it."""
-
-    template: str = "Summary of the conversation so far:\n{text}"
-    word: ClassVar[str] = "system_message"
-
-    def __post_init__(self) -> None:
-        _check_template(self, self.template)
-
-    def __call__(self, text: str) -> str:
-        return self.template.replace("{text}", text)
-
-
-def _check_template(owner: Part, template: object) -> None:
-    if not isinstance(template, str) or template.count("{text}") != 1:
-        raise InvalidPolicy(f"{type(owner).__name__}.template is {template!r}; it must contain {{text}} exactly once")
-
-
-Trigger = Seq
-Keep = Nothing | Window
-Action = Summarise
-Render = Prefix | SystemMessage
-
-_PARTS: dict[str, dict[str, type[Part]]] = {
-    "trigger": {Seq.word: Seq},
-    "keep": {Nothing.word: Nothing, Window.word: Window},
-    "action": {Summarise.word: Summarise},
-    "render": {Prefix.word: Prefix, SystemMessage.word: SystemMessage},
+_SLOTS: dict[str, type[Part]] = {"trigger": Trigger, "keep": Keep, "action": Action, "render": Render}
+_OURS: dict[str, tuple[type[Part], ...]] = {
+    "keep": (LastMessages, LastTurns, LastTokens, Nothing, Window),
+    "action": (Drop, Redact, Summarise, Chunk, Compact),
+}
+_EXTENDING = {
+    "trigger": "register a trigger of your own, so that policies with it can be read again",
+    "keep": "use one of ours, for no plan knows what another keeps",
+    "action": "register an action of your own, which derives from the one of ours that it refines",
+    "render": "use one of ours",
+}
+_RENDERS: dict[Done, tuple[type[Render], ...]] = {
+    Done.SUMMARISE: (SystemMessage, ShadowTurn, Prefix),
+    Done.CHUNK: (Recalled,),
 }
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One rule: when `trigger` is due, do `action` to what `keep` does not keep, and show it as `render` says."""
+    """One rule: when `trigger` is due, do `action` to what `keep` does not keep, and show it as `render` says.
+
+    A summary without a render is a system message, a chunk is recalled; nothing else has one. Raises InvalidPolicy for
+    parts that do not go together, and for a stage that could never fire.
+    """
 
     trigger: Trigger
     keep: Keep
     action: Action
-    render: Render
+    render: Render | None = None
+
+    def __post_init__(self) -> None:
+        for slot, base in _SLOTS.items():
+            part = getattr(self, slot)
+            if not isinstance(part, base) and not (slot == "render" and part is None):
+                raise InvalidPolicy(f"a stage's {slot} is {quoted(part)}; give a {slot} such as {_EXAMPLES[slot]}")
+            if isinstance(part, Part) and not (registered(part) and isinstance(part, _OURS.get(slot, base))):
+                raise InvalidPolicy(f"a stage's {slot} is {quoted(part)}; {_EXTENDING[slot]}")
+        possible = _RENDERS.get(self.action.done, ())
+        if self.render is None:
+            if possible:
+                object.__setattr__(self, "render", possible[0]())
+        elif not isinstance(self.render, possible):
+            fits = ", ".join(one.__name__ for one in possible) or "none"
+            raise InvalidPolicy(f"{self.action} cannot be shown as {self.render}; a render that fits: {fits}")
+        _check_windowed(self)
+        _check_fires(self.trigger, self.keep, self.action)
 
     def to_json(self) -> dict[str, Any]:
-        return {slot: getattr(self, slot).to_json() for slot in _PARTS}
+        parts: dict[str, Part | None] = {slot: getattr(self, slot) for slot in _SLOTS}
+        return {slot: None if part is None else part.to_json() for slot, part in parts.items()}
 
     @cached_property
     def fingerprint(self) -> str:
@@ -148,14 +80,72 @@ class Stage:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def __str__(self) -> str:
-        return f"when {self.trigger} keep {self.keep}: {self.action} as {self.render}"
+        shown = "" if self.render is None else f" as {self.render}"
+        return f"when {self.trigger} keep {self.keep}: {self.action}{shown}"
 
     @classmethod
     def from_json(cls, value: object, *, where: str = "stage") -> Self:
         """The stage that `to_json` wrote. Raises InvalidPolicy naming the field that is wrong."""
-        slots = _mapping(value, where)
-        _only(slots, set(_PARTS), where)
-        return cls(**{slot: _part_from_json(slot, slots.get(slot), f"{where}.{slot}") for slot in _PARTS})
+        slots = mapping(value, where)
+        only(slots, set(_SLOTS), where)
+        given: dict[str, Any] = {}
+        for slot in _SLOTS:
+            if slot != "render" or slots.get(slot) is not None:
+                given[slot] = part_from_json(slot, slots.get(slot), f"{where}.{slot}")
+        try:
+            return cls(**given)
+        except InvalidPolicy as error:
+            raise InvalidPolicy(f"{where}: {error}") from error
+
+
+_EXAMPLES = {"trigger": "Turns(12)", "keep": "LastTurns(4)", "action": "Summarise()", "render": "SystemMessage()"}
+
+
+def _check_windowed(stage: Stage) -> None:
+    if isinstance(stage.keep, Window) and stage.action.done is not Done.SUMMARISE:
+        raise InvalidPolicy(f"{stage.action} has no digest that content could leave; {stage.keep} goes with Summarise")
+
+
+def _check_fires(trigger: Trigger, keep: Keep, action: Action) -> None:
+    """A low-water mark has to lie below the high-water mark of the same unit."""
+    if isinstance(trigger, AnyOf):
+        for one in trigger.of:
+            _check_fires(one, keep, action)
+        return
+    if isinstance(trigger, AllOf):
+        _check_one_fires(trigger, keep, action)
+        return
+    kept = keep.keep if isinstance(keep, Window) else keep
+    match trigger, kept:
+        case Turns(n), LastTurns(k) if k >= n:
+            least = n - 1
+        case ((Messages(n) | Undigested(n)), LastMessages(k)) if k > n and not isinstance(action, Chunk):
+            least = n
+        case Tokens(n), LastTokens(t) if t > n:
+            least = n
+        case _:
+            if isinstance(trigger, Undigested) and isinstance(action, Chunk) and action.batch > trigger.n:
+                raise InvalidPolicy(
+                    f"{action} takes more messages than {trigger} waits for; make the batch at most {trigger.n}"
+                )
+            return
+    raise InvalidPolicy(
+        f"{kept} keeps all that {trigger} waits for, so the stage could never act; keep at most {least}"
+    )
+
+
+def _check_one_fires(trigger: AllOf, keep: Keep, action: Action) -> None:
+    """Of triggers that all have to be due, it is enough that one waits for more than is kept."""
+    fault: InvalidPolicy | None = None
+    for one in trigger.of:
+        try:
+            _check_fires(one, keep, action)
+        except InvalidPolicy as error:
+            fault = error
+        else:
+            return
+    if fault is not None:
+        raise fault
 
 
 @dataclass(frozen=True)
@@ -167,9 +157,19 @@ class Policy:
 
     def __post_init__(self) -> None:
         if not isinstance(cast(object, self.name), str) or not self.name.strip():
-            raise InvalidPolicy(f"the policy's name is {self.name!r}; give it a non-empty one")
+            raise InvalidPolicy(f"the policy's name is {quoted(self.name)}; give it a non-empty one")
+        if not isinstance(cast(object, self.stages), tuple) or not all(
+            isinstance(cast(object, stage), Stage) for stage in self.stages
+        ):
+            raise InvalidPolicy(
+                f"the stages of policy {quoted(self.name)} are {quoted(self.stages)}; give a tuple of stages"
+            )
         if len({stage.fingerprint for stage in self.stages}) != len(self.stages):
-            raise InvalidPolicy(f"policy {self.name!r} has the same stage twice; leave one out")
+            raise InvalidPolicy(f"policy {quoted(self.name)} has the same stage twice; leave one out")
+
+    def doing(self, *done: Done) -> tuple[Stage, ...]:
+        """The stages whose action does one of `done`, in order."""
+        return tuple(stage for stage in self.stages if stage.action.done in done)
 
     def to_json(self) -> dict[str, Any]:
         """`{"version": 1, "name": …, "stages": [{"trigger": {"is": …}, "keep", "action", "render"}, …]}`."""
@@ -178,13 +178,22 @@ class Policy:
     @classmethod
     def from_json(cls, value: object) -> Self:
         """The policy that `to_json` wrote. Raises InvalidPolicy naming the field that is wrong."""
-        top = _mapping(value, "policy")
-        _only(top, {"version", "name", "stages"}, "policy")
-        if top.get("version") != VERSION:
-            raise InvalidPolicy(f"policy.version is {top.get('version')!r}; this Hitherto reads version {VERSION}")
+        try:
+            return cls._read(value)
+        except RecursionError as error:
+            raise InvalidPolicy("the policy is nested deeper than any policy needs to be") from error
+
+    @classmethod
+    def _read(cls, value: object) -> Self:
+        top = mapping(value, "policy")
+        only(top, {"version", "name", "stages"}, "policy")
+        if top.get("version") != VERSION or isinstance(top.get("version"), bool):
+            raise InvalidPolicy(
+                f"policy.version is {quoted(top.get('version'))}; this Hitherto reads version {VERSION}"
+            )
         stages = top.get("stages")
         if not isinstance(stages, list):
-            raise InvalidPolicy(f"policy.stages is {stages!r}; give a list of stages")
+            raise InvalidPolicy(f"policy.stages is {quoted(stages)}; give a list of stages")
         found = cast(list[object], stages)
         return cls(
             name=cast(str, top.get("name")),
@@ -193,29 +202,3 @@ class Policy:
 
     def __str__(self) -> str:
         return f"{self.name}: " + ("; ".join(str(stage) for stage in self.stages) or "everything stays")
-
-
-def _part_from_json(slot: str, value: object, where: str) -> Any:
-    named = _mapping(value, where)
-    kinds = _PARTS[slot]
-    kind = kinds.get(str(named.get("is")))
-    if kind is None:
-        raise InvalidPolicy(f"{where}.is is {named.get('is')!r}; known: {', '.join(sorted(kinds))}")
-    known = {field.name for field in fields(kind)}
-    _only(named, known | {"is"}, where)
-    try:
-        return kind(**{name: inner for name, inner in named.items() if name != "is"})
-    except TypeError as error:
-        raise InvalidPolicy(f"{where} lacks a parameter: {error}") from error
-
-
-def _mapping(value: object, where: str) -> Mapping[str, object]:
-    if not isinstance(value, Mapping):
-        raise InvalidPolicy(f"{where} is {value!r}; give a JSON object")
-    return cast(Mapping[str, object], value)
-
-
-def _only(value: Mapping[str, object], known: set[str], where: str) -> None:
-    unknown = sorted(set(value) - known)
-    if unknown:
-        raise InvalidPolicy(f"{where}.{unknown[0]} is not a known field; known: {', '.join(sorted(known))}")

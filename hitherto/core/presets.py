@@ -1,43 +1,188 @@
-"""The policies that have a name of their own, and their form on the command line."""
+"""The policies that have a name of their own, and their form on the command line.
+
+Each has defaults, so that it runs by its name alone. Where a seed calls a parameter otherwise than we do, its name is
+an alias: `rolling(summary_threshold=40)` is `rolling(threshold=40)`, and so are `summaryThreshold` and, for the seed's
+nested `trigger.turns`, `trigger.turns` on the command line.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, cast
 
-from hitherto.core.policy import Policy, Prefix, Seq, Stage, Summarise, Window
+from hitherto.core.action import Chunk, Compact, Drop, Redact, Summarise
+from hitherto.core.keep import LastMessages, LastTurns, Window
+from hitherto.core.part import quoted
+from hitherto.core.policy import Policy, Stage
+from hitherto.core.render import Prefix, Recalled, ShadowTurn, SystemMessage
+from hitherto.core.trigger import Fraction, Messages, Seq, Tokens, Turns, Undigested
 from hitherto.errors import InvalidPolicy
 
+Preset = Callable[..., Policy]
 
+PRESETS: dict[str, Preset] = {}
+"""The presets by name, in the order of the design's table."""
+
+ALIASES: dict[str, dict[str, str]] = {}
+"""Per preset, the seeds' names of its parameters and ours."""
+
+
+def _preset(**aliases: str) -> Callable[[Preset], Preset]:
+    """Registers a preset whose parameters can also be given by the names in `aliases`."""
+
+    def mark(make: Preset) -> Preset:
+        name = make.__name__
+        known = list(inspect.signature(make).parameters)
+
+        @wraps(make)
+        def named(*given: Any, **by_name: Any) -> Policy:
+            return make(*given, **_ours(name, known, aliases, by_name, len(given)))
+
+        PRESETS[name], ALIASES[name] = named, dict(aliases)
+        return named
+
+    return mark
+
+
+def _ours(
+    preset: str, known: list[str], aliases: Mapping[str, str], given: Mapping[str, Any], taken: int
+) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        ours = aliases.get(name, name)
+        if ours not in known:
+            there = ", ".join(known) or "none"
+            raise InvalidPolicy(f"policy {preset!r} has no parameter {quoted(name)}; it has: {there}")
+        if ours in found or known.index(ours) < taken:
+            raise InvalidPolicy(f"policy {preset!r} is given {ours!r} twice, once as {quoted(name)}; give it once")
+        found[ours] = value
+    return found
+
+
+@_preset()
 def none() -> Policy:
     """Everything stays verbatim; only the budget cuts."""
     return Policy("none")
 
 
+@_preset(memory_rolling_window_size="window", memory_summarize_after_seq="after_seq")
 def sliding_window(window: int = 14, after_seq: int = 5, limit: int = 1_000) -> Policy:
     """A digest of the newest `window` messages, renewed at the end of every round from seq `after_seq` on.
 
-    What is older than the window leaves the digest. `limit` bounds the digest's text in tokens. The parameters are
-    seed 000's `memory_rolling_window_size` and `memory_summarize_after_seq`.
+    What is older than the window leaves the digest. `limit` bounds the digest's text in tokens. Seed 000, whose
+    `memory_rolling_window_size` and `memory_summarize_after_seq` are aliases.
     """
     stage = Stage(trigger=Seq(after_seq), keep=Window(window), action=Summarise(limit), render=Prefix())
     return Policy("sliding_window", (stage,))
 
 
-PRESETS: dict[str, Callable[..., Policy]] = {"none": none, "sliding_window": sliding_window}
+@_preset(
+    threshold_tokens="threshold",
+    recent_messages_to_keep="keep_messages",
+    archive_conversations="archive",
+)
+def token_threshold(
+    threshold: int = 10_000, keep_messages: int = 10, archive: bool = False, limit: int = 1_000
+) -> Policy:
+    """Above `threshold` tokens, all but the newest `keep_messages` messages become a summary.
+
+    Seed 001, whose `threshold_tokens`, `recent_messages_to_keep` and `archive_conversations` are aliases.
+    """
+    stage = Stage(Tokens(threshold), LastMessages(keep_messages), Summarise(limit, archive), SystemMessage())
+    return Policy("token_threshold", (stage,))
+
+
+@_preset(SUMMARIZATION_THRESHOLD="threshold", BATCH_SIZE="batch")
+def chunks(threshold: int = 30, batch: int = 20, context: int = 20, top_k: int = 3, limit: int = 300) -> Policy:
+    """With more than `threshold` undigested messages, the oldest `batch` become a searchable chunk of their own.
+
+    Messages that have no chunk yet stay, and at least the newest `context`. Seed 002, whose
+    `SUMMARIZATION_THRESHOLD` and `BATCH_SIZE` are aliases.
+    """
+    stage = Stage(Undigested(threshold), LastMessages(context), Chunk(batch, limit), Recalled(top_k))
+    return Policy("chunks", (stage,))
+
+
+@_preset(keep_last_n_turns="keep_turns")
+def trim(max_turns: int = 20, keep_turns: int = 8) -> Policy:
+    """At `max_turns` turns, the oldest are shown no more, but for the newest `keep_turns`.
+
+    Seed 003, which states no defaults; `keep_last_n_turns` is an alias.
+    """
+    return Policy("trim", (Stage(Turns(max_turns), LastTurns(keep_turns), Drop()),))
+
+
+@_preset(keep_last_n_turns="keep_turns")
+def summarize(context_limit: int = 20, keep_turns: int = 5, limit: int = 1_000) -> Policy:
+    """At `context_limit` turns, all but the newest `keep_turns` become a summary, shown as a turn of its own.
+
+    Seed 003, which states no defaults but recommends to keep 3–5 turns; `keep_last_n_turns` is an alias.
+    """
+    stage = Stage(Turns(context_limit), LastTurns(keep_turns), Summarise(limit), ShadowTurn())
+    return Policy("summarize", (stage,))
+
+
+@_preset(**{"trigger.turns": "trigger_turns", "trigger": "trigger_turns"})
+def compact(trigger_turns: int = 8, keep: int = 3, calls: bool = False, at_least: int = 0) -> Policy:
+    """With more than `trigger_turns` turns, tool results become placeholders, but for those of the newest `keep`.
+
+    `calls` redacts the calls' arguments too; `at_least` tokens have to be freed. Seed 003, which states no defaults
+    but recommends to keep 2–3 turns; `trigger.turns` is an alias.
+    """
+    return Policy("compact", (Stage(_turns_over(trigger_turns), LastTurns(keep), Redact(calls, (), at_least)),))
+
+
+def _turns_over(turns: object) -> Turns:
+    nested = cast(Mapping[str, object], turns) if isinstance(turns, Mapping) else {"turns": turns}
+    value = nested.get("turns")
+    if set(nested) != {"turns"} or not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise InvalidPolicy(
+            f"compact's trigger_turns is {quoted(cast(object, turns))}; give a whole number of turns of at least 1"
+        )
+    return Turns(value + 1)
+
+
+@_preset()
+def native(fraction: float = 0.75, keep_messages: int = 4) -> Policy:
+    """At `fraction` of the model's context window, all but the newest `keep_messages` messages become the opaque item
+    that the model's own endpoint makes of them.
+
+    Seed 003 §4, which names 70–80 % and "a few" items.
+    """
+    return Policy("native", (Stage(Fraction(fraction), LastMessages(keep_messages), Compact()),))
+
+
+@_preset(
+    summaryThreshold="threshold",
+    summaryKeepLast="keep_last",
+    summary_threshold="threshold",
+    summary_keep_last="keep_last",
+)
+def rolling(threshold: int = 40, keep_last: int = 12, limit: int = 1_000) -> Policy:
+    """With more than `threshold` messages, all but the newest `keep_last` go into a running synopsis.
+
+    Seed 004, whose `summaryThreshold` and `summaryKeepLast` are aliases.
+    """
+    stage = Stage(Messages(threshold), LastMessages(keep_last), Summarise(limit), SystemMessage())
+    return Policy("rolling", (stage,))
 
 
 def policy_of(value: object) -> Policy | None:
-    """A policy as it is, one from its command-line form, or None. Raises InvalidPolicy for anything else."""
+    """A policy as it is, one from its name, its command-line form or its JSON, or None. Raises InvalidPolicy."""
     if value is None or isinstance(value, Policy):
         return value
     if isinstance(value, str):
         return parse(value)
-    raise InvalidPolicy(f"policy is {value!r}; give a policy such as sliding_window(), or its name")
+    if isinstance(value, Mapping):
+        return Policy.from_json(cast(Mapping[str, object], value))
+    raise InvalidPolicy(f"policy is {quoted(value)}; give a policy such as sliding_window(), or its name")
 
 
 def parse(text: str) -> Policy:
-    """A policy from `name` or `name:parameter=value,…`, e.g. `sliding-window:window=20,after_seq=7`.
+    """A policy from `name` or `name:parameter=value,…`, e.g. `trim:max_turns=12,keep_turns=4`.
 
     Dashes and underscores in names mean the same. Raises InvalidPolicy for an unknown name or parameter.
     """
@@ -45,16 +190,25 @@ def parse(text: str) -> Policy:
     preset = PRESETS.get(name.strip().replace("-", "_"))
     if preset is None:
         known = ", ".join(key.replace("_", "-") for key in PRESETS)
-        raise InvalidPolicy(f"there is no policy named {name!r}; known: {known}")
-    parameters = list(inspect.signature(preset).parameters)
-    arguments: dict[str, int] = {}
+        raise InvalidPolicy(f"there is no policy named {quoted(name)}; known: {known}")
+    arguments: dict[str, Any] = {}
     for pair in filter(None, (part.strip() for part in rest.split(","))):
         key, equals, value = pair.partition("=")
-        if not equals or not value.strip().isdecimal():
-            raise InvalidPolicy(f"{pair!r} in policy {text!r} is not parameter=number")
-        parameter = key.strip().replace("-", "_")
-        if parameter not in parameters:
-            known = ", ".join(parameters) or "none"
-            raise InvalidPolicy(f"policy {name.strip()!r} has no parameter {key.strip()!r}; it has: {known}")
-        arguments[parameter] = int(value)
+        if not equals:
+            raise InvalidPolicy(f"{quoted(pair)} in policy {quoted(text)} is not parameter=value")
+        ours = key.strip().replace("-", "_")
+        if ours in arguments:
+            raise InvalidPolicy(f"{ours!r} is given twice in policy {quoted(text)}; give it once")
+        arguments[ours] = _value(value.strip(), pair, text)
     return preset(**arguments)
+
+
+_NUMBER = re.compile(r"\d{1,18}(\.\d{1,18})?", re.ASCII)
+
+
+def _value(value: str, pair: str, text: str) -> int | float | bool:
+    if value in ("true", "false"):
+        return value == "true"
+    if not _NUMBER.fullmatch(value):
+        raise InvalidPolicy(f"{quoted(pair)} in policy {quoted(text)} is not parameter=number (or true, or false)")
+    return float(value) if "." in value else int(value)

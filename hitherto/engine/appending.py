@@ -1,24 +1,24 @@
-"""The steps of an append beside the transaction itself."""
+"""Appending: the batch, its receipt and what it sets off, in one transaction."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from hitherto.core.append import found_in, reached
-from hitherto.core.digest import Done
+from hitherto.core.append import extended, fingerprint
 from hitherto.core.head import Head
 from hitherto.core.message import Logged, Message
-from hitherto.core.plan import Firing, due, plan
 from hitherto.core.policy import Policy
+from hitherto.engine.firing import advanced, new_digest, planned
+from hitherto.engine.injecting import earlier_than, wanted
 from hitherto.engine.parts import Parts
-from hitherto.errors import InvalidInput, KeyReused
-from hitherto.ports.store import NewDigest, Receipt, Unit
-
-log = logging.getLogger("hitherto.digest")
+from hitherto.engine.place import Place
+from hitherto.engine.stuck import given_up, stuck_digests
+from hitherto.errors import Interleaved, InvalidInput, KeyReused
+from hitherto.ports.queue import DigestJob
+from hitherto.ports.store import Changes, Defaults, Earlier, Receipt, Unit
+from hitherto.uninterrupted import uninterrupted
 
 _BIG = 200_000
 """Characters from which on counting a batch's tokens leaves the event loop."""
@@ -29,7 +29,8 @@ class Appended:
     """What an append answers: its messages are `start` to `end` (inclusive) at revision `rev`, durable by now.
 
     `replayed` says that the key had been used for this very batch before, and nothing was written this time.
-    `digest` is the id of the digest that this append set off, if it did.
+    `fired` are the ids of the rows that this append set off, one for each stage that was due, `digest` the first of
+    those that are made in the background.
     """
 
     start: int
@@ -37,6 +38,7 @@ class Appended:
     rev: int
     replayed: bool = False
     digest: int | None = None
+    fired: tuple[int, ...] = ()
 
 
 def check_key(key: object) -> None:
@@ -45,7 +47,87 @@ def check_key(key: object) -> None:
         raise InvalidInput(f"key={key!r} cannot be an idempotency key; give a non-empty string, unique for this batch")
 
 
-def replayed(receipt: Receipt, mark: str, key: str | None) -> Appended:
+@dataclass(frozen=True, slots=True)
+class Appending:
+    """Appends to one conversation, under the request's policy if there is one."""
+
+    place: Place
+    request: Policy | None
+
+    async def append(self, batch: Sequence[Message], *, key: str | None, expect: int | None) -> Appended:
+        """See `Conversation.append`."""
+        tokens = await _counted(self.place.parts, batch)
+        mark = fingerprint(batch)
+        earlier: Earlier | None = None
+        looked = False
+        while True:
+            async with self.place.parts.store.write(self.place.scope, self.place.id, key=key) as unit:
+                if unit.receipt is not None:
+                    return _replayed(unit.receipt, mark, key)
+                if expect is not None and expect != unit.head.next_seq:
+                    raise Interleaved(
+                        f"expect={expect}, but the next message of {self.place.id!r} gets seq {unit.head.next_seq}: "
+                        "others were appended since; read them and decide again",
+                        actual=unit.head.next_seq,
+                    )
+                if looked or not self._begins_with_earlier(unit.head):
+                    logged, head = extended(unit.head, batch, tokens)
+                    if earlier is not None:
+                        head = replace(head, injection=replace(head.injection, digest=earlier.digest))
+                    receipt = Receipt(start=logged[0].seq, end=logged[-1].seq, rev=head.rev, fingerprint=mark)
+                    return await self._write(unit, logged, head, key, receipt)
+            # Looked for while nothing is held, then begun anew.
+            earlier, looked = await earlier_than(self.place), True
+
+    def _begins_with_earlier(self, head: Head) -> bool:
+        """Whether this is a conversation's beginning and it wants memory of earlier ones: with its first messages it
+        gets its digest for good."""
+        defaults = Defaults(policy=head.agent_policy, injection=head.injection.agent_enabled)
+        return head.next_seq == 0 and wanted(self.place, head, None, defaults)
+
+    async def _write(
+        self, unit: Unit, logged: Sequence[Logged], head: Head, key: str | None, receipt: Receipt
+    ) -> Appended:
+        parts = self.place.parts
+        stuck = stuck_digests(head, parts.settings.stuck_after)
+        running = tuple(one for one in head.running if one.id not in stuck)
+        head = replace(head, policy=self.place.policy or head.policy, running=running)
+        governing, _ = self.place.governing(head, self.request)
+        firings = await planned(governing, head, logged, unit, window=parts.window, conversation=self.place.id)
+        changes = Changes(
+            head=advanced(head, firings),
+            messages=tuple(logged),
+            key=key,
+            receipt=None if key is None else receipt,
+            fire=tuple(new_digest(firing) for firing in firings),
+            outcomes=given_up(stuck),
+        )
+        if all(one.completed for one in changes.fire):
+            fired, digest = await unit.commit(changes), None
+        else:
+            # Even if this task is cancelled meanwhile, a digest that is written is also submitted.
+            fired, digest = await uninterrupted(self._committed(unit, changes))
+        return Appended(start=receipt.start, end=receipt.end, rev=receipt.rev, digest=digest, fired=fired)
+
+    async def _committed(self, unit: Unit, changes: Changes) -> tuple[tuple[int, ...], int | None]:
+        """Commit, and submit the digests that are to be made; returns all ids and the first of those."""
+        fired = await unit.commit(changes)
+        to_make = [(digest, row) for digest, row in zip(fired, changes.fire, strict=True) if not row.completed]
+        for digest, row in to_make:
+            self.place.parts.queue.submit(
+                DigestJob(
+                    scope=self.place.scope,
+                    conversation=self.place.id,
+                    digest=digest,
+                    attempt=1,
+                    start=row.start,
+                    end=row.end,
+                )
+            )
+        return fired, to_make[0][0] if to_make else None
+
+
+def _replayed(receipt: Receipt, mark: str, key: str | None) -> Appended:
     """The answer to a key that was used before. Raises KeyReused if it came with other messages then."""
     if receipt.fingerprint not in (None, mark):
         raise KeyReused(
@@ -55,7 +137,7 @@ def replayed(receipt: Receipt, mark: str, key: str | None) -> Appended:
     return Appended(start=receipt.start, end=receipt.end, rev=receipt.rev, replayed=True)
 
 
-async def counted(parts: Parts, batch: Sequence[Message]) -> list[int]:
+async def _counted(parts: Parts, batch: Sequence[Message]) -> list[int]:
     """The canonical tokens of each message, as sent in its own wire format."""
 
     def count() -> list[int]:
@@ -66,33 +148,3 @@ async def counted(parts: Parts, batch: Sequence[Message]) -> list[int]:
     if sum(len(message.raw) for message in batch) < _BIG:
         return count()
     return await asyncio.to_thread(count)
-
-
-async def planned(policy: Policy, head: Head, batch: Sequence[Logged], unit: Unit, conversation: str) -> Firing | None:
-    """What is due once `batch` is in the log: probes are answered by the store or by the batch it has not got yet."""
-    planning = plan(policy, head)
-    try:
-        probe = next(planning)
-        while True:
-            mark = await unit.probe(probe) if reached(unit.head.sums, probe) else found_in(batch, probe)
-            probe = planning.send(mark)
-    except StopIteration as end:
-        firing: Firing | None = end.value
-    if firing is None and due(policy, head) is not None:
-        if head.running:
-            log.debug("Summarization already in progress for %s", conversation)
-        else:
-            log.debug("No new messages to summarize for %s", conversation)
-    return firing
-
-
-def new_digest(firing: Firing) -> NewDigest:
-    """The row that says that a digest is in progress."""
-    return NewDigest(
-        stage=firing.stage.fingerprint,
-        spec=json.dumps(firing.stage.to_json()),
-        done=Done.SUMMARISE,
-        start=firing.start,
-        end=firing.end,
-        base=firing.base,
-    )

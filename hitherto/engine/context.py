@@ -8,12 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hitherto.core.context import Ask, Assembled
+from hitherto.core.ask import Ask
+from hitherto.core.context import Assembled
 from hitherto.core.head import Head
-from hitherto.core.manifest import Manifest, Request
+from hitherto.core.manifest import Injected, Manifest, PolicyFrom, Request
 from hitherto.core.message import Logged, Payload, to_json
 from hitherto.core.policy import Policy
 from hitherto.core.scope import Scope
+from hitherto.core.view import View
 from hitherto.errors import InvalidBatch
 
 
@@ -44,7 +46,17 @@ def request_sha256(request: Mapping[str, Any]) -> str:
 
 
 def finished(
-    ask: Ask, made: Assembled, *, head: Head, policy: Policy, scope: Scope, conversation: str, missing: list[str]
+    ask: Ask,
+    made: Assembled,
+    *,
+    shown: View,
+    head: Head,
+    policy: Policy,
+    policy_from: PolicyFrom,
+    scope: Scope,
+    conversation: str,
+    injected: Injected | None,
+    missing: list[str],
 ) -> Context:
     """The context of an assembled payload, with its manifest."""
     request = ask.codec.request(system=made.system, items=made.items, tools=ask.tools)
@@ -56,6 +68,7 @@ def finished(
         rev=head.rev,
         next_seq=head.next_seq,
         policy=policy.to_json(),
+        policy_from=policy_from,
         wire=ask.codec.name,
         encoding=ask.counter.name,
         exact=ask.counter.exact,
@@ -64,13 +77,16 @@ def finished(
         total=made.total,
         sections=made.sections,
         fates=list(made.fates),
-        digest=made.digest,
+        digest=shown.digest.id if made.digest and shown.digest is not None else None,
+        opaque=shown.opaque if made.digest else None,
+        injected=injected if made.injection else None,
         missing=missing,
         request=Request(
             incoming=[(message.wire, message.raw) for message in ask.incoming],
             instructions=ask.instructions,
             tools=[to_json(tool, what="a tool schema") for tool in ask.tools],
             model=ask.model,
+            family=ask.family,
         ),
         sha256=request_sha256(request),
     )

@@ -8,15 +8,20 @@ import logging
 import time
 from dataclasses import replace
 
-from hitherto.core.budget import TokenCounter
-from hitherto.core.digesting import Digested, digest
+from hitherto.core.action import Chunk, Summarise
+from hitherto.core.digest import Done
+from hitherto.core.digesting import digest
+from hitherto.core.group import groups
+from hitherto.core.head import Frontier, Head, Running
+from hitherto.core.message import RESPONSES
 from hitherto.core.policy import Stage
-from hitherto.core.prompts import PROMPT_VERSION
+from hitherto.core.prompts import PROMPT_VERSION, Line
 from hitherto.engine.expiry import erase_expired
-from hitherto.errors import HithertoError
-from hitherto.ports.model import Model
+from hitherto.engine.frontiers import sums_through
+from hitherto.engine.parts import Parts
+from hitherto.errors import HithertoError, InvalidPolicy
 from hitherto.ports.queue import DigestJob
-from hitherto.ports.store import Changes, DigestWork, Outcome, Store
+from hitherto.ports.store import Changes, DigestWork, Outcome, Unit
 from hitherto.uninterrupted import uninterrupted
 
 log = logging.getLogger("hitherto.digest")
@@ -26,24 +31,26 @@ class Digester:
     """Works on digest jobs. A job that is not in progress any more is left alone; whatever goes wrong with the model
     ends in a 'failed' row, never in an exception."""
 
-    def __init__(self, store: Store, model: Model, counter: TokenCounter) -> None:
-        self._store, self._model, self._counter = store, model, counter
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._store = parts.store
 
     async def work(self, job: DigestJob) -> None:
         """Make the digest of `job` and write it, if nobody took it away meanwhile."""
         started = time.monotonic()
         try:
-            await erase_expired(self._store, job.scope, job.conversation, self._counter)
+            await erase_expired(self._store, job.scope, job.conversation, self._parts.canonical)
             work = await self._store.work(job.scope, job.conversation, job.digest, job.attempt)
             if work is None:
                 log.debug("Memory %s is not in progress any more", job.digest)
                 return
-            outcome = self._outcome(job, await self._make(work), started)
+            made = await self._make(work)
+            outcome = replace(made, generation_time_ms=round((time.monotonic() - started) * 1_000))
         except asyncio.CancelledError:
             await uninterrupted(self.hand_back(job))
             raise
         except HithertoError as error:
-            outcome = Outcome(digest=job.digest, error=f"{type(error).__name__}: {error}", model=self._model.name)
+            outcome = Outcome(digest=job.digest, error=f"{type(error).__name__}: {error}", model=self._parts.model.name)
         except Exception as error:  # the edge of a worker: a defect here must not hold up the conversation
             log.exception("Digest %s of %s failed unexpectedly", job.digest, job.conversation)
             outcome = Outcome(digest=job.digest, error=f"unexpected {type(error).__name__}: {error}")
@@ -53,34 +60,60 @@ class Digester:
         """Give up a digest that this process will not make, so that the next round is free to."""
         await self._write(job, Outcome(digest=job.digest, error="interrupted: the process was shutting down"))
 
-    async def _make(self, work: DigestWork) -> Digested:
-        stage = Stage.from_json(json.loads(work.digest.spec))
+    async def _make(self, work: DigestWork) -> Outcome:
+        action = Stage.from_json(json.loads(work.digest.spec)).action
+        match action:
+            case Summarise() | Chunk():
+                return await self._summarised(work, action)
+            case _ if action.done is Done.COMPACT:
+                return await self._compacted(work)
+            case _:
+                raise InvalidPolicy(f"{action} is nothing that is made in the background")
+
+    async def _summarised(self, work: DigestWork, action: Summarise | Chunk) -> Outcome:
+        model = self._parts.model
         making = digest(
-            base=work.base,
-            lines=work.lines,
+            base=work.base if isinstance(action, Summarise) else (),
+            lines=[Line(one.seq, one.message.role.value, one.message.text) for one in work.messages],
             start=work.digest.start,
             end=work.digest.end,
-            limit=stage.action.limit,
-            input_limit=self._model.input_limit,
-            count=self._counter.count,
+            limit=action.limit,
+            input_limit=model.input_limit,
+            count=self._parts.canonical.count,
         )
         try:
             prompt = next(making)
             while True:
-                answer = await self._model.complete(prompt)
+                answer = await model.complete(prompt)
                 prompt = making.send(answer.text)
         except StopIteration as end:
-            return end.value
-
-    def _outcome(self, job: DigestJob, made: Digested, started: float) -> Outcome:
+            made = end.value
         return Outcome(
-            digest=job.digest,
+            digest=work.digest.id,
             items=made.items,
             text=made.text,
             tokens=made.tokens,
-            model=self._model.name,
+            model=model.name,
             prompt_version=PROMPT_VERSION,
-            generation_time_ms=round((time.monotonic() - started) * 1_000),
+        )
+
+    async def _compacted(self, work: DigestWork) -> Outcome:
+        """The opaque items of the base and the messages since, as the model's own endpoint makes them anew."""
+        compactor, codec = self._parts.compactor, self._parts.codec(RESPONSES)
+        if compactor is None:
+            raise InvalidPolicy("this process has no endpoint that compacts; set compact_model")
+        items = [] if work.opaque is None else list(json.loads(work.opaque))
+        for group in groups(work.messages):
+            items += codec.write([member.message for member in group.members], unanswered=sorted(group.open))
+        made = await compactor.compact(items)
+        for item in made.items:
+            self._parts.read(item, RESPONSES)  # what no request could carry is no answer
+        return Outcome(
+            digest=work.digest.id,
+            tokens=sum(codec.tokens(item, self._parts.canonical) for item in made.items),
+            model=compactor.name,
+            opaque=json.dumps(list(made.items)),
+            family=compactor.family,
         )
 
     async def _write(self, job: DigestJob, outcome: Outcome) -> None:
@@ -104,8 +137,8 @@ class Digester:
             mine = next((one for one in head.running if (one.id, one.attempt) == (job.digest, job.attempt)), None)
             if mine is None:
                 return False
-            shown = 1 if outcome.error is None else 0
-            await unit.commit(Changes(head=replace(head, rev=head.rev + shown), outcomes=(outcome,)))
+            after = head if outcome.error is not None else await _completed(unit, mine, outcome)
+            await unit.commit(Changes(head=after, outcomes=(outcome,)))
         self._report(job, outcome)
         return True
 
@@ -124,3 +157,25 @@ class Digester:
                 log.info("Sliding window: dropping seq 0-%s for %s", job.start - 1, job.conversation)
         status = "completed" if outcome.error is None else "failed"
         log.debug("Memory %s status updated to %s", job.digest, status)
+
+
+async def _completed(unit: Unit, made: Running, outcome: Outcome) -> Head:
+    """The head once a digest is visible: one revision on, and with the frontier of a stage that has one."""
+    head = replace(unit.head, rev=unit.head.rev + 1)
+    if made.done not in (Done.CHUNK, Done.COMPACT):
+        return head
+    kept_from = made.end + 1 if made.kept_from is None else made.kept_from
+    frontier = Frontier(
+        done=made.done,
+        start=made.start,
+        end=made.end,
+        sums=await sums_through(unit, made.end),
+        kept_from=kept_from,
+        kept_sums=await sums_through(unit, kept_from - 1),
+        digest=made.id,
+        family=outcome.family,
+    )
+    other = head.frontiers.get(made.stage)
+    if other is not None and other.end > made.end:
+        return head
+    return replace(head, frontiers={**head.frontiers, made.stage: frontier})

@@ -9,6 +9,7 @@ from hitherto.core.budget import TokenCounter
 from hitherto.core.digest import Digest, Done, Ranges, Status, joined, render_items
 from hitherto.core.head import Head
 from hitherto.core.scope import Scope
+from hitherto.engine.frontiers import frontiers
 from hitherto.ports.store import Changes, Outcome, Rewritten, Store
 
 
@@ -39,10 +40,15 @@ async def erase_expired(store: Store, scope: Scope, conversation: str, counter: 
             next_expiry=following,
             open_calls={call: o for call, o in head.open_calls.items() if not _within(o.seq, erased)},
         )
+        rewritten = tuple(_rewritten(digests, erased, counter))
+        gone = {one.digest for one in rewritten if one.superseded}
+        if gone:
+            left = [row for row in digests if row.id not in gone and row.visible(head.rev)]
+            after = replace(after, frontiers=await frontiers(unit, left, head.view_start))
         changes = Changes(
             head=after,
             erase=erased,
-            rewritten=tuple(_rewritten(digests, erased, counter)),
+            rewritten=rewritten,
             outcomes=tuple(
                 Outcome(digest=digest.id, superseded=True, error="messages of its range expired")
                 for digest in digests
@@ -55,7 +61,12 @@ async def erase_expired(store: Store, scope: Scope, conversation: str, counter: 
 
 def _rewritten(digests: Iterable[Digest], erased: Ranges, counter: TokenCounter) -> Iterable[Rewritten]:
     for digest in digests:
-        if digest.status is not Status.COMPLETED or digest.done is not Done.SUMMARISE:
+        if digest.status is not Status.COMPLETED or digest.done not in (Done.SUMMARISE, Done.CHUNK, Done.COMPACT):
+            continue
+        if digest.done is Done.COMPACT:
+            # What an opaque item says of which message, nobody can tell.
+            if _overlaps(digest, erased):
+                yield Rewritten(digest=digest.id, superseded=True)
             continue
         touched = [item for item in digest.items if item.rests_on(erased)]
         if not touched:

@@ -8,15 +8,14 @@ from types import TracebackType
 from typing import Self
 
 from hitherto.core.policy import Policy
-from hitherto.core.presets import policy_of
-from hitherto.core.scope import Scope
+from hitherto.core.scope import Scope, checked_name
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.digester import Digester
 from hitherto.engine.expiry import erase_expired
 from hitherto.engine.parts import Parts
 from hitherto.engine.stuck import given_up, stuck_digests
 from hitherto.errors import DatabaseReadOnly, DatabaseUnreachable, HithertoError, StoreError
-from hitherto.ports.store import Changes, Due, Listed
+from hitherto.ports.store import Changes, Defaults, Due, Listed
 from hitherto.uninterrupted import uninterrupted
 
 log = logging.getLogger("hitherto")
@@ -36,7 +35,7 @@ class Memory:
 
     async def start(self) -> Self:
         """Take up work, and tidy what earlier processes left behind. If it is cancelled, the memory is closed."""
-        digester = Digester(self._parts.store, self._parts.model, self._parts.canonical)
+        digester = Digester(self._parts)
         self._parts.queue.start(digester.work, hand_back=digester.hand_back)
         try:
             await self.tidy()
@@ -71,7 +70,35 @@ class Memory:
 
         Raises InvalidScope for an unusable id, InvalidPolicy for an unusable policy.
         """
-        return Conversation(self._parts, id, scope=scope, policy=policy_of(policy))
+        return Conversation(self._parts, id, scope=scope, policy=policy)
+
+    async def configure_agent(
+        self,
+        *,
+        tenant: str,
+        agent: str,
+        policy: Policy | str | None = None,
+        injection: bool | None = None,
+        memory_strategy: Policy | str | None = None,
+        memory_injection: bool | None = None,
+    ) -> None:
+        """Store what counts for the agent's conversations that say nothing of their own: a policy, and whether they
+        want memory of the scope's earlier conversations.
+
+        What is not given stays as it is. `memory_strategy` and
+        `memory_injection` are seed 003's names for the same.
+
+        Raises InvalidScope for an unusable name, InvalidPolicy for an unusable policy.
+        """
+        tenant, agent = checked_name(tenant, "tenant"), checked_name(agent, "agent")
+        chosen = self._parts.usable(policy if memory_strategy is None else memory_strategy)
+        wants = injection if memory_injection is None else memory_injection
+        any_user = Scope(tenant=tenant, user=agent, agent=agent)
+        before = await self._parts.store.defaults(any_user)
+        defaults = Defaults(
+            policy=chosen or before.policy, injection=before.injection if wants is None else wants
+        )  # fmt: skip
+        await self._parts.store.set_defaults(tenant=tenant, agent=agent, defaults=defaults)
 
     async def conversations(self, scope: Scope, *, limit: int = 100) -> list[Listed]:
         """The scope's conversations, most recently written first."""

@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from hitherto.core.ask import Codec
 from hitherto.core.budget import TokenCounter
-from hitherto.core.context import Codec
+from hitherto.core.digest import Done
 from hitherto.core.message import Message
 from hitherto.core.policy import Policy
+from hitherto.core.presets import policy_of
+from hitherto.errors import InvalidPolicy
+from hitherto.ports.compactor import Compactor, family_of
 from hitherto.ports.model import Model
 from hitherto.ports.queue import DigestQueue
 from hitherto.ports.store import Store
@@ -27,7 +31,8 @@ class Reader(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
     """The adapters of one memory. `canonical` counts what triggers and running sums are made of (o200k_base);
-    `counter` gives the one for a model or encoding (None: the settings'), `codec` the wire format of a name."""
+    `counter` gives the one for a model or encoding (None: the settings'), `codec` the wire format of a name.
+    `compactor` makes opaque items, where there is an endpoint that can; `policy` counts where nothing else does."""
 
     store: Store
     model: Model
@@ -39,3 +44,33 @@ class Parts:
     read: Reader
     now: Callable[[], datetime]
     policy: Policy | None = None
+    compactor: Compactor | None = None
+
+    @property
+    def window(self) -> int:
+        """The context window that `Fraction` is a share of, in tokens."""
+        return self.settings.window or self.settings.budget
+
+    def family(self, model: str | None) -> str | None:
+        """The family of the model that a context is for: the named one's, else that of the compactor's own."""
+        if model is not None:
+            return family_of(model)
+        return None if self.compactor is None else self.compactor.family
+
+    def usable(self, policy: object) -> Policy | None:
+        """A policy from what a caller gave. Raises InvalidPolicy for what is none, and for one that needs an endpoint
+        that compacts where there is none."""
+        found = policy_of(policy)
+        if found is not None and self.compactor is None and found.doing(Done.COMPACT):
+            raise InvalidPolicy(
+                f"policy {found.name!r} needs a model whose endpoint compacts; name it with the setting compact_model, "
+                "or choose another policy, such as summarize"
+            )
+        return found
+
+    def workable(self, policy: Policy) -> Policy:
+        """`policy` without the stages that cannot be worked here: a stored one may need an endpoint that only
+        other processes have."""
+        if self.compactor is not None or not policy.doing(Done.COMPACT):
+            return policy
+        return Policy(policy.name, tuple(one for one in policy.stages if one.action.done is not Done.COMPACT))

@@ -13,9 +13,9 @@ from typing import Protocol
 
 from hitherto.core.digest import Digest, Done, Item, Ranges
 from hitherto.core.head import Head
-from hitherto.core.message import Logged
-from hitherto.core.plan import Mark, Probe
-from hitherto.core.prompts import Line
+from hitherto.core.message import Logged, Payload
+from hitherto.core.policy import Policy
+from hitherto.core.probe import AnyProbe, Freeable, Mark
 from hitherto.core.scope import Scope
 
 
@@ -35,7 +35,9 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewDigest:
-    """A digest row to be written: 'processing', or completed at once where there is nothing to be made (a clear)."""
+    """A digest row to be written: 'processing', or completed at once where there is nothing to be made (a drop, a
+    redaction, a clear, or items that a caller brings along). `id` is one that `Unit.next_digest` gave; None: any.
+    `tokens`, `kept_from`, `opaque` and `family` as in `Digest`."""
 
     stage: str
     spec: str
@@ -44,6 +46,11 @@ class NewDigest:
     end: int
     base: int | None
     completed: bool = False
+    id: int | None = None
+    tokens: int = 0
+    kept_from: int | None = None
+    opaque: str | None = None
+    family: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +66,15 @@ class Outcome:
     generation_time_ms: int | None = None
     error: str | None = None
     superseded: bool = False
+    opaque: str | None = None
+    family: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
     """A completed digest as it reads after some of the messages it rested on were erased. `superseded`: it cannot do
-    without them and stands for its range no more."""
+    without them and stands for its range no more, in past views neither (its `hidden_rev` is 0), and its opaque items
+    are gone."""
 
     digest: int
     items: tuple[Item, ...] = ()
@@ -76,16 +86,23 @@ class Rewritten:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
     """All that one unit of work writes. `head` is the conversation as it is afterwards; its `ref`, `digest`,
-    `digest_sums`, `running` and `now` are not read. `key` and `receipt` go together."""
+    `digest_sums`, `running`, `retracted`, `agent_policy` and `now` are not read, and of its `injection` only `enabled`
+    and `digest`. `key` and `receipt` go together.
+
+    `fire` are the new digest rows. `retract` are messages that are taken back at `head.rev`. `supersede` are completed
+    rows, clears too, that views from `head.rev` on use no more.
+    """
 
     head: Head
     messages: tuple[Logged, ...] = ()
     key: str | None = None
     receipt: Receipt | None = None
-    fire: NewDigest | None = None
+    fire: tuple[NewDigest, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
     erase: Ranges = ()
     rewritten: tuple[Rewritten, ...] = ()
+    retract: tuple[int, ...] = ()
+    supersede: tuple[int, ...] = ()
 
 
 class Unit(Protocol):
@@ -102,8 +119,17 @@ class Unit(Protocol):
     @property
     def receipt(self) -> Receipt | None: ...
 
-    async def probe(self, probe: Probe) -> Mark | None:
-        """The first message that answers `probe`, or None. One index look-up, whatever the conversation's length."""
+    async def probe(self, probe: AnyProbe) -> Mark | Freeable | None:
+        """The live message that answers `probe`, or None; the answer to `ToolTokens` is a `Freeable`. One index
+        look-up, whatever the conversation's length; for `ToolTokens` one over the tool items of its range."""
+        ...
+
+    async def tail(self, n: int) -> list[Logged]:
+        """The newest `n` live messages from `head.view_start` on, ascending by seq."""
+        ...
+
+    async def next_digest(self) -> int:
+        """An id for a digest row that no other has or gets."""
         ...
 
     async def expired(self) -> tuple[Ranges, datetime | None]:
@@ -114,8 +140,8 @@ class Unit(Protocol):
         """All digests of the conversation, as `Store.digests`."""
         ...
 
-    async def commit(self, changes: Changes) -> int | None:
-        """Write everything or nothing; returns the id of the digest in `changes.fire`.
+    async def commit(self, changes: Changes) -> tuple[int, ...]:
+        """Write everything or nothing; returns the ids of the digests in `changes.fire`, in their order.
 
         When it returns, the changes are as durable as the store is. At most once in a unit. Raises Conflict, and writes
         nothing, for a second digest of a stage in progress, a second completed one of a stage and range, or a second
@@ -132,25 +158,38 @@ class Unit(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """Which messages to read, ascending by seq: `start` <= seq < `stop`, and of these only those whose running sum of
-    tokens is at least `tokens`; besides, every tool call, tool result and reasoning item from `tools_from` on, below
-    `stop` too. At most the first `limit` of them. Numbers below 0 count as 0."""
+    """Which messages to read, ascending by seq: `start` <= seq < `stop`, and of these only those from the first one on
+    at which the running sum of tokens, less that of tool results' tokens but by no more than `results`, is at least
+    `tokens` (as `Layout.place` counts). Besides, every tool call, tool result and reasoning item from `tools_from` on,
+    below `stop` too. At most the first `limit` of them. Numbers below 0 count as 0.
+
+    `live_at` leaves out what views at that revision cannot show: what came later, and what had been taken back. Without
+    it, everything is there, and `tokens` is not to be given.
+    """
 
     start: int
     stop: int
     tokens: int = 0
+    results: int = 0
     tools_from: int | None = None
     limit: int | None = None
+    live_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestWork:
-    """All that is needed to make a digest: its row, the statements of its base, and the messages no digest has seen
-    (erased ones left out)."""
+    """All that is needed to make a digest: its row, the statements of its base, the opaque items of its base, and the
+    live messages that no digest has seen, ascending (erased ones left out).
+
+    Those messages begin after the base's end, or at the row's start, if that is later. Where the base is a chunk, its
+    statements are those of all chunks before it too, oldest first, down to the first base that is no chunk, whose own
+    come before them.
+    """
 
     digest: Digest
     base: tuple[Item, ...] = ()
-    lines: tuple[Line, ...] = ()
+    opaque: str | None = None
+    messages: tuple[Logged, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +210,23 @@ class Listed:
     tokens: int
     rev: int
     updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defaults:
+    """What is set for an agent of a tenant: counts for its conversations that say nothing of their own."""
+
+    policy: Policy | None = None
+    injection: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Earlier:
+    """The newest summary of a scope's other conversations."""
+
+    conversation: str
+    digest: int
+    text: str
 
 
 class Store(Protocol):
@@ -203,6 +259,23 @@ class Store(Protocol):
 
     async def digests(self, scope: Scope, conversation: str) -> list[Digest]:
         """All digests in order of their ids, failed and superseded ones and clears too."""
+        ...
+
+    async def opaque(self, scope: Scope, conversation: str, digest: int) -> tuple[Payload, ...] | None:
+        """The opaque items of that row of the conversation, whatever its status; None when it has none."""
+        ...
+
+    async def earlier(self, scope: Scope, conversation: str, *, within: timedelta) -> Earlier | None:
+        """The newest completed summary, made no longer than `within` ago by the store's clock, of the scope's other
+        conversations; of each only the one that stands for it now."""
+        ...
+
+    async def defaults(self, scope: Scope) -> Defaults:
+        """What is set for the scope's agent; `Head` has it too, once a conversation is there."""
+        ...
+
+    async def set_defaults(self, *, tenant: str, agent: str, defaults: Defaults) -> None:
+        """Set it, in the place of what was set before."""
         ...
 
     async def work(self, scope: Scope, conversation: str, digest: int, attempt: int) -> DigestWork | None:

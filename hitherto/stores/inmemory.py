@@ -6,7 +6,7 @@ It is the reference of how a store behaves. Nothing is lost while the process li
 from __future__ import annotations
 
 import asyncio
-from bisect import bisect_left
+import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -15,12 +15,12 @@ from itertools import count
 from weakref import WeakValueDictionary
 
 from hitherto.core.digest import Digest, Ranges, Status, ranges
-from hitherto.core.head import Head, empty
-from hitherto.core.message import Logged
-from hitherto.core.plan import Mark, Probe, TalkAt, TurnAt
+from hitherto.core.head import Head, Injection, empty
+from hitherto.core.message import Logged, Payload
+from hitherto.core.probe import AnyProbe, Freeable, Mark
 from hitherto.core.scope import Scope
 from hitherto.errors import Conflict
-from hitherto.ports.store import Changes, DigestWork, Due, Listed, Reading, Receipt, Unit
+from hitherto.ports.store import Changes, Defaults, DigestWork, Due, Earlier, Listed, Reading, Receipt, Unit
 from hitherto.stores.inmemory_kept import Kept
 
 Name = tuple[Scope, str]
@@ -33,6 +33,7 @@ class InMemoryStore:
         self._clock = clock
         self._kept: dict[Name, Kept] = {}
         self._receipts: dict[tuple[Name, str], tuple[Receipt, datetime]] = {}
+        self._defaults: dict[tuple[str, str], Defaults] = {}
         self._locks = WeakValueDictionary[Name, asyncio.Lock]()
         self._refs = count(1)
         self._digest_ids = count(1)
@@ -54,7 +55,8 @@ class InMemoryStore:
         kept = self._kept.get((scope, conversation))
         if kept is None:
             return None
-        return kept.head_now(self._clock()) if at is None else kept.head_at(at, self._clock())
+        head = kept.head_now(self._clock()) if at is None else kept.head_at(at, self._clock())
+        return None if head is None else self._completed(scope, head)
 
     async def messages(self, scope: Scope, conversation: str, ref: int, reading: Reading) -> list[Logged]:
         kept = self._kept.get((scope, conversation))
@@ -63,6 +65,30 @@ class InMemoryStore:
     async def digests(self, scope: Scope, conversation: str) -> list[Digest]:
         kept = self._kept.get((scope, conversation))
         return [] if kept is None else list(kept.digests)
+
+    async def opaque(self, scope: Scope, conversation: str, digest: int) -> tuple[Payload, ...] | None:
+        rows = {row.id: row for row in await self.digests(scope, conversation)}
+        row = rows.get(digest)
+        return None if row is None or row.opaque is None else tuple(json.loads(row.opaque))
+
+    async def earlier(self, scope: Scope, conversation: str, *, within: timedelta) -> Earlier | None:
+        now = self._clock()
+        standing = [
+            (made, name)
+            for (owner, name), kept in self._kept.items()
+            if owner == scope and name != conversation and (made := kept.standing()) is not None
+        ]
+        dated = [(made.completed_at, made, name) for made, name in standing if made.completed_at is not None]
+        at, made, name = max(dated, key=lambda one: one[0], default=(None, None, ""))
+        if at is None or made is None or now - at > within:
+            return None
+        return Earlier(conversation=name, digest=made.id, text=made.text)
+
+    async def defaults(self, scope: Scope) -> Defaults:
+        return self._defaults.get((scope.tenant, scope.agent), Defaults())
+
+    async def set_defaults(self, *, tenant: str, agent: str, defaults: Defaults) -> None:
+        self._defaults[(tenant, agent)] = defaults
 
     async def work(self, scope: Scope, conversation: str, digest: int, attempt: int) -> DigestWork | None:
         kept = self._kept.get((scope, conversation))
@@ -104,17 +130,21 @@ class InMemoryStore:
         kept = self._kept.get(name)
         now = self._clock()
         earlier = None if key is None else self._receipts.get((name, key))
-        return empty(now) if kept is None else kept.head_now(now), None if earlier is None else earlier[0]
+        head = empty(now) if kept is None else kept.head_now(now)
+        return self._completed(name[0], head), None if earlier is None else earlier[0]
 
     def kept(self, name: Name) -> Kept | None:
         return self._kept.get(name)
 
-    def apply(self, name: Name, changes: Changes, now: datetime) -> int | None:
-        kept = self._kept.get(name) or Kept(replace(changes.head, ref=next(self._refs)), now)
+    def next_digest(self) -> int:
+        return next(self._digest_ids)
+
+    def apply(self, name: Name, changes: Changes, now: datetime) -> tuple[int, ...]:
+        kept = self._kept.get(name) or Kept(replace(changes.head, ref=next(self._refs), retracted=()), now)
         if changes.key is not None and (name, changes.key) in self._receipts:
             raise Conflict("nothing was written: this idempotency key has a receipt already; begin with the key")
-        fired = None if changes.fire is None else next(self._digest_ids)
-        kept.apply(changes, fired or 0, now)
+        fired = tuple(self.next_digest() if fire.id is None else fire.id for fire in changes.fire)
+        kept.apply(changes, fired, now)
         self._kept[name] = kept
         for first, last in changes.erase:
             self._forget_content(name, first, last)
@@ -126,6 +156,22 @@ class InMemoryStore:
         kept = self._kept.pop(name, None)
         if kept is not None:
             self._forget_content(name, 0, kept.head.last_seq)
+
+    def _completed(self, scope: Scope, head: Head) -> Head:
+        """`head` with what other rows say: its agent's defaults, and the digest that was chosen for its instructions,
+        as long as that is a completed one of this scope and what it rests on was not cleared."""
+        agent = self._defaults.get((scope.tenant, scope.agent), Defaults())
+        injection = Injection(enabled=head.injection.enabled, agent_enabled=agent.injection)
+        chosen = [
+            (row, name)
+            for (owner, name), kept in (self._kept.items() if head.injection.digest is not None else ())
+            if owner == scope
+            for row in kept.digests
+            if row.id == head.injection.digest and row.status is Status.COMPLETED and row.end >= kept.head.view_start
+        ]
+        for row, name in chosen:
+            injection = replace(injection, digest=row.id, conversation=name, text=row.text)
+        return replace(head, agent_policy=agent.policy, injection=injection)
 
     def _forget_content(self, name: Name, first: int, last: int) -> None:
         """Leave of the receipts of these messages only what still answers."""
@@ -151,32 +197,29 @@ class _InMemoryUnit:
         return self._receipt
 
     @property
-    def _log(self) -> list[Logged]:
-        kept = self._store.kept(self._name)
-        return [] if kept is None else kept.log
+    def _kept(self) -> Kept:
+        """The conversation, or an empty one in its place."""
+        return self._store.kept(self._name) or Kept(self._head, self._head.now)
 
-    async def probe(self, probe: Probe) -> Mark | None:
-        match probe:
-            case TalkAt(n):
-                at = bisect_left(self._log, n, key=lambda logged: logged.sums.talk)
-            case TurnAt(n):
-                at = bisect_left(self._log, n, key=lambda logged: logged.sums.turns)
-        if at == len(self._log):
-            return None
-        found = self._log[at]
-        return Mark(found.seq, found.sums, found.message.opens_turn)
+    async def probe(self, probe: AnyProbe) -> Mark | Freeable | None:
+        return self._kept.probe(probe)
+
+    async def tail(self, n: int) -> list[Logged]:
+        return self._kept.tail(n)
+
+    async def next_digest(self) -> int:
+        return self._store.next_digest()
 
     async def expired(self) -> tuple[Ranges, datetime | None]:
-        times = [(one.seq, one.message.expires_at) for one in self._log if not one.erased]
+        times = [(one.seq, one.message.expires_at) for one in self._kept.log if not one.erased]
         now = self._head.now
         due = ranges(seq for seq, at in times if at is not None and at <= now)
         return due, min((at for _, at in times if at is not None and at > now), default=None)
 
     async def digests(self) -> list[Digest]:
-        kept = self._store.kept(self._name)
-        return [] if kept is None else list(kept.digests)
+        return list(self._kept.digests)
 
-    async def commit(self, changes: Changes) -> int | None:
+    async def commit(self, changes: Changes) -> tuple[int, ...]:
         assert not self._done, "a unit of work commits once"
         self._done = True
         return self._store.apply(self._name, changes, self._head.now)

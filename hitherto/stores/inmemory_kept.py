@@ -3,63 +3,100 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from hitherto.core.digest import Digest, Done, Status
-from hitherto.core.head import Head, Running, Standing
-from hitherto.core.message import Kind, Logged, Role, Sums, storable
-from hitherto.core.prompts import Line
-from hitherto.errors import Conflict
-from hitherto.ports.store import Changes, DigestWork, NewDigest, Outcome, Reading, Rewritten
+from hitherto.core.append import marked
+from hitherto.core.digest import Digest, Done, Status, joined, ranges
+from hitherto.core.head import Frontier, Head, Standing
+from hitherto.core.message import Kind, Logged, Role, Sums
+from hitherto.core.probe import AnyProbe, At, Freeable, Mark, TalkAt, TokensAt, ToolTokens, TurnAt
+from hitherto.ports.store import Changes, DigestWork, Reading
+from hitherto.stores import inmemory_digests as rows
 
 _TOOL_KINDS = (Kind.TOOL_CALL, Kind.TOOL_RESULT, Kind.REASONING)
+_REACHING = (Done.DROP, Done.REDACT, Done.CHUNK, Done.COMPACT)
 
 
 @dataclass
 class Kept:
-    """One conversation: its head as last committed, its log and its digests."""
+    """One conversation: its head as last committed, its log and its digests. `live` are the seqs of the messages that
+    were not taken back, ascending: over them the running sums ascend too."""
 
     head: Head
     updated_at: datetime
     log: list[Logged] = field(default_factory=list[Logged])
+    live: list[int] = field(default_factory=list[int])
     digests: list[Digest] = field(default_factory=list[Digest])
 
     def head_now(self, clock: datetime) -> Head:
         """The newest head."""
-        return self._with_digests(replace(self.head, now=max(clock, self.updated_at)))
+        reached = {name: one for name, one in self.head.frontiers.items() if one.end >= self.head.view_start}
+        running = tuple(rows.running(digest) for digest in self.digests if digest.status is Status.PROCESSING)
+        now = max(clock, self.updated_at)
+        return self._with_digest(replace(self.head, frontiers=reached, running=running, now=now))
 
     def head_at(self, at: int, clock: datetime) -> Head | None:
         """The head as it was at revision `at`, read off what carries its revision; None for one that is not there."""
         if not 0 <= at <= self.head.rev:
             return None
         log = [logged for logged in self.log if logged.rev <= at]
-        cleared = [d.end + 1 for d in self.digests if d.done is Done.CLEAR and _visible(d, at)]
+        live = [logged for logged in log if logged.live(at)]
+        last = live[-1] if live else None
+        cleared = [d.end + 1 for d in self.digests if d.done is Done.CLEAR and d.visible(at)]
         view_start = max(cleared, default=0)
-        last = log[-1].message if log else None
         past = replace(
             self.head,
             rev=at,
             next_seq=len(log),
-            sums=log[-1].sums if log else Sums(),
+            sums=Sums() if last is None else last.sums,
             view_start=view_start,
-            view_sums=self.log[view_start - 1].sums if view_start else Sums(),
-            closed=last is not None and last.role is Role.ASSISTANT and last.kind is Kind.TEXT,
+            view_sums=self._sums(view_start - 1, at),
+            closed=last is not None and last.message.role is Role.ASSISTANT and last.message.kind is Kind.TEXT,
+            frontiers=self._frontiers(view_start, at),
             open_calls={},
+            late=(),
+            running=(),
             erased=tuple((first, min(end, len(log) - 1)) for first, end in self.head.erased if first < len(log)),
+            retracted=ranges(logged.seq for logged in log if not logged.live(at)),
             now=max(clock, self.updated_at),
         )
-        return replace(self._with_digests(past), running=())
+        return self._with_digest(past)
+
+    def probe(self, probe: AnyProbe) -> Mark | Freeable | None:
+        match probe:
+            case TalkAt(n):
+                at = bisect_left(self.live, n, key=lambda seq: self.log[seq].sums.talk)
+            case TurnAt(n):
+                at = bisect_left(self.live, n, key=lambda seq: self.log[seq].sums.turns)
+            case TokensAt(n):
+                at = bisect_left(self.live, n, key=lambda seq: self.log[seq].sums.tokens)
+            case At(n):
+                at = bisect_left(self.live, n + 1) - 1
+            case ToolTokens():
+                return self._freeable(probe)
+        return marked(self.log[self.live[at]]) if 0 <= at < len(self.live) else None
+
+    def tail(self, n: int) -> list[Logged]:
+        shown = self.live[bisect_left(self.live, self.head.view_start) :]
+        return [self.log[seq] for seq in shown[max(len(shown) - max(n, 0), 0) :]]
 
     def read(self, reading: Reading) -> list[Logged]:
+        live = self.live if reading.live_at is None else self._live(reading.live_at)
+        shown: Sequence[int] = range(len(self.log)) if reading.live_at is None else live
+        reached = bisect_left(live, reading.tokens, key=lambda seq: _shown(self.log[seq].sums, reading.results))
         stop = max(reading.stop, 0)
-        start = max(reading.start, bisect_left(self.log, reading.tokens, key=lambda logged: logged.sums.tokens))
-        found = self.log[start:stop]
+        first = 0
+        if reading.tokens > 0:
+            first = live[reached] if reached < len(live) else stop
+        first = max(reading.start, first)
+        found = shown[bisect_left(shown, first) : bisect_left(shown, stop)]
         if reading.tools_from is not None:
-            earlier = self.log[max(reading.tools_from, 0) : min(start, stop)]
-            found = [logged for logged in earlier if logged.message.kind in _TOOL_KINDS] + found
-        return found if reading.limit is None else found[: max(reading.limit, 0)]
+            before = shown[bisect_left(shown, reading.tools_from) : bisect_left(shown, min(first, stop))]
+            found = [*(seq for seq in before if self.log[seq].message.kind in _TOOL_KINDS), *found]
+        wanted = found if reading.limit is None else found[: max(reading.limit, 0)]
+        return [self.log[seq] for seq in wanted]
 
     def work(self, digest: int, attempt: int) -> DigestWork | None:
         by_id = {made.id: made for made in self.digests}
@@ -67,131 +104,100 @@ class Kept:
         if row is None or row.attempt != attempt or row.status is not Status.PROCESSING:
             return None
         base = None if row.base is None else by_id.get(row.base)
-        first = row.start if base is None else max(row.start, base.end + 1)
-        lines = tuple(
-            Line(logged.seq, logged.message.role.value, logged.message.text)
-            for logged in self.log[first : row.end + 1]
-            if not logged.erased
-        )
-        return DigestWork(digest=row, base=() if base is None else base.items, lines=lines)
-
-    def apply(self, changes: Changes, fired: int, now: datetime) -> None:
-        """Write all of `changes` but the receipt, at the time `now`; a new digest gets the id `fired`.
-
-        Raises Conflict, before anything is written, for a digest that would be a second one where only one may be.
-        """
-        head = changes.head
-        outcomes = {outcome.digest: outcome for outcome in changes.outcomes}
-        rewritten = {digest.digest: digest for digest in changes.rewritten}
-        digests = [_ended(digest, outcomes.get(digest.id), head.rev, now) for digest in self.digests]
-        digests = [_rewritten(digest, rewritten.get(digest.id)) for digest in digests]
-        if changes.fire is not None:
-            digests.append(_fired(fired, changes.fire, head.rev, now))
-        _check_alone(digests)
-        self.digests = digests
-        self.head = replace(head, ref=self.head.ref)
-        self.updated_at = max((now, *(logged.created_at for logged in changes.messages)))
-        self.log += changes.messages
-        for first, last in changes.erase:
-            self.log[first : last + 1] = [_erased(logged) for logged in self.log[first : last + 1]]
-
-    def _standing(self, view_start: int, at: int) -> Digest | None:
-        """The completed digest that reaches furthest, as of revision `at`, and rests on nothing cleared."""
-        fit = [
-            digest
-            for digest in self.digests
-            if digest.status is Status.COMPLETED
-            and digest.done is Done.SUMMARISE
-            and digest.end >= view_start
-            and _visible(digest, at)
-        ]
-        return max(fit, key=lambda digest: (digest.end, digest.id), default=None)
-
-    def _with_digests(self, head: Head) -> Head:
-        """`head` with what it says of digests: the standing one at its revision, and those in progress."""
-        digest = self._standing(head.view_start, head.rev)
-        standing = None
-        if digest is not None:
-            standing = Standing(id=digest.id, start=digest.start, end=digest.end, text=digest.text)
-        return replace(
-            head,
-            digest=standing,
-            digest_sums=Sums() if digest is None else self.log[digest.end].sums,
-            running=tuple(
-                Running(id=d.id, stage=d.stage, attempt=d.attempt, end=d.end, created_at=d.created_at)
-                for d in self.digests
-                if d.status is Status.PROCESSING
+        bases = [] if base is None else [base]
+        while bases and bases[0].done is Done.CHUNK and bases[0].base in by_id:
+            bases.insert(0, by_id[bases[0].base])
+        return DigestWork(
+            digest=row,
+            base=tuple(item for one in bases for item in one.items),
+            opaque=None if base is None else base.opaque,
+            messages=tuple(
+                logged
+                for logged in self.log[row.start if base is None else max(row.start, base.end + 1) : row.end + 1]
+                if not logged.erased and logged.retracted_rev is None
             ),
         )
 
+    def apply(self, changes: Changes, fired: Sequence[int], now: datetime) -> None:
+        """Write all of `changes` but the receipt, at the time `now`; new digests get the ids `fired`.
 
-def _visible(digest: Digest, at: int) -> bool:
-    return digest.visible_rev is not None and digest.visible_rev <= at
+        Raises Conflict, before anything is written, for a digest that would be a second one where only one may be.
+        """
+        self.digests = rows.changed(self.digests, changes, fired, now)
+        retracted = joined([*self.head.retracted, *((seq, seq) for seq in changes.retract)])
+        self.head = replace(changes.head, ref=self.head.ref, retracted=retracted)
+        self.updated_at = max((now, *(logged.created_at for logged in changes.messages)))
+        self.log += changes.messages
+        self.live += [logged.seq for logged in changes.messages]
+        if changes.retract:
+            self._retract(changes.retract, changes.head.rev)
+        for first, last in changes.erase:
+            self.log[first : last + 1] = [_erased(logged) for logged in self.log[first : last + 1]]
+
+    def standing(self) -> Digest | None:
+        """The row of the summary that stands for the conversation now."""
+        return rows.standing(self.digests, self.head.view_start, self.head.rev)
+
+    def _retract(self, seqs: Sequence[int], rev: int) -> None:
+        for seq in set(seqs).intersection(self.live):
+            self.log[seq] = replace(self.log[seq], retracted_rev=rev)
+        self.live = [seq for seq in self.live if self.log[seq].retracted_rev is None]
+
+    def _live(self, at: int) -> list[int]:
+        return self.live if at >= self.head.rev else [logged.seq for logged in self.log if logged.live(at)]
+
+    def _sums(self, seq: int, at: int) -> Sums:
+        """The running sums through message `seq`: those of the nearest one up to it that was there at revision `at`."""
+        live = self._live(at)
+        found = bisect_left(live, seq + 1)
+        return self.log[live[found - 1]].sums if found else Sums()
+
+    def _freeable(self, probe: ToolTokens) -> Freeable:
+        kinds = (Kind.TOOL_RESULT, Kind.TOOL_CALL) if probe.calls else (Kind.TOOL_RESULT,)
+        found = [
+            logged.tokens
+            for logged in self.log[max(probe.start, 0) : max(probe.end + 1, 0)]
+            if logged.message.kind in kinds
+            and logged.retracted_rev is None
+            and not logged.erased
+            and not set(logged.message.tools) & set(probe.never)
+        ]
+        return Freeable(tokens=sum(found), messages=len(found))
+
+    def _with_digest(self, head: Head) -> Head:
+        """`head` with the summary that stands at its revision."""
+        found = rows.standing(self.digests, head.view_start, head.rev)
+        if found is None:
+            return replace(head, digest=None, digest_sums=Sums())
+        digest = Standing(id=found.id, start=found.start, end=found.end, text=found.text, spec=found.spec)
+        return replace(head, digest=digest, digest_sums=self._sums(found.end, head.rev))
+
+    def _frontiers(self, view_start: int, at: int) -> dict[str, Frontier]:
+        found: dict[str, Frontier] = {}
+        for stage in {digest.stage for digest in self.digests}:
+            row = rows.furthest(
+                d
+                for d in self.digests
+                if d.stage == stage and d.done in _REACHING and d.end >= view_start and d.visible(at)
+            )
+            if row is None:
+                continue
+            kept_from = row.end + 1 if row.kept_from is None else row.kept_from
+            found[stage] = Frontier(
+                done=row.done,
+                start=row.start,
+                end=row.end,
+                sums=self._sums(row.end, at),
+                kept_from=kept_from,
+                kept_sums=self._sums(kept_from - 1, at),
+                digest=row.id if row.done in (Done.CHUNK, Done.COMPACT) else None,
+                family=row.family,
+            )
+        return found
 
 
-def _check_alone(digests: Sequence[Digest]) -> None:
-    if _repeats(d.stage for d in digests if d.status is Status.PROCESSING):
-        raise Conflict("nothing was written: a digest of this stage is already in progress; let it end first")
-    if _repeats((d.stage, d.start, d.end) for d in digests if d.status is Status.COMPLETED):
-        raise Conflict("nothing was written: this stage has a completed digest of this very range; use that one")
-
-
-def _repeats(values: Iterable[object]) -> bool:
-    found = list(values)
-    return len(set(found)) < len(found)
-
-
-def _fired(digest: int, fire: NewDigest, rev: int, now: datetime) -> Digest:
-    return Digest(
-        id=digest,
-        stage=fire.stage,
-        spec=fire.spec,
-        done=fire.done,
-        start=fire.start,
-        end=fire.end,
-        base=fire.base,
-        status=Status.COMPLETED if fire.completed else Status.PROCESSING,
-        attempt=1,
-        items=(),
-        text="",
-        tokens=0,
-        model=None,
-        prompt_version=None,
-        generation_time_ms=None,
-        error=None,
-        fired_rev=rev,
-        visible_rev=rev if fire.completed else None,
-        created_at=now,
-        completed_at=now if fire.completed else None,
-    )
-
-
-def _ended(digest: Digest, outcome: Outcome | None, rev: int, now: datetime) -> Digest:
-    if outcome is None or digest.status is not Status.PROCESSING:
-        return digest
-    status = Status.COMPLETED if outcome.error is None else Status.FAILED
-    if outcome.superseded:
-        status = Status.SUPERSEDED
-    return replace(
-        digest,
-        status=status,
-        items=outcome.items,
-        text=storable(outcome.text),
-        tokens=outcome.tokens,
-        model=outcome.model,
-        prompt_version=outcome.prompt_version,
-        generation_time_ms=outcome.generation_time_ms,
-        error=None if outcome.error is None else storable(outcome.error),
-        visible_rev=rev if status is Status.COMPLETED else None,
-        completed_at=now,
-    )
-
-
-def _rewritten(digest: Digest, to: Rewritten | None) -> Digest:
-    if to is None or digest.status is not Status.COMPLETED:
-        return digest
-    status = Status.SUPERSEDED if to.superseded else Status.COMPLETED
-    return replace(digest, items=to.items, text=storable(to.text), tokens=to.tokens, status=status)
+def _shown(sums: Sums, results: int) -> int:
+    return sums.tokens - min(sums.results, max(results, 0))
 
 
 def _erased(logged: Logged) -> Logged:

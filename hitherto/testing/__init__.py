@@ -17,9 +17,13 @@ pytest.register_assert_rewrite(
     "hitherto.testing.conformance_messages",
     "hitherto.testing.conformance_reading",
     "hitherto.testing.conformance_revisions",
+    "hitherto.testing.conformance_retraction",
+    "hitherto.testing.conformance_histories",
     "hitherto.testing.conformance_digests",
+    "hitherto.testing.conformance_stages",
     "hitherto.testing.conformance_work",
     "hitherto.testing.conformance_erasure",
+    "hitherto.testing.conformance_agents",
     "hitherto.testing.conformance_walls",
     "hitherto.testing.conformance_keeping",
 )

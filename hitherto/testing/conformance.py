@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from hitherto.testing.conformance_agents import AgentCases
 from hitherto.testing.conformance_digests import DigestCases
 from hitherto.testing.conformance_erasure import ErasureCases
+from hitherto.testing.conformance_histories import HistoryCases
 from hitherto.testing.conformance_keeping import KeepingCases
 from hitherto.testing.conformance_messages import MessageCases
 from hitherto.testing.conformance_reading import ReadingCases
 from hitherto.testing.conformance_receipts import ReceiptCases
+from hitherto.testing.conformance_retraction import RetractionCases
 from hitherto.testing.conformance_revisions import RevisionCases
+from hitherto.testing.conformance_stages import StageCases
 from hitherto.testing.conformance_units import UnitCases
 from hitherto.testing.conformance_walls import WallCases
 from hitherto.testing.conformance_work import WorkCases
@@ -20,9 +24,13 @@ class StoreConformance(
     MessageCases,
     ReadingCases,
     RevisionCases,
+    RetractionCases,
+    HistoryCases,
     DigestCases,
+    StageCases,
     WorkCases,
     ErasureCases,
+    AgentCases,
     WallCases,
     KeepingCases,
 ):

@@ -39,11 +39,11 @@ class DigestCases:
         await write(store, "c", *talk(3))
         spec = '{"z": 1, "a": -0.0}'
         new = NewDigest(stage=STAGE, spec=spec, done=Done.SUMMARISE, start=1, end=5, base=None)
-        written = await write(store, "c", fire=new)
+        written = await write(store, "c", fire=[new])
         head = await head_of(store, "c")
         (row,) = await store.digests(SCOPE, "c")
         assert row == Digest(
-            id=written.fired or 0,
+            id=written.fired[0],
             stage=STAGE,
             spec=spec,
             done=Done.SUMMARISE,
@@ -64,7 +64,7 @@ class DigestCases:
             created_at=written.head.now,
             completed_at=None,
         )
-        assert head.running == (Running(id=row.id, stage=STAGE, attempt=1, end=5, created_at=row.created_at),)
+        assert head.running == (Running(id=row.id, stage=STAGE, attempt=1, start=1, end=5, created_at=row.created_at),)
         assert (head.digest, head.digest_sums) == (None, Sums())
         async with store.write(SCOPE, "c") as unit:
             assert unit.head.running == head.running
@@ -99,7 +99,7 @@ class DigestCases:
             completed_at=written.head.now,
         )
         head = await head_of(store, "c")
-        assert head.digest == Standing(id=made, start=0, end=3, text=outcome.text)
+        assert head.digest == Standing(id=made, start=0, end=3, text=outcome.text, spec=row.spec)
         assert head.digest_sums == Sums(tokens=10, turns=2, talk=4)
         assert head.running == ()
 
@@ -142,7 +142,7 @@ class DigestCases:
         async with store.write(SCOPE, "c", key="k") as unit:
             logged, head = extended(unit.head, talk(1), [1, 1])
             with pytest.raises(HithertoError):
-                await unit.commit(Changes(head=head, messages=logged, fire=digest_of(0, 5)))
+                await unit.commit(Changes(head=head, messages=logged, fire=(digest_of(0, 5),)))
         assert await snapshot(store, "c") == before, "nothing of the unit is written"
         # Another stage, and another conversation, have one of their own.
         other = await fire(store, "c", 0, 3, stage=OTHER_STAGE)
@@ -153,19 +153,19 @@ class DigestCases:
     async def test_one_ends_and_the_next_is_fired_in_one_unit(self, store: Store) -> None:
         await write(store, "c", *talk(3))
         first = await fire(store, "c", 0, 3)
-        written = await write(store, "c", outcomes=[ending("failed", first)], fire=digest_of(0, 5))
-        assert [one.id for one in (await head_of(store, "c")).running] == [written.fired]
+        written = await write(store, "c", outcomes=[ending("failed", first)], fire=[digest_of(0, 5)])
+        assert tuple(one.id for one in (await head_of(store, "c")).running) == written.fired
 
     async def test_of_many_that_fire_at_once_one_is_in_progress(self, store: Store) -> None:
         await write(store, "c", *talk(3))
 
-        async def try_it() -> int | None:
+        async def try_it() -> tuple[int, ...]:
             async with store.write(SCOPE, "c") as unit:
                 if unit.head.running:
-                    return None
-                return await unit.commit(Changes(head=unit.head, fire=digest_of(0, 5)))
+                    return ()
+                return await unit.commit(Changes(head=unit.head, fire=(digest_of(0, 5),)))
 
-        fired = [made for made in await asyncio.gather(*(try_it() for _ in range(10))) if made is not None]
+        fired = [made for ids in await asyncio.gather(*(try_it() for _ in range(10))) for made in ids]
         assert [row.id for row in await store.digests(SCOPE, "c")] == fired
         assert len(fired) == 1
 
@@ -254,7 +254,7 @@ class DigestCases:
     async def test_times_agree_to_the_microsecond(self, store: Store) -> None:
         """The head and the rows tell the same times, however they travel."""
         for n in range(20):
-            await write(store, f"{n}", *talk(1), fire=digest_of(0, 1))
+            await write(store, f"{n}", *talk(1), fire=[digest_of(0, 1)])
             (row,) = await store.digests(SCOPE, f"{n}")
             assert (await head_of(store, f"{n}")).running[0].created_at == row.created_at
 

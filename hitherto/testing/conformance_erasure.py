@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from hitherto.core.digest import Item, Ranges, Status
 from hitherto.core.head import Standing
 from hitherto.core.message import Logged
-from hitherto.core.plan import TalkAt
+from hitherto.core.probe import Mark, TalkAt
 from hitherto.ports.store import Outcome, Reading, Rewritten, Store
 from hitherto.testing.material import (
     OTHER_STAGE,
@@ -87,10 +87,13 @@ class ErasureCases:
         assert (await head_of(store, "c")).erased == ((1, 3),)
         assert (await snapshot(store, "d"))[:3] == other
         ref = (await head_of(store, "c")).ref
-        assert await store.messages(SCOPE, "c", ref, Reading(start=0, stop=5, tokens=3, tools_from=0)) == after[1:]
+        assert (
+            await store.messages(SCOPE, "c", ref, Reading(start=0, stop=5, tokens=3, tools_from=0, live_at=2))
+            == after[1:]
+        )
         async with store.write(SCOPE, "c") as unit:
             found = await unit.probe(TalkAt(2))
-            assert found is not None
+            assert isinstance(found, Mark)
             assert (found.seq, found.sums, found.opens_turn) == (1, before[1].sums, True)
 
     async def test_a_digest_is_rewritten(self, store: Store) -> None:
@@ -102,7 +105,7 @@ class ErasureCases:
         await write(store, "c", erase=((1, 1),), rewritten=[rest])
         (after,) = await store.digests(SCOPE, "c")
         assert after == replace(before, items=(kept,), text="kept", tokens=4)
-        assert (await head_of(store, "c")).digest == Standing(id=made, start=0, end=3, text="kept")
+        assert (await head_of(store, "c")).digest == Standing(id=made, start=0, end=3, text="kept", spec=before.spec)
 
     async def test_a_digest_that_cannot_do_without_is_superseded(self, store: Store) -> None:
         await write(store, "c", *talk(2))
@@ -120,10 +123,10 @@ class ErasureCases:
         assert [row.status for row in rows] == [Status.COMPLETED, Status.SUPERSEDED, Status.SUPERSEDED]
         assert "secret" not in repr(rows)
         head = await head_of(store, "c")
-        assert head.digest == Standing(id=first, start=0, end=1, text="first")
+        assert head.digest == Standing(id=first, start=0, end=1, text="first", spec=rows[0].spec)
         assert head.digest_sums.tokens == 20
         again = await digested(store, "c", 0, 3, Item("anew", ((3, 3),)), base=first)
-        assert (await head_of(store, "c")).digest == Standing(id=again, start=0, end=3, text="anew")
+        assert (await head_of(store, "c")).digest == Standing(id=again, start=0, end=3, text="anew", spec=rows[0].spec)
 
     async def test_only_a_completed_digest_is_rewritten(self, store: Store) -> None:
         await write(store, "c", *talk(2))
@@ -195,7 +198,7 @@ class ErasureCases:
                 await unit.delete()
 
         async def append(n: int) -> None:
-            await write(store, "c", user(f"{n}"), fire=None)
+            await write(store, "c", user(f"{n}"))
 
         for _ in range(3):
             await asyncio.gather(*(delete() if n % 4 == 3 else append(n) for n in range(20)))

@@ -53,7 +53,13 @@ class MessageCases:
         batch = [
             *(replace(user(f"{at}"), expires_at=at) for at in TIMES),
             replace(call("toolu_1", 'b"\\,{}', ""), text=plain, tools=("look up", "{a,b}", ""), wire=ANTHROPIC),
-            replace(result("toolu_1"), answers=("toolu_1", 'b"\\,{}', ""), text=plain, wire=CHAT),
+            replace(
+                result("toolu_1"),
+                answers=("toolu_1", 'b"\\,{}', ""),
+                tools=("look up", "{a,b}", ""),
+                text=plain,
+                wire=CHAT,
+            ),
             replace(user(plain), raw=json.dumps({"content": plain})),
         ]
         written = await write(store, "c", *batch, tokens=[0, 1, 2**31 - 1, 2**31 - 1, 5, 6, 7])

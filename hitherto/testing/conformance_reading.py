@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from hitherto.core.append import marked
 from hitherto.core.message import Kind, Logged, Sums
-from hitherto.core.plan import Mark, Probe, TalkAt, TurnAt
+from hitherto.core.probe import At, Freeable, Mark, Probe, TalkAt, TokensAt, ToolTokens, TurnAt
 from hitherto.ports.store import Reading, Store
 from hitherto.testing.material import (
     SCOPE,
@@ -37,19 +38,31 @@ def read(log: Sequence[Logged], reading: Reading) -> list[Logged]:
         for logged in log
         if logged.seq < reading.stop
         and (
-            (logged.seq >= reading.start and logged.sums.tokens >= reading.tokens)
+            (logged.seq >= reading.start and shown(logged, reading) >= reading.tokens)
             or (reading.tools_from is not None and logged.seq >= reading.tools_from and logged.message.kind in TOOLS)
         )
     ]
     return found[: reading.limit]
 
 
+def shown(logged: Logged, reading: Reading) -> int:
+    return logged.sums.tokens - min(logged.sums.results, max(reading.results, 0))
+
+
 def mark(log: Sequence[Logged], probe: Probe) -> Mark | None:
     """`Probe`, word for word."""
     for logged in log:
-        reached = logged.sums.talk if isinstance(probe, TalkAt) else logged.sums.turns
+        match probe:
+            case TalkAt():
+                reached = logged.sums.talk
+            case TurnAt():
+                reached = logged.sums.turns
+            case TokensAt():
+                reached = logged.sums.tokens
+            case At():
+                reached = probe.n if logged.seq == min(probe.n, log[-1].seq) else probe.n - 1
         if reached >= probe.n:
-            return Mark(logged.seq, logged.sums, logged.message.opens_turn)
+            return marked(logged)
     return None
 
 
@@ -65,9 +78,11 @@ def random_reading(chance: random.Random, log: Sequence[Logged]) -> Reading:
     seqs = range(len(log) + 3)
     every = log[-1].sums.tokens
     return Reading(
+        live_at=log[-1].rev,
         start=chance.choice([0, 0, chance.choice(seqs)]),
         stop=chance.choice([len(log), len(log), chance.choice(seqs)]),
         tokens=chance.choice([0, 0, chance.randint(0, every + 5), chance.choice(log).sums.tokens]),
+        results=chance.choice([0, 0, chance.randint(-1, log[-1].sums.results + 5), chance.choice(log).sums.results]),
         tools_from=chance.choice([None, 0, chance.choice(seqs)]),
         limit=chance.choice([None, None, 0, 1, chance.randint(0, len(log))]),
     )
@@ -88,14 +103,14 @@ class ReadingCases:
         assert await seqs(Reading(start=3, stop=3)) == []
         assert await seqs(Reading(start=6, stop=3)) == []
         assert await seqs(Reading(start=8, stop=100)) == []
-        assert await seqs(Reading(start=0, stop=8, tokens=5)) == [0, 1, 2, 3, 4, 5, 6, 7]
-        assert await seqs(Reading(start=0, stop=8, tokens=6)) == [3, 4, 5, 6, 7]
-        assert await seqs(Reading(start=0, stop=8, tokens=15)) == [4, 5, 6, 7]
-        assert await seqs(Reading(start=0, stop=8, tokens=26)) == []
+        assert await seqs(Reading(start=0, stop=8, tokens=5, live_at=1)) == [0, 1, 2, 3, 4, 5, 6, 7]
+        assert await seqs(Reading(start=0, stop=8, tokens=6, live_at=1)) == [3, 4, 5, 6, 7]
+        assert await seqs(Reading(start=0, stop=8, tokens=15, live_at=1)) == [4, 5, 6, 7]
+        assert await seqs(Reading(start=0, stop=8, tokens=26, live_at=1)) == []
         assert await seqs(Reading(start=6, stop=8, tools_from=0)) == [1, 2, 3, 6, 7]
         assert await seqs(Reading(start=6, stop=8, tools_from=3)) == [3, 6, 7]
-        assert await seqs(Reading(start=0, stop=8, tokens=26, tools_from=2)) == [2, 3]
-        assert await seqs(Reading(start=0, stop=2, tokens=26, tools_from=0)) == [1]
+        assert await seqs(Reading(start=0, stop=8, tokens=26, live_at=1, tools_from=2)) == [2, 3]
+        assert await seqs(Reading(start=0, stop=2, tokens=26, live_at=1, tools_from=0)) == [1]
         assert await seqs(Reading(start=6, stop=8, tools_from=0, limit=4)) == [1, 2, 3, 6]
         assert await seqs(Reading(start=0, stop=8, limit=3)) == [0, 1, 2]
         assert await seqs(Reading(start=0, stop=8, limit=0)) == []
@@ -109,8 +124,8 @@ class ReadingCases:
             assert await store.messages(SCOPE, "c", ref, Reading(start=0, stop=3, limit=far)) == everything
             assert await store.messages(SCOPE, "c", ref, Reading(start=0, stop=3, tools_from=far)) == everything
             assert await store.messages(SCOPE, "c", ref, Reading(start=far, stop=far)) == []
-            assert await store.messages(SCOPE, "c", ref, Reading(start=0, stop=3, tokens=far)) == []
-        assert await store.messages(SCOPE, "c", ref, Reading(start=-2, stop=3, tokens=-1)) == everything
+            assert await store.messages(SCOPE, "c", ref, Reading(start=0, stop=3, tokens=far, live_at=far)) == []
+        assert await store.messages(SCOPE, "c", ref, Reading(start=-2, stop=3, tokens=-1, live_at=1)) == everything
         assert await store.messages(SCOPE, "c", ref, Reading(start=3, stop=3, tools_from=-2)) == everything[1:]
         assert await store.messages(SCOPE, "c", ref, Reading(start=0, stop=-1)) == []
 
@@ -142,20 +157,27 @@ class ReadingCases:
             for n in MARKS:
                 assert await unit.probe(TalkAt(n)) == mark(log, TalkAt(n))
                 assert await unit.probe(TurnAt(n)) == mark(log, TurnAt(n))
+                assert await unit.probe(TokensAt(8 * n)) == mark(log, TokensAt(8 * n))
+                assert await unit.probe(At(n)) == mark(log, At(n))
+            assert await unit.probe(At(-1)) is None
 
     async def test_probes_find_nothing_in_a_new_conversation(self, store: Store) -> None:
         await write(store, "other", *any_messages(chances(0), 30))
         async with store.write(SCOPE, "new") as unit:
             assert await unit.probe(TalkAt(1)) is None
             assert await unit.probe(TurnAt(1)) is None
+            assert await unit.probe(TokensAt(1)) is None
+            assert await unit.probe(At(5)) is None
+            assert await unit.probe(ToolTokens(0, 5, True, ())) == Freeable(0, 0)
+            assert await unit.tail(5) == []
 
     async def test_a_probe_tells_the_sums_and_who_speaks(self, store: Store) -> None:
         await write(
             store, "c", system(), user(), call("a"), result("a"), assistant(), user(), tokens=[1, 2, 3, 4, 5, 6]
         )
         async with store.write(SCOPE, "c") as unit:
-            assert await unit.probe(TalkAt(1)) == Mark(1, Sums(tokens=3, turns=1, talk=1), True)
-            assert await unit.probe(TalkAt(2)) == Mark(4, Sums(tokens=15, turns=1, talk=2), False)
-            assert await unit.probe(TurnAt(2)) == Mark(5, Sums(tokens=21, turns=2, talk=3), True)
+            assert await unit.probe(TalkAt(1)) == Mark(1, Sums(tokens=3, turns=1, talk=1), 2, True)
+            assert await unit.probe(TalkAt(2)) == Mark(4, Sums(tokens=15, turns=1, talk=2, results=4), 5, False)
+            assert await unit.probe(TurnAt(2)) == Mark(5, Sums(tokens=21, turns=2, talk=3, results=4), 6, True)
             assert await unit.probe(TalkAt(4)) is None
             assert await unit.probe(TurnAt(3)) is None

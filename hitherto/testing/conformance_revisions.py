@@ -2,82 +2,24 @@
 
 from __future__ import annotations
 
-import random
-from dataclasses import replace
-
-import pytest
-
 from hitherto.core.digest import Item, Status
-from hitherto.core.head import Head
 from hitherto.core.message import Sums
 from hitherto.ports.store import Outcome, Rewritten, Store
 from hitherto.testing.material import (
-    OTHER_STAGE,
     SCOPE,
-    STAGE,
-    any_messages,
     assistant,
     call,
-    chances,
     clear,
     digested,
     fire,
     head_of,
     talk,
-    timeless,
     user,
     write,
 )
 
-STEPS = 40
-
-
-def lasting(head: Head | None) -> Head | None:
-    """What of a head holds for its revision for ever: the rest describes the newest one only, or the clock."""
-    if head is None:
-        return None
-    return timeless(replace(head, open_calls={}, running=(), run_start=0, policy=None, next_expiry=None, erased=()))
-
-
-async def random_step(store: Store, name: str, chance: random.Random) -> None:
-    """Something that may happen to a conversation: an append, a clear, a digest set off or ended."""
-    head = await head_of(store, name)
-    running = list(head.running)
-    choice = chance.random()
-    if choice < 0.1 and head.next_seq > head.view_start:
-        await clear(store, name)
-    elif choice < 0.4 and running:
-        ended = chance.choice(running)
-        error = chance.choice([None, None, "failed"])
-        await write(
-            store, name, outcomes=[Outcome(digest=ended.id, text=f"of {ended.id}", error=error)], same_rev=bool(error)
-        )
-    elif choice < 0.7:
-        stage = chance.choice([STAGE, OTHER_STAGE])
-        made = [(row.stage, row.end) for row in await store.digests(SCOPE, name)]
-        if stage in [one.stage for one in running] or (stage, head.last_seq) in made or head.last_seq < head.view_start:
-            return
-        await fire(store, name, chance.randint(head.view_start, head.last_seq), head.last_seq, stage=stage)
-    else:
-        batch = any_messages(chance, chance.randint(1, 5))
-        await write(store, name, *batch, tokens=[chance.randint(0, 9) for _ in batch])
-
 
 class RevisionCases:
-    @pytest.mark.parametrize("seed", range(6))
-    async def test_the_head_at_every_revision_is_what_it_was(self, store: Store, seed: int) -> None:
-        chance = chances(2_000 + seed)
-        await write(store, "c", user())
-        was: dict[int, Head | None] = {}
-        for _ in range(STEPS):
-            await random_step(store, "c", chance)
-            head = await head_of(store, "c")
-            was[head.rev] = lasting(head)
-        for rev, head in was.items():
-            assert lasting(await store.head(SCOPE, "c", at=rev)) == head, rev
-        past = [await store.head(SCOPE, "c", at=rev) for rev in range(max(was))]
-        assert all(head is not None and not head.running and not head.open_calls for head in past)
-
     async def test_revision_0_is_empty_and_none_lies_beyond_the_newest(self, store: Store) -> None:
         await write(store, "c", *talk(2))
         await digested(store, "c", 0, 3)

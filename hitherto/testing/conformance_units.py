@@ -8,10 +8,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from hitherto.core.action import Summarise
 from hitherto.core.append import extended
-from hitherto.core.head import Head, OpenCall, Running, Standing
+from hitherto.core.head import Head, Injection, OpenCall, Running, Standing
+from hitherto.core.keep import Window
 from hitherto.core.message import Sums
-from hitherto.core.policy import Policy, Prefix, Seq, Stage, Summarise, Window
+from hitherto.core.policy import Policy, Stage
+from hitherto.core.render import Prefix
+from hitherto.core.trigger import Seq
 from hitherto.ports.store import Changes, Store
 from hitherto.testing.material import (
     LONG_AGO,
@@ -41,12 +45,18 @@ class UnitCases:
         async with store.write(SCOPE, "new") as unit:
             fresh = unit.head
             assert (fresh.rev, fresh.next_seq, fresh.sums, fresh.view_start) == (0, 0, Sums(), 0)
-            assert (fresh.digest, fresh.policy, fresh.running, fresh.erased) == (None, None, (), ())
+            assert (fresh.digest, fresh.policy, fresh.running, fresh.erased, fresh.retracted) == (
+                None,
+                None,
+                (),
+                (),
+                (),
+            )
             assert (fresh.closed, dict(fresh.open_calls), fresh.next_expiry) == (False, {}, None)
             assert unit.receipt is None
             assert await unit.digests() == []
             logged, head = extended(fresh, talk(1), [7, 8])
-            assert await unit.commit(Changes(head=head, messages=logged)) is None
+            assert await unit.commit(Changes(head=head, messages=logged)) == ()
         made = await head_of(store, "new")
         assert timeless(made) == timeless(replace(head, ref=made.ref))
         assert await log_of(store, "new") == list(logged)
@@ -168,8 +178,8 @@ class UnitCases:
                 next_expiry=soon,
             )
             assert dict(head.open_calls) == {
-                'a"\\{}': OpenCall(seq=2, group=1, turn=1),
-                "b": OpenCall(seq=2, group=1, turn=1),
+                'a"\\{}': OpenCall(seq=2, group=1, turn=1, tool="look_up"),
+                "b": OpenCall(seq=2, group=1, turn=1, tool="look_up"),
             }
             await unit.commit(Changes(head=head, messages=logged))
         made = await head_of(store, "whole")
@@ -178,12 +188,12 @@ class UnitCases:
             assert timeless(unit.head) == timeless(made)
 
     async def test_what_is_not_read_of_a_committed_head(self, store: Store) -> None:
-        """`ref`, `digest`, `digest_sums`, `running` and `now` are the store's own."""
+        """The store's own, and what other rows say."""
         await write(store, "other", *talk(1))
         await write(store, "own", *talk(1))
         before = await head_of(store, "own")
         foreign = (await head_of(store, "other")).ref
-        fake = Running(id=99, stage="x", attempt=1, end=0, created_at=LONG_AGO)
+        fake = Running(id=99, stage="x", attempt=1, start=0, end=0, created_at=LONG_AGO)
         async with store.write(SCOPE, "own") as unit:
             after = replace(
                 unit.head,
@@ -192,9 +202,12 @@ class UnitCases:
                 digest=Standing(id=99, start=0, end=0, text="x"),
                 digest_sums=Sums(tokens=99),
                 running=(fake,),
+                retracted=((0, 0),),
+                agent_policy=POLICY,
+                injection=Injection(agent_enabled=True, conversation="x", text="x"),
                 now=LONG_AGO,
             )
-            await unit.commit(Changes(head=after, fire=digest_of(0, 1)))
+            await unit.commit(Changes(head=after, fire=(digest_of(0, 1),)))
         head = await head_of(store, "own")
         assert timeless(replace(head, running=())) == timeless(replace(before, rev=2))
         (digest,) = await store.digests(SCOPE, "own")

@@ -8,12 +8,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hitherto.core.digest import Item
-from hitherto.core.plan import TalkAt, TurnAt
+from hitherto.core.digest import Done, Item
+from hitherto.core.probe import TalkAt, TurnAt
 from hitherto.core.scope import Scope
 from hitherto.errors import HithertoError
 from hitherto.ports.store import Outcome, Reading, Rewritten, Store
 from hitherto.testing.material import SCOPE, digested, fire, head_of, snapshot, talk, user, write
+from hitherto.testing.material_stages import stage_row, staged
 
 OTHERS = {
     "tenant": replace(SCOPE, tenant="another"),
@@ -36,6 +37,7 @@ class WallCases:
         late = replace(user(), expires_at=datetime.now(UTC) - timedelta(days=1))
         await write(store, "c", *talk(3), late, key="k")
         await digested(store, "c", 0, 3, Item("a", ((0, 0),)))
+        await staged(store, "c", stage_row(Done.COMPACT, 0, 1, opaque="[{}]"))
         await fire(store, "c", 0, 5)
         before = await snapshot(store, "c")
         yield before
@@ -49,12 +51,15 @@ class WallCases:
         assert await store.messages(other, "c", head.ref, Reading(start=0, stop=100, tools_from=0)) == []
         assert await store.digests(other, "c") == []
         assert await store.work(other, "c", head.running[0].id, 1) is None
+        assert await store.opaque(other, "c", head.frontiers["compact"].digest or 0) is None
+        assert await store.earlier(other, "d", within=timedelta(days=1)) is None
         assert await store.listed(other) == []
         async with store.write(other, "c", key="k") as unit:
             assert (unit.head.rev, unit.head.next_seq, unit.head.digest, unit.head.running) == (0, 0, None, ())
             assert unit.receipt is None
             assert await unit.probe(TalkAt(1)) is None
             assert await unit.probe(TurnAt(1)) is None
+            assert await unit.tail(9) == []
             assert await unit.digests() == []
             assert await unit.expired() == ((), None)
 
@@ -72,6 +77,7 @@ class WallCases:
             erase=((0, 0),),
             outcomes=[Outcome(digest=one, text="x") for one in foreign],
             rewritten=[Rewritten(digest=one, text="x", superseded=True) for one in foreign],
+            supersede=foreign,
         )
         assert (written.head.rev, written.head.next_seq) == (1, 8)
         assert [one.messages for one in await store.listed(other)] == [8]

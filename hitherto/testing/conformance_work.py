@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hitherto.core.digest import Item
-from hitherto.core.prompts import Line
-from hitherto.ports.store import Store
+from hitherto.core.digest import Done, Item
+from hitherto.ports.store import Outcome, Store
 from hitherto.testing.material import (
     ENDS,
     OTHER_STAGE,
@@ -16,12 +15,14 @@ from hitherto.testing.material import (
     digested,
     ending,
     fire,
+    log_of,
     result,
     system,
     talk,
     user,
     write,
 )
+from hitherto.testing.material_stages import stage_row, take_back
 
 
 class WorkCases:
@@ -33,12 +34,8 @@ class WorkCases:
         assert work is not None
         assert [work.digest] == await store.digests(SCOPE, "c")
         assert work.base == ()
-        assert work.lines == (
-            Line(1, "user", "u"),
-            Line(2, "assistant", ""),
-            Line(3, "tool", "r"),
-            Line(4, "assistant", "b"),
-        )
+        assert list(work.messages) == (await log_of(store, "c"))[1:5]
+        assert work.opaque is None
 
     async def test_work_has_the_items_of_its_base_and_only_what_that_has_not_seen(self, store: Store) -> None:
         await write(store, "c", *talk(4))
@@ -49,13 +46,13 @@ class WorkCases:
         work = await store.work(SCOPE, "c", made, 1)
         assert work is not None
         assert (work.digest.base, work.base) == (base, items)
-        assert [line.seq for line in work.lines] == [4, 5, 6, 7]
+        assert [one.seq for one in work.messages] == [4, 5, 6, 7]
         # A window that begins after its base ended leaves out what lies between.
         await write(store, "c", *talk(2), outcomes=[ending("failed", made)])
         made = await fire(store, "c", 9, 11, base=base)
         work = await store.work(SCOPE, "c", made, 1)
         assert work is not None
-        assert [line.seq for line in work.lines] == [9, 10, 11]
+        assert [one.seq for one in work.messages] == [9, 10, 11]
 
     async def test_work_leaves_out_what_was_erased(self, store: Store) -> None:
         await write(store, "c", *talk(3))
@@ -63,7 +60,7 @@ class WorkCases:
         await write(store, "c", erase=((1, 2), (5, 5)))
         work = await store.work(SCOPE, "c", made, 1)
         assert work is not None
-        assert [line.seq for line in work.lines] == [0, 3, 4]
+        assert [one.seq for one in work.messages] == [0, 3, 4]
 
     @pytest.mark.parametrize("how", ENDS)
     async def test_there_is_no_work_once_it_ended(self, store: Store, how: str) -> None:
@@ -81,3 +78,38 @@ class WorkCases:
         assert await store.work(SCOPE, "c", 2**63, 1) is None
         assert await store.work(SCOPE, "d", made, 1) is None
         assert await store.work(SCOPE, "none", made, 1) is None
+
+    async def test_work_on_chunks_has_the_statements_of_all_before(self, store: Store) -> None:
+        """Down to the first base that is no chunk, whose own statements come first."""
+        await write(store, "c", *talk(6))
+        older = await digested(store, "c", 0, 1, Item("before the summary", ((0, 1),)))
+        base = await digested(store, "c", 0, 3, Item("summary", ((0, 3),)), base=older)
+        for start in (4, 6):
+            row = stage_row(Done.CHUNK, start, start + 1, completed=False, base=base)
+            (base,) = (await write(store, "c", fire=[row])).fired
+            items = (Item(f"chunk {start}", ((start, start),)), Item(f"more {start}", ((start + 1, start + 1),)))
+            await write(store, "c", outcomes=[Outcome(digest=base, items=items)])
+        made = await fire(store, "c", 0, 11, base=base)
+        work = await store.work(SCOPE, "c", made, 1)
+        assert work is not None
+        assert [item.text for item in work.base] == ["summary", "chunk 4", "more 4", "chunk 6", "more 6"]
+        assert [one.seq for one in work.messages] == [8, 9, 10, 11]
+
+    async def test_work_has_the_opaque_items_of_its_base(self, store: Store) -> None:
+        await write(store, "c", *talk(3))
+        base = (await write(store, "c", fire=[stage_row(Done.COMPACT, 0, 3, opaque='[{"b": 1, "a": 2}]')])).fired[0]
+        row = stage_row(Done.COMPACT, 0, 5, completed=False, base=base)
+        made = (await write(store, "c", fire=[row])).fired[0]
+        work = await store.work(SCOPE, "c", made, 1)
+        assert work is not None
+        assert (work.base, work.opaque) == ((), '[{"b": 1, "a": 2}]')
+        assert [one.seq for one in work.messages] == [4, 5]
+
+    async def test_work_leaves_out_what_was_taken_back(self, store: Store) -> None:
+        await write(store, "c", *talk(2))
+        await take_back(store, "c", 3)
+        await write(store, "c", *talk(1))
+        made = await fire(store, "c", 0, 5)
+        work = await store.work(SCOPE, "c", made, 1)
+        assert work is not None
+        assert [one.seq for one in work.messages] == [0, 4, 5]

@@ -86,11 +86,11 @@ def any_messages(chance: random.Random, count: int) -> list[Message]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What one unit of work wrote: its messages, the head it committed, and the id of the digest it set off."""
+    """What one unit of work wrote: its messages, the head it committed, and the ids of the digests it set off."""
 
     logged: tuple[Logged, ...]
     head: Head
-    fired: int | None
+    fired: tuple[int, ...]
 
 
 async def write(
@@ -100,20 +100,23 @@ async def write(
     scope: Scope = SCOPE,
     tokens: Sequence[int] | None = None,
     key: str | None = None,
-    fire: NewDigest | None = None,
+    fire: Sequence[NewDigest] = (),
     outcomes: Sequence[Outcome] = (),
     erase: Ranges = (),
     rewritten: Sequence[Rewritten] = (),
+    supersede: Sequence[int] = (),
     same_rev: bool = False,
+    **after: Any,
 ) -> Written:
     """One unit of work, committed. A message has 10 tokens unless `tokens` says otherwise; with a `key`, a receipt is
-    written; `same_rev` leaves the revision as it is."""
+    written; `same_rev` leaves the revision as it is; `after` are parts of the head as it is to be afterwards."""
     async with store.write(scope, name, key=key) as unit:
         logged, head = (), replace(unit.head, rev=unit.head.rev + (0 if same_rev else 1))
         if messages:
             logged, head = extended(unit.head, messages, tokens or [10] * len(messages))
         if erase:
             head = replace(head, erased=(*head.erased, *erase))
+        head = replace(head, **after)
         receipt = None
         if key is not None:
             receipt = Receipt(
@@ -124,10 +127,11 @@ async def write(
             messages=logged,
             key=key,
             receipt=receipt,
-            fire=fire,
+            fire=tuple(fire),
             outcomes=tuple(outcomes),
             erase=erase,
             rewritten=tuple(rewritten),
+            supersede=tuple(supersede),
         )
         fired = await unit.commit(changes)
     return Written(logged=logged, head=head, fired=fired)
@@ -149,9 +153,9 @@ async def fire(
     base: int | None = None,
 ) -> int:
     """A digest in progress; its id."""
-    written = await write(store, name, scope=scope, fire=digest_of(start, end, stage=stage, base=base), same_rev=True)
-    assert written.fired is not None, "a commit that fires gives the id of the digest"
-    return written.fired
+    written = await write(store, name, scope=scope, fire=[digest_of(start, end, stage=stage, base=base)], same_rev=True)
+    (made,) = written.fired
+    return made
 
 
 async def digested(
@@ -179,7 +183,7 @@ async def clear(store: Store, name: str) -> None:
         )
         after = replace(head, rev=head.rev + 1, view_start=head.next_seq, view_sums=head.sums, open_calls={})
         fenced = tuple(Outcome(digest=one.id, superseded=True) for one in head.running)
-        await unit.commit(Changes(head=after, fire=hide, outcomes=fenced))
+        await unit.commit(Changes(head=after, fire=(hide,), outcomes=fenced))
 
 
 ENDS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from hitherto.core.context import Codec
+from hitherto.core.ask import Codec
 from hitherto.core.message import ANTHROPIC, CHAT, RESPONSES, Message
 from hitherto.errors import InvalidInput
 from hitherto.wire.anthropic import Anthropic

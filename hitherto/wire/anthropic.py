@@ -32,6 +32,7 @@ from hitherto.wire.neutral import (
     reads,
     said,
 )
+from hitherto.wire.redaction import Replace, redacted
 
 LEFT_OUT = "[earlier messages left out]"
 """Opens a request whose first message would not be a user's."""
@@ -73,6 +74,9 @@ class Anthropic:
 
     def opening(self, first: Payload) -> Payload | None:
         return None if self.is_user(first) else {"role": "user", "content": LEFT_OUT}
+
+    def redacted(self, message: Message, replace: Replace, *, calls: bool) -> Message:
+        return redacted(message, replace, calls=calls)
 
     def tokens(self, item: Payload, counter: TokenCounter) -> int:
         return cost.said_by(item, counter)

@@ -27,6 +27,7 @@ from hitherto.wire.neutral import (
     reads,
     said,
 )
+from hitherto.wire.redaction import Replace, redacted
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,9 @@ class Chat:
 
     def opening(self, first: Payload) -> Payload | None:
         return None
+
+    def redacted(self, message: Message, replace: Replace, *, calls: bool) -> Message:
+        return redacted(message, replace, calls=calls)
 
     def tokens(self, item: Payload, counter: TokenCounter) -> int:
         """OpenAI's formula for text, a bound for anything else: see `cost`."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hitherto.core.message import Kind, Message
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Exchange:
     """Messages that speak, then the results of the calls they make, then the calls that need a placeholder.
 
@@ -25,20 +25,16 @@ def exchanges(messages: Sequence[Message], unanswered: Collection[str] = ()) -> 
     """`messages` in order, but each result in the exchange that made its call, at the place of that call.
 
     `unanswered` are calls to be given a placeholder; those that have a result after all get none. An id that is used
-    again belongs to the newest call, and a second result for a call to none.
+    again belongs to the newest call, and a second result for a call to none. A message with results for several
+    exchanges makes them one, at the place of the first: no API takes a result ahead of its call.
     """
     found: list[Exchange] = []
     by_call: dict[str, Exchange] = {}
     for message in messages:
         current = found[-1] if found else None
         if message.kind is Kind.TOOL_RESULT:
-            owner = next((by_call[call] for call in message.answers if call in by_call), None)
-            if owner is None:
-                owner = Exchange()
-                found.append(owner)
-            owner.results.append(message)
-            for call in message.answers:
-                by_call.pop(call, None)
+            owners = {by_call.pop(call) for call in message.answers if call in by_call}
+            _joined([one for one in found if one in owners], found, by_call).results.append(message)
             continue
         goes_on = message.kind in (Kind.TOOL_CALL, Kind.REASONING) and not set(message.calls) & by_call.keys()
         if current is None or current.results or (current.calls and not goes_on):
@@ -52,3 +48,18 @@ def exchanges(messages: Sequence[Message], unanswered: Collection[str] = ()) -> 
         answered = {call for message in exchange.results for call in message.answers}
         exchange.missing = [call for call in exchange.calls if call in wanted and call not in answered]
     return found
+
+
+def _joined(owners: Sequence[Exchange], found: list[Exchange], by_call: dict[str, Exchange]) -> Exchange:
+    """The first of `owners` with the others in it, or a new exchange where there are none."""
+    if not owners:
+        found.append(Exchange())
+        return found[-1]
+    first, *others = owners
+    for other in others:
+        first.speakers += other.speakers
+        first.results += other.results
+        first.calls += other.calls
+        found.remove(other)
+        by_call.update({call: first for call, owner in by_call.items() if owner is other})
+    return first

@@ -18,6 +18,11 @@ from hitherto.wire.fields import item_of, shown
 NO_RESULT = "[no result yet]"
 """Stands in for the result of a call that has none."""
 
+NO_SCREENSHOT = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNoAAAAggCB2kUIOwAAAABJRU5ErkJggg=="
+)
+"""One grey pixel: stands in for a screenshot."""
+
 
 @dataclass(frozen=True, slots=True)
 class Text:

@@ -14,6 +14,7 @@ from hitherto.wire.exchange import Exchange, exchanges
 from hitherto.wire.fields import content, identifier, objects, own, shown, text
 from hitherto.wire.neutral import (
     NO_RESULT,
+    NO_SCREENSHOT,
     Compacted,
     Image,
     Other,
@@ -28,6 +29,7 @@ from hitherto.wire.neutral import (
     reads,
     said,
 )
+from hitherto.wire.redaction import Replace, redacted
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}
 
@@ -37,13 +39,10 @@ _PROVIDERS_OWN = {
     "mcp_approval_response": Role.USER,
     "additional_tools": Role.SYSTEM,
     "configuration_update": Role.SYSTEM,
+    "compaction_trigger": Role.SYSTEM,
+    "item_reference": Role.ASSISTANT,
 }
 """Items that mean something to this API alone, beside the calls of tools that it runs itself."""
-
-_PIXEL = (
-    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNoAAAAggCB2kUIOwAAAABJRU5ErkJggg=="
-)
-"""One grey pixel: a screenshot that nobody took."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +69,9 @@ class Responses:
 
     def opening(self, first: Payload) -> Payload | None:
         return None
+
+    def redacted(self, message: Message, replace: Replace, *, calls: bool) -> Message:
+        return redacted(message, replace, calls=calls)
 
     def tokens(self, item: Payload, counter: TokenCounter) -> int:
         if item.get("type") in (None, "message"):
@@ -98,6 +100,8 @@ class Responses:
 @reads(RESPONSES)
 def _said(item: Payload) -> Said:
     kind = item.get("type")
+    if kind is None and isinstance(item.get("id"), str) and not item.keys() & {"role", "content"}:
+        kind = "item_reference"  # the one type that may go unsaid beside a message's
     of = f"a responses {kind} item"
     match kind:
         case None | "message":
@@ -108,8 +112,7 @@ def _said(item: Payload) -> Said:
             call = ToolCall(identifier(item, "call_id", of), identifier(item, "name", of), written, custom)
             return Said(Role.ASSISTANT, (call,))
         case "function_call_output" | "custom_tool_call_output":
-            parts = _parts(content(item, of, "output"), of)
-            return Said(Role.TOOL, (ToolResult(identifier(item, "call_id", of), parts),))
+            return _answer(item, of)
         case "reasoning":
             inner = objects(item, "content", of) if item.get("content") is not None else []
             thoughts = [*objects(item, "summary", of), *inner]
@@ -130,7 +133,17 @@ def _message(item: Payload) -> Said:
         known = ", ".join(_ROLES)
         raise InvalidMessage(f"a responses message has the role {shown(name)}; it must be one of {known}")
     of = f"a responses {name} message"
+    if role is Role.ASSISTANT and item.get("content") == []:
+        return Said(role, (Text(""),))  # a model that was stopped before its first word
     return Said(role, _parts(content(item, of), of))
+
+
+def _answer(item: Payload, of: str) -> Said:
+    """A tool's result; one that names its tool in place of a call is news that nobody asked for."""
+    parts = _parts(content(item, of, "output"), of)
+    if item["type"] == "function_call_output" and item.get("call_id") is None and item.get("name") is not None:
+        return Said(Role.SYSTEM, parts)
+    return Said(Role.TOOL, (ToolResult(identifier(item, "call_id", of), parts),))
 
 
 def _tool(item: Payload, kind: str, of: str) -> Said:
@@ -252,7 +265,7 @@ def _placeholder(call: str, call_type: str) -> Payload:
     answer: Payload = {"call_id": call, "output": NO_RESULT}
     match call_type:
         case "computer_call":
-            answer["output"] = {"type": "computer_screenshot", "image_url": _PIXEL}
+            answer["output"] = {"type": "computer_screenshot", "image_url": NO_SCREENSHOT}
         case "shell_call":
             answer["output"] = [{"stdout": "", "stderr": NO_RESULT, "outcome": {"type": "timeout"}}]
         case "local_shell_call":

@@ -194,10 +194,11 @@ def test_what_the_demo_says_to_try_next_works(cli: Cli) -> None:
 
 
 def test_the_json_of_a_replay(support: dict[str, Any]) -> None:
-    assert set(support) == {"conversations", "seconds"}
+    assert set(support) == {"conversations", "repeated", "seconds"}
     found = dict(support["conversations"][0])
     items = [json.loads(line) for line in SUPPORT.read_text().splitlines()]
     rounds, digests = found.pop("per_round"), found.pop("digests")
+    assert found.pop("repeated") == pytest.approx(support["repeated"], abs=0.001)
     assert found == {
         "id": "support",
         "messages": len(items),
@@ -211,7 +212,9 @@ def test_the_json_of_a_replay(support: dict[str, Any]) -> None:
     }
     assert [set(one) for one in rounds] == [{"seq", "full_tokens", "context_tokens", "digest_end"}] * len(rounds)
     assert [one["seq"] for one in rounds] == [seq for seq, item in enumerate(items) if item["role"] == "user"]
-    assert [set(one) for one in digests] == [{"id", "start", "end", "base", "status", "tokens"}] * len(digests)
+    assert [set(one) for one in digests] == [{"id", "start", "end", "base", "done", "status", "tokens"}] * len(
+        digests
+    )
     assert [one["base"] for one in digests] == [None, *(one["id"] for one in digests[:-1])]
     assert {one["status"] for one in digests} == {"completed"}
     # A round sees the digest that the round before it left.
@@ -222,7 +225,7 @@ def test_the_log_has_every_message(cli: Cli, support: dict[str, Any]) -> None:
     log = cli("log", "support", "--json").json
     assert log["conversation"] == "support"
     assert [set(one) for one in log["messages"]] == [
-        {"seq", "role", "kind", "tokens", "created_at", "cleared", "erased", "wire", "metadata", "payload"}
+        {"seq", "role", "kind", "tokens", "created_at", "cleared", "retracted", "erased", "wire", "metadata", "payload"}
     ] * support["conversations"][0]["messages"]
     assert [json.dumps(one["payload"]) for one in log["messages"]] == [
         json.dumps(json.loads(line)) for line in SUPPORT.read_text().splitlines()
@@ -257,9 +260,8 @@ def test_a_context_with_its_manifest(cli: Cli, support: dict[str, Any]) -> None:
 def test_the_digests(cli: Cli, support: dict[str, Any]) -> None:
     found = cli("digests", "support", "--json").json
     assert found["conversation"] == "support"
-    brief = [
-        {name: one[name] for name in ("id", "start", "end", "base", "status", "tokens")} for one in found["digests"]
-    ]
+    names = ("id", "start", "end", "base", "done", "status", "tokens")
+    brief = [{name: one[name] for name in names} for one in found["digests"]]
     assert brief == support["conversations"][0]["digests"]
     assert all(item["text"] and item["sources"] for one in found["digests"] for item in one["items"])
 

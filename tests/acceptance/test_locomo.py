@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from hitherto.policies import PRESETS
+from tests.models.endpoint import Answer, Body, Endpoint, compacted, refused
 from tests.tokens.test_counters import reference_count
 
 BUDGET = 2_000
@@ -26,16 +28,22 @@ def home() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def replayed(home: Path, *words: str | Path) -> list[dict[str, Any]]:
+def replayed(home: Path, *words: str | Path, **settings: str) -> list[dict[str, Any]]:
     """The conversations in a replay's JSON."""
     command = [sys.executable, "-m", "hitherto", "replay", *map(str, words), "--budget", str(BUDGET), "--json"]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HITHERTO_")}
     done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env={**kept, "HITHERTO_HOME": str(home)}
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**kept, "HITHERTO_HOME": str(home), **{f"HITHERTO_{name}": value for name, value in settings.items()}},
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert set(json.loads(done.stdout)) == {"conversations", "seconds"}
-    return json.loads(done.stdout)["conversations"]
+    found = json.loads(done.stdout)
+    assert set(found) == {"conversations", "repeated", "seconds"}
+    assert 0 <= found["repeated"] <= 1
+    return found["conversations"]
 
 
 def check(conversation: dict[str, Any]) -> None:
@@ -48,6 +56,40 @@ def check(conversation: dict[str, Any]) -> None:
         assert conversation[name] == sum(one[name] for one in rounds)
     assert conversation["max_context_tokens"] == max(one["context_tokens"] for one in rounds)
     assert all(one["context_tokens"] <= BUDGET for one in rounds)
+
+
+@pytest.mark.parametrize("policy", [name for name in PRESETS if name != "native"])
+def test_every_preset(locomo: Path, home: Path, policy: str) -> None:
+    """No round over budget, no gap, no overlap; and most of a request repeats the one before, but for the sliding
+    window, which makes a new digest almost every round."""
+    conversations = replayed(home, locomo, "--policy", policy, "--database", "memory:")
+    assert len(conversations) == 10
+    for one in conversations:
+        check(one)
+        assert policy == "sliding_window" or one["repeated"] >= 0.85
+
+
+def test_native_compaction(locomo: Path, home: Path) -> None:
+    """The same with an endpoint that compacts, over HTTP: it leaves the newest user message and an opaque item."""
+
+    def compacts(body: Body) -> Answer:
+        items = body["input"]
+        if not isinstance(items, list):
+            return refused(400, "input is neither a text nor a list", param="input")
+        newest = next(item for item in reversed(items) if item.get("role") == "user")
+        return compacted(newest, {"type": "compaction", "encrypted_content": f"seal of {len(items)} items"})
+
+    with Endpoint(compacts, path="/v1/responses/compact") as endpoint:
+        settings = {"COMPACT_MODEL": "gpt-5.1", "COMPACT_BASE_URL": endpoint.url, "WINDOW": "1500"}
+        conversations = replayed(
+            home, locomo, "--policy", "native", "--database", "memory:", "--conversation", "conv-26", **settings
+        )
+    (one,) = conversations
+    check(one)
+    assert one["repeated"] >= 0.85
+    assert {digest["done"] for digest in one["digests"]} == {"compact"}
+    assert len(one["digests"]) == len(endpoint.asked) - 1 > 5  # one asked whether there is such a call
+    assert all(len(asked["input"]) < 200 for asked in endpoint.asked[1:])  # each builds on the one before
 
 
 def test_all_ten(locomo: Path, home: Path) -> None:

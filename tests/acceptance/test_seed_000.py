@@ -4,58 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
-from typing import Any
 
 import psycopg
 import pytest
 
 import hitherto
-from hitherto import Conversation, Memory, assistant, sliding_window, user
+from hitherto import assistant, sliding_window, user
 from hitherto.core.digest import Done, Status
 from hitherto.core.head import Head
 from hitherto.core.manifest import Fate, Reason
 from hitherto.core.message import Sums
-from hitherto.core.plan import Mark, TalkAt, plan
+from hitherto.core.plan import plan
+from hitherto.core.probe import Mark, TalkAt, TurnAt
 from hitherto.core.prompts import DigestTask
 from hitherto.errors import ModelUnreachable
-from hitherto.models.scripted import Gate, Scripted, items
-from hitherto.ports.model import Prompt
+from hitherto.models.scripted import Gate, Scripted
 from hitherto.ports.store import Store
+from tests.acceptance.talk import Opened, asks, bodies, opener, round_, says_each
 from tests.conftest import SCOPE
-
-Opened = Callable[..., AbstractAsyncContextManager[tuple[Memory, Conversation]]]
 
 
 @pytest.fixture
 def opened(store: Store) -> Opened:
-    @asynccontextmanager
-    async def make(model: Scripted, **settings: Any) -> AsyncGenerator[tuple[Memory, Conversation]]:
-        async with hitherto.open(store=store, model=model, **settings) as memory:
-            yield memory, memory.conversation("conv_123", scope=SCOPE, policy=sliding_window())
-
-    return make
-
-
-def asks(number: int) -> hitherto.Message:
-    return user(f"question {number}")
-
-
-async def round_(chat: Conversation, number: int) -> None:
-    """Round `number`, counted from 1: seq 2n-2 and 2n-1."""
-    await chat.append(asks(number), assistant(f"answer {number}"))
-
-
-def says_each(prompt: Prompt) -> str:
-    """A model that makes one statement a message: which messages are in the digest can be read off its text."""
-    assert isinstance(prompt.task, DigestTask)
-    return items(*((f"<{line.seq}>", [line.seq]) for line in prompt.task.lines))
-
-
-def bodies(context: hitherto.Context) -> list[str]:
-    return [str(item["content"]) for item in context.messages]
+    return opener(store, sliding_window())
 
 
 def head_at(last_seq: int) -> Head:
@@ -74,15 +46,17 @@ def head_at(last_seq: int) -> Head:
 
 
 def planned_range(last_seq: int, window: int = 14, after_seq: int = 5) -> tuple[int, int] | None:
-    planning = plan(sliding_window(window, after_seq), head_at(last_seq))
+    planning = plan(sliding_window(window, after_seq), head_at(last_seq), 16_000)
     try:
         probe = next(planning)
         while True:
+            assert isinstance(probe, TalkAt | TurnAt)
             seq = probe.n - 1 if isinstance(probe, TalkAt) else 2 * (probe.n - 1)
             sums = Sums(tokens=10 * (seq + 1), turns=seq // 2 + 1, talk=seq + 1)
-            probe = planning.send(Mark(seq, sums, seq % 2 == 0))
+            probe = planning.send(Mark(seq, sums, 10, seq % 2 == 0))
     except StopIteration as end:
-        return None if end.value is None else (end.value.start, end.value.end)
+        firings = end.value.firings
+        return (firings[0].start, firings[0].end) if firings else None
 
 
 @pytest.mark.parametrize(("last_seq", "expected"), [(5, (0, 5)), (13, (0, 13)), (15, (2, 15)), (19, (6, 19))])

@@ -45,7 +45,9 @@ class TestPostgresStore(StoreConformance):
     @pytest.fixture
     async def store(self, shared: str) -> AsyncIterator[Store]:
         async with await psycopg.AsyncConnection[Any].connect(shared, autocommit=True) as connection:
-            await connection.execute("delete from hitherto.conversation; delete from hitherto.receipt")
+            await connection.execute(
+                "delete from hitherto.conversation; delete from hitherto.receipt; delete from hitherto.agent"
+            )
         store = PostgresStore(shared)
         await store.open()
         yield store

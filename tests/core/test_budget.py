@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitherto.core.budget import STEPS, cut, step_of
+from hitherto.core.budget import cut, step_of
 
 amounts = st.integers(0, 100_000)
 
@@ -24,5 +24,5 @@ def test_a_cut_only_moves_forward(total: int, room: int, step: int, more: int) -
 
 
 @given(st.integers(1, 10_000_000))
-def test_a_step_is_a_quarter(budget: int) -> None:
-    assert step_of(budget) == max(1, budget // STEPS)
+def test_a_step_is_a_third(budget: int) -> None:
+    assert step_of(budget) == max(1, budget // 3)

@@ -1,4 +1,4 @@
-"""An endpoint on 127.0.0.1 that speaks chat completions, or fails to, as a test tells it to."""
+"""An endpoint on 127.0.0.1 that speaks chat completions or compaction, or fails to, as a test tells it to."""
 
 from __future__ import annotations
 
@@ -46,9 +46,22 @@ def said(content: object, *, finish: str = "stop", **message: object) -> Answer:
     return Answer(body=json.dumps(completion))
 
 
-def refused(status: int, message: str, *, param: str | None = None, **headers: str) -> Answer:
+def compacted(*items: Body, **response: object) -> Answer:
+    """A compaction as OpenAI sends it."""
+    compaction = {
+        "id": "resp_1",
+        "object": "response.compaction",
+        "created_at": 1_780_000_000,
+        "output": list(items),
+        "usage": {"input_tokens": 139, "output_tokens": 438, "total_tokens": 577},
+        **response,
+    }
+    return Answer(body=json.dumps(compaction))
+
+
+def refused(status: int, message: str, *, param: str | None = None, code: str | None = None, **headers: str) -> Answer:
     """An error as OpenAI sends it."""
-    error = {"message": message, "type": "invalid_request_error", "param": param, "code": None}
+    error = {"message": message, "type": "invalid_request_error", "param": param, "code": code}
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return Answer(status=status, body=json.dumps({"error": error}), headers=named)
 
@@ -56,9 +69,10 @@ def refused(status: int, message: str, *, param: str | None = None, **headers: s
 class Endpoint:
     """Gives `answers` in turn, the last one for ever; one that is a function gets the request's body. `asked` are
     the bodies it got and `headers` what came with them, by names in lower case.
-    `reached` is set at the first."""
+    `reached` is set at the first. What is not asked at `path` is not found."""
 
-    def __init__(self, *answers: Answer | Callable[[Body], Answer]) -> None:
+    def __init__(self, *answers: Answer | Callable[[Body], Answer], path: str = "/v1/chat/completions") -> None:
+        self._path = path
         self.asked: list[Body] = []
         self.headers: list[dict[str, str]] = []
         self.reached = threading.Event()
@@ -98,7 +112,7 @@ class Endpoint:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 answer = endpoint.answer(body, {name.lower(): value for name, value in self.headers.items()})
-                if self.path != "/v1/chat/completions":
+                if self.path != endpoint._path:
                     answer = refused(404, f"Unknown request URL: POST {self.path}")
                 if answer.silent:
                     closing.wait()

@@ -17,10 +17,9 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from hitherto.core.append import extended
-from hitherto.core.plan import TurnAt
+from hitherto.core.probe import TurnAt
 from hitherto.errors import DatabaseReadOnly, DatabaseUnreachable, StoreError
-from hitherto.ports.store import Changes, Reading, Receipt, Store
-from hitherto.stores.postgres.embedded import EmbeddedServer
+from hitherto.ports.store import Changes, Defaults, Reading, Receipt, Store
 from hitherto.stores.postgres.store import PostgresStore
 from hitherto.testing.material import digest_of, fire, head_of, log_of, snapshot, talk, user, write
 from tests.conftest import SCOPE
@@ -33,6 +32,9 @@ VERBS: dict[str, Callable[[Store], Awaitable[object]]] = {
     "head at a revision": lambda store: store.head(SCOPE, "c", at=1),
     "messages": lambda store: store.messages(SCOPE, "c", 1, Reading(start=0, stop=9)),
     "digests": lambda store: store.digests(SCOPE, "c"),
+    "opaque": lambda store: store.opaque(SCOPE, "c", 1),
+    "earlier": lambda store: store.earlier(SCOPE, "c", within=OLD),
+    "defaults": lambda store: store.defaults(SCOPE),
     "work": lambda store: store.work(SCOPE, "c", 1, 1),
     "listed": lambda store: store.listed(SCOPE),
     "due": lambda store: store.due(stuck_for=OLD),
@@ -40,15 +42,10 @@ VERBS: dict[str, Callable[[Store], Awaitable[object]]] = {
 WRITING: dict[str, Callable[[Store], Awaitable[object]]] = {
     "write": lambda store: write(store, "c", user()),
     "write anew": lambda store: write(store, "new", user()),
+    "set_defaults": lambda store: store.set_defaults(tenant="acme", agent="planner", defaults=Defaults()),
     "forget_receipts": lambda store: store.forget_receipts(older_than=OLD),
 }
 ALL = {**VERBS, **WRITING}
-
-
-@pytest.fixture
-async def admin(server: EmbeddedServer) -> AsyncIterator[Connection]:
-    async with await Connection.connect(server.admin_url, autocommit=True) as connection:
-        yield connection
 
 
 @pytest.fixture
@@ -227,13 +224,13 @@ class TestKilled:
             assert await kill(admin, database) == 1
             with pytest.raises(DatabaseUnreachable, match=r"not known whether it was written.*same key"):
                 await unit.commit(
-                    Changes(head=head, messages=logged, key="k", receipt=receipt, fire=digest_of(0, head.last_seq))
+                    Changes(head=head, messages=logged, key="k", receipt=receipt, fire=(digest_of(0, head.last_seq),))
                 )
         assert await snapshot(store, name) == before
         async with store.write(SCOPE, name, key="k") as unit:
             assert unit.receipt is None
 
-    @pytest.mark.parametrize("verb", ["probe", "expired", "digests", "delete"])
+    @pytest.mark.parametrize("verb", ["probe", "tail", "next_digest", "expired", "digests", "delete"])
     async def test_every_verb_of_a_unit_says_so(
         self, admin: Connection, database: str, store: Store, verb: str
     ) -> None:
@@ -242,6 +239,8 @@ class TestKilled:
             await kill(admin, database)
             verbs: dict[str, Callable[[], Awaitable[object]]] = {
                 "probe": lambda: unit.probe(TurnAt(1)),
+                "tail": lambda: unit.tail(3),
+                "next_digest": unit.next_digest,
                 "expired": unit.expired,
                 "digests": unit.digests,
                 "delete": unit.delete,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -25,35 +26,52 @@ TOUCHED = 64
 SCOPE = {"tenant": "acme", "user": "u", "agent": "a"}
 MAIN = {**SCOPE, "conversation": "c-0"}
 REF = {"tenant": "acme", "ref": 1}
-READ = {**MAIN, "ref": 1, "start": 0, "stop": LENGTH, "tokens": 0, "tools_from": LENGTH, "limit": None}
+READ = {
+    **MAIN, "ref": 1, "start": 0, "stop": LENGTH, "tokens": 0, "tools_from": LENGTH, "limit": None,
+    "live": True, "live_at": LENGTH,
+}  # fmt: skip
+RESULTS = 10 * (LENGTH // 8)
+"""Tokens of tool results that are not shown: those of the first half."""
 
 FILL = f"""
     insert into hitherto.conversation (tenant, ref, user_id, agent, id, rev, next_seq, tokens, turns, talk, updated_at)
     select 'acme', n + 1, 'u', 'a', 'c-' || n, 1, 20, 200, 5, 10, now() - n * interval '1 second'
     from generate_series(0, {OTHERS}) n;
 
+    update hitherto.conversation set digested_at = updated_at;
+    insert into hitherto.agent (tenant, agent, updated_at)
+    select 'acme', 'a' || n, now() from generate_series(1, {OTHERS}) n
+    union all
+    select 'acme', 'a', now();
+
     update hitherto.conversation
-    set rev = {LENGTH // 2}, next_seq = {LENGTH}, tokens = 10 * {LENGTH}, turns = {LENGTH // 4}, talk = {LENGTH // 2}
+    set rev = {LENGTH // 2}, next_seq = {LENGTH}, tokens = 10 * {LENGTH}, turns = {LENGTH // 4}, talk = {LENGTH // 2},
+        injected = 500
     where ref = 1;
 
-    -- Rounds of a question, a tool call, its result and an answer; all messages of the others, then the long one's.
+    -- Rounds of a question, a tool call, its result and an answer, some of them taken back; all messages of the others,
+    -- then the long one's.
     insert into hitherto.message (tenant, conversation, seq, wire, role, kind, text, payload, call_ids, result_ids,
-        tool_names, metadata, tokens, sum_tokens, sum_turns, sum_talk, rev, created_at, expires_at)
+        tool_names, metadata, tokens, sum_tokens, sum_turns, sum_talk, sum_results, rev, created_at, expires_at,
+        retracted_rev)
     select 'acme', c, n, 'openai.chat', (array['user', 'assistant', 'tool', 'assistant'])[n % 4 + 1],
            (array['text', 'tool_call', 'tool_result', 'text'])[n % 4 + 1], 'text of a message', '{{"a": "b"}}',
-           '{{}}', '{{}}', '{{}}', '{{}}', 10, 10 * (n + 1), n / 4 + 1, n / 4 * 2 + 1 + (n % 4) / 3, n / 2 + 1, now(),
-           case when n % 100 = 0 then now() + interval '1 day' end
+           '{{}}', '{{}}', '{{}}', '{{}}', 10, 10 * (n + 1), n / 4 + 1, n / 4 * 2 + 1 + (n % 4) / 3,
+           (n + 2) / 4 * 10, n / 2 + 1, now(), case when n % 100 = 0 then now() + interval '1 day' end,
+           case when n % 100 between 48 and 51 then n / 2 + 9 end
     from (select c, n from generate_series(2, {OTHERS + 1}) c, generate_series(0, 19) n
           union all
           select 1, n from generate_series(0, {LENGTH - 1}) n) one;
 
     insert into hitherto.digest (tenant, conversation, stage, spec, done, start_seq, end_seq, base_id, status, attempt,
-        fired_rev, visible_rev, created_at)
-    select 'acme', c, 'stage', '{{}}', 'summarise', 0, n, null,
-           case when n = {LENGTH - 1} then 'processing' else 'completed' end, 1, n / 2, n / 2 + 1, now()
-    from (select 1 as c, n from generate_series(3, {LENGTH - 1}, 4) n
+        fired_rev, visible_rev, hidden_rev, created_at, completed_at)
+    select 'acme', c, done, '{{}}', done, 0, n, null,
+           case when n = {LENGTH - 1} then 'processing' when n % 100 = 51 then 'superseded' else 'completed' end, 1,
+           n / 2, case when n < {LENGTH - 1} then n / 2 + 1 end, case when n % 100 = 51 then n / 2 + 9 end, now(), now()
+    from (select 1 as c, n, done from generate_series(3, {LENGTH - 1}, 4) n,
+                 unnest(array['summarise', 'drop', 'redact', 'chunk']) done
           union all
-          select c, 3 from generate_series(2, {OTHERS + 1}) c) one
+          select c, 3, 'summarise' from generate_series(2, {OTHERS + 1}) c) one
     order by n, c;
 
     insert into hitherto.receipt (tenant, key_hash, conversation, fingerprint, start_seq, end_seq, rev, created_at)
@@ -80,14 +98,36 @@ CASES = {
     "talk_at near the beginning": Case("talk_at", {**REF, "n": 5}, 1),
     "turn_at near the end": Case("turn_at", {**REF, "n": LENGTH // 4 - 6}, 1),
     "turn_at near the beginning": Case("turn_at", {**REF, "n": 5}, 1),
+    "tokens_at near the end": Case("tokens_at", {**REF, "n": 10 * LENGTH - 77}, 1),
+    "tokens_at near the beginning": Case("tokens_at", {**REF, "n": 77}, 1),
+    "at": Case("at", {**REF, "n": LENGTH // 2}, 1),
+    "at, in what was taken back": Case("at", {**REF, "n": LENGTH // 2 + 51}, 1),
+    "tool_tokens": Case(
+        "tool_tokens", {**REF, "start": LENGTH - 40, "end": LENGTH, "calls": True, "never": ["look_up"]}, 1
+    ),
+    "tail": Case("tail", {**REF, "view_start": 0, "n": 20}, 20),
     "messages that fit a budget": Case("messages", {**READ, "tokens": 10 * (LENGTH - 20)}, 21),
+    "messages that fit a budget without results": Case(
+        "messages_shown", {**READ, "tokens": 10 * (LENGTH - 20) - RESULTS, "results": RESULTS}, 21
+    ),
+    "messages that fit a budget, some results shown": Case(
+        "messages_shown", {**READ, "tokens": 10 * LENGTH // 2 - RESULTS + 500, "results": RESULTS, "limit": 20}, 20
+    ),
+    "messages that fit a budget, none": Case(
+        "messages_shown", {**READ, "tokens": 10 * LENGTH, "results": RESULTS, "live_at": LENGTH // 2}, 0
+    ),
+    "messages of a past revision": Case("messages", {**READ, "live_at": LENGTH // 4, "start": 4_000, "stop": 4_000}, 0),
     "messages from a start": Case("messages", {**READ, "start": LENGTH - 20}, 20),
     "messages with calls": Case("messages", {**READ, "start": LENGTH - 4, "tools_from": LENGTH - 40}, 22),
     "messages, some": Case("messages", {**READ, "limit": 20}, 20),
     "messages, some from the middle": Case("messages", {**READ, "start": LENGTH // 2, "limit": 20}, 20),
     "messages of another": Case("messages", {**READ, "ref": 2}, 0),
-    "work_lines": Case("work_lines", {**MAIN, "first": LENGTH - 10, "last": LENGTH - 1}, 10),
+    "messages of the audit": Case("messages", {**READ, "live": False, "start": LENGTH - 20}, 20),
+    "work_messages": Case("work_messages", {**MAIN, "first": LENGTH - 10, "last": LENGTH - 1}, 10),
     "work_digest": Case("work_digest", {**MAIN, "digest": 1, "attempt": 1}, 0),
+    "opaque": Case("opaque", {**MAIN, "digest": 500}, 1),
+    "earlier": Case("earlier", {**MAIN, "within": timedelta(days=1)}, 1),
+    "defaults": Case("defaults", {"tenant": "acme", "agent": "a7"}, 1),
     "expired": Case("expired", {**REF, "now": "2001-01-01"}, 0),
     "next_expiry": Case("next_expiry", {**REF, "now": "2001-01-01"}, 1),
     "listed": Case("listed", {**SCOPE, "limit": 20}, 20),
@@ -102,7 +142,7 @@ async def filled(request: pytest.FixtureRequest, server: EmbeddedServer) -> Asyn
         await admin.execute(sql.SQL("create database {} template template_hitherto owner hitherto").format(name))
         url = make_conninfo(server.url, dbname="test_plans")
         async with await psycopg.AsyncConnection[Any].connect(url, autocommit=True) as connection:
-            for table in ("conversation", "message", "digest", "receipt"):
+            for table in ("conversation", "message", "digest", "receipt", "agent"):
                 await connection.execute(
                     sql.SQL("alter table hitherto.{} set (autovacuum_enabled = false)").format(sql.Identifier(table))
                 )

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
 from datetime import timedelta
-from importlib import resources
-from itertools import count
 from pathlib import Path
 from typing import Any, LiteralString
 
-import psycopg
 import pytest
-from alembic.config import Config
-from alembic.script import ScriptDirectory
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -26,8 +20,8 @@ from hitherto.stores.postgres.embedded import EmbeddedServer
 from hitherto.stores.postgres.store import PostgresStore
 from hitherto.testing.material import clear, digested, fire, head_of, talk, write
 from tests.conftest import SCOPE, SHARED
+from tests.postgres.asking import rows
 
-MIGRATIONS = resources.files("hitherto.stores.postgres").joinpath("migrations")
 SEED = SHARED / "seeds" / "000_149067916907d15a.txt"
 
 # The first seed's section "Observability", to the letter.
@@ -67,44 +61,6 @@ FROM memory
 WHERE status = 'completed'
   AND generation_time_ms IS NOT NULL;
 """
-
-Connection = psycopg.AsyncConnection[Any]
-_numbers = count(1)
-
-
-@pytest.fixture
-async def admin(server: EmbeddedServer) -> AsyncIterator[Connection]:
-    async with await Connection.connect(server.admin_url, autocommit=True) as connection:
-        yield connection
-
-
-@pytest.fixture
-async def empty(server: EmbeddedServer, admin: Connection) -> AsyncIterator[str]:
-    """The URL of a database with nothing in it."""
-    name = f"test_empty_{next(_numbers)}"
-    await admin.execute(sql.SQL("create database {} owner hitherto").format(sql.Identifier(name)))
-    yield make_conninfo(server.url, dbname=name)
-    await admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
-
-
-@pytest.fixture(scope="module")
-async def stranger(server: EmbeddedServer) -> AsyncIterator[str]:
-    """A role that may connect, and nothing else. It outlives the databases in which it is granted something."""
-    name = "test_stranger"
-    async with await Connection.connect(server.admin_url, autocommit=True) as connection:
-        await connection.execute(sql.SQL("create role {} login").format(sql.Identifier(name)))
-        yield name
-        await connection.execute(sql.SQL("drop role {}").format(sql.Identifier(name)))
-
-
-async def rows(url: str, query: str | sql.Composed) -> list[dict[str, Any]]:
-    """The rows of a query, by column."""
-    async with await Connection.connect(url, autocommit=True, options="-c search_path=hitherto") as connection:
-        cursor = await connection.execute(query.encode() if isinstance(query, str) else query)
-        if cursor.description is None:
-            return []
-        names = [column.name for column in cursor.description]
-        return [dict(zip(names, row, strict=True)) for row in await cursor.fetchall()]
 
 
 async def opened(url: str) -> None:
@@ -203,6 +159,8 @@ class TestRights:
         await store.open()
         await write(store, "c", *talk(1), key="k")
         await fire(store, "c", 0, 1)
+        async with store.write(SCOPE, "c") as unit:
+            assert await unit.next_digest() > 1
         await store.aclose()
 
     async def test_a_schema_made_ready_for_the_role_is_enough(
@@ -211,24 +169,6 @@ class TestRights:
         as_admin = make_conninfo(empty, user=conninfo_to_dict(server.admin_url)["user"])
         await self.run(as_admin, "create schema hitherto authorization {}", stranger)
         await opened(make_conninfo(empty, user=stranger))
-
-
-class TestMigrations:
-    def test_revisions_are_those_of_alembic(self) -> None:
-        config = Config()
-        with resources.as_file(MIGRATIONS) as folder:
-            config.set_main_option("script_location", str(folder).replace("%", "%%"))
-            scripts = ScriptDirectory.from_config(config)
-            assert scripts.get_heads() == [schema.revisions()[-1]], "one head, the newest"
-            assert sorted(script.revision for script in scripts.walk_revisions()) == schema.revisions()
-
-    def test_every_statement_file_has_its_version(self) -> None:
-        statements = {Path(file.name).stem for file in MIGRATIONS.iterdir() if file.name.endswith(".sql")}
-        versions = {
-            Path(file.name).stem for file in MIGRATIONS.joinpath("versions").iterdir() if file.name.endswith(".py")
-        }
-        assert statements == versions
-        assert len({stem.split("_")[0] for stem in statements}) == len(statements), "a number each"
 
 
 class TestKeys:
@@ -245,7 +185,7 @@ class TestKeys:
     async def test_every_key_and_index_begins_with_the_tenant(self, database: str) -> None:
         """But for those by time, with which housekeeping finds what is due of any tenant."""
         found = await rows(database, self.INDEXES)
-        assert {row["of"] for row in found} == {"conversation", "message", "digest", "receipt"}
+        assert {row["of"] for row in found} == {"agent", "conversation", "message", "digest", "receipt"}
         others = {row["name"] for row in found if row["columns"][0] != "tenant"}
         assert others == {"conversation_expiring", "receipt_by_age", "digest_stuck"}
         assert not any(row["only"] for row in found if row["name"] in others)
@@ -257,6 +197,7 @@ class TestKeys:
             if row["only"]
         }
         assert found == {
+            ("agent", ("tenant", "agent"), None),
             ("conversation", ("tenant", "ref"), None),
             ("conversation", ("tenant", "user_id", "agent", "id"), None),
             ("message", ("tenant", "conversation", "seq"), None),
@@ -291,9 +232,9 @@ class TestKeys:
         found = await rows(
             database,
             "select data_type from information_schema.columns where table_schema = 'hitherto' and "
-            "table_name = 'message' and column_name in ('payload', 'metadata')",
+            "(table_name, column_name) in (('message', 'payload'), ('message', 'metadata'), ('digest', 'opaque'))",
         )
-        assert found == [{"data_type": "json"}, {"data_type": "json"}]
+        assert found == [{"data_type": "json"}] * 3
 
 
 class TestSeedQueries:

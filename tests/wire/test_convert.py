@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitherto.core.context import Codec
+from hitherto.core.ask import Codec
 from hitherto.core.group import groups
 from hitherto.core.message import ANTHROPIC, CHAT, RESPONSES, Logged, Message, Payload, Sums
 from hitherto.wire import CODECS, codec
@@ -171,6 +171,25 @@ def test_a_conversation_in_several_formats_is_paired_in_each(
         assert heard(items).results == {call: expected.get(call, "[no result yet]") for call in made}
 
 
+@pytest.mark.parametrize("target", WIRES)
+def test_results_of_two_responses_in_one_message_stand_behind_their_calls(target: str) -> None:
+    calls = [
+        {"role": "assistant", "content": [{"type": "tool_use", "id": call, "name": "f", "input": {}} for call in made]}
+        for made in (["a", "b"], ["c", "d"])
+    ]
+    first, both = (
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": call, "content": call} for call in answered],
+        }
+        for answered in (["a"], ["b", "d"])
+    )
+    messages = [codec(ANTHROPIC).read(item) for item in (calls[0], first, calls[1], both)]
+    items = codec(target).write(messages, unanswered=["c"])
+    assert_paired(target, items)
+    assert heard(items).results == {"a": "a", "b": "b", "c": "[no result yet]", "d": "d"}
+
+
 def plain(wire: str, role: str, text: str) -> Message:
     return codec(wire).read({"role": role, "content": text})
 
@@ -249,6 +268,7 @@ def test_what_another_format_cannot_say_is_named(source: str, part: dict[str, An
 PRIVATE: list[tuple[str, dict[str, Any]]] = [
     (RESPONSES, {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Hm."}]}),
     (RESPONSES, {"type": "compaction", "encrypted_content": "gAAAA"}),
+    (RESPONSES, {"type": "item_reference", "id": "msg_1"}),
     (RESPONSES, {"type": "web_search_call", "id": "ws_1", "status": "completed"}),
     (ANTHROPIC, {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm.", "signature": ""}]}),
     (ANTHROPIC, {"role": "assistant", "content": [{"type": "redacted_thinking", "data": "gAAAA"}]}),

@@ -57,6 +57,11 @@ READ: list[tuple[dict[str, Any], Role, Kind, str]] = [
     ({"type": "compaction", "encrypted_content": "gAAAA"}, Role.ASSISTANT, Kind.COMPACTION, ""),
     ({"type": "web_search_call", "id": "ws_1"}, Role.ASSISTANT, Kind.REASONING, "[web_search_call]"),
     ({"type": "mcp_list_tools", "id": "m", "tools": []}, Role.ASSISTANT, Kind.REASONING, "[mcp_list_tools]"),
+    ({"type": "message", "id": "msg_1", "role": "assistant", "content": []}, Role.ASSISTANT, Kind.TEXT, ""),
+    ({"type": "function_call_output", "name": "clock", "output": "noon"}, Role.SYSTEM, Kind.TEXT, "noon"),
+    ({"type": "item_reference", "id": "msg_1"}, Role.ASSISTANT, Kind.REASONING, "[item_reference]"),
+    ({"id": "msg_1"}, Role.ASSISTANT, Kind.REASONING, "[item_reference]"),
+    ({"type": "compaction_trigger"}, Role.SYSTEM, Kind.REASONING, "[compaction_trigger]"),
 ]
 
 
@@ -69,7 +74,8 @@ def test_what_is_read(item: dict[str, Any], role: Role, kind: Kind, text: str) -
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"type": 7}, "has the type 7; it must be a text"),
-    ({"type": "item_reference", "id": "msg_1"}, "has the unknown type 'item_reference'; known are message"),
+    ({"type": "some_new_item", "id": "msg_1"}, "has the unknown type 'some_new_item'; known are message"),
+    ({"id": "msg_1", "content": "hello"}, "has the role None; it must be one of"),
     (
         {"type": "message", "content": "hello"},
         "has the role None; it must be one of user, assistant, system, developer",

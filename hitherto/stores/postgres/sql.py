@@ -1,4 +1,4 @@
-"""The named statements of `queries.sql`, read once."""
+"""The named statements of the `.sql` files beside this one, read once."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import re
 from importlib import resources
 from typing import LiteralString, cast
 
+_FILES = ("heads.sql", "log.sql", "digests.sql", "keeping.sql")
+
 
 def _load() -> dict[str, LiteralString]:
-    text = resources.files(__package__ or "").joinpath("queries.sql").read_text(encoding="utf-8")
+    folder = resources.files(__package__ or "")
+    text = "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in _FILES)
     blocks = re.split(r"^-- name: (\w+)\n", text, flags=re.MULTILINE)[1:]
-    # The file ships with the package and is never made of input: its text is as literal as this source.
+    # The files ship with the package and are never made of input: their text is as literal as this source.
     return {
         name: cast(LiteralString, body.strip().rstrip(";"))
         for name, body in zip(blocks[::2], blocks[1::2], strict=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
@@ -15,11 +16,10 @@ from psycopg_pool import PoolTimeout
 
 from hitherto.core.digest import Digest
 from hitherto.core.head import Head
-from hitherto.core.message import Logged
-from hitherto.core.prompts import Line
+from hitherto.core.message import Logged, Payload
 from hitherto.core.scope import Scope
-from hitherto.ports.store import DigestWork, Due, Listed, Reading, Unit
-from hitherto.stores.postgres import faults, rows, schema
+from hitherto.ports.store import Defaults, DigestWork, Due, Earlier, Listed, Reading, Unit
+from hitherto.stores.postgres import faults, heads, rows, schema
 from hitherto.stores.postgres.connections import Connections
 from hitherto.stores.postgres.sql import SQL
 from hitherto.stores.postgres.unit import PostgresUnit
@@ -71,7 +71,7 @@ class PostgresStore:
             found = await self._all(SQL["head"], names)
         else:
             found = await self._all(SQL["head_at"], {**names, "at": at}) if 0 <= at <= _NEVER else []
-        return rows.head_from(found[0]) if found else None
+        return heads.head_from(found[0]) if found else None
 
     async def messages(self, scope: Scope, conversation: str, ref: int, reading: Reading) -> list[Logged]:
         values = {
@@ -80,14 +80,42 @@ class PostgresStore:
             "start": reading.start,
             "stop": reading.stop,
             "tokens": reading.tokens,
+            "results": reading.results,
+            "live": reading.live_at is not None,
+            "live_at": _NEVER if reading.live_at is None else reading.live_at,
             "tools_from": _NEVER if reading.tools_from is None else reading.tools_from,
             "limit": None if reading.limit is None else max(reading.limit, 0),
         }
-        return [rows.logged_from(row) for row in await self._all(SQL["messages"], values)]
+        query = SQL["messages" if reading.tokens <= 0 or reading.results <= 0 else "messages_shown"]
+        return [rows.logged_from(row) for row in await self._all(query, values)]
 
     async def digests(self, scope: Scope, conversation: str) -> list[Digest]:
         found = await self._all(SQL["digests"], rows.scope_values(scope, conversation))
         return [rows.digest_from(row) for row in found]
+
+    async def opaque(self, scope: Scope, conversation: str, digest: int) -> tuple[Payload, ...] | None:
+        names = rows.scope_values(scope, conversation)
+        found = await self._all(SQL["opaque"], {**names, "digest": digest})
+        return tuple(json.loads(found[0][0])) if found and found[0][0] is not None else None
+
+    async def earlier(self, scope: Scope, conversation: str, *, within: timedelta) -> Earlier | None:
+        names = rows.scope_values(scope, conversation)
+        found = await self._all(SQL["earlier"], {**names, "within": within})
+        return Earlier(conversation=found[0][0], digest=found[0][1], text=found[0][2]) if found else None
+
+    async def defaults(self, scope: Scope) -> Defaults:
+        found = await self._all(SQL["defaults"], {"tenant": scope.tenant, "agent": scope.agent})
+        return heads.defaults_from(found[0]) if found else Defaults()
+
+    async def set_defaults(self, *, tenant: str, agent: str, defaults: Defaults) -> None:
+        policy = heads.policy_json(defaults.policy)
+        values = {"tenant": tenant, "agent": agent, "policy": policy, "injection": defaults.injection}
+
+        async def put(connection: AsyncConnection[Any]) -> None:
+            await connection.execute(SQL["set_defaults"], values)
+
+        async with self._got(put):
+            pass
 
     async def work(self, scope: Scope, conversation: str, digest: int, attempt: int) -> DigestWork | None:
         names = rows.scope_values(scope, conversation)
@@ -96,13 +124,14 @@ class PostgresStore:
             return None
         row = found[0]
         made = rows.digest_from(row)
-        base_items, base_end = row[20], row[21]
+        statements, base_end, opaque = row[24:27]
         first = made.start if base_end is None else max(made.start, base_end + 1)
-        lines = await self._all(SQL["work_lines"], {**names, "first": first, "last": made.end})
+        messages = await self._all(SQL["work_messages"], {**names, "first": first, "last": made.end})
         return DigestWork(
             digest=made,
-            base=() if base_items is None else rows.items_from(base_items),
-            lines=tuple(Line(seq, role, text) for seq, role, text in lines),
+            base=() if statements is None else rows.chained_items(statements),
+            opaque=opaque,
+            messages=tuple(rows.logged_from(row) for row in messages),
         )
 
     async def listed(self, scope: Scope, *, limit: int = 100) -> list[Listed]:

@@ -9,11 +9,11 @@ from psycopg import AsyncConnection, AsyncCursor
 
 from hitherto.core.digest import Digest, Ranges, ranges
 from hitherto.core.head import Head
-from hitherto.core.message import Sums
-from hitherto.core.plan import Mark, Probe, TalkAt, TurnAt
+from hitherto.core.message import Logged
+from hitherto.core.probe import AnyProbe, At, Freeable, Mark, TalkAt, TokensAt, ToolTokens, TurnAt
 from hitherto.core.scope import Scope
 from hitherto.ports.store import Changes, Receipt
-from hitherto.stores.postgres import rows
+from hitherto.stores.postgres import heads, rows
 from hitherto.stores.postgres.faults import ours
 from hitherto.stores.postgres.sql import SQL
 
@@ -27,6 +27,7 @@ class PostgresUnit:
         self._names = rows.scope_values(scope, conversation)
         self._receipt: Receipt | None = None
         self._head: Head | None = None
+        self._row: rows.Row = ()
         self._done = False
 
     @property
@@ -66,7 +67,7 @@ class PostgresUnit:
         if row is None or await locked.fetchone() is None:
             # A head without the lock: what was waited for was deleted, and the conversation made anew by another since.
             return False
-        self._head = rows.head_from(row)
+        self._row, self._head = row, heads.head_from(row)
         if earlier is not None:
             start, end, rev, fingerprint = earlier
             self._receipt = Receipt(start=start, end=end, rev=rev, fingerprint=fingerprint)
@@ -75,18 +76,36 @@ class PostgresUnit:
     def _key(self, key: str) -> dict[str, Any]:
         return {"tenant": self._names["tenant"], "key_hash": rows.key_hash(self._scope, self._conversation, key)}
 
-    async def probe(self, probe: Probe) -> Mark | None:
+    async def probe(self, probe: AnyProbe) -> Mark | Freeable | None:
         match probe:
             case TalkAt(n):
-                query = SQL["talk_at"]
+                found = await self._one(SQL["talk_at"], {"n": n})
             case TurnAt(n):
-                query = SQL["turn_at"]
+                found = await self._one(SQL["turn_at"], {"n": n})
+            case TokensAt(n):
+                found = await self._one(SQL["tokens_at"], {"n": n})
+            case At(n):
+                found = await self._one(SQL["at"], {"n": n})
+            case ToolTokens(start, end, calls, never):
+                values = {"start": start, "end": end, "calls": calls, "never": list(never)}
+                tokens, messages = await self._one(SQL["tool_tokens"], values) or (0, 0)
+                return Freeable(tokens, messages)
+        return None if found is None else rows.mark_from(found)
+
+    async def tail(self, n: int) -> list[Logged]:
+        values = {**self._at, "view_start": self.head.view_start, "n": max(n, 0)}
         with ours():
-            row = await (await self._connection.execute(query, {**self._at, "n": n})).fetchone()
-        if row is None:
-            return None
-        seq, tokens, turns, talk, opens_turn = row
-        return Mark(seq, Sums(tokens=tokens, turns=turns, talk=talk), opens_turn)
+            found = await (await self._connection.execute(SQL["tail"], values)).fetchall()
+        return [rows.logged_from(row) for row in reversed(found)]
+
+    async def next_digest(self) -> int:
+        row = await self._one(SQL["next_digest"], {})
+        assert row is not None, "a sequence always has a next value"
+        return int(row[0])
+
+    async def _one(self, query: LiteralString, values: dict[str, Any]) -> rows.Row | None:
+        with ours():
+            return await (await self._connection.execute(query, {**self._at, **values})).fetchone()
 
     async def expired(self) -> tuple[Ranges, datetime | None]:
         values = {**self._at, "now": self.head.now}
@@ -100,15 +119,15 @@ class PostgresUnit:
             found = await (await self._connection.execute(SQL["digests"], self._names)).fetchall()
         return [rows.digest_from(row) for row in found]
 
-    async def commit(self, changes: Changes) -> int | None:
+    async def commit(self, changes: Changes) -> tuple[int, ...]:
         assert not self._done, "a unit of work commits once"
         with ours():
             async with self._connection.pipeline():
                 fired = await self._write(changes)
                 await self._connection.execute("commit")
-            row = None if fired is None else await fired.fetchone()
+            found = [await cursor.fetchone() for cursor in fired]
         self._done = True
-        return None if row is None else int(row[0])
+        return tuple(int(row[0]) for row in found if row is not None)
 
     async def delete(self) -> None:
         assert not self._done, "a unit of work commits once"
@@ -119,8 +138,8 @@ class PostgresUnit:
                 await self._connection.execute("commit")
         self._done = True
 
-    async def _write(self, changes: Changes) -> AsyncCursor[Any] | None:
-        """Send everything; returns the cursor that will have the id of a new digest."""
+    async def _write(self, changes: Changes) -> list[AsyncCursor[Any]]:
+        """Send everything; returns the cursors that will have the ids of the new digests."""
         connection, at, head, now = self._connection, self._at, changes.head, self.head.now
         if changes.messages:
             cursor = connection.cursor()
@@ -128,7 +147,9 @@ class PostgresUnit:
                 SQL["insert_message"], [{**at, **rows.message_values(logged)} for logged in changes.messages]
             )
         updated_at = max((now, *(logged.created_at for logged in changes.messages)))
-        await connection.execute(SQL["update_conversation"], {**at, **rows.head_values(head), "updated_at": updated_at})
+        await connection.execute(
+            SQL["update_conversation"], {**at, **heads.head_values(head), "updated_at": updated_at}
+        )
         if changes.key is not None and changes.receipt is not None:
             receipt = changes.receipt
             values = {
@@ -141,16 +162,33 @@ class PostgresUnit:
                 "now": now,
             }
             await connection.execute(SQL["insert_receipt"], values)
+        await self._take_away(changes)
         for outcome in changes.outcomes:
             values = {**at, **rows.outcome_values(outcome, head.rev), "now": now}
             await connection.execute(SQL["end_digest"], values)
+        fired = [
+            await connection.execute(SQL["insert_digest"], {**at, **rows.fire_values(fire, head.rev), "now": now})
+            for fire in changes.fire
+        ]
+        moved = head.view_start != self.head.view_start
+        if moved or changes.outcomes or changes.rewritten or changes.supersede:
+            await connection.execute(SQL["note_digested"], at)
+        return fired
+
+    async def _take_away(self, changes: Changes) -> None:
+        """What is taken back, superseded and erased."""
+        connection, at, rev = self._connection, self._at, changes.head.rev
+        if changes.retract:
+            retracted = heads.retracted_with(self._row, changes.retract, rev)
+            values = {**at, "seqs": list(changes.retract), "rev": rev}
+            await connection.execute(SQL["retract_messages"], values)
+            await connection.execute(SQL["note_retracted"], {**at, "retracted": retracted})
+        if changes.supersede:
+            values = {**at, "digests": list(changes.supersede), "rev": rev}
+            await connection.execute(SQL["supersede_digests"], values)
         for first, last in changes.erase:
             values = {**at, "first": first, "last": last}
             await connection.execute(SQL["erase_messages"], values)
             await connection.execute(SQL["forget_receipts_within"], values)
         for digest in changes.rewritten:
             await connection.execute(SQL["rewrite_digest"], {**at, **rows.rewritten_values(digest)})
-        if changes.fire is not None:
-            values = {**at, **rows.fire_values(changes.fire, head.rev), "now": now}
-            return await connection.execute(SQL["insert_digest"], values)
-        return None

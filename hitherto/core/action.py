@@ -1,0 +1,102 @@
+"""Actions: what becomes of the messages that a firing does not keep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, cast
+
+from hitherto.core.digest import Done
+from hitherto.core.part import Part, names, quoted, register, whole
+from hitherto.errors import InvalidPolicy
+
+
+@dataclass(frozen=True)
+class Action(Part):
+    """Says what becomes of a range. `done` is what its digest rows record; an action of one's own derives from the
+    one that it refines, and is recorded as that one."""
+
+    slot: ClassVar[str] = "action"
+    done: ClassVar[Done]
+
+    @property
+    def at_once(self) -> bool:
+        """Whether it takes effect with the append that fires it: it derives nothing, so no model is asked."""
+        return self.done in (Done.DROP, Done.REDACT)
+
+
+@register
+@dataclass(frozen=True)
+class Drop(Action):
+    """Show the range no more. The log keeps it."""
+
+    word: ClassVar[str] = "drop"
+    done: ClassVar[Done] = Done.DROP
+
+
+@register
+@dataclass(frozen=True)
+class Redact(Action):
+    """Show placeholders in the place of tool results, with `calls` in that of the calls' arguments too.
+
+    Names and call ids stay. Tools named in `never` are not redacted. Fires only when that frees at least `at_least`
+    tokens.
+    """
+
+    calls: bool = False
+    never: tuple[str, ...] = ()
+    at_least: int = 0
+    word: ClassVar[str] = "redact"
+    done: ClassVar[Done] = Done.REDACT
+
+    def __post_init__(self) -> None:
+        if not isinstance(cast(object, self.calls), bool):
+            raise InvalidPolicy(f"{type(self).__name__}.calls is {quoted(self.calls)}; give true or false")
+        names(self, never=self.never)
+        whole(self, 0, at_least=self.at_least)
+
+    def replacement(self, tool: str, text: str) -> str | None:
+        """What is shown for `text`, the readable content of a result (or a call's arguments) of `tool`; None leaves
+        it as it is. Pure."""
+        return None if tool in self.never else f"⟦removed: {tool}⟧"
+
+
+@register
+@dataclass(frozen=True)
+class Summarise(Action):
+    """Derive a digest of the range, built on the digest before; at most `limit` tokens of text.
+
+    `archive` marks its digests for the archive, from which later conversations can recall them.
+    """
+
+    limit: int = 1_000
+    archive: bool = False
+    word: ClassVar[str] = "summarise"
+    done: ClassVar[Done] = Done.SUMMARISE
+
+    def __post_init__(self) -> None:
+        whole(self, limit=self.limit)
+        if not isinstance(cast(object, self.archive), bool):
+            raise InvalidPolicy(f"{type(self).__name__}.archive is {quoted(self.archive)}; give true or false")
+
+
+@register
+@dataclass(frozen=True)
+class Chunk(Action):
+    """Derive from the oldest `batch` messages that are in no digest one of their own, of at most `limit` tokens."""
+
+    batch: int = 20
+    limit: int = 300
+    word: ClassVar[str] = "chunk"
+    done: ClassVar[Done] = Done.CHUNK
+
+    def __post_init__(self) -> None:
+        whole(self, batch=self.batch, limit=self.limit)
+
+
+@register
+@dataclass(frozen=True)
+class Compact(Action):
+    """Let the model's own endpoint make an opaque item that stands for the range, for models of its family alone."""
+
+    word: ClassVar[str] = "compact"
+    done: ClassVar[Done] = Done.COMPACT

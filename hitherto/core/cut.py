@@ -1,0 +1,73 @@
+"""Where a stage cuts: the message from which on everything stays verbatim."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hitherto.core.head import Head
+from hitherto.core.keep import Keep, LastMessages, LastTokens, LastTurns, Window
+from hitherto.core.message import Sums
+from hitherto.core.probe import Asking, Mark, Probe, TalkAt, TokensAt, TurnAt, mark_at
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Message `seq` and what comes after it stay verbatim; `sums` run up to the message before it."""
+
+    seq: int
+    sums: Sums
+
+
+def kept(keep: Keep, head: Head) -> Asking[Cut]:
+    """The cut that leaves what `keep` says: at the start of a turn, and so that no group is parted: a call that is
+    awaited stays, and so does one whose result came after the cut."""
+    last = head.sums
+    match keep:
+        case Window():
+            return (yield from kept(keep.keep, head))
+        case LastTurns(k):
+            mark = yield from mark_at(TurnAt(max(last.turns - k + 1, 1)))
+        case LastMessages(k):
+            mark = yield from _turn_of(TalkAt(max(last.talk - k + 1, 1)))
+        case LastTokens(t):
+            mark = yield from mark_at(TokensAt(max(last.tokens - t + 1, 1)))
+            if mark is not None and not mark.opens_turn:
+                mark = yield from mark_at(TurnAt(max(min(mark.sums.turns + 1, last.turns), 1)))
+        case _:
+            if head.round_ended:
+                return Cut(head.next_seq, head.sums)
+            mark = yield from mark_at(TurnAt(max(last.turns, 1)))
+    return (yield from whole_groups(mark, head))
+
+
+def whole_groups(mark: Mark | None, head: Head) -> Asking[Cut]:
+    """The cut at `mark`, which opens a turn, moved back to where it parts no group. Without a mark, or where there is
+    no turn to move back to, at the beginning: nothing can be taken away."""
+    while mark is not None:
+        turn, seq = mark.sums.turns, mark.seq
+        held = [call.turn for call in head.awaited if call.turn < turn]
+        held += [called for called, result in head.late if called < turn and result >= seq]
+        if not held:
+            return Cut(seq, mark.before)
+        mark = None if min(held) < 1 else (yield from mark_at(TurnAt(min(held))))
+    return Cut(head.view_start, head.view_sums)
+
+
+def window_start(n: int, head: Head) -> Asking[int]:
+    """The first message of the window of the newest `n` messages."""
+    if head.sums.talk - head.view_sums.talk <= n:
+        return head.view_start
+    mark = yield from mark_at(TalkAt(head.sums.talk - n + 1))
+    assert mark is not None, "the running sums promise a message at every count below the last"
+    if mark.opens_turn:
+        return mark.seq
+    turn = yield from mark_at(TurnAt(mark.sums.turns + 1))
+    return mark.seq if turn is None else turn.seq
+
+
+def _turn_of(probe: Probe) -> Asking[Mark | None]:
+    """The message that opens the turn in which the answer to `probe` lies."""
+    mark = yield from mark_at(probe)
+    if mark is None or mark.opens_turn:
+        return mark
+    return (yield from mark_at(TurnAt(max(mark.sums.turns, 1))))

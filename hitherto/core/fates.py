@@ -1,0 +1,64 @@
+"""What became of every message in a context."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from hitherto.core.group import Group
+from hitherto.core.head import Head
+from hitherto.core.manifest import Fate, Reason, Span
+from hitherto.core.message import Kind, Logged
+from hitherto.core.view import View, merged, overlaid
+
+
+def fates(
+    kept: Sequence[Group],
+    view: View,
+    head: Head,
+    loaded: Sequence[Logged],
+    costs: Mapping[int, int],
+    *,
+    orphans: Sequence[Span],
+    redacted: frozenset[int],
+    digest: bool,
+) -> tuple[Span, ...]:
+    """One fate for every message of the log, as merged ranges in order."""
+    stays = {member.seq for group in kept for member in group.members}
+    shown = merged(_shown(logged, view, costs, redacted) for logged in loaded if logged.seq in stays)
+    under = list(view.before)
+    if not digest:
+        under = [
+            Span(start=span.start, end=span.end, fate=Fate.DROPPED, reason=Reason.BUDGET)
+            if span.reason in (Reason.SUMMARISED, Reason.COMPACTED)
+            else span
+            for span in under
+        ]
+    if view.start < view.stop:
+        rest = Span(start=view.start, end=view.stop - 1, fate=Fate.DROPPED, reason=Reason.BUDGET)
+        under += (piece for part in overlaid(rest, view.gone) for piece in overlaid(part, orphans))
+    return merged(piece for span in under for piece in overlaid(span, shown))
+
+
+def _shown(logged: Logged, view: View, costs: Mapping[int, int], redacted: frozenset[int]) -> Span:
+    fate, reason = Fate.IN, Reason.VERBATIM
+    if logged.seq < view.start:
+        reason = Reason.CALL_OF_INCOMING
+    if logged.seq in redacted:
+        fate, reason = Fate.REDACTED, Reason.REDACTED
+    return Span(start=logged.seq, end=logged.seq, fate=fate, reason=reason, tokens=costs.get(logged.seq, 0))
+
+
+def left_behind(found: Sequence[Group], view: View, head: Head, floor: int) -> Iterator[Span]:
+    """The results that could be shown, but for their calls: those are older than what is shown."""
+    for group in found:
+        if group.first >= view.start and before(group, view) >= floor and not group.orphan:
+            continue
+        for member in group.members:
+            late = view.start <= member.seq < head.next_seq and view.lies.place(member.before) >= floor
+            if late and member.message.kind is Kind.TOOL_RESULT:
+                yield Span(start=member.seq, end=member.seq, fate=Fate.DROPPED, reason=Reason.CALL_NOT_IN)
+
+
+def before(group: Group, view: View) -> int:
+    """The running sum of what is shown before the group."""
+    return view.lies.place(group.members[0].before)

@@ -1,0 +1,87 @@
+"""What an append sets off: the plan's probes answered, and its firings as rows."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from hitherto.core.append import found_in, reached
+from hitherto.core.head import Frontier, Head
+from hitherto.core.message import Kind, Logged
+from hitherto.core.plan import Firing, Plan, plan
+from hitherto.core.policy import Policy
+from hitherto.core.probe import AnyProbe, Freeable, Mark, ToolTokens
+from hitherto.ports.store import NewDigest, Unit
+
+log = logging.getLogger("hitherto.digest")
+
+
+async def planned(
+    policy: Policy, head: Head, batch: Sequence[Logged], unit: Unit, *, window: int, conversation: str
+) -> tuple[Firing, ...]:
+    """What is due once `batch` is in the log: probes are answered by the store or by the batch it has not got yet."""
+    planning = plan(policy, head, window)
+    try:
+        probe = next(planning)
+        while True:
+            probe = planning.send(await _answer(probe, batch, unit))
+    except StopIteration as end:
+        found: Plan = end.value
+    if found.held:
+        log.debug("Summarization already in progress for %s", conversation)
+    if found.nothing:
+        log.debug("No new messages to summarize for %s", conversation)
+    return found.firings
+
+
+async def _answer(probe: AnyProbe, batch: Sequence[Logged], unit: Unit) -> Mark | Freeable | None:
+    if not isinstance(probe, ToolTokens):
+        known = reached(unit.head.sums, probe, unit.head.next_seq)
+        return await unit.probe(probe) if known else found_in(batch, probe)
+    stored = Freeable(0, 0)
+    if probe.start < unit.head.next_seq:
+        found = await unit.probe(probe)
+        assert isinstance(found, Freeable), "the answer to ToolTokens"
+        stored = found
+    kinds = (Kind.TOOL_RESULT, Kind.TOOL_CALL) if probe.calls else (Kind.TOOL_RESULT,)
+    own = [
+        one.tokens
+        for one in batch
+        if probe.start <= one.seq <= probe.end
+        and one.message.kind in kinds
+        and not set(one.message.tools) & set(probe.never)
+    ]
+    return Freeable(stored.tokens + sum(own), stored.messages + len(own))
+
+
+def new_digest(firing: Firing) -> NewDigest:
+    """The row that says that a stage fired: in progress, or with its effect already."""
+    return NewDigest(
+        stage=firing.stage.fingerprint,
+        spec=json.dumps(firing.stage.to_json()),
+        done=firing.stage.action.done,
+        start=firing.start,
+        end=firing.end,
+        base=firing.base,
+        completed=firing.stage.action.at_once,
+        tokens=firing.freed if firing.stage.action.at_once else 0,
+        kept_from=firing.kept.seq if firing.kept.seq <= firing.end else None,
+    )
+
+
+def advanced(head: Head, firings: Iterable[Firing]) -> Head:
+    """`head` with the frontiers of those stages that take effect at once."""
+    frontiers = dict(head.frontiers)
+    for firing in firings:
+        if firing.stage.action.at_once:
+            frontiers[firing.stage.fingerprint] = Frontier(
+                done=firing.stage.action.done,
+                start=firing.start,
+                end=firing.end,
+                sums=firing.sums,
+                kept_from=firing.end + 1,
+                kept_sums=firing.sums,
+            )
+    return replace(head, frontiers=frontiers)

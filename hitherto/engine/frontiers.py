@@ -1,0 +1,46 @@
+"""Frontiers read off the digest rows, for the rare verbs that take rows back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hitherto.core.digest import Digest, Done
+from hitherto.core.head import Frontier
+from hitherto.core.message import Sums
+from hitherto.core.probe import At, Mark
+from hitherto.ports.store import Unit
+
+_KINDS = (Done.DROP, Done.REDACT, Done.CHUNK, Done.COMPACT)
+
+
+async def frontiers(unit: Unit, rows: Iterable[Digest], view_start: int) -> dict[str, Frontier]:
+    """The frontier of each stage that has one among `rows`, all of which views use; those before `view_start` are
+    none."""
+    furthest: dict[str, Digest] = {}
+    for row in rows:
+        if row.done in _KINDS and row.end >= view_start:
+            other = furthest.get(row.stage)
+            if other is None or (row.end, row.id) > (other.end, other.id):
+                furthest[row.stage] = row
+    return {stage: await frontier(unit, row) for stage, row in furthest.items()}
+
+
+async def frontier(unit: Unit, row: Digest) -> Frontier:
+    """The frontier that a row is."""
+    kept_from = row.end + 1 if row.kept_from is None else row.kept_from
+    return Frontier(
+        done=row.done,
+        start=row.start,
+        end=row.end,
+        sums=await sums_through(unit, row.end),
+        kept_from=kept_from,
+        kept_sums=await sums_through(unit, kept_from - 1),
+        digest=row.id if row.done in (Done.CHUNK, Done.COMPACT) else None,
+        family=row.family,
+    )
+
+
+async def sums_through(unit: Unit, seq: int) -> Sums:
+    """The running sums through the last live message up to `seq`."""
+    mark = await unit.probe(At(seq)) if seq >= 0 else None
+    return mark.sums if isinstance(mark, Mark) else Sums()

@@ -1,0 +1,205 @@
+"""What a conversation shows: its contexts, and its views without a budget."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hitherto.core.ask import Ask
+from hitherto.core.context import assemble, reach
+from hitherto.core.group import groups
+from hitherto.core.head import Head
+from hitherto.core.manifest import Manifest
+from hitherto.core.message import CHAT, RESPONSES, Kind, Logged, Message, Payload, Role
+from hitherto.core.plan import overdue
+from hitherto.core.policy import Policy
+from hitherto.core.standing import stood_in
+from hitherto.core.view import View, view
+from hitherto.engine.context import Context, ends_without_call, finished, request_sha256, tools_from
+from hitherto.engine.injecting import Source, again, chosen
+from hitherto.engine.masking import masked
+from hitherto.engine.place import Place
+from hitherto.errors import InvalidInput, NotFound, Unreproducible
+from hitherto.ports.store import Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Views:
+    """The contexts and views of one conversation. Reads only."""
+
+    place: Place
+
+    async def fitted(
+        self, ask: Ask, policy: Policy | None, at: int | None, *, injection: bool | Source | None = None
+    ) -> Context:
+        """The context: one round trip for the head, one for the messages that can fit, one more where an opaque item
+        or memory of another conversation is shown.
+
+        `injection` is what the request says of that memory, or the memory itself.
+        """
+        head = await self.place.head(at)
+        defaults = await self.place.defaults(head)
+        used, whose = self.place.governing(head, policy, defaults)
+        source = injection
+        if not isinstance(source, Source):
+            source = await chosen(self.place, head, source, defaults)
+        ask = replace(ask, injected=None if source is None else source.text)
+        shown, ask = await self._seen(used, head, ask)
+        start = reach(shown, head, ask)
+        reading = Reading(
+            start=shown.start,
+            stop=shown.stop,
+            tokens=start.tokens,
+            results=shown.lies.results,
+            tools_from=tools_from(ask, head, at),
+            live_at=head.rev,
+        )
+        loaded: list[Logged] = []
+        if reading.start < reading.stop or reading.tools_from is not None:
+            loaded = await self._messages(head, reading)
+        if not ask.incoming and ends_without_call(loaded):
+            loaded = await self._messages(head, replace(reading, tools_from=shown.start))
+        loaded, redacted = masked(loaded, shown.lies, ask.codec)
+        made = assemble(shown, head, ask, loaded, start, redacted=redacted)
+        missing = ["digest"] if at is None and overdue(used, head, self.place.parts.window) else []
+        return finished(
+            ask,
+            made,
+            shown=shown,
+            head=head,
+            policy=used,
+            policy_from=whose,
+            scope=self.place.scope,
+            conversation=self.place.id,
+            injected=None if source is None else source.says,
+            missing=missing,
+        )
+
+    async def rebuilt(self, manifest: Manifest) -> Context:
+        """The context that `manifest` is the receipt of; see `Conversation.rebuild`."""
+        place, parts = self.place, self.place.parts
+        scope = place.scope
+        theirs = (manifest.tenant, manifest.user, manifest.agent, manifest.conversation)
+        if theirs != (scope.tenant, scope.user, scope.agent, place.id):
+            raise InvalidInput(f"the manifest is not of {place.id!r} in {scope}; ask the conversation it names")
+        asked = manifest.request
+        try:
+            incoming = tuple(parts.read(json.loads(raw), wire) for wire, raw in asked.incoming)
+            tools = tuple(json.loads(tool) for tool in asked.tools)
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise InvalidInput(f"the manifest's request is not what a context wrote: {error}") from error
+        ask = Ask(
+            incoming=incoming,
+            instructions=asked.instructions,
+            tools=tools,
+            budget=manifest.budget,
+            reserve=manifest.reserve,
+            counter=parts.counter(asked.model or manifest.encoding),
+            codec=parts.codec(manifest.wire),
+            model=asked.model,
+            family=asked.family,
+        )
+        source = await again(place, manifest.injected)
+        try:
+            made = await self.fitted(
+                ask, Policy.from_json(manifest.policy), manifest.rev, injection=False if source is None else source
+            )
+        except NotFound as error:
+            raise Unreproducible(
+                f"{place.id!r} does not reach revision {manifest.rev}; was it erased since?"
+            ) from error
+        if request_sha256(made.request) != manifest.sha256:
+            raise Unreproducible(
+                f"{place.id!r} at revision {manifest.rev} no longer gives the context of this manifest: something it "
+                "showed was erased since"
+            )
+        return replace(
+            made,
+            manifest=made.manifest.model_copy(
+                update={"missing": manifest.missing, "policy_from": manifest.policy_from}
+            ),
+        )
+
+    async def view(self, policy: Policy | None, at: int | None) -> View:
+        """The log as the policy leaves it, before any budget."""
+        head = await self.place.head(at)
+        used, _ = self.place.governing(head, policy, await self.place.defaults(head))
+        return view(used, head, family=self.place.parts.family(None))
+
+    async def items(
+        self, *, wire: str, policy: Policy | None, model: str | None, limit: int | None, at: int | None
+    ) -> list[Payload]:
+        """The view as items of an API; see `Conversation.items`."""
+        parts = self.place.parts
+        head = await self.place.head(at)
+        used, _ = self.place.governing(head, policy, await self.place.defaults(head))
+        ask = Ask(
+            incoming=(),
+            instructions=None,
+            tools=(),
+            budget=1,
+            reserve=0,
+            counter=parts.canonical,
+            codec=parts.codec(wire),
+            family=parts.family(model),
+        )
+        shown, ask = await self._seen(used, head, ask)
+        first = shown.start if limit is None else max(shown.start, _newest(shown, limit))
+        reading = Reading(start=first, stop=shown.stop, live_at=head.rev)
+        loaded = [one for one in await self._messages(head, reading) if not one.erased] if first < shown.stop else []
+        loaded, _ = masked(loaded, shown.lies, ask.codec)
+        if first == shown.start:
+            loaded = self._without_orphans(loaded, ask)
+        items = _written(loaded, ask, head)
+        if first == shown.start:
+            items, system, _ = stood_in(shown, ask, items)
+            items = [*(item for text in system for item in ask.codec.write([_system(text)])), *items]
+        return items if limit is None else items[max(len(items) - limit, 0) :]
+
+    async def _seen(self, policy: Policy, head: Head, ask: Ask) -> tuple[View, Ask]:
+        """The view for the API and model of `ask`, with the opaque items that it shows."""
+        can = ask.codec.name == RESPONSES
+        shown = view(policy, head, opaque=can, family=ask.family)
+        if shown.opaque is None:
+            return shown, ask
+        items = await self.place.parts.store.opaque(self.place.scope, self.place.id, shown.opaque)
+        if items is None:
+            return view(policy, head, opaque=False), ask
+        return shown, replace(ask, opaque=items)
+
+    def _without_orphans(self, loaded: Sequence[Logged], ask: Ask) -> list[Logged]:
+        """Without the results whose calls are not shown, neither as messages nor among the opaque items."""
+        known = {call for item in ask.opaque for call in self.place.parts.read(item, RESPONSES).calls}
+        kept: list[Logged] = []
+        for one in loaded:
+            if one.message.kind is not Kind.TOOL_RESULT or known.intersection(one.message.answers):
+                kept.append(one)
+            known.update(one.message.calls)
+        return kept
+
+    async def _messages(self, head: Head, reading: Reading) -> list[Logged]:
+        return await self.place.parts.store.messages(self.place.scope, self.place.id, head.ref, reading)
+
+
+def _newest(shown: View, limit: int) -> int:
+    """From where on there are `limit` messages that are not gone."""
+    first, gone = shown.stop - limit, 0
+    for span in reversed(shown.gone):
+        if span.end < first - gone:
+            break
+        gone += span.end - span.start + 1
+    return first - gone
+
+
+def _written(loaded: Sequence[Logged], ask: Ask, head: Head) -> list[Payload]:
+    """The messages in the order of the log; those of another format in groups, as only these can be converted."""
+    if all(one.message.wire == ask.codec.name for one in loaded):
+        return [one.message.payload for one in loaded]
+    grouped = groups(loaded, head.retracted)
+    return [item for group in grouped for item in ask.codec.write([member.message for member in group.members])]
+
+
+def _system(text: str) -> Message:
+    raw = json.dumps({"role": "system", "content": text})
+    return Message(raw=raw, wire=CHAT, role=Role.SYSTEM, kind=Kind.TEXT, text=text)

@@ -1,0 +1,29 @@
+"""Sessions for the OpenAI Agents SDK: `pip install 'hitherto[agents]'`."""
+
+from importlib.util import find_spec
+
+if find_spec("agents") is None:
+    raise ImportError("the OpenAI Agents SDK is not installed; install it with: pip install 'hitherto[agents]'")
+
+from hitherto.integrations.openai_agents.home import Portal
+from hitherto.integrations.openai_agents.session import HithertoSession, Route
+from hitherto.integrations.openai_agents.strategies import (
+    CompactingSession,
+    DefaultSession,
+    Freed,
+    SummarizingSession,
+    TrackingCompactingSession,
+    TrimmingSession,
+)
+
+__all__ = [
+    "CompactingSession",
+    "DefaultSession",
+    "Freed",
+    "HithertoSession",
+    "Portal",
+    "Route",
+    "SummarizingSession",
+    "TrackingCompactingSession",
+    "TrimmingSession",
+]

@@ -1,0 +1,281 @@
+"""A conversation as a session of the OpenAI Agents SDK."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar, cast
+
+from agents import Agent, RunContextWrapper, SessionSettings, TResponseInputItem
+from agents.memory import OpenAIResponsesCompactionArgs
+from agents.memory.session_settings import coerce_session_settings
+
+from hitherto.core.digest import Digest
+from hitherto.core.message import RESPONSES, Logged, Payload
+from hitherto.core.policy import Policy
+from hitherto.core.presets import policy_of
+from hitherto.core.scope import Scope, checked_name
+from hitherto.engine.appending import Appended
+from hitherto.engine.conversation import Conversation
+from hitherto.engine.memory import Memory
+from hitherto.errors import Interleaved, InvalidInput, InvalidScope
+from hitherto.integrations.openai_agents.given import checked_items, checked_limit, checked_seconds
+from hitherto.integrations.openai_agents.home import Here, Home, Portal
+from hitherto.integrations.openai_agents.replacing import Clears, Snapshot, replaced_suffix
+from hitherto.integrations.openai_agents.sealed import sealed, unsealed
+from hitherto.uninterrupted import uninterrupted
+from hitherto.wiring import Opening
+
+Wrapper = RunContextWrapper[Any]
+Route = Callable[[Wrapper | None], Scope]
+"""Says whose memory it is, from the run's context; None where a session is called without a run."""
+
+Result = TypeVar("Result")
+
+_LONGEST_WAIT = 30.0
+
+
+class HithertoSession:
+    """A session of the SDK on a conversation: it shows what the policy leaves of the log, and the log keeps everything.
+
+    `session_id` is the conversation's id. `memory` is an open memory, used from the loop that runs now; or
+    `hitherto.open(…)` as it is, which the session opens in a thread of its own and closes with `close`; or a `Portal`
+    that several sessions share. `scope` says whose conversation it is; a function is asked at each call, with the
+    run's context, so that one session serves many tenants. `policy`, an object or its name, governs what is shown and
+    the appends; without one that of the conversation counts, then the agent's, the memory's, `none`. `model` is the
+    agent's model, by which opaque compaction items are told apart. `wait` is for how many seconds `get_items`, and so
+    a run, lets a digest in progress finish first; by default it does not wait, and a later run sees the digest.
+
+    It implements the SDK's `Session`. All verbs take the run's context as `wrapper`. Making one raises InvalidScope,
+    InvalidPolicy, InvalidInput.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        memory: Memory | Opening | Portal,
+        *,
+        scope: Scope | Route,
+        policy: Policy | str | None = None,
+        model: str | None = None,
+        session_settings: SessionSettings | dict[str, Any] | None = None,
+        wait: float = 0.0,
+    ) -> None:
+        self.session_id = checked_name(session_id, "session_id")
+        self.session_settings: SessionSettings | None = (
+            SessionSettings() if session_settings is None else coerce_session_settings(session_settings)
+        )
+        checked_limit(self.session_settings.limit)
+        self._route = scope if callable(scope) else Scope.checked(scope)
+        self.policy = policy_of(policy)
+        self._model = model
+        self._wait = checked_seconds(wait)
+        self._own = Portal(memory) if isinstance(memory, Opening) else None
+        self._home = self._own or _home(memory)
+        self._clears = Clears()
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.session_id!r}>"
+
+    async def get_items(self, limit: int | None = None, *, wrapper: Wrapper | None = None) -> list[TResponseInputItem]:
+        """The newest `limit` items of what the policy leaves, oldest first; without one the session settings' limit
+        counts, then all.
+
+        A limit counts items, wherever that cuts: of a tool call and its result there may be the result alone. The
+        Runner leaves such a one out of what it sends. Raises InvalidInput for a negative limit.
+        """
+        settings = self.session_settings
+        newest = checked_limit(settings.limit if limit is None and settings is not None else limit)
+
+        async def shown(conversation: Conversation) -> list[Payload]:
+            if newest == 0:
+                return []
+            if self._wait > 0:
+                await _rested(conversation, self._wait)
+            return await self._shown(conversation, newest)
+
+        return cast("list[TResponseInputItem]", await self._do(shown, wrapper))
+
+    async def add_items(self, items: list[TResponseInputItem], *, wrapper: Wrapper | None = None) -> None:
+        """Append the items to the log, all or none; no item is nothing to do.
+
+        Items that take the place of what was cleared just before, as the SDK's compaction puts them, are shown in its
+        place and not logged anew: a list with a compaction item in it, or just what was shown before the clear.
+
+        Raises InvalidMessage for an item that the API would not accept, InvalidBatch for a result without its call;
+        nothing is written then. If the caller is cancelled, what was begun is finished first.
+        """
+        given = checked_items(items)
+
+        async def added(conversation: Conversation) -> None:
+            if not given:
+                return
+            if await self._clears.undone_by(given, conversation):
+                await self._replaced(conversation, given)
+                return
+            appended = await conversation.append(*map(sealed, given), wire=RESPONSES, policy=self.policy)
+            self._clears.over(conversation)
+            await self._appended(conversation, appended)
+
+        await uninterrupted(self._do(added, wrapper))
+
+    async def pop_item(self, *, wrapper: Wrapper | None = None) -> TResponseInputItem | None:
+        """Take back the newest item that is shown and return it, or None if there is none. The log keeps it, as
+        retracted; digests that rest on it are superseded."""
+        popped = await uninterrupted(self._do(Conversation.pop, wrapper))
+        return None if popped is None else cast(TResponseInputItem, unsealed(popped))
+
+    async def clear_session(self, *, wrapper: Wrapper | None = None) -> None:
+        """Show nothing of what there is so far. The log keeps it."""
+
+        async def cleared(conversation: Conversation) -> None:
+            shown = await self._shown(conversation)
+            await conversation.clear()
+            self._clears.remember(shown, conversation)
+
+        await uninterrupted(self._do(cleared, wrapper))
+
+    async def run_compaction(
+        self, args: OpenAIResponsesCompactionArgs | None = None, *, wrapper: Wrapper | None = None
+    ) -> None:
+        """Let the digest in progress finish, for at most 30 seconds.
+
+        Nothing is set off here: an append sets off what is due. When the Runner calls this at the end of a run, it
+        returns at once; a run that shall wait for a digest does so at its beginning, for the session's `wait`.
+        """
+        if args is None or args.get("force", False):
+            await self._do(lambda conversation: _rested(conversation, _LONGEST_WAIT), wrapper)
+
+    async def messages(self, *, wrapper: Wrapper | None = None) -> list[Logged]:
+        """The whole log, whatever is shown of it."""
+        return await self._do(Conversation.messages, wrapper)
+
+    async def digests(self, *, wrapper: Wrapper | None = None) -> list[Digest]:
+        """What was done to the log's view: digests, redactions, drops and clears, in the order in which they began."""
+        return await self._do(Conversation.digests, wrapper)
+
+    def instructions(self, base: str = "") -> Callable[[Wrapper, Agent[Any]], Awaitable[str]]:
+        """For `Agent(instructions=…)`: `base`, and behind it what memory injection brings from earlier
+        conversations of the scope, if it is enabled."""
+
+        async def instructed(wrapper: Wrapper, agent: Agent[Any]) -> str:
+            injected = await self._do(Conversation.injected, wrapper)
+            return "\n\n".join(part for part in (base, injected) if part)
+
+        return instructed
+
+    def close(self) -> None:
+        """End the session, and with it the memory that it opened itself. Returns when that is closed; safe to call
+        twice."""
+        self._closed = True
+        if self._own is not None:
+            self._own.close()
+
+    async def aclose(self) -> None:
+        """As `close`, for async code: the loop goes on meanwhile."""
+        await asyncio.to_thread(self.close)
+
+    async def _get_compaction_snapshot(
+        self, limit: int, *, prune_prefix: Callable[[TResponseInputItem], bool] | None = None
+    ) -> Snapshot | None:
+        """The newest `limit` items and how to replace the last of them: asked by the SDK's compaction session, which
+        replaces a part of the history at once where a store can."""
+        if not self._as_made():
+            return None
+        items = await self._do(lambda conversation: self._shown(conversation, limit + 1), None)
+
+        async def replace(start: int, output: list[TResponseInputItem]) -> bool:
+            async def replaced(conversation: Conversation) -> bool:
+                head = await conversation.head()
+                shown = await self._shown(conversation)
+                after = replaced_suffix(shown, newest[start:], cast("list[Payload]", output), prune_prefix)
+                if head is None or after is None:
+                    return False
+                try:
+                    await self._replaced(conversation, after, expect=head.rev)
+                except Interleaved:
+                    return False  # they are not the newest any more
+                return True
+
+            return await uninterrupted(self._do(replaced, None))
+
+        newest = items[-limit:]
+        return Snapshot(cast("list[TResponseInputItem]", newest), len(items) <= limit, replace)
+
+    async def _atomic_replace_items(self, items: list[TResponseInputItem]) -> bool:
+        """Show `items` in the place of everything: asked by the SDK's compaction session before it would clear."""
+        if not self._as_made():
+            return False
+        given = checked_items(items)
+
+        async def replaced(conversation: Conversation) -> bool:
+            head = await conversation.head()
+            if head is None or head.view_start == head.next_seq:
+                return False  # there is nothing that they could replace: they are new
+            await self._replaced(conversation, given)
+            return True
+
+        return await uninterrupted(self._do(replaced, None))
+
+    def _as_made(self) -> bool:
+        """Whether no subclass has changed how items go in and out: a replacement must not go round that."""
+        verbs = ("get_items", "add_items", "pop_item", "clear_session")
+        return all(getattr(type(self), verb) is getattr(HithertoSession, verb) for verb in verbs)
+
+    async def _appended(self, conversation: Conversation, appended: Appended) -> None:
+        """For subclasses: called after each append."""
+
+    async def _shown(self, conversation: Conversation, limit: int | None = None) -> list[Payload]:
+        items = await conversation.items(wire=RESPONSES, policy=self.policy, model=self._model, limit=limit)
+        return list(map(unsealed, items))
+
+    async def _replaced(
+        self, conversation: Conversation, items: Sequence[Payload], *, expect: int | None = None
+    ) -> None:
+        given = list(map(sealed, items))
+        await conversation.replace(given, wire=RESPONSES, model=self._model, policy=self.policy, expect=expect)
+
+    async def _do(self, verb: Callable[[Conversation], Awaitable[Result]], wrapper: Wrapper | None) -> Result:
+        """What `verb` gives on the conversation of the scope that the run belongs to."""
+        if self._closed:
+            raise InvalidInput(f"session {self.session_id!r} is closed; make a new one")
+        scope = self._scope(wrapper)
+
+        async def work(memory: Memory) -> Result:
+            return await verb(memory.conversation(self.session_id, scope=scope))
+
+        return await self._home.run(work)
+
+    def _scope(self, wrapper: Wrapper | None) -> Scope:
+        if isinstance(self._route, Scope):
+            return self._route
+        found = cast(object, self._route(wrapper))
+        if not isinstance(found, Scope):
+            raise InvalidScope(
+                f"session {self.session_id!r} found the scope {found!r} for this call; its scope function must return "
+                "a Scope, or raise, for every run, and for calls without one"
+            )
+        return found
+
+
+def _home(memory: object) -> Home:
+    match memory:
+        case Portal():
+            return memory
+        case Memory():
+            return Here(memory)
+        case _:
+            raise InvalidInput(f"memory is {memory!r}; give an open memory, hitherto.open(…) as it is, or a Portal")
+
+
+async def _rested(conversation: Conversation, seconds: float) -> None:
+    """Until no digest is in progress, here or in another process, or until the time is up."""
+    pause = 0.01
+    deadline = asyncio.get_running_loop().time() + seconds
+    while (head := await conversation.head()) is not None and head.running:
+        left = deadline - asyncio.get_running_loop().time()
+        if left <= 0:
+            return
+        await asyncio.sleep(min(pause, left))
+        pause = min(pause * 1.5, 0.25)

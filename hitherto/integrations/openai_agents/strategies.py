@@ -1,0 +1,181 @@
+"""The in-session strategies of seed 003 under their own names: presets with that seed's parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypedDict, Unpack
+
+from agents import SessionSettings
+
+from hitherto.core import presets
+from hitherto.core.digest import Digest, Done
+from hitherto.core.message import Logged
+from hitherto.core.scope import Scope
+from hitherto.engine.appending import Appended
+from hitherto.engine.conversation import Conversation
+from hitherto.engine.memory import Memory
+from hitherto.integrations.openai_agents.home import Portal
+from hitherto.integrations.openai_agents.session import HithertoSession, Route, Wrapper
+from hitherto.wiring import Opening
+
+
+class _Options(TypedDict, total=False):
+    """What every session takes."""
+
+    model: str | None
+    session_settings: SessionSettings | dict[str, Any] | None
+    wait: float
+
+
+class DefaultSession(HithertoSession):
+    """Every item as it is: preset `none`."""
+
+    def __init__(
+        self,
+        session_id: str,
+        memory: Memory | Opening | Portal,
+        *,
+        scope: Scope | Route,
+        **options: Unpack[_Options],
+    ) -> None:
+        super().__init__(session_id, memory, scope=scope, policy=presets.none(), **options)
+
+
+class TrimmingSession(HithertoSession):
+    """At `max_turns` user turns the oldest are shown no more, but for the newest `keep_last_n_turns`: preset `trim`.
+
+    Raises InvalidPolicy for numbers that make no sense.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        memory: Memory | Opening | Portal,
+        *,
+        scope: Scope | Route,
+        max_turns: int | None = None,
+        keep_last_n_turns: int | None = None,
+        **options: Unpack[_Options],
+    ) -> None:
+        policy = presets.trim(**_given(max_turns=max_turns, keep_last_n_turns=keep_last_n_turns))
+        super().__init__(session_id, memory, scope=scope, policy=policy, **options)
+
+
+class SummarizingSession(HithertoSession):
+    """At `context_limit` user turns all but the newest `keep_last_n_turns` become a summary, shown as a turn of its
+    own: preset `summarize`. The memory's model writes it, in the background.
+
+    Raises InvalidPolicy for numbers that make no sense.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        memory: Memory | Opening | Portal,
+        *,
+        scope: Scope | Route,
+        context_limit: int | None = None,
+        keep_last_n_turns: int | None = None,
+        limit: int | None = None,
+        **options: Unpack[_Options],
+    ) -> None:
+        given = _given(context_limit=context_limit, keep_last_n_turns=keep_last_n_turns, limit=limit)
+        super().__init__(session_id, memory, scope=scope, policy=presets.summarize(**given), **options)
+
+
+class CompactingSession(HithertoSession):
+    """Over `trigger` user turns, tool results become placeholders, but for those of the newest `keep` turns: preset
+    `compact`. `trigger` is a number of turns, or `{"turns": n}`; `calls` redacts the calls' arguments too; `at_least`
+    is how many tokens that must free.
+
+    Raises InvalidPolicy for numbers that make no sense.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        memory: Memory | Opening | Portal,
+        *,
+        scope: Scope | Route,
+        trigger: Mapping[str, int] | int | None = None,
+        keep: int | None = None,
+        calls: bool = False,
+        at_least: int | None = None,
+        **options: Unpack[_Options],
+    ) -> None:
+        given = _given(trigger=trigger, keep=keep, calls=calls, at_least=at_least)
+        super().__init__(session_id, memory, scope=scope, policy=presets.compact(**given), **options)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Freed:
+    """What one redaction freed: `tokens` fewer in the items of messages `start` to `end` (inclusive), during the
+    user's turn `turn`, counted from 1 over the whole log."""
+
+    turn: int
+    tokens: int
+    start: int
+    end: int
+
+
+class TrackingCompactingSession(CompactingSession):
+    """A `CompactingSession` that tells what it freed: `freed` for all turns so far, `on_freed` as it happens.
+
+    `on_freed` is called behind the write, on the memory's loop; what it raises reaches the caller of `add_items`,
+    whose items are in the log then.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        memory: Memory | Opening | Portal,
+        *,
+        scope: Scope | Route,
+        trigger: Mapping[str, int] | int | None = None,
+        keep: int | None = None,
+        calls: bool = False,
+        at_least: int | None = None,
+        on_freed: Callable[[Freed], None] | None = None,
+        **options: Unpack[_Options],
+    ) -> None:
+        super().__init__(
+            session_id,
+            memory,
+            scope=scope,
+            trigger=trigger,
+            keep=keep,
+            calls=calls,
+            at_least=at_least,
+            **options,
+        )
+        self._on_freed = on_freed
+
+    async def freed(self, *, wrapper: Wrapper | None = None) -> list[Freed]:
+        """What each redaction freed, in canonical tokens (o200k_base), oldest first."""
+        return await self._do(_freed, wrapper)
+
+    async def _appended(self, conversation: Conversation, appended: Appended) -> None:
+        if self._on_freed is not None and appended.fired:
+            for one in await _freed(conversation, fired=appended.fired):
+                self._on_freed(one)
+
+
+async def _freed(conversation: Conversation, *, fired: Sequence[int] | None = None) -> list[Freed]:
+    """Of the redactions with the ids `fired`, or of all."""
+    made = [one for one in await conversation.digests() if one.done is Done.REDACT]
+    digests = made if fired is None else [one for one in made if one.id in fired]
+    if not digests:
+        return []
+    messages = await conversation.messages(start=min(one.end for one in digests))
+    return [Freed(turn=_turn(messages, one), tokens=one.tokens, start=one.start, end=one.end) for one in digests]
+
+
+def _turn(messages: list[Logged], digest: Digest) -> int:
+    """The turn of the newest message that was there when `digest` fired."""
+    return max(logged.sums.turns for logged in messages if logged.rev <= digest.fired_rev)
+
+
+def _given(**parameters: Any) -> dict[str, Any]:
+    """The parameters that were given; for the others the preset's defaults count."""
+    return {name: value for name, value in parameters.items() if value is not None}

@@ -1,0 +1,25 @@
+"""Policies of several stages, to set beside the presets."""
+
+from __future__ import annotations
+
+from hitherto.core.action import Drop, Redact, Summarise
+from hitherto.core.keep import LastTokens
+from hitherto.core.policy import Policy, Stage
+from hitherto.core.render import SystemMessage
+from hitherto.core.trigger import AnyOf, Messages, Tokens
+
+# High and low marks stand far apart on purpose: each firing changes the start of the context, and what is sent
+# between two firings comes from the provider's cache.
+_OLD_RESULTS = Stage(Tokens(3_000), LastTokens(1_000), Redact())
+_LONG = AnyOf((Tokens(6_000), Messages(60)))
+
+
+def redact_summarise() -> Policy:
+    """Old tool results become placeholders first; what has grown long all the same becomes a short digest."""
+    summarise = Stage(_LONG, LastTokens(800), Summarise(limit=400), SystemMessage())
+    return Policy("redact-summarise", (_OLD_RESULTS, summarise))
+
+
+def redact_trim() -> Policy:
+    """The same without a model: what has grown long is shown no more."""
+    return Policy("redact-trim", (_OLD_RESULTS, Stage(_LONG, LastTokens(1_000), Drop())))

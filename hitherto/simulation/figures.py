@@ -1,0 +1,126 @@
+"""What a simulation of one policy found, in tokens, messages and money."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from hitherto.core.manifest import Fate, Span
+from hitherto.simulation.prices import Price
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """One request. `seq` is its first new message, `repeated` how many of its first tokens repeat the request before,
+    `cached` how many of those the provider has in its cache. `fired` counts the stages that took effect since."""
+
+    seq: int
+    tokens: int
+    repeated: int
+    cached: int
+    fired: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Figures:
+    """What one policy costs and keeps, over one conversation or several.
+
+    `fates` counts the messages by what became of them in the end, `failed` has why digests failed. Tokens of digests
+    are those of the prompts and of the answers of the model that makes them.
+    """
+
+    policy: str
+    price: Price
+    sent: list[Sent] = field(default_factory=list[Sent])
+    fates: Counter[Fate] = field(default_factory=Counter[Fate])
+    digest_calls: int = 0
+    digest_tokens_in: int = 0
+    digest_tokens_out: int = 0
+    failed: list[str] = field(default_factory=list[str])
+
+    @property
+    def prompt_tokens(self) -> int:
+        return sum(one.tokens for one in self.sent)
+
+    @property
+    def cached_tokens(self) -> int:
+        return sum(one.cached for one in self.sent)
+
+    @property
+    def digest_tokens(self) -> int:
+        return self.digest_tokens_in + self.digest_tokens_out
+
+    @property
+    def max_request_tokens(self) -> int:
+        return max((one.tokens for one in self.sent), default=0)
+
+    @property
+    def cost_usd(self) -> float:
+        """The prompts, what the cache has of them at its price, and the calls for digests, at the price of the same
+        model. The agent's own answers are left out: they cost the same whatever the policy."""
+        prompts = sum(self.price.prompt(one.tokens, one.cached) for one in self.sent)
+        return prompts + self.price.prompt(self.digest_tokens_in, 0) + self.price.answer(self.digest_tokens_out)
+
+    @property
+    def cached(self) -> float:
+        """The share of the prompt tokens that the cache has."""
+        return share(self.cached_tokens, self.prompt_tokens)
+
+    @property
+    def repeated(self) -> float:
+        """The share of the prompt tokens that repeats the request before."""
+        return share(sum(one.repeated for one in self.sent), self.prompt_tokens)
+
+    @property
+    def verbatim(self) -> float:
+        """The share of the messages that are still shown word for word in the end."""
+        return self._kept(Fate.IN)
+
+    @property
+    def digested(self) -> float:
+        """The share of which only a digest is left."""
+        return self._kept(Fate.DIGESTED, Fate.RECALLED)
+
+    @property
+    def dropped(self) -> float:
+        """The share whose content is gone: not shown, or with a placeholder in its place."""
+        return self._kept(Fate.DROPPED, Fate.REDACTED)
+
+    @property
+    def redacted(self) -> float:
+        """The part of `dropped` that has a placeholder."""
+        return self._kept(Fate.REDACTED)
+
+    def count(self, spans: Iterable[Span]) -> None:
+        """Add the fates of a conversation's messages."""
+        for span in spans:
+            self.fates[span.fate] += span.end - span.start + 1
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "policy": self.policy,
+            "prompt_tokens": self.prompt_tokens,
+            "cached_tokens": self.cached_tokens,
+            "digest_calls": self.digest_calls,
+            "digest_tokens": self.digest_tokens,
+            "cost_usd": round(self.cost_usd, 6),
+            "max_request_tokens": self.max_request_tokens,
+            "verbatim": round(self.verbatim, 4),
+            "digested": round(self.digested, 4),
+            "dropped": round(self.dropped, 4),
+            "redacted": round(self.redacted, 4),
+            "requests": len(self.sent),
+            "repeated": round(self.repeated, 4),
+            "price": self.price.model,
+            "price_date": self.price.date,
+        }
+
+    def _kept(self, *fates: Fate) -> float:
+        return share(sum(self.fates[fate] for fate in fates), self.fates.total())
+
+
+def share(part: int, whole: int) -> float:
+    """`part` of `whole`, from 0 to 1; 0 of nothing."""
+    return part / whole if whole else 0.0

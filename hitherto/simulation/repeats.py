@@ -1,0 +1,85 @@
+"""How much of each request repeats the one before: what a provider's prompt cache can serve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from hitherto.core.ask import Codec
+from hitherto.core.budget import TokenCounter
+from hitherto.core.message import Payload
+
+_Piece = tuple[str, Any]
+"""A part of a request under what it is: "tools", "system" or "item"."""
+
+
+class Repeats:
+    """Compares the requests of one conversation, each with the one before.
+
+    A request counts in the order in which the provider reads it: tools, instructions, items. A part is compared
+    when it is met and counted once, so the time is linear in what is sent.
+    """
+
+    def __init__(self, codec: Codec, counter: TokenCounter) -> None:
+        self._codec, self._counter = codec, counter
+        self._last: list[tuple[_Piece, int]] = []
+
+    def of(self, request: Mapping[str, Any]) -> int:
+        """How many of the request's first tokens repeat the request before; 0 for the first.
+
+        Whole parts that are equal count as they are charged. Of the first that differs, its text counts as far as it
+        is the same, if nothing but the text differs.
+        """
+        pieces = list(_pieces(request))
+        same = 0
+        while same < min(len(pieces), len(self._last)) and pieces[same] == self._last[same][0]:
+            same += 1
+        shared = sum(cost for _, cost in self._last[:same])
+        if same < min(len(pieces), len(self._last)):
+            shared += self._partly(self._last[same], pieces[same])
+        self._last[same:] = [(piece, self._cost(piece)) for piece in pieces[same:]]
+        return shared
+
+    def _cost(self, piece: _Piece) -> int:
+        kind, value = piece
+        match kind:
+            case "tools":
+                return self._codec.tools_tokens(value, self._counter)
+            case "system":
+                return self._codec.system_tokens(value, self._counter)
+            case _:
+                return self._codec.tokens(value, self._counter)
+
+    def _partly(self, last: tuple[_Piece, int], piece: _Piece) -> int:
+        """The tokens of the two parts' common beginning; 0 when more than their text differs."""
+        (last_kind, before), cost = last
+        kind, now = piece
+        if kind != last_kind:
+            return 0
+        if kind == "system":
+            return min(cost, self._cost((kind, _common(before, now))))
+        if kind != "item" or not _alike(before, now):
+            return 0
+        begin = {**now, "content": _common(before["content"], now["content"])}
+        return min(cost, self._cost((kind, begin)))
+
+
+def _alike(one: Payload, other: Payload) -> bool:
+    """Whether nothing but the text of the two items differs."""
+    texts = isinstance(one.get("content"), str) and isinstance(other.get("content"), str)
+    return texts and {**one, "content": ""} == {**other, "content": ""}
+
+
+def _common(one: str, other: str) -> str:
+    end = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    return one[:end]
+
+
+def _pieces(request: Mapping[str, Any]) -> Iterator[_Piece]:
+    if request.get("tools"):
+        yield "tools", request["tools"]
+    for name in ("instructions", "system"):
+        if isinstance(request.get(name), str):
+            yield "system", request[name]
+    for item in cast("list[Payload]", request["messages"] if "messages" in request else request["input"]):
+        yield "item", item

@@ -1,0 +1,78 @@
+"""Sending a transcript again under a policy, request by request, as the agent did that wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hitherto.core.budget import TokenCounter
+from hitherto.core.digest import Done, Status
+from hitherto.core.message import CHAT, Message
+from hitherto.core.scope import Scope
+from hitherto.engine.conversation import Conversation
+from hitherto.engine.memory import Memory
+from hitherto.errors import OverBudget
+from hitherto.simulation.counting import Counting
+from hitherto.simulation.figures import Figures, Sent
+from hitherto.simulation.repeats import Repeats
+from hitherto.simulation.steps import steps
+from hitherto.wire import codec
+
+SCOPE = Scope(tenant="simulation", user="simulation", agent="simulation")
+
+
+async def simulate(
+    memory: Memory,
+    name: str,
+    messages: Sequence[Message],
+    into: Figures,
+    *,
+    model: Counting,
+    budget: int,
+    counter: TokenCounter,
+    instructions: str | None = None,
+    advance: Callable[[], None] = lambda: None,
+) -> None:
+    """Add to `into` what the conversation `name` costs and keeps under the policy of `memory`.
+
+    `memory` is in use for nothing else and makes its digests with `model`; each is waited for before the next
+    request, so that the outcome is the same each time. `counter` counts as the memory does. `advance` is called
+    after each request. Raises OverBudget naming the message whose request does not fit.
+    """
+    chat = memory.conversation(name, scope=SCOPE)
+    repeats = Repeats(codec(CHAT), counter)
+    calls, tokens_in, tokens_out = model.calls, model.tokens_in, model.tokens_out
+    seq = fired = 0
+    for step in steps(messages):
+        if step.asked:
+            try:
+                context = await chat.context(step.asked, budget=budget, instructions=instructions)
+            except OverBudget as error:
+                message = f"{name}: the request with the message of seq {seq} cannot be sent: {error}"
+                raise OverBudget(message, over_by=error.over_by) from error
+            repeated = repeats.of(context.request)
+            before, fired = fired, await _fired(chat)
+            into.sent.append(
+                Sent(
+                    seq=seq,
+                    tokens=context.tokens,
+                    repeated=repeated,
+                    cached=into.price.cached(repeated),
+                    fired=fired - before,
+                )
+            )
+        await chat.append(*step.asked, *step.answered)
+        await memory.settled()
+        seq += len(step.asked) + len(step.answered)
+        if step.asked:
+            advance()
+    into.count((await chat.context(budget=budget, instructions=instructions)).manifest.fates)
+    into.digest_calls += model.calls - calls
+    into.digest_tokens_in += model.tokens_in - tokens_in
+    into.digest_tokens_out += model.tokens_out - tokens_out
+    into.failed += [one.error or "no reason given" for one in await chat.digests() if one.status is Status.FAILED]
+
+
+async def _fired(chat: Conversation) -> int:
+    """How many firings show in contexts by now. A redaction that found no tool results changes nothing."""
+    shown = [one for one in await chat.digests() if one.visible_rev is not None and one.done is not Done.CLEAR]
+    return sum(one.done is not Done.REDACT or one.tokens > 0 for one in shown)

@@ -1,0 +1,47 @@
+-- Receipts, listings, and what is to be tidied.
+
+-- name: receipt
+-- What an idempotency key answered.
+select start_seq, end_seq, rev, fingerprint from hitherto.receipt
+where tenant = %(tenant)s and key_hash = %(key_hash)s;
+
+-- name: insert_receipt
+-- Remember what an idempotency key answered.
+insert into hitherto.receipt (tenant, key_hash, conversation, fingerprint, start_seq, end_seq, rev, created_at)
+values (%(tenant)s, %(key_hash)s, %(ref)s, %(fingerprint)s, %(start)s, %(end)s, %(rev)s, %(now)s);
+
+-- name: forget_receipts_of
+-- A deleted conversation's receipts still answer, but tell nothing of what was written.
+update hitherto.receipt set fingerprint = null, conversation = null
+where tenant = %(tenant)s and conversation = %(ref)s;
+
+-- name: forget_receipts_within
+-- Receipts of messages that were erased still answer, but tell nothing of what was written.
+update hitherto.receipt set fingerprint = null
+where tenant = %(tenant)s and conversation = %(ref)s and start_seq <= %(last)s and end_seq >= %(first)s;
+
+-- name: delete_conversation
+-- Erase a conversation; messages and digests go with it.
+delete from hitherto.conversation where tenant = %(tenant)s and ref = %(ref)s;
+
+-- name: listed
+-- A scope's conversations, most recently written first.
+select id, next_seq, tokens, rev, updated_at from hitherto.conversation
+where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s
+order by updated_at desc, ref desc
+limit %(limit)s;
+
+-- name: due
+-- Conversations with messages whose time has come or with a digest in progress for too long: both off indexes that
+-- hold such rows alone, which the volatile clock_timestamp() would keep from being used.
+select tenant, user_id, agent, id from hitherto.conversation where next_expiry <= statement_timestamp()
+union
+select c.tenant, c.user_id, c.agent, c.id
+from hitherto.digest d
+join hitherto.conversation c on c.tenant = d.tenant and c.ref = d.conversation
+where d.status = 'processing' and d.created_at < statement_timestamp() - %(stuck_for)s
+limit %(limit)s;
+
+-- name: forget_receipts
+-- Drop idempotency receipts beyond their retention.
+delete from hitherto.receipt where created_at < statement_timestamp() - %(older_than)s;

@@ -1,0 +1,151 @@
+-- The log: probes, reading, writing. Over the messages that are live at one revision the running sums ascend with seq.
+
+-- name: talk_at
+-- The first live message at which the running count of user and final assistant messages reaches n.
+select seq, sum_tokens, sum_turns, sum_talk, sum_results, tokens, role = 'user' from hitherto.message
+where tenant = %(tenant)s and conversation = %(ref)s and sum_talk >= %(n)s
+  and kind = 'text' and role in ('user', 'assistant') and retracted_rev is null
+order by sum_talk limit 1;
+
+-- name: turn_at
+-- The live message that opens turn n.
+select seq, sum_tokens, sum_turns, sum_talk, sum_results, tokens, true from hitherto.message
+where tenant = %(tenant)s and conversation = %(ref)s and sum_turns >= %(n)s and kind = 'text' and role = 'user'
+  and retracted_rev is null
+order by sum_turns limit 1;
+
+-- name: tokens_at
+-- The first live message at which the running sum of tokens reaches n.
+select seq, sum_tokens, sum_turns, sum_talk, sum_results, tokens, kind = 'text' and role = 'user' from hitherto.message
+where tenant = %(tenant)s and conversation = %(ref)s and sum_tokens >= %(n)s and retracted_rev is null
+order by sum_tokens, seq limit 1;
+
+-- name: at
+-- The last live message up to seq n.
+select seq, sum_tokens, sum_turns, sum_talk, sum_results, tokens, kind = 'text' and role = 'user' from hitherto.message
+where tenant = %(tenant)s and conversation = %(ref)s and seq <= %(n)s and retracted_rev is null
+order by seq desc limit 1;
+
+-- name: tool_tokens
+-- What live tool results, and calls if asked for, take in a range, those of some tools left out.
+select coalesce(sum(tokens), 0)::bigint, count(*) from hitherto.message
+where tenant = %(tenant)s and conversation = %(ref)s and seq >= %(start)s and seq <= %(end)s
+  and kind in ('tool_call', 'tool_result', 'reasoning') and (kind = 'tool_result' or kind = 'tool_call' and %(calls)s)
+  and not tool_names && %(never)s::text[] and retracted_rev is null and not erased;
+
+-- name: tail
+-- The newest live messages of the view, newest first.
+select m.seq, m.payload::text, m.wire, m.role, m.kind, m.text, m.call_ids, m.result_ids, m.tool_names,
+       m.metadata::text, m.expires_at, m.tokens, m.sum_tokens, m.sum_turns, m.sum_talk, m.sum_results, m.rev,
+       m.created_at, m.erased, m.retracted_rev
+from hitherto.message m
+where m.tenant = %(tenant)s and m.conversation = %(ref)s and m.seq >= %(view_start)s and m.retracted_rev is null
+order by m.seq desc limit %(n)s;
+
+-- name: messages
+-- Messages from a bound on, the first at which the running sum of tokens is enough; and the tool items from an earlier seq
+-- on. The limit stands in both parts too, so that neither reads further than it is asked to.
+with bound as materialized (
+    select c.tenant, c.ref, greatest(%(start)s::bigint, coalesce((
+        select f.seq from hitherto.message f
+        where f.tenant = c.tenant and f.conversation = c.ref and f.sum_tokens >= %(tokens)s
+          and f.rev <= %(live_at)s and (f.retracted_rev is null or f.retracted_rev > %(live_at)s)
+        order by f.sum_tokens, f.seq limit 1), %(stop)s::bigint)) as first
+    from hitherto.conversation c
+    where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s
+      and c.ref = %(ref)s
+    limit 1
+)
+select m.seq, m.payload::text, m.wire, m.role, m.kind, m.text, m.call_ids, m.result_ids, m.tool_names,
+       m.metadata::text, m.expires_at, m.tokens, m.sum_tokens, m.sum_turns, m.sum_talk, m.sum_results, m.rev,
+       m.created_at, m.erased, m.retracted_rev
+from bound b
+cross join lateral (
+    (select * from hitherto.message a
+     where a.tenant = b.tenant and a.conversation = b.ref and a.seq >= b.first and a.seq < %(stop)s
+       and (not %(live)s or a.rev <= %(live_at)s and (a.retracted_rev is null or a.retracted_rev > %(live_at)s))
+     order by a.seq limit %(limit)s)
+    union all
+    (select * from hitherto.message t
+     where t.tenant = b.tenant and t.conversation = b.ref and t.kind in ('tool_call', 'tool_result', 'reasoning')
+       and t.seq >= %(tools_from)s and t.seq < least(%(stop)s, b.first)
+       and (not %(live)s or t.rev <= %(live_at)s and (t.retracted_rev is null or t.retracted_rev > %(live_at)s))
+     order by t.seq limit %(limit)s)
+) m
+order by m.seq
+limit %(limit)s;
+
+-- name: messages_shown
+-- The same where some tool results are not shown, so that their tokens do not count: no index has that sum. It ascends over
+-- live messages, so halving finds the bound, looking at the nearest live message at each step. (A statement of its own: as
+-- one, it would be planned anew each time.)
+with bound as materialized (
+    select c.tenant, c.ref, (
+        with recursive halving (low, high) as (
+            select greatest(%(start)s::bigint, 0), least(%(stop)s::bigint, c.next_seq)
+            union all
+            select case when m.enough then h.low else (h.low + h.high) / 2 + 1 end,
+                   case when m.enough then greatest(h.low, m.seq) else h.high end
+            from halving h
+            left join lateral (
+                select n.seq, n.sum_tokens - least(n.sum_results, %(results)s::bigint) >= %(tokens)s as enough
+                from hitherto.message n
+                where n.tenant = c.tenant and n.conversation = c.ref and n.seq <= (h.low + h.high) / 2
+                  and n.rev <= %(live_at)s and (n.retracted_rev is null or n.retracted_rev > %(live_at)s)
+                order by n.seq desc limit 1
+            ) m on true
+            where h.low < h.high
+        )
+        select low from halving where low >= high limit 1) as first
+    from hitherto.conversation c
+    where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s
+      and c.ref = %(ref)s
+    limit 1
+)
+select m.seq, m.payload::text, m.wire, m.role, m.kind, m.text, m.call_ids, m.result_ids, m.tool_names,
+       m.metadata::text, m.expires_at, m.tokens, m.sum_tokens, m.sum_turns, m.sum_talk, m.sum_results, m.rev,
+       m.created_at, m.erased, m.retracted_rev
+from bound b
+cross join lateral (
+    (select * from hitherto.message a
+     where a.tenant = b.tenant and a.conversation = b.ref and a.seq >= b.first and a.seq < %(stop)s
+       and (not %(live)s or a.rev <= %(live_at)s and (a.retracted_rev is null or a.retracted_rev > %(live_at)s))
+     order by a.seq limit %(limit)s)
+    union all
+    (select * from hitherto.message t
+     where t.tenant = b.tenant and t.conversation = b.ref and t.kind in ('tool_call', 'tool_result', 'reasoning')
+       and t.seq >= %(tools_from)s and t.seq < least(%(stop)s, b.first)
+       and (not %(live)s or t.rev <= %(live_at)s and (t.retracted_rev is null or t.retracted_rev > %(live_at)s))
+     order by t.seq limit %(limit)s)
+) m
+order by m.seq
+limit %(limit)s;
+
+-- name: insert_message
+-- One message of a batch.
+insert into hitherto.message (tenant, conversation, seq, wire, role, kind, text, payload, call_ids, result_ids, tool_names,
+    metadata, tokens, sum_tokens, sum_turns, sum_talk, sum_results, rev, created_at, expires_at)
+values (%(tenant)s, %(ref)s, %(seq)s, %(wire)s, %(role)s, %(kind)s, %(text)s, %(payload)s, %(call_ids)s, %(result_ids)s,
+    %(tool_names)s, %(metadata)s, %(tokens)s, %(sum_tokens)s, %(sum_turns)s, %(sum_talk)s, %(sum_results)s, %(rev)s,
+    %(created_at)s, %(expires_at)s);
+
+-- name: retract_messages
+-- Take messages back: they stay, and are shown no more from this revision on.
+update hitherto.message set retracted_rev = %(rev)s
+where tenant = %(tenant)s and conversation = %(ref)s and seq = any(%(seqs)s) and retracted_rev is null;
+
+-- name: erase_messages
+-- Leave only the place of messages whose time had come.
+update hitherto.message
+set payload = '{}', text = '', metadata = '{}', call_ids = '{}', result_ids = '{}', tool_names = '{}', erased = true
+where tenant = %(tenant)s and conversation = %(ref)s and seq between %(first)s and %(last)s;
+
+-- name: expired
+-- Messages whose time has come, in any order: one by seq would draw the planner away from the index on the time.
+select seq from hitherto.message
+where tenant = %(tenant)s and conversation = %(ref)s and expires_at <= %(now)s and not erased;
+
+-- name: next_expiry
+-- When the next message's time comes.
+select min(expires_at) from hitherto.message
+where tenant = %(tenant)s and conversation = %(ref)s and expires_at > %(now)s and not erased;

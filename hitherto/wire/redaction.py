@@ -1,0 +1,138 @@
+"""Tool payloads taken out of a message, leaving an item that its API accepts: types, tool names and call ids stay."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from hitherto.core.message import ANTHROPIC, CHAT, Message, Payload, storable
+from hitherto.wire import cost
+from hitherto.wire.neutral import NO_SCREENSHOT, ToolCall, ToolResult, message_from, readable, said
+
+Replace = Callable[[str, str], str | None]
+"""Given a tool's name and what it was told or answered, as one reads it: what stands there instead, or None to leave
+it as it is."""
+
+NAMELESS = "tool"
+"""The name of a tool that neither the message nor its item tells."""
+
+REMOVED = "removed"
+"""The one argument of a call whose arguments were an object."""
+
+
+def redacted(message: Message, replace: Replace, *, calls: bool) -> Message:
+    """`message` with what `replace` gives in the place of each tool result, and with `calls` of each call's arguments.
+
+    It stays in its own wire format, whichever that is. What has no room for a text stays as it is too: a result
+    without content, the tools that a search loaded, a program (its fingerprint seals it), a computer's actions; a
+    screenshot becomes a single pixel. A message in which nothing changes is given back as the same object.
+    """
+    if not message.answers and not (calls and message.calls):
+        return message
+    says = said(message)
+    parts = says.results or says.calls
+    item = message.payload
+    names = message.tools if len(message.tools) == len(parts) else [_name(item, part) for part in parts]
+    texts = [_asked(replace, name, part) for name, part in zip(names, parts, strict=True)]
+    if message.wire == CHAT:
+        _put_in_chat(item, texts)
+    elif message.wire == ANTHROPIC:
+        _put_in_blocks(item, texts)
+    elif texts[0] is not None:
+        item |= (_result_of if says.results else _arguments_of)(item, texts[0])
+    read = message_from(item, message.wire)
+    return message if read.raw == message.raw else dataclasses.replace(message, raw=read.raw, text=read.text)
+
+
+def _name(item: Payload, part: ToolCall | ToolResult) -> str:
+    """The tool that the item itself names; the API's own tools have their names in the types of their items."""
+    if isinstance(part, ToolCall):
+        return storable(part.name)
+    name, kind = item.get("name"), item.get("type")
+    if isinstance(name, str) and name:
+        return storable(name)
+    if not isinstance(kind, str) or kind in ("function_call_output", "custom_tool_call_output"):
+        return NAMELESS
+    return storable(kind.removesuffix("_output").removesuffix("_call")) or NAMELESS
+
+
+def _asked(replace: Replace, name: str, part: ToolCall | ToolResult) -> str | None:
+    if isinstance(part, ToolResult) and not part.parts:
+        return None
+    return replace(name, storable(part.arguments if isinstance(part, ToolCall) else readable(part)))
+
+
+def _json_text(text: str) -> str:
+    """Arguments as OpenAI's APIs have them: the text of a JSON object."""
+    return cost.compact({REMOVED: text})
+
+
+def _put_in_chat(item: Payload, texts: Sequence[str | None]) -> None:
+    if item["role"] != "assistant":
+        item.update({} if texts[0] is None else {"content": texts[0]})
+        return
+    calls = list(item.get("tool_calls") or [])
+    if item.get("function_call") is not None:
+        calls.append({"function": item["function_call"]})
+    for call, text in zip(calls, texts, strict=True):
+        if text is None:
+            continue
+        if call.get("type") == "custom":
+            call["custom"]["input"] = text
+        else:
+            call["function"]["arguments"] = _json_text(text)
+
+
+def _put_in_blocks(item: Payload, texts: Sequence[str | None]) -> None:
+    blocks = [block for block in item["content"] if block["type"] in ("tool_result", "tool_use")]
+    for block, text in zip(blocks, texts, strict=True):
+        if text is not None:
+            block.update({"input": {REMOVED: text}} if block["type"] == "tool_use" else {"content": text})
+
+
+def _result_of(item: Payload, text: str) -> Payload:
+    """The field of a Responses item's result with `text` in it; nothing where the type has no room for one."""
+    change: Payload = {}
+    match item:
+        case {"type": "function_call_output" | "custom_tool_call_output"}:
+            change = {"output": text}
+        case {"type": "computer_call_output"}:
+            change = {"output": {"type": "computer_screenshot", "image_url": NO_SCREENSHOT}}
+        case {"type": "shell_call_output", "output": list()}:
+            change = {"output": [{"stdout": text, "stderr": "", "outcome": _outcome(item["output"])}]}
+        case {"output": str()}:
+            change = {"output": text}
+        case {"result": str()} if item.get("output") is None:
+            change = {"result": text}
+        case _:
+            pass
+    return change
+
+
+def _arguments_of(item: Payload, text: str) -> Payload:
+    """The field of a Responses item's arguments with `text` in it; nothing where the API checks what stands there."""
+    change: Payload = {}
+    match item:
+        case {"type": "function_call"}:
+            change = {"arguments": _json_text(text)}
+        case {"type": "custom_tool_call"}:
+            change = {"input": text}
+        case {"type": "shell_call", "action": {"commands": list()} as action}:
+            change = {"action": {**action, "commands": [text]}}
+        case {"type": "local_shell_call", "action": {"command": list()} as action}:
+            change = {"action": {**action, "command": [text], "env": {}}}
+        case {"type": "apply_patch_call", "operation": {"diff": str()} as operation}:
+            change = {"operation": {**operation, "diff": text}}
+        case {"type": "tool_search_call", "arguments": dict()}:
+            change = {"arguments": {REMOVED: text}}
+        case _:
+            pass
+    return change
+
+
+def _outcome(chunks: list[Any]) -> object:
+    """How the last of several shell commands ended: few tokens, and worth more than what they printed."""
+    last: object = chunks[-1] if chunks else None
+    ended = cast("Payload", last).get("outcome") if isinstance(last, dict) else None
+    return cast("object", ended) if isinstance(ended, dict) else {"type": "exit", "exit_code": 0}

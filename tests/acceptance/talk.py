@@ -1,0 +1,114 @@
+"""What the seeds' acceptance tests share: rounds of a conversation, a model whose digests tell what is in them, and
+short forms of what a context and its manifest say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import hitherto
+from hitherto import Call, Context, Conversation, Memory, Message, assistant, tool_result, user
+from hitherto.core.digest import Digest
+from hitherto.core.manifest import Fate, Reason
+from hitherto.core.prompts import DigestTask
+from hitherto.models.scripted import Scripted, items
+from hitherto.ports.model import Prompt
+from hitherto.ports.store import Store
+from tests.conftest import SCOPE
+
+Opened = Callable[..., AbstractAsyncContextManager[tuple[Memory, Conversation]]]
+PLENTY = 100_000
+"""A budget that nothing here exceeds."""
+
+
+def opener(store: Store, policy: hitherto.Policy | str | None = None) -> Opened:
+    """Opens a memory on `store` with the conversation "conv_123" in it; `policy` is that conversation's."""
+
+    @asynccontextmanager
+    async def make(
+        model: Scripted, *, of: hitherto.Policy | str | None = policy, **settings: Any
+    ) -> AsyncGenerator[tuple[Memory, Conversation]]:
+        async with hitherto.open(store=store, model=model, **settings) as memory:
+            yield memory, memory.conversation("conv_123", scope=SCOPE, policy=of)
+
+    return make
+
+
+def asks(number: int) -> Message:
+    return user(f"question {number}")
+
+
+def answers(number: int) -> Message:
+    return assistant(f"answer {number}")
+
+
+def said(first: int, last: int) -> list[str]:
+    """The bodies of plain rounds `first` to `last`, numbered from 1: round n is seq 2n-2 and 2n-1."""
+    return [f"{kind} {number}" for number in range(first, last + 1) for kind in ("question", "answer")]
+
+
+async def round_(chat: Conversation, number: int, **options: Any) -> hitherto.Appended:
+    """A plain round in one append."""
+    return await chat.append(asks(number), answers(number), **options)
+
+
+async def rounds(memory: Memory, chat: Conversation, numbers: Iterable[int], **options: Any) -> None:
+    """Plain rounds, one append each; every digest is made before the next."""
+    for number in numbers:
+        await round_(chat, number, **options)
+        await memory.settled()
+
+
+def looked_up(number: int, *, tool: str = "search", words: int = 60) -> list[Message]:
+    """A turn with a tool: seq 4n-4 asks, 4n-3 calls, 4n-2 is the result, 4n-1 answers."""
+    call = Call(id=f"call_{number}", name=tool, arguments=json.dumps({"query": f"topic {number}"}))
+    return [
+        asks(number),
+        assistant(calls=[call]),
+        tool_result(call.id, f"result {number}: " + "found " * words),
+        answers(number),
+    ]
+
+
+def says_each(prompt: Prompt) -> str:
+    """A model that makes one statement a message: which messages are in the digest can be read off its text."""
+    assert isinstance(prompt.task, DigestTask)
+    return items(*((f"<{line.seq}>", [line.seq]) for line in prompt.task.lines))
+
+
+def each(first: int, last: int) -> str:
+    """What `says_each` makes of messages `first` to `last`."""
+    return "\n".join(f"<{seq}>" for seq in range(first, last + 1))
+
+
+def new_to(model: Scripted) -> list[int]:
+    """The messages that the model was shown as new, call by call; pieces of a long one once."""
+    found: list[int] = []
+    for prompt in model.calls:
+        if isinstance(prompt.task, DigestTask):
+            found += dict.fromkeys(line.seq for line in prompt.task.lines)
+    return found
+
+
+def bodies(context: Context) -> list[str]:
+    return [str(item["content"]) for item in context.messages]
+
+
+def fates(context: Context) -> list[tuple[int, int, Fate, Reason]]:
+    return [(span.start, span.end, span.fate, span.reason) for span in context.manifest.fates]
+
+
+def ranges(rows: Iterable[Digest]) -> list[tuple[int, int]]:
+    return [(row.start, row.end) for row in rows]
+
+
+def bytes_of(context: Context) -> list[str]:
+    return [json.dumps(item) for item in context.messages]
+
+
+def check_begins_with(later: Context, earlier: Context) -> None:
+    """The later one's items begin with those of the earlier one, to the byte, its incoming message included."""
+    before = bytes_of(earlier)
+    assert bytes_of(later)[: len(before)] == before

@@ -1,0 +1,150 @@
+"""Memory of a scope's earlier conversations in the instructions of the next one (seed 003 §2)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+import hitherto
+from hitherto import Memory, Scope, assistant, rolling, user
+from hitherto.core.injection import LEAD
+from hitherto.errors import Unreproducible
+from hitherto.ports.store import Store
+from tests.conftest import SCOPE
+
+SUMS_UP = rolling(threshold=2, keep_last=1)
+
+
+async def talked(memory: Memory, name: str, about: str, scope: Scope = SCOPE) -> int:
+    """A conversation that ends with a summary about something; returns the summary's id."""
+    chat = memory.conversation(name, scope=scope, policy=SUMS_UP)
+    for n in range(2):
+        await chat.append(user(f"My {about} is broken, part {n}."), assistant("I see."))
+    await memory.settled()
+    (digest,) = await chat.digests()
+    return digest.id
+
+
+def instructions(context: hitherto.Context) -> str:
+    first = context.messages[0]
+    return str(first["content"]) if first["role"] == "system" else ""
+
+
+async def test_it_is_off_by_default(store: Store) -> None:
+    async with hitherto.open(store=store) as memory:
+        await talked(memory, "monday", "router")
+        context = await memory.conversation("tuesday", scope=SCOPE).context(user("Hello."), instructions="Be kind.")
+        assert instructions(context) == "Be kind."
+        assert context.manifest.injected is None
+        assert context.manifest.sections["injection"] == 0
+
+
+async def test_the_latest_summary_goes_to_the_end_of_the_instructions(store: Store) -> None:
+    async with hitherto.open(store=store, injection=True) as memory:
+        await talked(memory, "monday", "router")
+        newest = await talked(memory, "tuesday", "printer")
+        chat = memory.conversation("wednesday", scope=SCOPE)
+        context = await chat.context(user("Hello."), instructions="Be kind.")
+        assert instructions(context).startswith(f"Be kind.\n\n{LEAD}")
+        assert "printer" in instructions(context)
+        assert "router" not in instructions(context)
+        said = context.manifest.injected
+        assert said is not None
+        assert (said.conversation, said.digest, said.limit) == ("tuesday", newest, 500)
+        assert context.manifest.sections["injection"] > 0
+        assert sum(context.manifest.sections.values()) == context.manifest.total
+
+        # Neither the log nor the items are changed by it.
+        await chat.append(user("Hello."), assistant("Hello again."))
+        assert [one["content"] for one in await chat.items(wire="openai.chat")] == ["Hello.", "Hello again."]
+        assert all(LEAD not in logged.message.raw for logged in await chat.messages())
+
+        # Without instructions it stands alone.
+        assert instructions(await chat.context(user("And?"))).startswith(LEAD)
+
+
+async def test_a_conversation_keeps_what_it_began_with(store: Store) -> None:
+    async with hitherto.open(store=store, injection=True) as memory:
+        await talked(memory, "monday", "router")
+        chat = memory.conversation("tuesday", scope=SCOPE)
+        await chat.append(user("Hello."), assistant("Hello."))
+        before = await chat.context(user("And?"), instructions="Be kind.")
+        await talked(memory, "meanwhile", "printer")
+        after = await chat.context(user("And?"), instructions="Be kind.")
+        assert instructions(after) == instructions(before)
+        assert "router" in instructions(after)
+        assert (await chat.rebuild(before.manifest)).request == before.request
+
+
+async def test_request_conversation_agent_and_setting(store: Store) -> None:
+    async with hitherto.open(store=store) as memory:
+        await talked(memory, "monday", "router")
+
+        async def shown(**given: bool) -> bool:
+            chat = memory.conversation("tuesday", scope=SCOPE)
+            return LEAD in instructions(await chat.context(user("Hello."), instructions="x", **given))
+
+        assert not await shown()
+        assert await shown(injection=True)
+        await memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, memory_injection=True)
+        assert await shown()
+        assert not await shown(injection=False)
+        await memory.conversation("tuesday", scope=SCOPE).configure(memory_injection=False)
+        assert not await shown()
+        assert await shown(injection=True)
+        await memory.conversation("tuesday", scope=SCOPE).configure(injection=True)
+        await memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, injection=False)
+        assert await shown()
+
+
+@pytest.mark.parametrize("part", ["tenant", "user", "agent"])
+async def test_nothing_of_another_scope(store: Store, part: str) -> None:
+    other = Scope(**{"tenant": SCOPE.tenant, "user": SCOPE.user, "agent": SCOPE.agent, part: "somebody-else"})
+    async with hitherto.open(store=store, injection=True) as memory:
+        await talked(memory, "monday", "router", scope=other)
+        chat = memory.conversation("tuesday", scope=SCOPE)
+        assert instructions(await chat.context(user("Hello."), instructions="x")) == "x"
+        await chat.append(user("Hello."), assistant("Hello."))
+        assert instructions(await chat.context(user("And?"), instructions="x")) == "x"
+        assert await chat.injected() is None
+
+
+async def test_its_own_cap_and_age(store: Store) -> None:
+    async with hitherto.open(store=store, injection=True, injection_tokens=40) as memory:
+        chat = memory.conversation("monday", scope=SCOPE, policy=rolling(threshold=8, keep_last=1))
+        for n in range(5):
+            await chat.append(user(f"My router number {n} blinks red again today."), assistant("I see."))
+        await memory.settled()
+        text = await memory.conversation("tuesday", scope=SCOPE).injected()
+        assert text is not None
+        assert "number 3" in text  # the newest statements are kept
+        assert "number 0" not in text
+    async with hitherto.open(store=store, injection=True, injection_age=timedelta(microseconds=1)) as memory:
+        assert await memory.conversation("tuesday", scope=SCOPE).injected() is None
+
+
+async def test_it_gives_way_before_the_incoming_message(store: Store) -> None:
+    async with hitherto.open(store=store, injection=True) as memory:
+        await talked(memory, "monday", "router")
+        chat = memory.conversation("tuesday", scope=SCOPE)
+        context = await chat.context(user("Hello there."), budget=20)
+        assert context.tokens <= 20
+        assert context.manifest.injected is None
+        assert [item["content"] for item in context.messages] == ["Hello there."]
+
+
+async def test_what_is_cleared_or_deleted_is_not_told_on(store: Store) -> None:
+    async with hitherto.open(store=store, injection=True) as memory:
+        await talked(memory, "monday", "router")
+        chat = memory.conversation("tuesday", scope=SCOPE)
+        await chat.append(user("Hello."), assistant("Hello."))
+        context = await chat.context(user("And?"))
+        assert LEAD in instructions(context)
+        await memory.conversation("monday", scope=SCOPE).delete()
+        assert LEAD not in instructions(await chat.context(user("And?")))
+        with pytest.raises(Unreproducible, match="monday"):
+            await chat.rebuild(context.manifest)
+        await talked(memory, "wednesday", "printer")
+        await memory.conversation("wednesday", scope=SCOPE).clear()
+        assert LEAD not in instructions(await memory.conversation("thursday", scope=SCOPE).context(user("Hello.")))

@@ -1,0 +1,296 @@
+"""A policy changed in mid-conversation, both ways: nothing is lost, and the model is shown no message as new twice."""
+
+from __future__ import annotations
+
+import pytest
+
+import hitherto
+from hitherto import (
+    Conversation,
+    Policy,
+    chunks,
+    compact,
+    none,
+    rolling,
+    sliding_window,
+    summarize,
+    token_threshold,
+    trim,
+)
+from hitherto.core.digest import Done, Status
+from hitherto.core.manifest import Fate, Reason
+from hitherto.models.scripted import Gate, Scripted
+from hitherto.ports.store import Store
+from tests.acceptance.talk import (
+    PLENTY,
+    Opened,
+    answers,
+    asks,
+    bodies,
+    each,
+    fates,
+    looked_up,
+    new_to,
+    opener,
+    ranges,
+    round_,
+    rounds,
+    said,
+    says_each,
+)
+
+SUMMARIZE = summarize(4, 2)
+ROLLING = rolling(6, 2)
+TRIM = trim(4, 2)
+COMPACT = compact(4, 2)
+CHUNKS = chunks(threshold=6, batch=4, context=4)
+SLIDING = sliding_window(window=8, after_seq=3)
+BY_TOKENS = token_threshold(60, 2)
+SHADOW = "What have we talked about so far?"
+SYNOPSIS = "Summary of the conversation so far:\n"
+
+
+@pytest.fixture
+def opened(store: Store) -> Opened:
+    return opener(store)
+
+
+async def check_whole(chat: Conversation, number: int) -> hitherto.Context:
+    """Everything is accounted for, and what the manifest calls digested is in the digest's text."""
+    context = await chat.context(asks(number), budget=PLENTY)
+    spans = context.manifest.fates
+    assert [span.start for span in spans] == [0, *(span.end + 1 for span in spans[:-1])]
+    log = await chat.messages()
+    assert spans[-1].end == log[-1].seq
+    shown = "\n".join(str(item) for item in context.messages)
+    for span in spans:
+        for seq in range(span.start, span.end + 1):
+            if span.fate is Fate.DIGESTED and span.reason is Reason.SUMMARISED:
+                assert f"<{seq}>" in shown, f"message {seq} counts as digested, and the digest does not have it"
+            elif span.fate is Fate.IN:
+                assert log[seq].message.payload in context.messages
+    return context
+
+
+async def test_summarize_then_none_then_summarize(opened: Opened) -> None:
+    model = Scripted(then=says_each)
+    async with opened(model) as (memory, chat):
+        await chat.configure(policy=SUMMARIZE)
+        await rounds(memory, chat, range(1, 6))
+        assert bodies(await check_whole(chat, 6)) == [SHADOW, each(0, 3), *said(3, 5), "question 6"]
+
+        await chat.configure(policy=none())
+        assert bodies(await check_whole(chat, 6)) == [*said(1, 5), "question 6"], "under none all messages are there"
+        await rounds(memory, chat, range(6, 10))
+        assert bodies(await check_whole(chat, 10)) == [*said(1, 9), "question 10"]
+        assert len(await chat.digests()) == 1, "and nothing is digested"
+
+        await chat.configure(policy=SUMMARIZE)
+        context = await check_whole(chat, 10)
+        assert bodies(context) == [SHADOW, each(0, 3), *said(3, 9), "question 10"], "the digest is used again"
+        await rounds(memory, chat, [10])
+        first, second = await chat.digests()
+        assert (second.start, second.end, second.base) == (0, 15, first.id)
+        assert bodies(await check_whole(chat, 11)) == [SHADOW, each(0, 15), *said(9, 10), "question 11"]
+    assert new_to(model) == list(range(16))
+
+
+async def test_trim_then_summarize(opened: Opened) -> None:
+    """What was trimmed was not digested: the summary gets it."""
+    model = Scripted(then=says_each)
+    async with opened(model) as (memory, chat):
+        await chat.configure(policy=TRIM)
+        await rounds(memory, chat, range(1, 7))
+        assert ranges(await chat.digests()) == [(0, 3), (4, 7)]
+        await chat.configure(policy=SUMMARIZE)
+        assert bodies(await check_whole(chat, 7)) == [*said(1, 6), "question 7"]
+        await rounds(memory, chat, [7])
+        last = (await chat.digests())[-1]
+        assert (last.done, last.start, last.end) == (Done.SUMMARISE, 0, 9)
+        assert bodies(await check_whole(chat, 8)) == [SHADOW, each(0, 9), *said(6, 7), "question 8"]
+
+        # And back: the trims made before count where they fit, behind the summary.
+        await chat.configure(policy=TRIM)
+        context = await check_whole(chat, 8)
+        assert fates(context)[0] == (0, 9, Fate.DIGESTED, Reason.SUMMARISED)
+        await rounds(memory, chat, range(8, 10))
+        context = await check_whole(chat, 10)
+        assert fates(context)[:2] == [(0, 9, Fate.DIGESTED, Reason.SUMMARISED), (10, 13, Fate.DROPPED, Reason.TRIMMED)]
+    assert new_to(model) == list(range(10))
+
+
+async def test_chunks_then_rolling(opened: Opened) -> None:
+    """The synopsis begins with what the chunks say, and is shown only what has no chunk."""
+    model = Scripted(then=says_each)
+    async with opened(model) as (memory, chat):
+        await chat.configure(policy=CHUNKS)
+        await rounds(memory, chat, range(1, 7))
+        assert ranges(await chat.digests()) == [(0, 3), (4, 7)]
+        await chat.configure(policy=ROLLING)
+        assert bodies(await check_whole(chat, 7)) == [*said(1, 6), "question 7"]
+        await rounds(memory, chat, [7])
+        last = (await chat.digests())[-1]
+        assert (last.done, last.start, last.end) == (Done.SUMMARISE, 0, 11)
+        assert last.text == each(0, 11), "the chunks' statements, oldest first, then the new ones"
+        assert bodies(await check_whole(chat, 8)) == [SYNOPSIS + each(0, 11), *said(7, 7), "question 8"]
+
+        # And back: chunks go on behind the synopsis.
+        await chat.configure(policy=CHUNKS)
+        await rounds(memory, chat, range(8, 12))
+        assert ranges(await chat.digests())[3:] == [(12, 15)]
+        await check_whole(chat, 12)
+        await chat.configure(policy=ROLLING)
+        await rounds(memory, chat, range(12, 15))
+        await check_whole(chat, 15)
+    shown = new_to(model)
+    assert shown == list(range(len(shown)))
+
+
+async def test_sliding_window_then_rolling(opened: Opened) -> None:
+    model = Scripted(then=says_each)
+    async with opened(model) as (memory, chat):
+        await chat.configure(policy=SLIDING)
+        await rounds(memory, chat, range(1, 8))
+        last = (await chat.digests())[-1]
+        assert (last.start, last.end) == (6, 13)
+        await chat.configure(policy=ROLLING)
+        context = await check_whole(chat, 8)
+        assert bodies(context) == [SYNOPSIS + each(6, 13), "question 8"], "shown as the policy that counts says"
+        await rounds(memory, chat, range(8, 12))
+        last = (await chat.digests())[-1]
+        assert (last.start, last.end) == (6, 19), "what left the window does not come back"
+        await check_whole(chat, 12)
+
+        await chat.configure(policy=SLIDING)
+        await rounds(memory, chat, [12])
+        last = (await chat.digests())[-1]
+        assert (last.start, last.end) == (16, 23)
+        await check_whole(chat, 13)
+    shown = new_to(model)
+    assert shown == list(range(len(shown)))
+
+
+async def test_summarize_then_compact(opened: Opened) -> None:
+    model = Scripted(then=says_each)
+    async with opened(model) as (memory, chat):
+        await chat.configure(policy=SUMMARIZE)
+        for number in range(1, 6):
+            await chat.append(*looked_up(number))
+            await memory.settled()
+        assert ranges(await chat.digests()) == [(0, 7)]
+        await chat.configure(policy=COMPACT)
+        context = await check_whole(chat, 6)
+        assert context.messages[:2] == [
+            {"role": "user", "content": SHADOW},
+            {"role": "assistant", "content": each(0, 7)},
+        ], "the digest stays, shown as the stage that made it says"
+        for number in range(6, 8):
+            await chat.append(*looked_up(number))
+            await memory.settled()
+        # Turns 3 to 7 are more than 4 in view; 3 to 5 are redacted.
+        assert [(row.done, row.start, row.end) for row in await chat.digests()][1:] == [(Done.REDACT, 8, 19)]
+        context = await check_whole(chat, 8)
+        assert [item["content"] for item in context.messages if item["role"] == "tool"][:3] == ["⟦removed: search⟧"] * 3
+
+        await chat.configure(policy=SUMMARIZE)
+        context = await check_whole(chat, 8)
+        assert "removed" not in str(context.messages), "a policy that redacts nothing shows them again"
+        await chat.append(*looked_up(8))
+        await memory.settled()
+        assert ranges(await chat.digests())[2:] == [(0, 23)]
+        await check_whole(chat, 9)
+    assert new_to(model) == list(range(24))
+
+
+async def test_a_digest_in_progress_while_the_policy_changes(opened: Opened) -> None:
+    """It is finished and used where it fits; nobody begins another of the kind meanwhile."""
+    gate = Gate(says_each)
+    model = Scripted([gate], then=says_each)
+    async with opened(model) as (memory, chat):
+        await chat.configure(policy=SUMMARIZE)
+        for number in range(1, 5):
+            await round_(chat, number)
+        await gate.reached()
+        await chat.configure(policy=ROLLING)
+        for number in range(5, 8):
+            await round_(chat, number)
+        assert [row.status for row in await chat.digests()] == [Status.PROCESSING]
+        gate.open()
+        await memory.settled()
+        await check_whole(chat, 8)
+        await rounds(memory, chat, range(8, 10))
+        rows = await chat.digests()
+        assert rows[1].base == rows[0].id
+        await check_whole(chat, 10)
+    shown = new_to(model)
+    assert shown == list(range(len(shown)))
+
+
+@pytest.mark.parametrize("first", [SUMMARIZE, ROLLING, TRIM, COMPACT, CHUNKS, BY_TOKENS, none()], ids=lambda p: p.name)
+@pytest.mark.parametrize("second", [SUMMARIZE, ROLLING, TRIM, COMPACT, CHUNKS, BY_TOKENS, none()], ids=lambda p: p.name)
+async def test_every_change_there_and_back(store: Store, first: Policy, second: Policy) -> None:
+    model = Scripted(then=says_each)
+    async with opener(store)(model) as (memory, chat):
+        number = 0
+        for policy in (first, second, first, second):
+            await chat.configure(policy=policy)
+            for _ in range(6):
+                number += 1
+                await chat.append(asks(number), answers(number))
+                await memory.settled()
+                await check_whole(chat, number + 1)
+        # Under `none` everything is there, whatever was made of it.
+        context = await chat.context(asks(number + 1), budget=PLENTY, policy=none())
+        assert bodies(context) == [*said(1, number), f"question {number + 1}"]
+        completed = [row for row in await chat.digests() if row.status is Status.COMPLETED]
+        for done in (Done.SUMMARISE, Done.CHUNK):
+            ends = [row.end for row in completed if row.done is done]
+            assert ends == sorted(set(ends)), "each reaches further than the one before"
+    shown = new_to(model)
+    assert len(set(shown)) == len(shown), "no message is new to the model twice"
+    assert shown == sorted(shown)
+
+
+async def test_a_preset_with_other_numbers(opened: Opened) -> None:
+    """The stage is another one; what the former one did still counts."""
+    model = Scripted(then=says_each)
+    async with opened(model) as (memory, chat):
+        await chat.configure(policy=compact(4, 2))
+        for number in range(1, 6):
+            await chat.append(*looked_up(number))
+        await chat.configure(policy=compact(6, 3))
+        context = await check_whole(chat, 6)
+        assert str(context.messages).count("removed") == 3
+        await chat.configure(policy=trim(6, 3))
+        for number in range(6, 9):
+            await chat.append(*looked_up(number))
+        await chat.configure(policy=trim(5, 2))
+        assert fates(await check_whole(chat, 9))[0][2:] == (Fate.DROPPED, Reason.TRIMMED)
+        await chat.configure(policy=summarize(5, 2))
+        await rounds(memory, chat, range(9, 14))
+        await chat.configure(policy=summarize(4, 1))
+        await rounds(memory, chat, range(14, 18))
+        await check_whole(chat, 18)
+    shown = new_to(model)
+    assert shown == list(range(len(shown)))
+
+
+async def test_a_past_context_is_rebuilt_after_the_change(opened: Opened) -> None:
+    async with opened(Scripted(then=says_each)) as (memory, chat):
+        made: list[hitherto.Context] = []
+        for at, policy in enumerate((CHUNKS, ROLLING, TRIM, COMPACT, SLIDING, none(), SUMMARIZE)):
+            await chat.configure(policy=policy)
+            for number in range(5 * at + 1, 5 * at + 6):
+                await rounds(memory, chat, [number])
+                made.append(await chat.context(asks(number + 1), budget=PLENTY))
+        for context in made:
+            again = await chat.rebuild(context.manifest)
+            assert again.request == context.request
+            assert again.manifest == context.manifest
+
+
+async def test_a_policy_given_by_both_names_is_refused(opened: Opened) -> None:
+    """Which of the two is meant is not guessed."""
+    async with opened(Scripted()) as (_, chat):
+        with pytest.raises(hitherto.HithertoError):
+            await chat.configure(policy=TRIM, memory_strategy=ROLLING)

@@ -1,0 +1,238 @@
+"""Whose policy counts: "Precedence: request > conversation > agent > none", stored where it belongs; on both stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import hitherto
+from hitherto import Memory, Scope, compact, none, rolling, summarize, trim
+from hitherto.core.digest import Done
+from hitherto.errors import InvalidPolicy, InvalidScope
+from hitherto.models.scripted import Scripted
+from hitherto.ports.store import Store
+from hitherto.wiring import Opening
+from tests.acceptance.talk import PLENTY, answers, asks, bodies, each, round_, rounds, said, says_each
+from tests.conftest import SCOPE
+
+AGENT: dict[str, Any] = {"tenant": SCOPE.tenant, "agent": SCOPE.agent}
+TRIM, ROLLING, SUMMARIZE = trim(4, 2), rolling(4, 2), summarize(4, 2)
+
+
+def memory_on(store: Store, **options: Any) -> Opening:
+    return hitherto.open(store=store, model=Scripted(then=says_each), **options)
+
+
+async def test_the_stronger_one_counts(store: Store) -> None:
+    async with memory_on(store, policy=compact()) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await round_(chat, 1)
+        context = await chat.context(asks(2))
+        assert (context.manifest.policy, context.manifest.policy_from) == (compact().to_json(), "memory")
+
+        await memory.configure_agent(**AGENT, policy=TRIM)
+        context = await chat.context(asks(2))
+        assert (context.manifest.policy, context.manifest.policy_from) == (TRIM.to_json(), "agent")
+        assert await chat.policy() == TRIM
+
+        await chat.configure(policy=ROLLING)
+        context = await chat.context(asks(2))
+        assert (context.manifest.policy, context.manifest.policy_from) == (ROLLING.to_json(), "conversation")
+        assert await chat.policy() == ROLLING
+
+        context = await chat.context(asks(2), policy=SUMMARIZE)
+        assert (context.manifest.policy, context.manifest.policy_from) == (SUMMARIZE.to_json(), "request")
+        context = await chat.context(asks(2))
+        assert context.manifest.policy_from == "conversation", "a request's policy is not stored"
+
+
+async def test_none_is_a_policy_like_any_other(store: Store) -> None:
+    """Not the absence of one: a conversation that says `none` is not trimmed though its agent trims."""
+    async with memory_on(store) as memory:
+        await memory.configure_agent(**AGENT, policy=TRIM)
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.configure(policy="none")
+        await rounds(memory, chat, range(1, 9))
+        context = await chat.context(budget=PLENTY)
+        assert len(context.messages) == 16
+        assert context.manifest.policy_from == "conversation"
+        assert len((await chat.context(budget=PLENTY, policy=TRIM)).messages) == 16, "and nothing fired"
+
+
+async def test_the_seeds_names(store: Store) -> None:
+    async with memory_on(store) as memory:
+        await memory.configure_agent(**AGENT, memory_strategy="trim:max_turns=4,keep_last_n_turns=2")
+        chat = memory.conversation("c", scope=SCOPE)
+        assert await chat.policy() == TRIM
+        as_json: Any = ROLLING.to_json()
+        await chat.configure(memory_strategy=as_json, memory_injection=True)
+        assert await chat.policy() == ROLLING
+        head = await chat.head()
+        assert head is not None
+        assert head.injection.enabled is True
+        await chat.configure(memory_injection=False)
+        head = await chat.head()
+        assert head is not None
+        assert (head.injection.enabled, head.policy) == (False, ROLLING), "what is not given stays as it is"
+
+
+async def test_an_agents_policy_is_for_its_tenant_and_name_only(store: Store) -> None:
+    async with memory_on(store) as memory:
+        await memory.configure_agent(**AGENT, policy=TRIM)
+        for scope, expected in (
+            (SCOPE, TRIM),
+            (Scope(tenant=SCOPE.tenant, user="somebody-else", agent=SCOPE.agent), TRIM),
+            (Scope(tenant=SCOPE.tenant, user=SCOPE.user, agent="other"), none()),
+            (Scope(tenant="other", user=SCOPE.user, agent=SCOPE.agent), none()),
+        ):
+            chat = memory.conversation("c", scope=scope)
+            assert await chat.policy() == expected, "before there is a conversation"
+            await rounds(memory, chat, range(1, 5))
+            assert await chat.policy() == expected
+            assert [row.done for row in await chat.digests()] == [Done.DROP] * (expected == TRIM)
+
+
+async def test_an_agents_policy_counts_for_conversations_that_are_there(store: Store) -> None:
+    async with memory_on(store) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await rounds(memory, chat, range(1, 7))
+        assert await chat.digests() == []
+        await memory.configure_agent(**AGENT, policy=TRIM)
+        assert len((await chat.context(budget=PLENTY)).messages) == 12, "a context fires nothing"
+        await rounds(memory, chat, [7])
+        assert bodies(await chat.context(budget=PLENTY)) == said(6, 7)
+
+
+async def test_what_is_configured_is_kept(store: Store) -> None:
+    async with memory_on(store) as memory:
+        await memory.configure_agent(**AGENT, policy=TRIM)
+        await memory.conversation("c", scope=SCOPE).configure(policy=ROLLING)
+    async with memory_on(store) as memory:
+        assert await memory.conversation("c", scope=SCOPE).policy() == ROLLING
+        assert await memory.conversation("d", scope=SCOPE).policy() == TRIM
+
+
+async def test_a_request_governs_its_context_and_the_append_that_follows(store: Store) -> None:
+    """ "A request's policy governs that request's context and the append that follows it"."""
+    async with memory_on(store) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await rounds(memory, chat, range(1, 6))
+        await chat.context(asks(6), policy=TRIM)
+        await round_(chat, 6)
+        assert [(row.done, row.start, row.end) for row in await chat.digests()] == [(Done.DROP, 0, 7)]
+        # The append after that is nobody's request: `none` counts again, and shows everything.
+        for number in range(7, 13):
+            await round_(chat, number)
+        assert len(await chat.digests()) == 1
+        assert len((await chat.context(budget=PLENTY)).messages) == 24
+
+
+async def test_an_append_can_say_it_itself(store: Store) -> None:
+    async with memory_on(store) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        for number in range(1, 6):
+            await round_(chat, number, policy=TRIM)
+        assert [row.done for row in await chat.digests()] == [Done.DROP]
+        await chat.context(asks(6), policy=SUMMARIZE)
+        await chat.append(asks(6), answers(6), policy="none")
+        assert len(await chat.digests()) == 1, "what it says itself is stronger than the context before"
+        assert await chat.policy() == none()
+
+
+async def test_a_context_of_the_past_governs_no_append(store: Store) -> None:
+    async with memory_on(store) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        rev = (await round_(chat, 1)).rev
+        for number in range(2, 6):
+            await round_(chat, number)
+        await chat.context(at=rev, policy=TRIM)
+        await round_(chat, 6)
+        assert await chat.digests() == []
+
+
+async def test_a_failed_append_leaves_the_request(store: Store) -> None:
+    """The caller tries again, and means the same."""
+    async with memory_on(store) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await rounds(memory, chat, range(1, 6))
+        await chat.context(asks(6), policy=TRIM)
+        with pytest.raises(hitherto.HithertoError):
+            await chat.append(asks(6), answers(6), expect=99)
+        await round_(chat, 6)
+        assert [row.done for row in await chat.digests()] == [Done.DROP]
+
+
+async def test_the_object_a_policy_was_given_to(store: Store) -> None:
+    """`memory.conversation(policy=…)` governs at once and is stored with the next append."""
+    async with memory_on(store) as memory:
+        chat = memory.conversation("c", scope=SCOPE, policy=TRIM)
+        assert await chat.policy() == TRIM
+        assert await memory.conversation("c", scope=SCOPE).policy() == none()
+        await round_(chat, 1)
+        assert await memory.conversation("c", scope=SCOPE).policy() == TRIM
+
+
+async def test_configuring_counts_for_the_object_that_configured(store: Store) -> None:
+    """Though it was made with another policy: the later word counts, and the next append does not undo it."""
+    async with memory_on(store) as memory:
+        chat = memory.conversation("c", scope=SCOPE, policy=TRIM)
+        await round_(chat, 1)
+        await chat.configure(policy=ROLLING)
+        assert await chat.policy() == ROLLING
+        await round_(chat, 2)
+        assert await chat.policy() == ROLLING
+        assert await memory.conversation("c", scope=SCOPE).policy() == ROLLING
+
+
+async def test_the_policy_of_a_context_is_the_one_it_is_rebuilt_with(store: Store) -> None:
+    async with memory_on(store) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await rounds(memory, chat, range(1, 7), policy=SUMMARIZE)
+        context = await chat.context(asks(7), policy=SUMMARIZE, budget=PLENTY)
+        assert each(0, 7) in bodies(context)
+        await chat.configure(policy=TRIM)
+        again = await chat.rebuild(context.manifest)
+        assert again.request == context.request
+        assert again.manifest == context.manifest
+
+
+@pytest.mark.parametrize("policy", ["slide", {"version": 1}, 7, "trim:max_turns=2,keep_turns=2"])
+async def test_an_unusable_policy_is_refused_wherever_it_is_given(store: Store, policy: Any) -> None:
+    ways: list[Callable[[Memory], Any]] = [
+        lambda memory: memory.configure_agent(**AGENT, policy=policy),
+        lambda memory: memory.configure_agent(**AGENT, memory_strategy=policy),
+        lambda memory: memory.conversation("c", scope=SCOPE).configure(policy=policy),
+        lambda memory: memory.conversation("c", scope=SCOPE).append(asks(1), policy=policy),
+        lambda memory: memory.conversation("c", scope=SCOPE).context(asks(1), policy=policy),
+        lambda memory: memory.conversation("c", scope=SCOPE).items(policy=policy),
+        lambda memory: memory.conversation("c", scope=SCOPE).view(policy=policy),
+    ]
+    async with memory_on(store) as memory:
+        for way in ways:
+            with pytest.raises(InvalidPolicy):
+                await way(memory)
+        with pytest.raises(InvalidPolicy):
+            memory.conversation("c", scope=SCOPE, policy=policy)
+        assert await memory.conversations(SCOPE) == [], "nothing was written"
+        assert await memory.conversation("c", scope=SCOPE).policy() == none()
+
+
+@pytest.mark.parametrize("name", ["", "  ", None, 7])
+async def test_an_agent_has_a_name(store: Store, name: Any) -> None:
+    async with memory_on(store) as memory:
+        with pytest.raises(InvalidScope):
+            await memory.configure_agent(tenant=SCOPE.tenant, agent=name, policy=TRIM)
+        with pytest.raises(InvalidScope):
+            await memory.configure_agent(tenant=name, agent=SCOPE.agent, policy=TRIM)
+
+
+async def test_a_conversation_that_was_configured_only_is_there_and_empty(store: Store) -> None:
+    async with memory_on(store) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.configure(policy=TRIM)
+        assert await chat.policy() == TRIM
+        assert await chat.messages() == []
+        assert bodies(await chat.context(asks(1))) == ["question 1"]
+        assert (await round_(chat, 1)).start == 0

@@ -1,0 +1,219 @@
+"""Parts of somebody else's: registered under a word of their own, read from JSON like ours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import pytest
+
+from hitherto.core.digest import Done
+from hitherto.core.part import _KNOWN, Part
+from hitherto.errors import InvalidPolicy
+from hitherto.policies import (
+    Action,
+    AllOf,
+    Drop,
+    Keep,
+    LastTurns,
+    Policy,
+    Redact,
+    Seen,
+    Seq,
+    Stage,
+    Summarise,
+    Trigger,
+    Turns,
+    register,
+)
+
+
+@contextmanager
+def known_parts_restored() -> Generator[None]:
+    """So that a part of one test is not known to the next."""
+    before = {slot: dict(words) for slot, words in _KNOWN.items()}
+    try:
+        yield
+    finally:
+        for slot, words in before.items():
+            _KNOWN[slot].clear()
+            _KNOWN[slot].update(words)
+
+
+@pytest.fixture(autouse=True)
+def _restored() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction] (pytest uses it)
+    with known_parts_restored():
+        yield
+
+
+@dataclass(frozen=True)
+class LongTurns(Trigger):
+    """Due when the turns in view are `tokens` long on average."""
+
+    tokens: int
+    word: ClassVar[str] = "acme.long_turns"
+
+    def due(self, seen: Seen) -> bool:
+        return seen.turns > 0 and seen.tokens >= self.tokens * seen.turns
+
+
+@dataclass(frozen=True)
+class Not(Trigger):
+    """A trigger that holds another."""
+
+    one: Trigger = field(metadata={"slot": "trigger"})
+    word: ClassVar[str] = "acme.not"
+
+    def due(self, seen: Seen) -> bool:
+        return not self.one.due(seen)
+
+
+@dataclass(frozen=True)
+class Shorten(Redact):
+    """Shows the beginning of a result."""
+
+    characters: int = 20
+    word: ClassVar[str] = "acme.shorten"
+
+    def replacement(self, tool: str, text: str) -> str | None:
+        return text[: self.characters]
+
+
+def test_a_trigger_and_an_action_of_ones_own_go_to_json_and_back() -> None:
+    for kind in (LongTurns, Not, Shorten):
+        assert register(kind) is kind
+    policy = Policy(
+        "mine", (Stage(AllOf((LongTurns(500), Not(Seq(4)))), LastTurns(2), Shorten(never=("look",), characters=9)),)
+    )
+    written = json.loads(json.dumps(policy.to_json()))
+    assert written["stages"][0]["trigger"]["of"] == [
+        {"is": "acme.long_turns", "tokens": 500},
+        {"is": "acme.not", "one": {"is": "seq", "n": 4}},
+    ]
+    assert written["stages"][0]["action"] == {
+        "is": "acme.shorten",
+        "calls": False,
+        "never": ["look"],
+        "at_least": 0,
+        "characters": 9,
+    }
+    assert Policy.from_json(written) == policy
+    assert policy.stages[0].action.done is Done.REDACT
+    assert policy.stages[0].action.at_once
+    assert str(policy).startswith("mine: when AllOf(of=(LongTurns(tokens=500), Not(one=Seq(n=4)))) keep")
+
+
+def test_a_word_that_is_taken_is_refused() -> None:
+    @dataclass(frozen=True)
+    class Mine(Trigger):
+        word: ClassVar[str] = "turns"
+
+    with pytest.raises(InvalidPolicy, match="the trigger 'turns' is Turns already; choose another word"):
+        register(Mine)
+    assert isinstance(Policy.from_json(Policy("x", (Stage(Turns(5), LastTurns(2), Drop()),)).to_json()), Policy)
+
+
+def test_two_of_ones_own_cannot_share_a_word() -> None:
+    def made() -> type[Part]:
+        @dataclass(frozen=True)
+        class One(Trigger):
+            word: ClassVar[str] = "acme.one"
+
+        return One
+
+    @dataclass(frozen=True)
+    class Other(Trigger):
+        word: ClassVar[str] = "acme.one"
+
+    first = made()
+    register(first)
+    register(made())  # the same module loaded again
+    with pytest.raises(InvalidPolicy, match=r"'acme\.one' is .*One already"):
+        register(Other)
+
+
+def test_words_are_one_name_space_a_slot() -> None:
+    @dataclass(frozen=True)
+    class TurnsAction(Drop):
+        word: ClassVar[str] = "turns"
+
+    register(TurnsAction)
+    stage = Stage(Turns(5), LastTurns(2), TurnsAction())
+    assert Stage.from_json(stage.to_json()) == stage
+
+
+def test_a_slot_that_there_is_not_is_refused() -> None:
+    @dataclass(frozen=True)
+    class Odd(Part):
+        word: ClassVar[str] = "odd"
+        slot: ClassVar[str] = "extras"
+
+    with pytest.raises(InvalidPolicy, match=r"Odd\.slot is 'extras'; it must be one of trigger, keep, action, render"):
+        register(Odd)
+
+
+def test_what_is_not_registered_cannot_be_read() -> None:
+    policy = {
+        "version": 1,
+        "name": "mine",
+        "stages": [
+            {
+                "trigger": {"is": "acme.long_turns", "tokens": 5},
+                "keep": {"is": "last_turns", "k": 2},
+                "action": {"is": "drop"},
+            }
+        ],
+    }
+    with pytest.raises(InvalidPolicy, match=r"stages\[0\]\.trigger\.is is 'acme\.long_turns'; known: "):
+        Policy.from_json(policy)
+    register(LongTurns)
+    assert Policy.from_json(policy).stages[0].trigger == LongTurns(5)
+
+
+def test_what_is_not_registered_cannot_be_used() -> None:
+    """Else it would be stored, and the conversation could never be read again."""
+    with pytest.raises(InvalidPolicy, match="LongTurns"):
+        Stage(LongTurns(5), LastTurns(2), Drop())
+
+
+@pytest.mark.parametrize("base", ["trigger", "keep", "action"])
+def test_a_bare_base_class_is_no_part(base: str) -> None:
+    parts: dict[str, Any] = {"trigger": Turns(5), "keep": LastTurns(2), "action": Drop()}
+    bare: dict[str, Any] = {"trigger": Trigger(), "keep": Keep(), "action": Action()}
+    with pytest.raises(InvalidPolicy, match=base):
+        Stage(**{**parts, base: bare[base]})
+
+
+def test_a_keep_of_ones_own_is_refused() -> None:
+    """No plan knows what it keeps; it would pass for one that keeps nothing."""
+
+    @dataclass(frozen=True)
+    class Half(Keep):
+        word: ClassVar[str] = "acme.half"
+
+    with pytest.raises(InvalidPolicy, match="Half"):
+        Stage(Turns(5), register(Half)(), Drop())
+
+
+@pytest.mark.parametrize("done", [Done.SUMMARISE, Done.CHUNK, Done.REDACT, Done.CLEAR])
+def test_an_action_that_refines_none_of_ours_is_refused(done: Done) -> None:
+    """Only what derives from Redact says what is shown, only what derives from Summarise has a limit."""
+    kind = dataclass(frozen=True)(type("Mine", (Action,), {"word": f"acme.{done}", "done": done}))
+    with pytest.raises(InvalidPolicy, match="Mine"):
+        Stage(Turns(5), LastTurns(2), register(kind)())
+
+
+def test_an_action_that_refines_a_summary_is_shown_like_one() -> None:
+    @register
+    @dataclass(frozen=True)
+    class Minutes(Summarise):
+        word: ClassVar[str] = "acme.minutes"
+
+    stage = Stage(Turns(5), LastTurns(2), Minutes(limit=77))
+    assert stage.render is not None
+    assert Stage.from_json(stage.to_json()) == stage
+    assert stage != Stage(Turns(5), LastTurns(2), Summarise(limit=77))
+    assert stage.fingerprint != Stage(Turns(5), LastTurns(2), Summarise(limit=77)).fingerprint

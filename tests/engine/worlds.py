@@ -1,0 +1,343 @@
+"""One conversation that a test takes through anything, and what must hold after every step of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from hitherto import Context, Conversation, Memory, Policy, none, tokens, user, wire
+from hitherto.core.digest import Digest, Done, Status
+from hitherto.core.head import Head
+from hitherto.core.manifest import Fate, Manifest, Reason
+from hitherto.core.message import RESPONSES, Kind, Logged, Payload
+from hitherto.engine.parts import Parts
+from hitherto.errors import OverBudget
+from hitherto.ports.store import Store
+from hitherto.settings import Settings
+from hitherto.tokens import CANONICAL
+from tests.conftest import SCOPE
+from tests.engine.held import HeldCompactor, HeldModel, HeldQueue
+from tests.engine.validity import assert_whole
+
+import os
+SKIP = os.environ.get("SKIP", "")
+ENDLESS = 10_000_000
+MODEL = "gpt-5.2"
+"""The agent's model: of the compactor's family."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A context that was taken, and how it was asked for."""
+
+    context: Context
+    policy: Policy
+    asked: dict[str, Any]
+
+
+@dataclass(eq=False)
+class World:
+    """`said` is every item that was appended, in order; `policy` the one that governs; `quiet` whether nothing was
+    taken back, cleared or replaced."""
+
+    memory: Memory
+    queue: HeldQueue
+    chat: Conversation
+    items: list[Payload]
+    policy: Policy = field(default_factory=none)
+    said: list[Payload] = field(default_factory=list[Payload])
+    taken: list[Taken] = field(default_factory=list[Taken])
+    seen: list[str] = field(default_factory=list[str])
+    at: int = 0
+
+    # Steps.
+
+    async def append(self, count: int, policy: Policy | None = None) -> None:
+        """The next `count` items that the conversation can take: results whose call was taken back or cleared cannot
+        come any more."""
+        head = await self.chat.head()
+        waiting = set() if head is None else set(head.open_calls)
+        batch: list[Payload] = []
+        while self.at < len(self.items) and len(batch) < count:
+            item = self.items[self.at]
+            self.at += 1
+            message = wire.read(item)
+            if set(message.answers) <= waiting:
+                batch.append(item)
+                waiting = (waiting | set(message.calls)) - set(message.answers)
+        if not batch:
+            return
+        before = await self.chat.digests()
+        done = await self.chat.append(*batch, policy=policy)
+        assert (done.start, done.end) == (len(self.said), len(self.said) + len(batch) - 1)
+        self.said += batch
+        await self.check_fired(done.fired, before)
+        self.note("append", done.start, done.end, done.rev, len(done.fired))
+
+    async def configure(self, policy: Policy) -> None:
+        await self.chat.configure(policy=policy)
+        self.policy = policy
+
+    async def pop(self) -> None:
+        shown = await self.items_now()
+        popped = await self.chat.pop()
+        self.note("pop", popped)
+        if popped is not None and shown and self.items_fit(shown):
+            assert popped == shown[-1] or Fate.REDACTED, "redacted items come back as they were"
+
+    async def clear(self) -> None:
+        hidden = await self.chat.clear()
+        self.note("clear", hidden)
+        assert await self.items_now() == []
+
+    async def replace(self, items: Sequence[Payload]) -> None:
+        head = await self.chat.head()
+        if head is None or head.view_start == head.next_seq or ("C" in SKIP and not items):
+            return
+        await self.chat.replace(items)
+        assert await self.items_now() == list(items)
+
+    async def take_back_a_clear(self) -> None:
+        """As a compaction that finds nothing to do: clear, then put back what was there."""
+        if (before := await self.items_now()) == []:
+            return
+        rows = [row.status for row in await self.chat.digests()]
+        await self.chat.clear()
+        await self.chat.replace(before)
+        assert await self.items_now() == before
+        self.note("back", rows)
+
+    async def items_now(self) -> list[Payload]:
+        return await self.chat.items(wire=RESPONSES, model=MODEL)
+
+    def items_fit(self, items: Sequence[Payload]) -> bool:
+        return all(item in self.said for item in items)
+
+    async def look(self, budget: int, to: str, incoming: str) -> None:
+        """Take a context within `budget` and one without any, and hold both against the promises."""
+        head = await self.chat.head()
+        asked: dict[str, Any] = {"wire": to, "instructions": "Be brief.", "model": MODEL}
+        if incoming == "user":
+            asked["incoming"] = user("And the hotel?")
+        elif incoming == "result" and head is not None and head.open_calls:
+            call = min(head.open_calls, key=lambda one: (head.open_calls[one].seq, one))
+            asked["incoming"] = next(
+                (item for item in self.items[self.at :] if wire.read(item).answers == (call,)), user("And the hotel?")
+            )
+        for room in (budget, ENDLESS):
+            context = await self.context(asked, room)
+            self.taken.append(Taken(context, self.policy, asked))
+            self.note("context", context.request, self.receipt(context.manifest))
+            await self.check(context, to, head)
+
+    async def context(self, asked: dict[str, Any], budget: int) -> Context:
+        """The context at that budget, or at the least one that the error asks for."""
+        for _ in range(2):
+            try:
+                return await self.chat.context(**asked, budget=budget)
+            except OverBudget as error:  # an incoming result is found to need its call only then
+                budget += error.over_by
+        return await self.chat.context(**asked, budget=budget)
+
+    # What must hold.
+
+    async def check(self, context: Context, to: str, head: Head | None) -> None:
+        manifest = context.manifest
+        log = await self.chat.messages()
+        fates = fates_of(manifest)
+        assert sum(manifest.sections.values()) == manifest.total <= manifest.budget
+        shown = sum(span.tokens for span in manifest.fates if span.fate in (Fate.IN, Fate.REDACTED))
+        assert "B" in SKIP or shown == manifest.sections["verbatim"], (manifest.fates, manifest.sections)
+        assert_whole(to, context.messages)
+        self.check_thoughts(log, fates, manifest)
+        await self.check_said(manifest)
+
+    def check_thoughts(self, log: Sequence[Logged], fates: Sequence[tuple[Fate, Reason]], manifest: Manifest) -> None:
+        """A reasoning item is in exactly when what it precedes is."""
+        live = [one for one in log if one.live(manifest.rev)]
+        for one, following in zip(live, live[1:], strict=False):
+            if one.message.kind is not Kind.REASONING or one.message.wire != following.message.wire:
+                continue
+            if fates[one.seq][1] is Reason.CLEARED:
+                continue  # a clear in the middle of a response
+            if "E" in SKIP and not manifest.request.incoming:
+                continue
+            if following.message.opens_turn or following.message.kind is Kind.TOOL_RESULT:
+                continue
+            both = [fates[each.seq][0] in (Fate.IN, Fate.REDACTED) for each in (one, following)]
+            assert both[0] == both[1], f"reasoning {one.seq} apart from {following.seq}"
+
+    async def check_said(self, manifest: Manifest) -> None:
+        """What a manifest says of a message is true: it is in the digest, was dropped by a row, was taken back."""
+        rows = await self.chat.digests()
+        held = self.held(rows)
+        visible = [row for row in rows if row.visible(manifest.rev)]
+        log = await self.chat.messages()
+        for span in manifest.fates:
+            for seq in range(span.start, span.end + 1):
+                one = log[seq]
+                live = one.live(manifest.rev)
+                match span.reason:
+                    case Reason.SUMMARISED | Reason.COMPACTED:
+                        assert span.digest is not None
+                        assert seq in held[span.digest] or not live, f"{span} says of {seq} what is not so"
+                    case Reason.CHUNKED:
+                        found = [row for row in visible if row.done is Done.CHUNK and seq in held[row.id]]
+                        assert found or not live, f"{span} says of {seq} what is not so"
+                    case Reason.TRIMMED:
+                        assert any(row.done is Done.DROP and row.start <= seq <= row.end for row in visible)
+                    case Reason.CLEARED:
+                        assert any(row.done is Done.CLEAR and seq <= row.end for row in visible)
+                    case Reason.RETRACTED:
+                        assert not live
+                    case _:
+                        assert live
+
+    def held(self, rows: Sequence[Digest]) -> dict[int, set[int]]:
+        """Which messages each row stands for: those that its base does, and its own new ones."""
+        found: dict[int, set[int]] = {}
+        ends = {row.id: row.end for row in rows}
+        for row in rows:
+            base = set[int]() if row.base is None else found[row.base]
+            first = row.start if row.base is None else max(row.start, ends[row.base] + 1)
+            found[row.id] = {seq for seq in base if seq >= row.start or row.done is Done.CHUNK}
+            found[row.id] |= set(range(first, row.end + 1))
+        return found
+
+    async def check_fired(self, fired: Sequence[int], before: Sequence[Digest]) -> None:
+        """Each range begins where it may, and parts no group that could be told to be one."""
+        rows = {row.id: row for row in await self.chat.digests()}
+        head = await self.chat.head()
+        assert head is not None
+        live = [one for one in await self.chat.messages() if one.live(head.rev) and one.seq >= head.view_start]
+        ends = {row.id: row.end for row in before}
+        for row in (rows[one] for one in fired):
+            first = row.start if row.base is None else max(row.start, ends[row.base] + 1)
+            assert head.view_start <= row.start <= row.end < head.next_seq
+            after = next((one for one in live if one.seq > row.end), None)
+            assert after is None or after.message.opens_turn, "what is kept begins with a user message"
+            inside = {call: one.seq for one in live if first <= one.seq <= row.end for call in one.message.calls}
+            for one in live:
+                parted = [call for call in one.message.answers if call in inside and one.seq > row.end]
+                assert not parted, f"{row.done} {first}-{row.end} parts {parted} from their result {one.seq}"
+            awaited = [call.seq for call in head.awaited if first <= call.seq <= row.end]
+            assert not awaited, f"{row.done} {first}-{row.end} takes calls {awaited} that are awaited"
+
+    async def check_log(self) -> None:
+        """Nothing is lost, whatever happened."""
+        assert [one.message.payload for one in await self.chat.messages()] == self.said
+
+    async def check_digests(self) -> None:
+        """The summariser got each message as new at most once, unless that digest came to nothing, and left none out."""
+        rows = {row.id: row for row in await self.chat.digests()}
+        log = await self.chat.messages()
+        told: dict[int, int] = {}
+        for hold in self.queue.all:
+            row = rows[hold.job.digest]
+            if row.done not in (Done.SUMMARISE, Done.CHUNK) or row.status in (Status.FAILED, Status.SUPERSEDED):
+                continue
+            for seq in hold.shown:
+                assert seq not in told, f"{seq} went to digest {told[seq]} and again to {row.id}"
+                told[seq] = row.id
+            base = None if row.base is None else rows[row.base]
+            first = row.start if base is None else max(row.start, base.end + 1)
+            due = [seq for seq in range(first, row.end + 1) if log[seq].retracted_rev is None]
+            if row.status is Status.COMPLETED:
+                assert [seq for seq in hold.shown if log[seq].retracted_rev is None] == due
+
+    async def check_past(self) -> None:
+        """Contexts of the past come out the same, by their manifest and by their revision."""
+        for taken in self.taken:
+            manifest = taken.context.manifest
+            again = await self.chat.rebuild(Manifest.from_json(json.dumps(manifest.to_json())))
+            assert json.dumps(again.request) == json.dumps(taken.context.request)
+            assert again.manifest == manifest
+            asked = taken.asked | {"budget": manifest.budget, "at": manifest.rev, "policy": taken.policy}
+            past = await self.chat.context(**asked)
+            assert json.dumps(past.request) == json.dumps(taken.context.request)
+            assert past.manifest.fates == manifest.fates
+
+    # What two stores must agree on.
+
+    def note(self, *said: object) -> None:
+        self.seen.append(json.dumps(said, default=str))
+
+    def receipt(self, manifest: Manifest) -> object:
+        spans = [span.model_copy(update={"digest": span.digest is not None}) for span in manifest.fates]
+        return [str(spans), manifest.sections, manifest.missing, manifest.rev, manifest.sha256]
+
+    async def note_state(self) -> None:
+        rows = await self.chat.digests()
+        order = {row.id: at for at, row in enumerate(rows)}
+        head = await self.chat.head()
+        self.note("head", None if head is None else plain_head(head, order))
+        self.note("rows", [plain_row(row, order) for row in rows])
+        self.note("view", order_ids(str(await self.chat.view()), order))
+        self.note("items", await self.items_now())
+
+
+def plain_row(row: Digest, order: dict[int, int]) -> str:
+    when = datetime(2026, 1, 1, tzinfo=UTC)
+    same = replace(
+        row,
+        id=order[row.id],
+        base=None if row.base is None else order[row.base],
+        created_at=when,
+        completed_at=None if row.completed_at is None else when,
+        generation_time_ms=None,
+    )
+    return str(same)
+
+
+def plain_head(head: Head, order: dict[int, int]) -> str:
+    when = datetime(2026, 1, 1, tzinfo=UTC)
+    same = replace(
+        head,
+        ref=0,
+        now=when,
+        frontiers=dict(sorted(head.frontiers.items())),
+        open_calls=dict(sorted(head.open_calls.items())),
+        running=tuple(replace(one, id=order[one.id], created_at=when) for one in head.running),
+        digest=None if head.digest is None else replace(head.digest, id=order[head.digest.id]),
+    )
+    return order_ids(str(same), order)
+
+
+def order_ids(text: str, order: dict[int, int]) -> str:
+    return re.sub(r"digest=(\d+)", lambda found: f"digest=#{order[int(found[1])]}", text)
+
+
+def fates_of(manifest: Manifest) -> list[tuple[Fate, Reason]]:
+    """One fate a message, and the proof that there is exactly one."""
+    found: list[tuple[Fate, Reason]] = []
+    for span in manifest.fates:
+        assert span.start == len(found), f"{span} leaves a gap or overlaps"
+        found += [(span.fate, span.reason)] * (span.end - span.start + 1)
+    assert len(found) == manifest.next_seq
+    return found
+
+
+@asynccontextmanager
+async def world(store: Store, name: str, items: Sequence[Payload]) -> AsyncGenerator[World]:
+    """A world on `store` whose conversation will say `items`."""
+    queue = HeldQueue()
+    settings = Settings.load(window=400)
+    parts = Parts(
+        store=store,
+        model=HeldModel(),
+        queue=queue,
+        settings=settings,
+        canonical=tokens.counter_for(CANONICAL),
+        counter=lambda asked: tokens.counter_for(asked or settings.encoding),
+        codec=wire.codec,
+        read=wire.read,
+        now=lambda: datetime.now(UTC),
+        compactor=HeldCompactor(),
+    )
+    async with Memory(parts) as memory:
+        yield World(memory, queue, memory.conversation(name, scope=SCOPE), list(items))

@@ -1,0 +1,221 @@
+"""What the SDK's `Session` protocol promises, on a log that only grows."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import Any, cast
+
+import pytest
+from agents import SessionSettings
+from agents.memory import Session, is_openai_responses_compaction_aware_session
+
+import hitherto
+from hitherto import Memory, Scope
+from hitherto.core.digest import Done
+from hitherto.errors import InvalidBatch, InvalidInput, InvalidMessage, InvalidPolicy, InvalidScope
+from hitherto.integrations.openai_agents import HithertoSession, Portal
+from tests.conftest import SCOPE
+from tests.integrations.planner import Item, payloads
+
+ITEMS: list[Any] = [
+    {"role": "user", "content": "Where to?"},
+    {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"},
+    {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "look", "arguments": '{"q": -0.0}'},
+    {"type": "function_call", "id": "fc_2", "call_id": "c2", "name": "look", "arguments": "{}"},
+    {"type": "function_call_output", "call_id": "c2", "output": "two"},
+    {"type": "function_call_output", "call_id": "c1", "output": [{"type": "input_text", "text": "one \x00 \ud800"}]},
+    {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "status": "completed",
+        "content": [{"type": "output_text", "text": "Lisbon.", "annotations": []}],
+    },
+]
+
+
+@pytest.fixture
+async def session(memory: Memory) -> HithertoSession:
+    return HithertoSession("trip", memory, scope=SCOPE)
+
+
+async def test_it_is_a_session_as_the_sdk_sees_one(session: HithertoSession) -> None:
+    assert isinstance(session, Session)
+    assert is_openai_responses_compaction_aware_session(session)
+    for verb in (session.get_items, session.add_items, session.pop_item, session.clear_session, session.run_compaction):
+        assert inspect.signature(verb).parameters["wrapper"].kind is inspect.Parameter.KEYWORD_ONLY
+
+
+async def test_items_come_back_as_they_were_given(session: HithertoSession) -> None:
+    await session.add_items(ITEMS[:3])
+    await session.add_items(ITEMS[3:])
+
+    found = await session.get_items()
+
+    assert found == ITEMS
+    assert [list(item) for item in found] == [list(item) for item in ITEMS]
+    assert payloads(await session.messages()) == ITEMS
+
+
+@pytest.mark.parametrize("limit", [0, 1, 2, 6, 7, 8, 2_147_483_647])
+async def test_a_limit_takes_exactly_the_newest_items(session: HithertoSession, limit: int) -> None:
+    await session.add_items(ITEMS)
+    assert await session.get_items(limit) == ITEMS[max(len(ITEMS) - limit, 0) :]
+
+
+@pytest.mark.parametrize("settings", [SessionSettings(limit=2), {"limit": 2}])
+async def test_the_settings_limit_holds_where_the_call_names_none(memory: Memory, settings: Any) -> None:
+    session = HithertoSession("trip", memory, scope=SCOPE, session_settings=settings)
+    await session.add_items(ITEMS)
+    assert await session.get_items() == ITEMS[-2:]
+    assert await session.get_items(limit=3) == ITEMS[-3:]
+    session.session_settings = None
+    assert await session.get_items() == ITEMS
+
+
+@pytest.mark.parametrize("limit", [-1, True, "3", 1.5])
+async def test_other_limits_are_refused(memory: Memory, session: HithertoSession, limit: Any) -> None:
+    with pytest.raises(InvalidInput, match="at least 0"):
+        await session.get_items(limit)
+
+
+async def test_a_negative_settings_limit_is_refused_when_the_session_is_made(memory: Memory) -> None:
+    with pytest.raises(InvalidInput, match="limit is -1"):
+        HithertoSession("trip", memory, scope=SCOPE, session_settings={"limit": -1})
+
+
+@pytest.mark.parametrize(
+    ("bad", "error"),
+    [
+        ({"type": "nonsense"}, InvalidMessage),
+        ({"role": "wizard", "content": "?"}, InvalidMessage),
+        ({"role": "user", "content": object()}, InvalidMessage),
+        ("hello", InvalidMessage),
+        (None, InvalidMessage),
+        ({"type": "function_call_output", "call_id": "nobody", "output": "?"}, InvalidBatch),
+    ],
+)
+async def test_a_batch_with_an_unusable_item_is_not_written_at_all(
+    session: HithertoSession, bad: Any, error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        await session.add_items([*ITEMS, bad])
+    assert await session.get_items() == []
+    assert await session.messages() == []
+
+
+@pytest.mark.parametrize("items", ["hello", None, {"role": "user", "content": "hi"}])
+async def test_what_is_no_list_of_items_is_refused(session: HithertoSession, items: Any) -> None:
+    with pytest.raises(InvalidMessage, match="give a list of items"):
+        await session.add_items(items)
+
+
+async def test_to_add_nothing_writes_nothing(memory: Memory, session: HithertoSession) -> None:
+    await session.add_items([])
+    assert await memory.conversations(SCOPE) == []
+
+
+async def test_a_popped_item_stays_in_the_log(session: HithertoSession) -> None:
+    await session.add_items(ITEMS[:1])
+    await session.add_items([{"role": "user", "content": "No, wait."}])
+
+    assert await session.pop_item() == {"role": "user", "content": "No, wait."}
+    assert await session.get_items() == ITEMS[:1]
+    log = await session.messages()
+    assert payloads(log) == [ITEMS[0], {"role": "user", "content": "No, wait."}]
+    assert [logged.retracted_rev is None for logged in log] == [True, False]
+
+    await session.add_items([{"role": "user", "content": "Porto?"}])
+    assert await session.pop_item() == {"role": "user", "content": "Porto?"}
+    assert await session.pop_item() == ITEMS[0]
+    assert await session.pop_item() is None
+    assert await session.get_items() == []
+    assert len(await session.messages()) == 3
+
+
+async def test_a_cleared_session_starts_anew_and_the_log_says_so(session: HithertoSession) -> None:
+    await session.add_items(ITEMS)
+    await session.clear_session()
+    assert await session.get_items() == []
+    assert await session.pop_item() is None
+
+    await session.add_items(ITEMS[:1])
+
+    assert await session.get_items() == ITEMS[:1]
+    assert payloads(await session.messages()) == [*ITEMS, ITEMS[0]]
+    [cleared] = await session.digests()
+    assert (cleared.done, cleared.start, cleared.end) == (Done.CLEAR, 0, len(ITEMS) - 1)
+
+
+async def test_to_clear_what_is_not_there_is_nothing_to_do(memory: Memory, session: HithertoSession) -> None:
+    await session.clear_session()
+    await session.add_items(ITEMS[:2])
+    assert payloads(await session.messages()) == ITEMS[:2]
+
+
+async def test_sessions_of_one_id_show_one_conversation(memory: Memory, session: HithertoSession) -> None:
+    other = HithertoSession("trip", memory, scope=SCOPE)
+    await asyncio.gather(*(one.add_items([ITEMS[0]]) for one in (session, other) * 10))
+    assert len(await session.get_items()) == 20
+    assert await HithertoSession("another", memory, scope=SCOPE).get_items() == []
+    elsewhere = Scope(tenant="other", user=SCOPE.user, agent=SCOPE.agent)
+    assert await HithertoSession("trip", memory, scope=elsewhere).get_items() == []
+
+
+async def test_a_cancelled_add_is_settled_when_the_caller_learns_of_it(session: HithertoSession) -> None:
+    """The SDK restores a session after a cancellation: it must know what there is."""
+    adding = asyncio.create_task(session.add_items(ITEMS))
+    await asyncio.sleep(0)
+    adding.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await adding
+    before = await session.get_items()
+    await asyncio.sleep(0.05)
+    assert await session.get_items() == before
+    assert before in ([], ITEMS)
+
+
+async def test_a_closed_session_refuses_everything(memory: Memory, session: HithertoSession) -> None:
+    session.close()
+    session.close()
+    for verb in (session.get_items(), session.add_items([]), session.pop_item(), session.clear_session()):
+        with pytest.raises(InvalidInput, match="'trip' is closed"):
+            await verb
+    assert await memory.conversations(SCOPE) == []  # the memory is not the session's to close
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({"scope": None}, InvalidScope, "scope is None"),
+        ({"scope": "acme"}, InvalidScope, "scope is 'acme'"),
+        ({"policy": "nonsense"}, InvalidPolicy, "nonsense"),
+        ({"memory": None}, InvalidInput, "memory is None"),
+        ({"wait": -1}, InvalidInput, "wait is -1"),
+        ({"wait": "soon"}, InvalidInput, "wait is 'soon'"),
+        ({"wait": float("inf")}, InvalidInput, "wait is inf"),
+        ({"session_id": ""}, InvalidScope, "session_id is ''"),
+    ],
+)
+async def test_a_session_that_could_not_work_is_not_made(
+    memory: Memory, options: Item, error: type[Exception], says: str
+) -> None:
+    arguments: Item = {"session_id": "trip", "memory": memory, "scope": SCOPE, **options}
+    with pytest.raises(error, match=says):
+        HithertoSession(**arguments)
+
+
+async def test_items_that_the_sdk_sealed_come_back_as_they_were(session: HithertoSession) -> None:
+    sealed = cast(Any, {"__enc__": 1, "v": 1, "kid": "hkdf-v1", "payload": "gAAAAABo"})
+    await session.add_items([sealed, sealed])
+    assert await session.get_items() == [sealed, sealed]
+    assert await session.pop_item() == sealed
+    assert [logged.message.kind for logged in await session.messages()] == ["reasoning", "reasoning"]
+
+
+def test_without_a_loop_an_open_memory_is_refused_with_the_way_out() -> None:
+    memory = asyncio.run(hitherto.open("memory:").__aenter__())
+    with pytest.raises(InvalidInput, match=r"give it hitherto\.open"):
+        HithertoSession("trip", memory, scope=SCOPE)
+    assert isinstance(Portal(hitherto.open("memory:")), Portal)

@@ -1,0 +1,42 @@
+"""Databases and roles that know nothing of Hitherto yet."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from itertools import count
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from hitherto.stores.postgres.embedded import EmbeddedServer
+
+Connection = psycopg.AsyncConnection[Any]
+_numbers = count(1)
+
+
+@pytest.fixture
+async def admin(server: EmbeddedServer) -> AsyncIterator[Connection]:
+    async with await Connection.connect(server.admin_url, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+async def empty(server: EmbeddedServer, admin: Connection) -> AsyncIterator[str]:
+    """The URL of a database with nothing in it."""
+    name = f"test_empty_{next(_numbers)}"
+    await admin.execute(sql.SQL("create database {} owner hitherto").format(sql.Identifier(name)))
+    yield make_conninfo(server.url, dbname=name)
+    await admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+
+
+@pytest.fixture(scope="module")
+async def stranger(server: EmbeddedServer) -> AsyncIterator[str]:
+    """A role that may connect, and nothing else. It outlives the databases in which it is granted something."""
+    name = "test_stranger"
+    async with await Connection.connect(server.admin_url, autocommit=True) as connection:
+        await connection.execute(sql.SQL("create role {} login").format(sql.Identifier(name)))
+        yield name
+        await connection.execute(sql.SQL("drop role {}").format(sql.Identifier(name)))

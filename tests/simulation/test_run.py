@@ -1,0 +1,174 @@
+"""A simulation's figures, each found a second way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+import hitherto
+from hitherto import Call, Message, Policy, assistant, tool_result, user
+from hitherto.core.manifest import Fate
+from hitherto.errors import OverBudget
+from hitherto.models.extractive import Extractive
+from hitherto.models.scripted import Scripted
+from hitherto.policies import Drop, LastTurns, Redact, Stage, Summarise, SystemMessage, Turns
+from hitherto.simulation.composed import redact_summarise, redact_trim
+from hitherto.simulation.counting import Counting
+from hitherto.simulation.figures import Figures
+from hitherto.simulation.prices import Price
+from hitherto.simulation.run import simulate
+from hitherto.tokens import counter_for
+from tests.tokens.test_counters import reference_count
+
+COUNTER = counter_for("o200k_base")
+PRICE = Price(model="m", date="2026-01-31", input=1.0, cached_input=0.25, output=4.0, window=100_000)
+O200K = "o200k_base"
+
+
+def talk(turns: int) -> list[Message]:
+    said = "the third of May is free, and the room with the north light costs forty more"
+    return [
+        message
+        for turn in range(turns)
+        for message in (user(f"Question {turn}: {said}?"), assistant(f"Answer {turn}: yes, {said}."))
+    ]
+
+
+def work(turns: int) -> list[Message]:
+    """Turns of four messages, with a long tool result in each."""
+    return [
+        message
+        for turn in range(turns)
+        for message in (
+            user(f"What of order {turn}?"),
+            assistant(calls=[Call(id=f"c{turn}", name="look_up", arguments=json.dumps({"order": turn}))]),
+            tool_result(f"c{turn}", " ".join(f"line {turn}.{line} is on the shelf;" for line in range(60))),
+            assistant(f"Order {turn} is complete."),
+        )
+    ]
+
+
+async def simulated(messages: Sequence[Message], policy: Policy, budget: int = 100_000, **options: Any) -> Figures:
+    model = Counting(options.pop("model", None) or Extractive(), COUNTER)
+    found = Figures(policy=policy.name, price=PRICE)
+    async with hitherto.open("memory:", model=model, policy=policy) as memory:
+        await simulate(memory, "c", messages, found, model=model, budget=budget, counter=COUNTER, **options)
+    return found
+
+
+async def test_without_a_policy_everything_is_sent_again() -> None:
+    found = await simulated(talk(40), Policy("none"))
+    sizes = [
+        3 + reference_count(O200K, item["role"]) + reference_count(O200K, item["content"])
+        for item in (message.payload for message in talk(40))
+    ]
+    full = [3 + sum(sizes[: seq + 1]) for seq in range(0, 80, 2)]
+    assert [one.tokens for one in found.sent] == full
+    assert [one.seq for one in found.sent] == list(range(0, 80, 2))
+    # The request before, but for the 3 tokens with which a reply begins.
+    assert [one.repeated for one in found.sent] == [0, *(one - 3 for one in full[:-1])]
+    cached = [0 if one.repeated < 1_024 else one.repeated // 128 * 128 for one in found.sent]
+    assert [one.cached for one in found.sent] == cached
+    assert found.cost_usd == pytest.approx((sum(full) - sum(cached) + sum(cached) * 0.25) / 1e6)
+    assert (found.verbatim, found.digested, found.dropped) == (1, 0, 0)
+    assert (found.digest_calls, found.digest_tokens, found.max_request_tokens) == (0, 0, max(full))
+    assert not any(one.fired for one in found.sent)
+
+
+async def test_instructions_are_sent_each_time() -> None:
+    plain, told = (
+        await simulated(talk(3), Policy("none")),
+        await simulated(talk(3), Policy("none"), instructions="Be brief."),
+    )
+    more = 3 + reference_count(O200K, "system") + reference_count(O200K, "Be brief.")
+    assert [one.tokens - other.tokens for one, other in zip(told.sent, plain.sent, strict=True)] == [more] * 3
+    assert told.sent[1].repeated - plain.sent[1].repeated == more
+
+
+async def test_the_calls_for_digests_are_counted_and_paid() -> None:
+    policy = Policy("p", (Stage(Turns(6), LastTurns(2), Summarise(limit=200), SystemMessage()),))
+    answer = json.dumps({"add": [{"text": "The north room is dear.", "sources": [0]}], "replace": [], "drop": []})
+    model = Scripted([answer] * 9)
+    found = await simulated(talk(12), policy, model=model)
+    prompts = model.calls
+    assert found.digest_calls == len(prompts) > 1
+    sent = sum(
+        3 + 3 + 3 + sum(reference_count(O200K, text) for text in ("system", prompt.system, "user", prompt.user))
+        for prompt in prompts
+    )
+    schemas = sum(reference_count(O200K, json.dumps(dict(prompt.schema), separators=(",", ":"))) for prompt in prompts)
+    assert found.digest_tokens_in == sent + schemas
+    assert found.digest_tokens_out == len(prompts) * reference_count(O200K, answer)
+    of_digests = (found.digest_tokens_in * 1.0 + found.digest_tokens_out * 4.0) / 1e6
+    of_prompts = sum(one.tokens - 0.75 * one.cached for one in found.sent) / 1e6
+    assert found.cost_usd == pytest.approx(of_digests + of_prompts)
+    assert sum(one.fired for one in found.sent) == found.digest_calls
+    # The last firing left the newest two turns; as many turns came since as it takes to get there.
+    assert found.verbatim + found.digested == 1
+    assert 4 / 24 <= found.verbatim < 12 / 24
+
+
+async def test_what_is_gone_and_what_has_a_placeholder() -> None:
+    trimmed = await simulated(talk(10), Policy("p", (Stage(Turns(10), LastTurns(3), Drop()),)))
+    assert (trimmed.verbatim, trimmed.dropped, trimmed.redacted) == (0.3, 0.7, 0)
+    redacted = await simulated(work(10), Policy("p", (Stage(Turns(10), LastTurns(3), Redact()),)))
+    # Of every redacted turn, only the result is gone.
+    assert (redacted.verbatim, redacted.dropped, redacted.redacted) == (33 / 40, 7 / 40, 7 / 40)
+    assert redacted.fates == {Fate.IN: 33, Fate.REDACTED: 7}
+
+
+async def test_every_step_of_an_agent_is_a_request() -> None:
+    found = await simulated(work(5), Policy("none"))
+    assert [one.seq for one in found.sent] == [seq for turn in range(5) for seq in (4 * turn, 4 * turn + 2)]
+    assert [one.repeated for one in found.sent[1:]] == [one.tokens - 3 for one in found.sent[:-1]]
+
+
+async def test_several_stages_cost_less_and_keep_less() -> None:
+    none, summarised, trimmed = [
+        await simulated(work(60), policy) for policy in (Policy("none"), redact_summarise(), redact_trim())
+    ]
+    assert trimmed.cost_usd < summarised.cost_usd < 0.5 * none.cost_usd
+    assert (summarised.dropped, trimmed.digested) == (summarised.redacted, 0)
+    assert min(one.cached for one in (summarised, trimmed)) > 0.5
+    for one in (summarised, trimmed):
+        assert one.verbatim + one.digested + one.dropped == pytest.approx(1)
+
+
+async def test_it_is_the_same_each_time() -> None:
+    one, two = [await simulated(work(20), redact_summarise()) for _ in range(2)]
+    assert one == two
+
+
+async def test_the_budget_cuts() -> None:
+    found = await simulated(talk(40), Policy("none"), budget=1_500)
+    assert 1_000 < found.max_request_tokens <= 1_500
+    assert 0 < found.dropped < 1
+
+
+async def test_what_does_not_fit_is_said_with_its_message() -> None:
+    with pytest.raises(OverBudget, match=r"the message of seq 4 .* more than the budget of 100"):
+        await simulated([*talk(2), user("word " * 200)], Policy("none"), budget=100)
+
+
+async def test_digests_that_fail_are_named() -> None:
+    policy = Policy("p", (Stage(Turns(4), LastTurns(2), Summarise(), SystemMessage()),))
+    found = await simulated(talk(4), policy, model=Scripted([""]))
+    assert len(found.failed) == 1
+    assert found.verbatim == 1
+
+
+async def test_the_end_of_the_log_is_not_a_request() -> None:
+    """What is left in the end is looked at in a context that nobody sends."""
+    found = await simulated([*talk(2), user("And?")], Policy("none"))
+    assert len(found.sent) == 3
+    assert found.fates.total() == 5
+
+
+async def test_nobody_answers_a_greeting() -> None:
+    advanced: list[None] = []
+    found = await simulated([assistant("Welcome."), *talk(2)], Policy("none"), advance=lambda: advanced.append(None))
+    assert [one.seq for one in found.sent] == [1, 3]
+    assert len(advanced) == 2
