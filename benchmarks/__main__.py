@@ -13,13 +13,15 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import append, history, length, replay, scale, trips
+from benchmarks import append, history, length, planning, replay, scale, trips, views
 from benchmarks.ground import Ground
 from benchmarks.report import Findings, show, to_json
 
 BENCHMARKS: dict[str, Callable[[Ground], Awaitable[Findings]]] = {
     "append": append.run,
+    "planning": planning.run,
     "length": length.run,
+    "views": views.run,
     "history": history.run,
     "scale": scale.run,
     "replay": replay.run,

@@ -18,6 +18,7 @@ from psycopg.conninfo import make_conninfo
 
 import hitherto
 from hitherto import Context, Memory, Message
+from hitherto.ports.compactor import Compactor
 from hitherto.stores.postgres import schema
 from hitherto.stores.postgres.embedded import EmbeddedServer
 from hitherto.tokens import CANONICAL, counter_for
@@ -89,9 +90,9 @@ class Ground:
 
 
 @asynccontextmanager
-async def memory_on(url: str) -> AsyncGenerator[Memory]:
+async def memory_on(url: str, *, compactor: Compactor | None = None) -> AsyncGenerator[Memory]:
     """A memory whose digests need no model."""
-    async with hitherto.open(url, model="extractive", encoding=CANONICAL) as memory:
+    async with hitherto.open(url, model="extractive", encoding=CANONICAL, compactor=compactor) as memory:
         yield memory
 
 

@@ -72,7 +72,7 @@ def open(  # noqa: A001 (the name users read: hitherto.open)
         async with AsyncExitStack() as opened:
             parts = Parts(
                 store=store or await _store(loaded, opened),
-                model=_model(loaded, opened) if model is None or isinstance(model, str) else model,
+                model=model_of(loaded, opened) if model is None or isinstance(model, str) else model,
                 queue=TaskQueue(at_once=loaded.digests_at_once),
                 settings=loaded,
                 canonical=tokens.counter_for(tokens.CANONICAL),
@@ -108,7 +108,8 @@ async def _store(settings: Settings, opened: AsyncExitStack) -> Store:
     return store
 
 
-def _model(settings: Settings, opened: AsyncExitStack) -> Model:
+def model_of(settings: Settings, opened: AsyncExitStack) -> Model:
+    """The model for digests that the settings name; what it holds is given back with `opened`. Raises InvalidSettings."""
     if settings.model == "extractive":
         from hitherto.models.extractive import Extractive
 

@@ -205,6 +205,13 @@ def test_the_commands_of(page: Path, surroundings: None) -> None:
             assert_printed(out + err, shell.output, f"{page.name}: {shell.text}")
 
 
+def test_the_simulation_of_a_real_conversation(locomo: Path, surroundings: None) -> None:
+    """What its page says of a data set that is not part of the project."""
+    (shell,) = (one for one in shells(DOCS / "choosing-a-policy.md") if "LOCOMO.json" in one.words)
+    _, out, err = call(*(str(locomo) if word == "LOCOMO.json" else word for word in shell.words))
+    assert_printed(out + err, shell.output, shell.text)
+
+
 def call(*words: str) -> tuple[int, str, str]:
     """The exit code of a command line of `hitherto`, and what it printed on its two streams."""
     program = Path(sys.executable).with_name("hitherto")
@@ -315,7 +322,7 @@ def test_every_field_of_a_manifest_is_there() -> None:
 
 
 def test_every_preset_is_there() -> None:
-    code = code_of((DOCS / "policies.md").read_text(encoding="utf-8"))
+    code = code_of((DOCS / "choosing-a-policy.md").read_text(encoding="utf-8"))
     for name, preset in PRESETS.items():
         assert name in code
         assert isinstance(preset(), Policy)
@@ -326,6 +333,7 @@ def test_every_preset_is_there() -> None:
     ("command", "arguments"),
     [
         ("replay", ("examples/support.jsonl",)),
+        ("simulate", ("examples/support.jsonl",)),
         ("log", ("support",)),
         ("context", ("support", "--message", "And now?")),
         ("digests", ("support",)),

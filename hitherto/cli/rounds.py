@@ -14,7 +14,7 @@ from hitherto.cli.transcript import Transcript
 from hitherto.core.budget import TokenCounter
 from hitherto.core.digest import Digest, Done, Status
 from hitherto.core.manifest import Fate, Manifest
-from hitherto.core.message import CHAT, Message
+from hitherto.core.message import CHAT, RESPONSES, Message
 from hitherto.core.policy import Policy
 from hitherto.core.scope import Scope
 from hitherto.engine.context import Context
@@ -141,8 +141,7 @@ async def replay(
     async def one(transcript: Transcript, own: Sequence[int], chat: Conversation) -> Replayed:
         async with room:
             await chat.delete()
-            repeats = Repeats(_CHAT, counter)
-            return await _replayed(memory, transcript, own, chat, budget=budget, repeats=repeats, advance=advance)
+            return await _replayed(memory, transcript, own, chat, budget=budget, counter=counter, advance=advance)
 
     try:
         async with asyncio.TaskGroup() as group:
@@ -160,15 +159,18 @@ async def _replayed(
     chat: Conversation,
     *,
     budget: int,
-    repeats: Repeats,
+    counter: TokenCounter,
     advance: Callable[[], None],
 ) -> Replayed:
     found = Replayed(id=transcript.id)
+    # Opaque items travel in this format alone.
+    wire = RESPONSES if (await chat.policy()).doing(Done.COMPACT) else CHAT
+    repeats = Repeats(codec(wire), counter)
     full = list(accumulate(costs, initial=_CHAT.framing))
     for portion in transcript.rounds():
         first = portion[0]
         if first.opens_turn:
-            found.last = context = await chat.context(first, budget=budget)
+            found.last = context = await chat.context(first, budget=budget, wire=wire)
             account(found, context.manifest)
             found.rounds.append(
                 Round(

@@ -178,7 +178,19 @@ def manifest_table(manifest: Manifest) -> Group:
     sections = " + ".join(f"{name} {tokens:,}" for name, tokens in manifest.sections.items() if tokens)
     counted = f"{plain(manifest.encoding)}, {'exact' if manifest.exact else 'an estimate'}"
     total = Text(f"{sections} = {manifest.total:,} tokens ({counted}), at revision {manifest.rev}")
-    return Group(table, Text(), total)
+    return Group(table, Text(), total, _governed(manifest))
+
+
+def _governed(manifest: Manifest) -> Text:
+    """Which policy counted and whose it was, and what else a reader would want to know."""
+    whose = {"none": "nobody set another", "memory": "the default of this memory"}
+    said = whose.get(manifest.policy_from, f"the {manifest.policy_from}'s")
+    lines = [f"Policy {plain(str(manifest.policy['name']))} ({said})"]
+    if manifest.injected is not None:
+        lines.append(f"Memory of {plain(manifest.injected.conversation)}, digest {manifest.injected.digest}")
+    if manifest.missing:
+        lines.append(f"Missing: {', '.join(manifest.missing)}")
+    return Text("\n".join(lines))
 
 
 _FATE = {Fate.IN: "green", Fate.DIGESTED: "yellow", Fate.REDACTED: "yellow", Fate.DROPPED: "red"}

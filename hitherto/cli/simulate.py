@@ -167,7 +167,7 @@ async def _simulated(
     console = terminal.err()
     found: list[Figures] = []
     async with AsyncExitStack() as opened:
-        making = wiring._model(settings, opened)  # pyright: ignore[reportPrivateUsage] (asked for as a public name)
+        making = wiring.model_of(settings, opened)
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
             bar = progress.add_task("", total=len(policies) * requests)
             for name, policy in policies.items():

@@ -142,6 +142,8 @@ def _seen(head: Head, lies: Layout, begin: Cut, window: int) -> Seen:
 
 def _firing(stage: Stage, begin: Cut, head: Head, lies: Layout) -> Asking[Firing | None]:
     """What the stage does to the range from `begin` to where its keep begins; None if that is empty."""
+    if isinstance(stage.action, Redact) and not stage.action.calls and begin.sums.results == head.sums.results:
+        return None
     cut = yield from kept(stage.keep, head)
     if isinstance(stage.action, Chunk):
         return (yield from _chunk(stage, stage.action, begin, cut, head))
@@ -182,14 +184,12 @@ def _summary(whole: Firing, head: Head) -> Asking[Firing | None]:
 def _redaction(whole: Firing, redact: Redact, begin: Cut) -> Asking[Firing | None]:
     """A redaction fires when it frees enough; the running sums tell most of what it would."""
     results = whole.sums.results - begin.sums.results
-    freed = 0
-    if results or redact.calls:
-        if results < redact.at_least and not redact.calls:
-            return None
-        found = yield ToolTokens(whole.start, whole.end, redact.calls, redact.never)
-        assert isinstance(found, Freeable), "the answer to ToolTokens"
-        freed = max(0, found.tokens - PLACEHOLDER * found.messages)
-    return None if freed < redact.at_least else replace(whole, freed=freed)
+    if not redact.calls and (not results or results < redact.at_least):
+        return None
+    found = yield ToolTokens(whole.start, whole.end, redact.calls, redact.never)
+    assert isinstance(found, Freeable), "the answer to ToolTokens"
+    freed = max(0, found.tokens - PLACEHOLDER * found.messages)
+    return replace(whole, freed=freed) if found.messages and freed >= redact.at_least else None
 
 
 def _chunk(stage: Stage, chunk: Chunk, begin: Cut, keep: Cut, head: Head) -> Asking[Firing | None]:

@@ -141,6 +141,16 @@ class AgentCases:
         async with store.write(SCOPE, "c") as unit:
             assert unit.head.injection == Injection(enabled=True)
 
+    async def test_what_stands_again_is_as_old_as_it_was(self, store: Store) -> None:
+        await summed_up(store, "a", "first of a")
+        await summed_up(store, "b")
+        await write(store, "a", *talk(1))
+        again = await digested(store, "a", 0, 5, Item("second of a", ((0, 5),)))
+        assert await earlier(store, "new") == "second of a"
+        await superseded(store, "a", again)
+        assert await earlier(store, "new") == "of b"
+        assert await earlier(store, "b") == "first of a"
+
     async def test_what_was_chosen_stays_while_it_is_there(self, store: Store) -> None:
         made = await summed_up(store, "a")
         await write(store, "c", *talk(1), injection=Injection(digest=made, conversation="not read", text="not read"))

@@ -212,9 +212,7 @@ def test_the_json_of_a_replay(support: dict[str, Any]) -> None:
     }
     assert [set(one) for one in rounds] == [{"seq", "full_tokens", "context_tokens", "digest_end"}] * len(rounds)
     assert [one["seq"] for one in rounds] == [seq for seq, item in enumerate(items) if item["role"] == "user"]
-    assert [set(one) for one in digests] == [{"id", "start", "end", "base", "done", "status", "tokens"}] * len(
-        digests
-    )
+    assert [set(one) for one in digests] == [{"id", "start", "end", "base", "done", "status", "tokens"}] * len(digests)
     assert [one["base"] for one in digests] == [None, *(one["id"] for one in digests[:-1])]
     assert {one["status"] for one in digests} == {"completed"}
     # A round sees the digest that the round before it left.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 
@@ -12,11 +13,24 @@ import hitherto
 from hitherto import Policy
 from hitherto.core.digest import Done, Status
 from hitherto.core.manifest import Fate
-from hitherto.errors import InvalidPolicy
+from hitherto.core.part import _KNOWN
 from hitherto.models.scripted import Scripted
-from hitherto.policies import LastTurns, Nothing, Redact, Seen, Stage, Summarise, Tokens, Trigger, Turns, register
+from hitherto.policies import (
+    LastTurns,
+    Nothing,
+    Redact,
+    Seen,
+    Stage,
+    Summarise,
+    SystemMessage,
+    Tokens,
+    Trigger,
+    Turns,
+    register,
+)
 from hitherto.ports.store import Store
-from tests.acceptance.talk import PLENTY, Opened, each, looked_up, opener, ranges, rounds, said, says_each
+from hitherto.stores.postgres import heads
+from tests.acceptance.talk import PLENTY, Opened, each, looked_up, opener, ranges, round_, rounds, said, says_each
 from tests.conftest import SCOPE
 
 
@@ -158,41 +172,43 @@ async def test_a_trigger_that_breaks_writes_nothing(store: Store) -> None:
         assert len(await chat.messages()) == 6
 
 
-async def test_a_part_that_this_process_does_not_know(store: Store) -> None:
-    """Its package is not installed here: what was stored is refused by name, and a request's own policy still works."""
-    from hitherto.core.part import _KNOWN
+@pytest.fixture
+def forgotten() -> Iterator[Callable[[], None]]:
+    """Makes this process one where the package with `Wordy` and `Minutes` is not installed."""
 
+    def forget() -> None:
+        del _KNOWN["trigger"]["tests.wordy"], _KNOWN["action"]["tests.minutes"]
+        heads._policy.cache_clear()
+
+    yield forget
+    register(Wordy)
+    register(Minutes)
+
+
+async def test_a_part_that_this_process_does_not_know(store: Store, forgotten: Callable[[], None]) -> None:
+    """What was stored is refused by name where it counts; the conversation's messages are none the worse for it."""
     async with opener(store, POLICY)(Scripted(then=says_each)) as (memory, chat):
         await rounds(memory, chat, range(1, 9))
-    wordy = _KNOWN["trigger"].pop("tests.wordy")
-    minutes = _KNOWN["action"].pop("tests.minutes")
-    try:
-        with pytest.raises(InvalidPolicy, match=r"tests\.wordy"):
-            Policy.from_json(POLICY.to_json())
-        async with hitherto.open(store=store, model=Scripted()) as memory:
-            chat = memory.conversation("conv_123", scope=SCOPE)
-            assert len(await chat.messages()) == 16, "the log can be read"
-            for policy in ("none", "trim"):
-                context = await chat.context(budget=PLENTY, policy=policy)
-                assert context.messages[-1] == {"role": "assistant", "content": "answer 8"}
-    finally:
-        register(wordy)
-        register(minutes)
+        await memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, policy=POLICY)
+    forgotten()
+    async with hitherto.open(store=store, model=Scripted()) as memory:
+        chat = memory.conversation("conv_123", scope=SCOPE)
+        assert len(await chat.messages()) == 16, "the log can be read"
+        for policy in ("none", "trim"):
+            context = await chat.context(budget=PLENTY, policy=policy)
+            assert context.messages[-1] == {"role": "assistant", "content": "answer 8"}
+        await chat.configure(policy="trim")
+        await round_(chat, 9)
+        assert await chat.clear() == 18
+        await memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, policy="none")
+        assert await chat.delete() == 18
 
 
-HOSTILE: list[Any] = [
-    "\x00{text}",
-    "\ud800{text}",
-    "<|endoftext|>{text}",
-    "'; drop table message; --{text}",
-    "{text}" * 1,
-]
+HOSTILE = ["\x00{text}", "\ud800{text}", "<|endoftext|>{text}", "'; drop table message; --{text}", "{}{text}"]
 
 
 @pytest.mark.parametrize("template", HOSTILE)
 async def test_hostile_text_in_a_policy_is_stored_as_given(store: Store, template: str) -> None:
-    from hitherto.policies import SystemMessage
-
     name = template.replace("{text}", "") or "x"
     stage = Stage(Turns(3), LastTurns(1), Summarise(), SystemMessage(template))
     policy = Policy(name, (stage, Stage(Turns(9), LastTurns(2), Redact(never=(name,)))))

@@ -16,7 +16,9 @@ def assert_whole(wire: str, items: Sequence[Payload]) -> None:
 
 def _chat(items: Sequence[Payload]) -> None:
     waiting: set[str] = set()
-    last = max((at for at, item in enumerate(items) if not item.get("tool_calls") and item["role"] != "tool"), default=0)
+    last = max(
+        (at for at, item in enumerate(items) if not item.get("tool_calls") and item["role"] != "tool"), default=0
+    )
     for at, item in enumerate(items):
         if item["role"] == "tool":
             assert item["tool_call_id"] in waiting, f"a result without its call right before it: {item}"
@@ -36,7 +38,9 @@ def _responses(items: Sequence[Payload]) -> None:
     for item in items:
         kind: str = item.get("type", "message")
         if kind.endswith("_output"):
-            assert waiting.pop(item["call_id"], None) == kind.removesuffix("_output"), f"a result without its call: {item}"
+            assert waiting.pop(item["call_id"], None) == kind.removesuffix("_output"), (
+                f"a result without its call: {item}"
+            )
         elif kind.endswith("_call") and "call_id" in item:
             assert item["call_id"] not in made, f"a call made twice: {item}"
             made.add(item["call_id"])
@@ -55,7 +59,9 @@ def _anthropic(items: Sequence[Payload]) -> None:
         assert found, "an empty message"
         results = [block["tool_use_id"] for block in found if block["type"] == "tool_result"]
         missing = set(waiting) - set(results)
-        assert set(results) <= set(waiting), f"results without their calls: {set(results) - set(waiting)}"
+        assert set(results) <= set(waiting), (
+            f"results without their calls: {set(results) - set(waiting)} in {items[: at + 1]}"
+        )
         assert len(set(results)) == len(results)
         assert not missing or at > last, f"calls without results: {missing}"
         assert all(block["type"] == "tool_result" for block in found[: len(results)]), "results come first"

@@ -25,6 +25,7 @@ from tests.engine.held import HeldCompactor, HeldModel, HeldQueue
 from tests.engine.validity import assert_whole
 
 import os
+
 SKIP = os.environ.get("SKIP", "")
 ENDLESS = 10_000_000
 MODEL = "gpt-5.2"

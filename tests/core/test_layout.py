@@ -1,0 +1,212 @@
+"""What a plan takes and what a view shows go by the same layout: on heads that appends made, without a store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hitherto.core.append import extended, marked
+from hitherto.core.digest import Done
+from hitherto.core.head import PATIENCE, Frontier, Head, Standing, empty
+from hitherto.core.layout import layout
+from hitherto.core.manifest import Fate
+from hitherto.core.message import Logged, Message
+from hitherto.core.plan import Firing, plan
+from hitherto.core.probe import AnyProbe, At, Freeable, Mark, TalkAt, TokensAt, ToolTokens, TurnAt
+from hitherto.core.view import view
+from hitherto.policies import (
+    Compact,
+    Drop,
+    LastMessages,
+    LastTokens,
+    LastTurns,
+    Nothing,
+    Policy,
+    Redact,
+    Stage,
+    Summarise,
+    Turns,
+    trim,
+)
+from hitherto.wire import read
+from tests.core.policies import policies
+from tests.engine.stacks import stacks
+from tests.wire.conversations import conversations
+
+BEGIN = empty(datetime(2026, 1, 1, tzinfo=UTC))
+WINDOW = 400
+
+
+def answered(log: Sequence[Logged], probe: AnyProbe) -> Mark | Freeable | None:
+    """What a store would find, by looking at every message."""
+    match probe:
+        case TalkAt(n):
+            found = [one for one in log if one.sums.talk >= n][:1]
+        case TurnAt(n):
+            found = [one for one in log if one.sums.turns >= n][:1]
+        case TokensAt(n):
+            found = [one for one in log if one.sums.tokens >= n][:1]
+        case At(n):
+            found = [one for one in log if one.seq <= n][-1:]
+        case ToolTokens(start, end, calls, never):
+            kinds = {"tool_result", "tool_call"} if calls else {"tool_result"}
+            own = [
+                one.tokens
+                for one in log
+                if start <= one.seq <= end and one.message.kind in kinds and not set(one.message.tools) & set(never)
+            ]
+            return Freeable(sum(own), len(own))
+    return marked(found[0]) if found else None
+
+
+def planned(policy: Policy, head: Head, log: Sequence[Logged]) -> tuple[Firing, ...]:
+    planning = plan(policy, head, WINDOW)
+    try:
+        probe = next(planning)
+        while True:
+            probe = planning.send(answered(log, probe))
+    except StopIteration as end:
+        return end.value.firings
+
+
+def fired(head: Head, firing: Firing, id: int) -> Head:
+    """The head once the firing's effect is visible."""
+    done = firing.stage.action.done
+    if done is Done.SUMMARISE:
+        text = "They talk."
+        standing = Standing(id=id, start=firing.start, end=firing.end, text=text)
+        return replace(head, digest=standing, digest_sums=firing.sums)
+    reached = Frontier(
+        done=done,
+        start=firing.start,
+        end=firing.end,
+        sums=firing.sums,
+        kept_from=firing.kept.seq if done is Done.CHUNK else firing.end + 1,
+        kept_sums=firing.kept.sums if done is Done.CHUNK else firing.sums,
+        digest=id,
+    )
+    return replace(head, frontiers={**head.frontiers, firing.stage.fingerprint: reached})
+
+
+def check(firing: Firing, head: Head, log: Sequence[Logged]) -> None:
+    """A range holds whole groups, takes no call that is awaited, and leaves a start at a user message."""
+    assert 0 <= firing.start <= firing.new_start <= firing.end < head.next_seq
+    assert firing.sums == log[firing.end].sums
+    after = log[firing.end + 1] if firing.end + 1 < len(log) else None
+    assert after is None or after.message.opens_turn
+    inside = {call for one in log[firing.new_start : firing.end + 1] for call in one.message.calls}
+    assert not [one.seq for one in log[firing.end + 1 :] if inside & set(one.message.answers)], "parts a group"
+    assert not [call for call in head.awaited if firing.new_start <= call.seq <= firing.end], "takes an awaited call"
+
+
+@settings(max_examples=150, deadline=None)
+@given(conversation=conversations(turns=10), policy=st.one_of(policies(), stacks()), data=st.data())
+def test_ranges_and_layouts(conversation: object, policy: Policy, data: st.DataObject) -> None:
+    """After every append: whole ranges, and a layout that accounts for every message, with true sums."""
+    messages: list[Message] = conversation.messages  # type: ignore[attr-defined]
+    log: list[Logged] = []
+    head, ids, told = BEGIN, 0, set[int]()
+    while len(log) < len(messages):
+        batch = messages[len(log) : len(log) + data.draw(st.integers(1, 4))]
+        entered, head = extended(head, batch, [11] * len(batch))
+        log += entered
+        for firing in planned(policy, head, log):
+            check(firing, head, log)
+            ids += 1
+            head = fired(head, firing, ids)
+            if firing.stage.action.done in (Done.SUMMARISE, Done.CHUNK):
+                fresh = set(range(firing.new_start, firing.end + 1))
+                assert not fresh & told, "summarised twice"
+                told |= fresh
+        shown = view(policy, head)
+        at = 0
+        for span in shown.before:
+            assert span.start == at
+            at = span.end + 1
+        assert at == shown.start <= shown.stop == len(log)
+        assert shown.lies.start_sums == (log[at - 1].sums if at else BEGIN.sums)
+
+
+def talk(turns: int, text: str = "x") -> list[Message]:
+    return [
+        read(item)
+        for turn in range(turns)
+        for item in ({"role": "user", "content": f"{text} {turn}"}, {"role": "assistant", "content": "ok"})
+    ]
+
+
+def call(id: str) -> Message:
+    made = {"id": id, "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    return read({"role": "assistant", "content": None, "tool_calls": [made]})
+
+
+def result(id: str) -> Message:
+    return read({"role": "tool", "tool_call_id": id, "content": "found"})
+
+
+@given(sizes=st.lists(st.integers(1, 60), min_size=3, max_size=20), kept=st.integers(1, 200))
+def test_last_tokens_keeps_at_most_so_many(sizes: list[int], kept: int) -> None:
+    """At most `t` tokens, and in any case the newest turn."""
+    messages = talk(len(sizes))[::2]
+    log, head = extended(BEGIN, messages, sizes)
+    (firing,) = planned(Policy("p", (Stage(Turns(2), LastTokens(kept), Drop()),)), head, log) or (None,)
+    start = 0 if firing is None else firing.end + 1
+    left = sum(sizes[start:])
+    assert left <= kept or start == len(sizes) - 1
+    if start:
+        assert left + sizes[start - 1] > kept, "more would have fitted"
+
+
+@pytest.mark.parametrize("keep", [LastTurns(2), LastMessages(2), LastTokens(30), Nothing()])
+@pytest.mark.parametrize("action", [Drop(), Redact(), Summarise(), Compact()])
+def test_a_call_is_waited_for_and_then_no_more(keep: object, action: object) -> None:
+    """A call without a result holds the range back for the turns it may take, and no longer."""
+    policy = Policy("p", (Stage(Turns(3), keep, action),))  # type: ignore[arg-type]
+    log: list[Logged] = []
+    head, first = BEGIN, None
+    for turn in range(12):
+        batch = talk(1) if turn else [read({"role": "user", "content": "look it up"}), call("a")]
+        entered, head = extended(head, batch, [10] * len(batch))
+        log += entered
+        found = [one for one in planned(policy, head, log) if one.start == 0]
+        if found and first is None:
+            first = turn
+            assert found[0].end >= 1
+    assert first is not None, "held back for ever"
+    assert first + 1 > PATIENCE
+
+
+def test_drop_then_compact_says_what_each_did() -> None:
+    """What was dropped before an opaque item was made is not in that item."""
+    dropping, compacting = Stage(Turns(4), LastTurns(2), Drop()), Stage(Turns(5), LastTurns(1), Compact())
+    log, head = extended(BEGIN, talk(4), [10] * 8)
+    head = fired(head, planned(Policy("p", (dropping,)), head, log)[0], 1)
+    more, head = extended(head, talk(4), [10] * 8)
+    policy = Policy("p", (replace(dropping, trigger=Turns(50)), compacting))
+    (firing,) = planned(policy, head, (*log, *more))
+    head = fired(head, firing, 2)
+    for seen in (view(policy, head), view(Policy("p", (compacting,)), head)):
+        held = {seq for span in seen.before if span.fate is Fate.DIGESTED for seq in range(span.start, span.end + 1)}
+        assert held == set(range(firing.start, firing.end + 1))
+
+
+def test_late_results_do_not_pile_up() -> None:
+    """What a head keeps of results that came late does not grow with the log."""
+    messages: list[Message] = []
+    for turn in range(40):
+        messages += [*talk(1), call(f"c{turn}"), *talk(1), result(f"c{turn}"), *talk(3)]
+    log: list[Logged] = []
+    head = BEGIN
+    policy = trim(max_turns=6, keep_turns=2)
+    for message in messages:
+        entered, head = extended(head, [message], [10])
+        log += entered
+        for firing in planned(policy, head, log):
+            head = fired(head, firing, 1)
+    assert layout(policy, head).start > len(log) - 30
+    assert len(head.late) <= 8

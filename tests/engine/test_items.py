@@ -1,0 +1,198 @@
+"""`items`: what the policy leaves, as an API's items and without any budget; on both stores."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from itertools import count
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import hitherto
+from hitherto import Call, Memory, Policy, assistant, tool_result, user
+from hitherto.errors import InvalidInput, NotFound
+from hitherto.models.scripted import Scripted
+from hitherto.ports.store import Store
+from tests.acceptance.talk import Opened, asks, each, looked_up, opener, rounds, said, says_each
+from tests.conftest import SCOPE
+from tests.core.policies import policies
+from tests.engine.logs import logs
+
+_names = count(1)
+WIRES = ["openai.chat", "openai.responses", "anthropic"]
+
+
+@pytest.fixture
+def opened(store: Store) -> Opened:
+    return opener(store)
+
+
+@pytest.fixture
+async def memory(store: Store) -> AsyncIterator[Memory]:
+    async with hitherto.open(store=store, model=Scripted(then=says_each)) as opened:
+        yield opened
+
+
+def texts(items: list[dict[str, Any]]) -> list[str]:
+    found: list[str] = []
+    for item in items:
+        content = item["content"]
+        found.append(content if isinstance(content, str) else "".join(part["text"] for part in content))
+    return found
+
+
+async def test_the_messages_are_the_callers_own(opened: Opened) -> None:
+    """Items of the format that is asked for come back as they were given, whatever else is in them."""
+    given_: list[dict[str, Any]] = [
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello", "extra": 1.0}]},
+        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"},
+        {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "look", "arguments": '{ "q":1 }'},
+        {"type": "function_call_output", "call_id": "c1", "output": "found"},
+        {"role": "assistant", "type": "message", "id": "msg_1", "content": [], "zzz": None, "status": "completed"},
+    ]
+    async with opened(Scripted()) as (_, chat):
+        await chat.append(*given_)
+        items = await chat.items()
+        assert [list(item.items()) for item in items] == [list(item.items()) for item in given_]
+        items[0]["role"] = "changed"
+        assert (await chat.items())[0]["role"] == "user", "a copy of one's own"
+
+
+async def test_no_conversation_has_no_items(opened: Opened) -> None:
+    async with opened(Scripted()) as (_, chat):
+        assert await chat.items() == []
+        assert await chat.items(limit=3) == []
+        assert await chat.head() is None
+
+
+async def test_there_is_no_budget(opened: Opened) -> None:
+    async with opened(Scripted(), budget=50) as (_, chat):
+        for number in range(1, 21):
+            await chat.append(*looked_up(number))
+        assert len(await chat.items(wire="openai.chat")) == 80
+
+
+@pytest.mark.parametrize(
+    ("policy", "front"),
+    [
+        ("rolling:threshold=6,keep_last=2", ["Summary of the conversation so far:\n" + each(0, 5)]),
+        ("summarize:context_limit=4,keep_turns=1", ["What have we talked about so far?", each(0, 5)]),
+        ("token-threshold:threshold=50,keep_messages=2", ["Summary of the conversation so far:\n" + each(0, 5)]),
+        ("trim:max_turns=4,keep_turns=1", []),
+        ("none", said(1, 3)),
+    ],
+)
+async def test_what_stands_for_the_older_part_comes_first(store: Store, policy: str, front: list[str]) -> None:
+    async with opener(store, policy)(Scripted(then=says_each)) as (memory, chat):
+        await rounds(memory, chat, range(1, 5))
+        for wire in WIRES[:2]:
+            assert texts(await chat.items(wire=wire)) == [*front, *said(4, 4)]
+
+
+async def test_a_prefix_is_on_the_first_user_message(store: Store) -> None:
+    async with opener(store, "sliding-window")(Scripted(then=says_each)) as (memory, chat):
+        await rounds(memory, chat, range(1, 4))
+        await chat.append(asks(4))
+        assert texts(await chat.items()) == [f"[Previous context: {each(0, 5)}]\n\nquestion 4"]
+
+
+async def test_the_newest_so_many(store: Store) -> None:
+    async with opener(store, "summarize:context_limit=4,keep_turns=2")(Scripted(then=says_each)) as (memory, chat):
+        await rounds(memory, chat, range(1, 6))
+        whole = await chat.items()
+        assert texts(whole) == ["What have we talked about so far?", each(0, 3), *said(3, 5)]
+        for limit in range(len(whole) + 3):
+            assert await chat.items(limit=limit) == whole[max(len(whole) - limit, 0) :]
+
+
+@pytest.mark.parametrize("limit", [-1, -(2**70)])
+async def test_a_negative_limit_is_refused(opened: Opened, limit: int) -> None:
+    async with opened(Scripted()) as (_, chat):
+        await chat.append(asks(1))
+        with pytest.raises(InvalidInput, match="limit is -"):
+            await chat.items(limit=limit)
+
+
+async def test_an_unknown_format_is_refused(opened: Opened) -> None:
+    async with opened(Scripted()) as (_, chat):
+        await chat.append(asks(1))
+        with pytest.raises(InvalidInput, match="'grpc'"):
+            await chat.items(wire="grpc")
+
+
+async def test_what_was_taken_back_or_cleared_is_not_among_them(opened: Opened) -> None:
+    async with opened(Scripted()) as (memory, chat):
+        await rounds(memory, chat, range(1, 6))
+        for _ in range(3):
+            await chat.pop()
+        await rounds(memory, chat, [6])
+        await chat.pop()
+        assert texts(await chat.items()) == [*said(1, 4)[:-1], "question 6"]
+        for limit in range(1, 10):
+            assert texts(await chat.items(limit=limit)) == [*said(1, 4)[:-1], "question 6"][-limit:]
+        await chat.clear()
+        await rounds(memory, chat, [7])
+        assert texts(await chat.items(limit=5)) == said(7, 7)
+
+
+async def test_at_a_past_revision(store: Store) -> None:
+    async with opener(store, "trim:max_turns=3,keep_turns=1")(Scripted()) as (_, chat):
+        revs = [(await chat.append(asks(n), assistant(f"answer {n}"))).rev for n in range(1, 5)]
+        assert texts(await chat.items(at=revs[1])) == said(1, 2)
+        assert texts(await chat.items(at=revs[2])) == said(3, 3)
+        assert texts(await chat.items(at=revs[1], limit=1)) == ["answer 2"]
+        with pytest.raises(NotFound):
+            await chat.items(at=99)
+
+
+async def test_the_newest_of_another_format(opened: Opened) -> None:
+    """Two calls and their results are one item and two here, two and two there: the limit is of the items asked for."""
+    calls = [Call(id="a", name="look"), Call(id="b", name="look")]
+    async with opened(Scripted()) as (_, chat):
+        await chat.append(asks(1), assistant("let me see", calls=calls), tool_result("a", "1"), tool_result("b", "2"))
+        await chat.append(assistant("done"), user("thanks"))
+        for wire in WIRES:
+            whole = await chat.items(wire=wire)
+            for limit in range(1, len(whole) + 1):
+                assert await chat.items(wire=wire, limit=limit) == whole[-limit:], f"{limit} of {wire}"
+
+
+Log = tuple[str, list[list[dict[str, Any]]]]
+
+
+async def grown(memory: Memory, log: Log, policy: Policy, pops: int) -> hitherto.Conversation:
+    """A conversation with that log under that policy, its newest `pops` messages taken back."""
+    wire, batches = log
+    chat = memory.conversation(f"items-{next(_names)}", scope=SCOPE, policy=policy)
+    for batch in batches:
+        await chat.append(*batch, wire=wire)
+        await memory.settled()
+    for _ in range(pops):
+        await chat.pop()
+    return chat
+
+
+HISTORIES = {"log": logs(max_turns=6), "policy": policies(native=False), "pops": st.integers(0, 3)}
+MANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@MANY
+@given(**HISTORIES, limit=st.integers(1, 12))
+async def test_the_newest_are_the_end_of_them_all(
+    memory: Memory, log: Log, policy: Policy, pops: int, limit: int
+) -> None:
+    chat = await grown(memory, log, policy, pops)
+    whole = await chat.items(wire=log[0])
+    assert await chat.items(wire=log[0], limit=limit) == whole[-limit:]
+
+
+@MANY
+@given(**HISTORIES, limit=st.integers(1, 12), wire=st.sampled_from(WIRES))
+async def test_the_newest_are_the_end_of_them_all_in_every_format(
+    memory: Memory, log: Log, policy: Policy, pops: int, limit: int, wire: str
+) -> None:
+    chat = await grown(memory, log, policy, pops)
+    whole = await chat.items(wire=wire)
+    assert await chat.items(wire=wire, limit=limit) == whole[-limit:]

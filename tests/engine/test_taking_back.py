@@ -1,0 +1,494 @@
+"""`pop`, `clear` and `replace`: what is shown changes, the log does not; on both stores."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import hitherto
+from hitherto import Call, Conversation, assistant, chunks, compact, rolling, summarize, tool_result, trim, user
+from hitherto.core.digest import Done, Status
+from hitherto.core.manifest import Fate, Reason
+from hitherto.errors import InvalidBatch, InvalidInput, InvalidMessage
+from hitherto.models.scripted import Gate, Scripted
+from hitherto.ports.store import Store
+from tests.acceptance.compacting import ScriptedCompactor, opaque
+from tests.acceptance.talk import (
+    PLENTY,
+    Opened,
+    answers,
+    asks,
+    bodies,
+    each,
+    fates,
+    looked_up,
+    new_to,
+    opener,
+    ranges,
+    round_,
+    rounds,
+    said,
+    says_each,
+)
+
+SYNOPSIS = "Summary of the conversation so far:\n"
+
+
+@pytest.fixture
+def opened(store: Store) -> Opened:
+    return opener(store)
+
+
+def message(role: str, text: str) -> dict[str, Any]:
+    return {"type": "message", "role": role, "content": text}
+
+
+async def rev(chat: Conversation) -> int:
+    head = await chat.head()
+    assert head is not None
+    return head.rev
+
+
+# pop
+
+
+async def test_pop_takes_back_the_newest_message(opened: Opened) -> None:
+    async with opened(Scripted()) as (memory, chat):
+        await rounds(memory, chat, range(1, 4))
+        before = await rev(chat)
+        assert await chat.pop() == answers(3).payload
+        assert await chat.pop() == asks(3).payload
+        context = await chat.context(budget=PLENTY)
+        assert bodies(context) == said(1, 2)
+        assert fates(context) == [(0, 3, Fate.IN, Reason.VERBATIM), (4, 5, Fate.DROPPED, Reason.RETRACTED)]
+        assert await rev(chat) == before + 2
+
+        # It stays in the log, marked, and the past has it.
+        log = await chat.messages()
+        assert [logged.message.text for logged in log] == said(1, 3)
+        assert [logged.retracted_rev for logged in log] == [None] * 4 + [before + 2, before + 1]
+        assert bodies(await chat.context(budget=PLENTY, at=before)) == said(1, 3)
+        assert bodies(await chat.context(budget=PLENTY, at=before + 1)) == said(1, 3)[:-1]
+
+        # The next message gets a number of its own.
+        assert (await chat.append(user("question 3, again"))).start == 6
+        assert bodies(await chat.context(budget=PLENTY)) == [*said(1, 2), "question 3, again"]
+
+
+async def test_pop_of_nothing(opened: Opened) -> None:
+    async with opened(Scripted()) as (memory, chat):
+        assert await chat.pop() is None
+        assert await chat.head() is None, "and no conversation came to be"
+        await rounds(memory, chat, [1])
+        assert [await chat.pop(), await chat.pop()] == [answers(1).payload, asks(1).payload]
+        at = await rev(chat)
+        assert await chat.pop() is None
+        assert await chat.pop() is None
+        assert await rev(chat) == at, "nothing changed"
+        await rounds(memory, chat, [2])
+        await chat.clear()
+        assert await chat.pop() is None
+        assert bodies(await chat.context(asks(3))) == ["question 3"]
+
+
+async def test_pop_gives_back_the_callers_own_item(opened: Opened) -> None:
+    item: dict[str, Any] = {
+        "role": "user",
+        "content": [{"type": "text", "text": "hé\x00"}],
+        "zzz": -0.0,
+        "a": [1, None],
+    }
+    async with opened(Scripted()) as (_, chat):
+        await chat.append(item)
+        assert str(await chat.pop()) == str(item), "keys in their order, to the sign of a zero"
+
+
+async def test_a_popped_result_leaves_its_call_waiting(opened: Opened) -> None:
+    async with opened(Scripted()) as (_, chat):
+        calls = [Call(id="a", name="look"), Call(id="b", name="look")]
+        await chat.append(asks(1), assistant(calls=calls), tool_result("a", "one"), tool_result("b", "two"))
+        assert await chat.pop() == tool_result("b", "two").payload
+        with pytest.raises(InvalidBatch, match="'a'"):
+            await chat.append(tool_result("a", "again"))
+        await chat.append(tool_result("b", "other"))
+        shown = [item["content"] for item in (await chat.context(budget=PLENTY)).messages if item["role"] == "tool"]
+        assert shown == ["one", "other"]
+
+
+async def test_a_popped_call_waits_no_more(opened: Opened) -> None:
+    async with opened(Scripted()) as (_, chat):
+        await chat.append(asks(1), assistant(calls=[Call(id="a", name="look")]))
+        await chat.pop()
+        with pytest.raises(InvalidBatch, match="'a'"):
+            await chat.append(tool_result("a", "one"))
+        # The id is free again.
+        await chat.append(assistant(calls=[Call(id="a", name="fetch")]), tool_result("a", "one"))
+        assert len((await chat.context(budget=PLENTY)).messages) == 3
+
+
+async def test_pop_supersedes_the_digests_that_rest_on_it(opened: Opened) -> None:
+    model = Scripted(then=says_each)
+    async with opened(model, of=rolling(6, 2)) as (memory, chat):
+        await rounds(memory, chat, range(1, 8))
+        assert ranges(await chat.digests()) == [(0, 5), (0, 11)]
+        # Seq 13 and 12 are in no digest; seq 11 is in the second, and in that alone.
+        await chat.pop()
+        await chat.pop()
+        assert bodies(await chat.context(budget=PLENTY)) == [SYNOPSIS + each(0, 11)]
+        assert await chat.pop() == answers(6).payload
+        first, second = await chat.digests()
+        assert (first.status, second.status) == (Status.COMPLETED, Status.SUPERSEDED)
+        context = await chat.context(budget=PLENTY)
+        assert bodies(context) == [SYNOPSIS + each(0, 5), *said(4, 6)[:-1]], "the one before stands again"
+        assert context.manifest.digest == first.id
+
+        while await chat.pop() != answers(3).payload:
+            pass
+        assert [row.status for row in await chat.digests()] == [Status.SUPERSEDED] * 2
+        assert bodies(await chat.context(budget=PLENTY)) == said(1, 3)[:-1], "nothing is lost of what it stood for"
+
+        # What comes after is digested anew, without what was taken back.
+        await chat.append(assistant("answer 3, better"))
+        await rounds(memory, chat, range(4, 7))
+        last = (await chat.digests())[-1]
+        assert (last.status, last.base) == (Status.COMPLETED, None)
+        assert "<5>" not in last.text
+        assert "<14>" in last.text
+        await memory.settled()
+    shown = [seq for prompt in model.calls[-1:] for seq in (line.seq for line in getattr(prompt.task, "lines", ()))]
+    assert 5 not in shown
+
+
+async def test_the_superseded_digest_is_still_there_in_the_past(opened: Opened) -> None:
+    async with opened(Scripted(then=says_each), of=rolling(6, 2)) as (memory, chat):
+        await rounds(memory, chat, range(1, 5))
+        before = await chat.context(asks(5), budget=PLENTY)
+        for _ in range(4):
+            await chat.pop()
+        assert (await chat.digests())[0].status is Status.SUPERSEDED
+        assert (await chat.rebuild(before.manifest)).request == before.request
+
+
+async def test_pop_fences_a_digest_in_the_making(opened: Opened) -> None:
+    gate = Gate(says_each)
+    async with opened(Scripted([gate], then=says_each), of=rolling(6, 2)) as (memory, chat):
+        for number in range(1, 5):
+            await round_(chat, number)
+        await gate.reached()
+        assert ranges(await chat.digests()) == [(0, 5)]
+        await chat.pop()
+        await chat.pop()
+        assert [row.status for row in await chat.digests()] == [Status.PROCESSING], "it does not rest on these"
+        await chat.pop()
+        gate.open()
+        await memory.settled()
+        (row,) = await chat.digests()
+        assert (row.status, row.text) == (Status.SUPERSEDED, ""), "it lost its claim"
+        assert bodies(await chat.context(budget=PLENTY)) == said(1, 3)[:-1]
+
+
+async def test_triggers_do_not_count_what_was_taken_back(opened: Opened) -> None:
+    async with opened(Scripted(), of=trim(4, 2)) as (memory, chat):
+        await rounds(memory, chat, range(1, 4))
+        await chat.pop()
+        await chat.pop()
+        await rounds(memory, chat, [4])
+        assert await chat.digests() == [], "three turns are in view"
+        await rounds(memory, chat, [5])
+        assert ranges(await chat.digests()) == [(0, 5)]
+        context = await chat.context(budget=PLENTY)
+        assert bodies(context) == said(4, 5)
+        assert fates(context)[:2] == [(0, 3, Fate.DROPPED, Reason.TRIMMED), (4, 5, Fate.DROPPED, Reason.RETRACTED)]
+
+
+async def test_pop_of_redacted_and_chunked_messages(opened: Opened) -> None:
+    async with opened(Scripted(then=says_each)) as (memory, chat):
+        await chat.configure(policy=compact(2, 1))
+        for number in range(1, 4):
+            await chat.append(*looked_up(number))
+        assert ranges(await chat.digests()) == [(0, 7)]
+        for _ in range(4):
+            await chat.pop()
+        assert await chat.pop() == answers(2).payload
+        assert [row.status for row in await chat.digests()] == [Status.SUPERSEDED]
+        context = await chat.context(budget=PLENTY)
+        assert context.messages == [one.payload for one in (*looked_up(1), *looked_up(2)[:-1])]
+
+        other = memory.conversation("chunked", scope=chat.scope, policy=chunks(threshold=4, batch=2, context=2))
+        await rounds(memory, other, range(1, 5))
+        assert ranges(await other.digests()) == [(0, 1), (2, 3)]
+        for _ in range(5):
+            await other.pop()
+        assert [row.status for row in await other.digests()] == [Status.COMPLETED, Status.SUPERSEDED]
+        assert bodies(await other.context(budget=PLENTY))[-1:] == ["question 2"]
+
+
+async def test_everything_can_be_popped_and_begun_anew(opened: Opened) -> None:
+    async with opened(Scripted(then=says_each), of=summarize(4, 2)) as (memory, chat):
+        await rounds(memory, chat, range(1, 10))
+        popped: list[Any] = []
+        while (item := await chat.pop()) is not None:
+            popped.append(item["content"])
+            context = await chat.context(budget=PLENTY)
+            spans = context.manifest.fates
+            assert [span.start for span in spans] == [0, *(span.end + 1 for span in spans[:-1])]
+        assert popped == said(1, 9)[::-1]
+        assert (await chat.context(asks(1))).messages == [asks(1).payload]
+        head = await chat.head()
+        assert head is not None
+        assert (head.sums.turns, head.sums.talk, head.sums.tokens) == (0, 0, 0)
+        await rounds(memory, chat, range(1, 5))
+        last = (await chat.digests())[-1]
+        assert last.status is Status.COMPLETED
+        assert bodies(await chat.context(budget=PLENTY))[-4:] == said(3, 4)
+
+
+async def test_many_pops_at_once_each_take_another(opened: Opened) -> None:
+    async with opened(Scripted(then=says_each), of=rolling(6, 2)) as (memory, chat):
+        await rounds(memory, chat, range(1, 9))
+        taken = await asyncio.gather(*(chat.pop() for _ in range(6)))
+        assert sorted(str(item) for item in taken) == sorted(
+            str(one.payload) for number in (6, 7, 8) for one in (asks(number), answers(number))
+        )
+        assert [logged.seq for logged in await chat.messages() if logged.retracted_rev] == list(range(10, 16))
+
+
+async def test_pop_after_a_clear_reaches_only_what_came_since(opened: Opened) -> None:
+    async with opened(Scripted()) as (memory, chat):
+        await rounds(memory, chat, range(1, 3))
+        await chat.clear()
+        await chat.append(asks(3))
+        assert await chat.pop() == asks(3).payload
+        assert await chat.pop() is None
+        assert fates(await chat.context(asks(4)))[0] == (0, 3, Fate.DROPPED, Reason.CLEARED)
+
+
+async def test_a_replayed_append_does_not_bring_back_what_was_popped(opened: Opened) -> None:
+    async with opened(Scripted()) as (_, chat):
+        await round_(chat, 1, key="k")
+        await chat.pop()
+        assert (await round_(chat, 1, key="k")).replayed
+        assert bodies(await chat.context(budget=PLENTY)) == ["question 1"]
+
+
+# clear
+
+
+@pytest.mark.parametrize("policy", [trim(4, 2), summarize(4, 2), compact(4, 2), chunks(6, 4, 4), rolling(6, 2)])
+async def test_after_a_clear_the_marks_count_from_nothing(opened: Opened, policy: hitherto.Policy) -> None:
+    async with opened(Scripted(then=says_each), of=policy) as (memory, chat):
+        await rounds(memory, chat, range(1, 8))
+        before = len(await chat.digests())
+        assert before
+        assert await chat.clear() == 14
+        await rounds(memory, chat, range(8, 11))
+        rows = (await chat.digests())[before:]
+        assert [row.done for row in rows] == [Done.CLEAR], "three turns are below every mark"
+        assert bodies(await chat.context(budget=PLENTY)) == said(8, 10)
+        await rounds(memory, chat, range(11, 14))
+        fired = (await chat.digests())[before + 1 :]
+        assert fired
+        assert all(row.start >= 14 for row in fired)
+        shown = str((await chat.context(budget=PLENTY)).messages)
+        assert "question 7" not in shown
+        assert "<13>" not in shown
+
+
+async def test_a_clear_counts_what_it_hides(opened: Opened) -> None:
+    async with opened(Scripted(), of=trim(4, 2)) as (memory, chat):
+        await rounds(memory, chat, range(1, 7))
+        await chat.pop()
+        assert await chat.clear() == 11, "what was taken back was hidden already"
+        assert await chat.clear() == 0
+        assert len(await chat.messages()) == 12
+
+
+# replace
+
+
+NOTES = [message("user", "where were we?"), message("assistant", "at the notes")]
+
+
+async def test_replace_shows_items_in_the_place_of_everything(opened: Opened) -> None:
+    async with opened(Scripted()) as (memory, chat):
+        await rounds(memory, chat, range(1, 4))
+        before = await rev(chat)
+        await chat.replace(NOTES)
+        assert await chat.items() == NOTES
+        assert len(await chat.messages()) == 6, "the log does not grow"
+        assert await rev(chat) == before + 1
+        (row,) = await chat.digests()
+        assert (row.done, row.status, row.start, row.end) == (Done.COMPACT, Status.COMPLETED, 0, 5)
+        context = await chat.context(asks(4), budget=PLENTY, wire="openai.responses")
+        assert context.messages[:2] == NOTES
+        assert len(context.messages) == 3
+        assert fates(context) == [(0, 5, Fate.DIGESTED, Reason.COMPACTED)]
+        past = await chat.context(budget=PLENTY, at=before)
+        assert bodies(past) == said(1, 3)
+
+        # New messages come behind them; another replacement stands for all of it.
+        await rounds(memory, chat, [4])
+        items = await chat.items()
+        assert items[:2] == NOTES
+        assert len(items) == 4
+        await chat.replace([message("user", "all of that")])
+        assert await chat.items() == [message("user", "all of that")]
+        assert len(await chat.messages()) == 8
+
+
+async def test_who_cannot_be_sent_the_items_sees_the_messages(opened: Opened) -> None:
+    async with opened(Scripted()) as (memory, chat):
+        await rounds(memory, chat, range(1, 4))
+        await chat.replace([*NOTES, opaque(1)], model="gpt-5.2-2025-12-11")
+        assert await chat.items(model="gpt-5.2") == [*NOTES, opaque(1)]
+        assert len(await chat.items(model="gpt-4.1")) == 6
+        assert bodies(await chat.context(budget=PLENTY, model="gpt-4.1")) == said(1, 3)
+        assert bodies(await chat.context(budget=PLENTY)) == said(1, 3), "nor can another API"
+
+
+async def test_replace_by_nothing_shows_nothing(opened: Opened) -> None:
+    async with opened(Scripted()) as (memory, chat):
+        await rounds(memory, chat, range(1, 4))
+        await chat.replace([])
+        assert await chat.items() == []
+        assert len(await chat.messages()) == 6
+
+
+async def test_clear_then_replace_by_nothing_brings_nothing_back(opened: Opened) -> None:
+    async with opened(Scripted()) as (memory, chat):
+        await rounds(memory, chat, range(1, 4))
+        await chat.clear()
+        await chat.replace([])
+        assert await chat.items() == []
+
+
+async def test_right_after_a_clear_it_takes_the_clear_back(opened: Opened) -> None:
+    """What a wrapper does that clears and adds again: the log is not doubled, and one revision shows both."""
+    async with opened(Scripted()) as (memory, chat):
+        await rounds(memory, chat, range(1, 4))
+        shown = await chat.items()
+        await chat.clear()
+        assert await chat.items() == []
+        await chat.replace(shown)
+        assert await chat.items() == shown
+        rows = await chat.digests()
+        assert [(row.done, row.status) for row in rows] == [(Done.CLEAR, Status.SUPERSEDED)], "that is all it does"
+        assert bodies(await chat.context(budget=PLENTY)) == said(1, 3), "the messages are shown in every format"
+        assert await chat.pop() == answers(3).payload
+
+        await chat.clear()
+        await chat.replace(NOTES)
+        assert await chat.items() == NOTES
+        assert bodies(await chat.context(budget=PLENTY))[:4] == said(1, 2)
+        assert len(await chat.messages()) == 6
+
+
+async def test_a_clear_of_long_ago_is_not_taken_back(opened: Opened) -> None:
+    async with opened(Scripted()) as (memory, chat):
+        await rounds(memory, chat, range(1, 3))
+        await chat.clear()
+        await rounds(memory, chat, [3])
+        await chat.replace(NOTES)
+        assert await chat.items() == NOTES
+        assert bodies(await chat.context(budget=PLENTY)) == said(3, 3)
+        (span, *_) = (await chat.context(asks(4), wire="openai.responses")).manifest.fates
+        assert (span.start, span.end, span.reason) == (0, 3, Reason.CLEARED)
+
+
+async def test_two_clears_and_only_the_last_is_taken_back(opened: Opened) -> None:
+    async with opened(Scripted()) as (memory, chat):
+        await rounds(memory, chat, [1])
+        await chat.clear()
+        await rounds(memory, chat, [2])
+        shown = await chat.items()
+        await chat.clear()
+        await chat.replace(shown)
+        assert await chat.items() == shown
+        assert bodies(await chat.context(budget=PLENTY)) == said(2, 2)
+
+
+async def test_pop_takes_the_last_of_the_items(opened: Opened) -> None:
+    async with opened(Scripted()) as (memory, chat):
+        await rounds(memory, chat, range(1, 3))
+        await chat.replace(NOTES)
+        await chat.append(asks(3))
+        assert await chat.pop() == asks(3).payload, "first what came since"
+        assert await chat.pop() == NOTES[1]
+        assert await chat.items() == NOTES[:1]
+        assert await chat.pop() == NOTES[0]
+        assert await chat.pop() is None or await chat.items() != NOTES
+        assert len(await chat.messages()) == 5
+
+
+async def test_popping_the_last_item_shows_nothing(opened: Opened) -> None:
+    """The items stood for the messages; taking the last one away does not bring those back."""
+    async with opened(Scripted()) as (memory, chat):
+        await rounds(memory, chat, range(1, 3))
+        await chat.replace(NOTES)
+        assert [await chat.pop(), await chat.pop()] == NOTES[::-1]
+        assert await chat.items() == []
+        assert await chat.pop() is None
+
+
+async def test_stages_go_on_behind_the_items(opened: Opened) -> None:
+    model = Scripted(then=says_each)
+    async with opened(model, of=summarize(4, 2)) as (memory, chat):
+        await rounds(memory, chat, range(1, 4))
+        await chat.replace(NOTES)
+        await rounds(memory, chat, range(4, 7))
+        assert [row.done for row in await chat.digests()] == [Done.COMPACT], "three turns are in view"
+        await rounds(memory, chat, [7])
+        assert [(row.done, row.start, row.end) for row in await chat.digests()][1:] == [(Done.SUMMARISE, 0, 9)]
+        items = await chat.items()
+        assert [item["content"] for item in items if item["role"] == "user"][-2:] == ["question 6", "question 7"]
+        assert each(0, 9) in str([item["content"] for item in items]).replace("\\n", "\n")
+        for number in range(1, 6):
+            assert f"'question {number}'" not in str(items), "what is digested is not shown beside its digest"
+    shown = new_to(model)
+    assert len(set(shown)) == len(shown)
+
+
+async def test_items_that_cannot_stand_in(opened: Opened) -> None:
+    async with opened(Scripted()) as (memory, chat):
+        with pytest.raises(InvalidInput, match="nothing"):
+            await chat.replace(NOTES)
+        assert await chat.head() is None
+        await rounds(memory, chat, range(1, 3))
+        at = await rev(chat)
+        bad: list[dict[str, Any]] = [{"role": "nobody", "content": "x"}, {"type": "message"}, {}]
+        for item in bad:
+            with pytest.raises(InvalidMessage):
+                await chat.replace([*NOTES, item])
+        with pytest.raises(InvalidInput, match=r"openai\.responses"):
+            await chat.replace(NOTES, wire="openai.chat")
+        assert await rev(chat) == at, "nothing was written"
+        assert bodies(await chat.context(budget=PLENTY)) == said(1, 2)
+
+
+async def test_the_budget_holds_with_items_in_the_place_of_others(opened: Opened) -> None:
+    async with opened(Scripted()) as (memory, chat):
+        await rounds(memory, chat, range(1, 4))
+        await chat.replace([message("user", "word " * 100), message("assistant", "word " * 100)])
+        await rounds(memory, chat, range(4, 6))
+        for budget in (30, 100, 240, 400):
+            context = await chat.context(asks(6), budget=budget, wire="openai.responses")
+            assert context.tokens <= budget
+
+
+async def test_native_compaction_and_pop(store: Store) -> None:
+    """Pops what came since, then the last of the opaque items; the messages stay in the log."""
+    async with opener(store)(Scripted(), compactor=ScriptedCompactor(keeps_users=True), window=100) as (memory, chat):
+        await chat.configure(policy="native:fraction=0.5,keep_messages=1")
+        number = 0
+        while not await chat.digests():
+            number += 1
+            await rounds(memory, chat, [number])
+        assert await chat.pop() == answers(number).payload
+        assert await chat.pop() == asks(number).payload
+        shown = await chat.items()
+        assert shown[-1] == opaque(1)
+        assert await chat.pop() == opaque(1)
+        assert await chat.items() == shown[:-1]
+        assert len(await chat.messages()) == 2 * number
