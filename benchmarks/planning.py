@@ -16,7 +16,8 @@ from hitherto.ports.compactor import Compacted
 _BAR = Bar(limit=1.2)
 _SCOPE = Scope(tenant="tenant", user="user", agent="bench")
 _TEXT = 36
-_BATCH = 100
+_BATCH = 20
+"""No more than `chunks` takes at once: the long conversation has no backlog, which would fire at every append."""
 _SHORT = 10
 
 

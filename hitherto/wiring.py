@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hitherto import tokens, wire
-from hitherto.core.policy import Policy
+from hitherto.core.presets import PolicyLike
 from hitherto.engine.memory import Memory
 from hitherto.engine.parts import Parts
 from hitherto.engine.tasks import TaskQueue
@@ -49,7 +49,7 @@ def open(  # noqa: A001 (the name users read: hitherto.open)
     database: str | None = None,
     *,
     model: Model | str | None = None,
-    policy: Policy | str | None = None,
+    policy: PolicyLike | None = None,
     store: Store | None = None,
     compactor: Compactor | None = None,
     **settings: Any,
@@ -109,7 +109,7 @@ async def _store(settings: Settings, opened: AsyncExitStack) -> Store:
 
 
 def model_of(settings: Settings, opened: AsyncExitStack) -> Model:
-    """The model for digests that the settings name; what it holds is given back with `opened`. Raises InvalidSettings."""
+    """The model for digests that the settings name; `opened` gives back what it holds. Raises InvalidSettings."""
     if settings.model == "extractive":
         from hitherto.models.extractive import Extractive
 

@@ -9,6 +9,10 @@ from hitherto.core.digest import Done
 from hitherto.core.part import Part, names, quoted, register, whole
 from hitherto.errors import InvalidPolicy
 
+_LONG = 10_000
+_PLACEHOLDER = 12
+"""Tokens that a placeholder is reckoned with, its tool's name included."""
+
 
 @dataclass(frozen=True)
 class Action(Part):
@@ -22,6 +26,11 @@ class Action(Part):
     def at_once(self) -> bool:
         """Whether it takes effect with the append that fires it: it derives nothing, so no model is asked."""
         return self.done in (Done.DROP, Done.REDACT)
+
+
+def placeholder(tool: str) -> str:
+    """What stands in the place of what a tool gave back (seed 003's words)."""
+    return f"⟦removed: {tool}⟧"
 
 
 @register
@@ -51,13 +60,24 @@ class Redact(Action):
     def __post_init__(self) -> None:
         if not isinstance(cast(object, self.calls), bool):
             raise InvalidPolicy(f"{type(self).__name__}.calls is {quoted(self.calls)}; give true or false")
+        if isinstance(cast(object, self.never), list):
+            object.__setattr__(self, "never", tuple(self.never))
         names(self, never=self.never)
         whole(self, 0, at_least=self.at_least)
 
     def replacement(self, tool: str, text: str) -> str | None:
         """What is shown for `text`, the readable content of a result (or a call's arguments) of `tool`; None leaves
         it as it is. Pure."""
-        return None if tool in self.never else f"⟦removed: {tool}⟧"
+        return None if tool in self.never else placeholder(tool)
+
+    @property
+    def leaves(self) -> int:
+        """About how many tokens a replacement takes, judged by that of a very long text."""
+        try:
+            left = self.replacement("tool", "word " * _LONG)
+        except Exception:  # noqa: BLE001 (an action of somebody's own; what it cannot replace becomes a placeholder)
+            left = None
+        return max(_PLACEHOLDER, len(left) // 4 if isinstance(left, str) else 0)  # pyright: ignore[reportUnnecessaryIsInstance] (somebody's own)
 
 
 @register

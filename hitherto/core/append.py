@@ -13,6 +13,9 @@ from hitherto.core.message import Kind, Logged, Message, Role, Sums
 from hitherto.core.probe import At, Mark, Probe, TalkAt, TokensAt, TurnAt
 from hitherto.errors import InvalidBatch
 
+_LATE = 64
+"""So many results that came late are remembered; a cut that parts an older one leaves that one out."""
+
 
 def fingerprint(messages: Sequence[Message]) -> str:
     """SHA-256 over everything of a batch that is stored: the same key must come with the same fingerprint."""
@@ -34,7 +37,7 @@ def extended(head: Head, messages: Sequence[Message], tokens: Sequence[int]) -> 
         raise InvalidBatch("the batch is empty; append at least one message")
     logged: list[Logged] = []
     sums, run_start, open_calls = head.sums, head.run_start, dict(head.open_calls)
-    late = [one for one in head.late if one[1] > _dealt_with(head)]
+    late = [one for one in head.late if one[1] >= head.view_start][-_LATE:]
     for seq, (given, own) in enumerate(zip(messages, tokens, strict=True), head.next_seq):
         answered: list[OpenCall] = []
         for call in given.answers:
@@ -66,11 +69,6 @@ def extended(head: Head, messages: Sequence[Message], tokens: Sequence[int]) -> 
         late=tuple(late),
         next_expiry=_earliest(times),
     )
-
-
-def _dealt_with(head: Head) -> int:
-    """Up to where no cut can fall any more: what lies before is not verbatim, whichever policy comes to govern."""
-    return max(head.view_start - 1, -1 if head.digest is None else head.digest.end)
 
 
 def _earliest(times: Sequence[datetime | None]) -> datetime | None:

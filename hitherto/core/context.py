@@ -11,9 +11,10 @@ from hitherto.core.fates import before, fates, left_behind
 from hitherto.core.group import Group, groups
 from hitherto.core.head import Head
 from hitherto.core.manifest import Span
+from hitherto.core.masking import Masking
 from hitherto.core.message import Logged, Payload
 from hitherto.core.standing import digest_tokens, stood_in
-from hitherto.core.view import View, merged
+from hitherto.core.view import View
 from hitherto.errors import InvalidBatch, OverBudget
 
 
@@ -50,8 +51,8 @@ class Assembled:
 def reach(view: View, head: Head, ask: Ask) -> Reach:
     """What to load for a context. Raises OverBudget when not even the incoming messages fit."""
     needed = sum(ask.fixed().values()) + ask.cost(ask.codec.write(ask.incoming))
-    if needed > ask.room:
-        raise _over(needed, ask)
+    if needed > ask.room and not any(message.answers for message in ask.incoming):
+        raise _over(needed, ask)  # what answers a call needs the call too: only `assemble` knows how much that is
     injection = ask.injected is not None and needed + ask.injection() <= ask.room
     needed += ask.injection() if injection else 0
     digest = digest_tokens(view, ask)
@@ -63,39 +64,29 @@ def reach(view: View, head: Head, ask: Ask) -> Reach:
     return Reach(tokens=begin + away, digest=shown, injection=injection)
 
 
-def assemble(
-    view: View,
-    head: Head,
-    ask: Ask,
-    loaded: Sequence[Logged],
-    start: Reach,
-    *,
-    redacted: frozenset[int] = frozenset(),
-) -> Assembled:
+def assemble(view: View, head: Head, ask: Ask, loaded: Sequence[Logged], start: Reach) -> Assembled:
     """The context: as much of `loaded` as fits, cut in steps, with the digest and the incoming messages.
 
     `loaded` are the verbatim messages from `start` on, ascending, and before them the tool items that an incoming
-    result may belong to; those with a seq in `redacted` have placeholders in them. Raises OverBudget when the incoming
-    messages (without any: the newest one) and the calls they answer do not fit, InvalidBatch for an incoming result
-    whose call is not there.
+    result may belong to. Raises OverBudget when the incoming messages (without any: the newest group) and the calls
+    they answer do not fit, InvalidBatch for an incoming result whose call is not there.
     """
     incoming = tuple(
         Logged(seq=head.next_seq + at, message=message, tokens=0, sums=head.sums, rev=head.rev, created_at=head.now)
         for at, message in enumerate(ask.incoming)
     )
     found = groups((*loaded, *incoming), head.retracted)
-    orphans = merged(sorted(left_behind(found, view, head, start.tokens), key=lambda span: span.start))
     if any(group.orphan and group.last >= head.next_seq for group in found):
         raise InvalidBatch("the incoming tool result answers no call that is there; append the call first")
     newest = loaded[-1].seq if loaded else head.last_seq
     step, floor = step_of(ask.budget), start.tokens
     digest, injection = start.digest, start.injection
     required = head.next_seq if ask.incoming else max(newest, view.start)
+    masking = Masking(view.lies, ask.codec)
     while True:
         kept, more = _keep(found, view, required, floor, step)
-        built = _build(
-            kept, view, head, ask, loaded, orphans=orphans, redacted=redacted, digest=digest, injection=injection
-        )
+        left = left_behind(found, kept, view, head, start.tokens)
+        built = _build(kept, view, head, ask, loaded, left=left, masking=masking, digest=digest, injection=injection)
         if built.total <= ask.room:
             return built
         if more:
@@ -148,8 +139,8 @@ def _build(
     ask: Ask,
     loaded: Sequence[Logged],
     *,
-    orphans: Sequence[Span],
-    redacted: frozenset[int],
+    left: Sequence[Span],
+    masking: Masking,
     digest: bool,
     injection: bool,
 ) -> Assembled:
@@ -157,10 +148,10 @@ def _build(
     costs: dict[int, int] = {}
     incoming_cost = 0
     for group in kept:
-        unanswered = sorted(group.open) if group is not kept[-1] else ()
-        written = ask.codec.write([member.message for member in group.members], unanswered=unanswered)
+        unanswered = sorted(group.open - (group.pending if group is kept[-1] else set()))
+        written = ask.codec.write([masking(member) for member in group.members], unanswered=unanswered)
         cost = ask.cost(written)
-        logged = [member.message for member in group.members if member.seq < head.next_seq]
+        logged = [masking(member) for member in group.members if member.seq < head.next_seq]
         own = cost if len(logged) == len(group.members) else ask.cost(ask.codec.write(logged))
         costs[group.first] = own
         incoming_cost += cost - own
@@ -185,7 +176,7 @@ def _build(
         system=tuple(system),
         items=tuple(items),
         sections=sections,
-        fates=fates(kept, view, head, loaded, costs, orphans=orphans, redacted=redacted, digest=digest),
+        fates=fates(kept, view, loaded, costs, left=left, masking=masking, digest=digest),
         digest=digest,
         injection=injection,
     )

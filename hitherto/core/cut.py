@@ -9,6 +9,8 @@ from hitherto.core.keep import Keep, LastMessages, LastTokens, LastTurns, Window
 from hitherto.core.message import Sums
 from hitherto.core.probe import Asking, Mark, Probe, TalkAt, TokensAt, TurnAt, mark_at
 
+_HOPS = 8
+
 
 @dataclass(frozen=True, slots=True)
 class Cut:
@@ -31,7 +33,7 @@ def kept(keep: Keep, head: Head) -> Asking[Cut]:
             mark = yield from _turn_of(TalkAt(max(last.talk - k + 1, 1)))
         case LastTokens(t):
             mark = yield from mark_at(TokensAt(max(last.tokens - t + 1, 1)))
-            if mark is not None and not mark.opens_turn:
+            if mark is not None and not (mark.opens_turn and last.tokens - mark.before.tokens <= t):
                 mark = yield from mark_at(TurnAt(max(min(mark.sums.turns + 1, last.turns), 1)))
         case _:
             if head.round_ended:
@@ -42,14 +44,23 @@ def kept(keep: Keep, head: Head) -> Asking[Cut]:
 
 def whole_groups(mark: Mark | None, head: Head) -> Asking[Cut]:
     """The cut at `mark`, which opens a turn, moved back to where it parts no group. Without a mark, or where there is
-    no turn to move back to, at the beginning: nothing can be taken away."""
+    no turn to move back to, at the beginning: nothing can be taken away.
+
+    Where each turn's calls are answered in the next, every cut parts some: after `_HOPS` moves for late results it
+    stays where it was to be, and what is parted is not shown.
+    """
+    first, hops = mark, 0
     while mark is not None:
         turn, seq = mark.sums.turns, mark.seq
         held = [call.turn for call in head.awaited if call.turn < turn]
-        held += [called for called, result in head.late if called < turn and result >= seq]
-        if not held:
+        late = [called for called, result in head.late if called < turn and result >= seq and hops <= _HOPS]
+        if late and hops == _HOPS:
+            mark, hops = first, _HOPS + 1
+            continue
+        if not held and not late:
             return Cut(seq, mark.before)
-        mark = None if min(held) < 1 else (yield from mark_at(TurnAt(min(held))))
+        hops += bool(late)
+        mark = None if min(held + late) < 1 else (yield from mark_at(TurnAt(min(held + late))))
     return Cut(head.view_start, head.view_sums)
 
 
@@ -70,4 +81,4 @@ def _turn_of(probe: Probe) -> Asking[Mark | None]:
     mark = yield from mark_at(probe)
     if mark is None or mark.opens_turn:
         return mark
-    return (yield from mark_at(TurnAt(max(mark.sums.turns, 1))))
+    return None if mark.sums.turns < 1 else (yield from mark_at(TurnAt(mark.sums.turns)))

@@ -47,6 +47,12 @@ def ending(head: Head, tail: Sequence[Logged]) -> Head:
         closed=_closed(tail),
         run_start=_run_start(tail, head.next_seq),
         open_calls={call: made for call, made in makers.items() if call not in answered},
+        late=tuple(
+            (makers[call].turn, logged.seq)
+            for logged in tail
+            for call in logged.message.answers
+            if call in makers and makers[call].turn < logged.sums.turns
+        ),
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from hitherto.core.group import Group
 from hitherto.core.head import Head
 from hitherto.core.manifest import Fate, Reason, Span
+from hitherto.core.masking import Masking
 from hitherto.core.message import Kind, Logged
 from hitherto.core.view import View, merged, overlaid
 
@@ -14,17 +15,16 @@ from hitherto.core.view import View, merged, overlaid
 def fates(
     kept: Sequence[Group],
     view: View,
-    head: Head,
     loaded: Sequence[Logged],
     costs: Mapping[int, int],
     *,
-    orphans: Sequence[Span],
-    redacted: frozenset[int],
+    left: Sequence[Span],
+    masking: Masking,
     digest: bool,
 ) -> tuple[Span, ...]:
     """One fate for every message of the log, as merged ranges in order."""
     stays = {member.seq for group in kept for member in group.members}
-    shown = merged(_shown(logged, view, costs, redacted) for logged in loaded if logged.seq in stays)
+    shown = merged(_shown(logged, view, costs, masking) for logged in loaded if logged.seq in stays)
     under = list(view.before)
     if not digest:
         under = [
@@ -35,28 +35,31 @@ def fates(
         ]
     if view.start < view.stop:
         rest = Span(start=view.start, end=view.stop - 1, fate=Fate.DROPPED, reason=Reason.BUDGET)
-        under += (piece for part in overlaid(rest, view.gone) for piece in overlaid(part, orphans))
+        under += (piece for part in overlaid(rest, view.gone) for piece in overlaid(part, left))
     return merged(piece for span in under for piece in overlaid(span, shown))
 
 
-def _shown(logged: Logged, view: View, costs: Mapping[int, int], redacted: frozenset[int]) -> Span:
+def _shown(logged: Logged, view: View, costs: Mapping[int, int], masking: Masking) -> Span:
     fate, reason = Fate.IN, Reason.VERBATIM
     if logged.seq < view.start:
         reason = Reason.CALL_OF_INCOMING
-    if logged.seq in redacted:
+    if masking.redacts(logged):
         fate, reason = Fate.REDACTED, Reason.REDACTED
     return Span(start=logged.seq, end=logged.seq, fate=fate, reason=reason, tokens=costs.get(logged.seq, 0))
 
 
-def left_behind(found: Sequence[Group], view: View, head: Head, floor: int) -> Iterator[Span]:
-    """The results that could be shown, but for their calls: those are older than what is shown."""
+def left_behind(found: Sequence[Group], kept: Sequence[Group], view: View, head: Head, floor: int) -> tuple[Span, ...]:
+    """The results that could be shown, but for their calls: those are older than what is shown. Ascending."""
+    stays = {id(group) for group in kept}
+    left: list[int] = []
     for group in found:
-        if group.first >= view.start and before(group, view) >= floor and not group.orphan:
-            continue
-        for member in group.members:
+        inside = group.first >= view.start and before(group, view) >= floor and not group.orphan
+        for member in () if inside or id(group) in stays else group.members:
             late = view.start <= member.seq < head.next_seq and view.lies.place(member.before) >= floor
             if late and member.message.kind is Kind.TOOL_RESULT:
-                yield Span(start=member.seq, end=member.seq, fate=Fate.DROPPED, reason=Reason.CALL_NOT_IN)
+                left.append(member.seq)
+    gone = (Span(start=seq, end=seq, fate=Fate.DROPPED, reason=Reason.CALL_NOT_IN) for seq in sorted(left))
+    return merged(gone)
 
 
 def before(group: Group, view: View) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hitherto.core.digest import joined
-from hitherto.core.message import Kind, Logged
+from hitherto.core.message import RESPONSES, Kind, Logged
 
 
 @dataclass(slots=True, eq=False)
@@ -29,6 +29,17 @@ class Group:
     @property
     def last(self) -> int:
         return self.members[-1].seq
+
+    @property
+    def pending(self) -> set[str]:
+        """The calls that may be sent without a result when nothing follows the group: those of its last response, if
+        none of the group's calls has a result yet."""
+        if any(member.message.answers for member in self.members):
+            return set()
+        last = self.members[-1].message
+        if last.wire != RESPONSES:
+            return self.open & set(last.calls)
+        return self.open & {call for member in self.members for call in member.message.calls}
 
 
 def groups(messages: Sequence[Logged], retracted: Sequence[tuple[int, int]] = ()) -> list[Group]:
@@ -76,10 +87,13 @@ def _adjacent(seq: int, following: int, retracted: Sequence[tuple[int, int]]) ->
 
 
 def _answer(logged: Logged, found: list[Group], by_call: dict[str, Group]) -> None:
-    """Put a result to its calls. One message that answers calls of several groups makes them one."""
+    """Put a result to its calls. One message that answers calls of several groups makes them one; if the call of one
+    of its answers is not at hand, that one cannot be sent."""
     owners: list[Group] = []
+    parted = False
     for call in logged.message.answers:
         owner = by_call.pop(call, None)
+        parted = parted or owner is None
         if owner is not None:
             owner.open.discard(call)
             if owner not in owners:
@@ -94,4 +108,6 @@ def _answer(logged: Logged, found: list[Group], by_call: dict[str, Group]) -> No
             first.open |= other.open
             found.remove(other)
             by_call.update(dict.fromkeys(other.open, first))
+        first.orphan |= other.orphan
     first.members.append(logged)
+    first.orphan |= parted

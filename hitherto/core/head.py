@@ -53,6 +53,7 @@ class Standing:
     end: int
     text: str
     spec: str = "{}"
+    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,8 @@ class Frontier:
 
     `sums` run through `end`. `kept_from` is the first message that stayed verbatim though the row covers it, `end` + 1
     if none did, and `kept_sums` run up to the one before. `family` tells which models understand an opaque item;
-    None: all. `digest` is the row's id where something else rests on it.
+    None: all. `digest` is the row's id where something else rests on it, `tokens` what its opaque items take. A
+    redaction has taken `freed` tokens out of the view so far, from where the running sum of tokens was `since`.
     """
 
     done: Done
@@ -73,6 +75,9 @@ class Frontier:
     kept_sums: Sums
     digest: int | None = None
     family: str | None = None
+    tokens: int = 0
+    freed: int = 0
+    since: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +85,7 @@ class Injection:
     """Whether memory of earlier conversations goes into the instructions, as far as it was decided, and from where.
 
     `digest` is the digest that was chosen for this conversation, `conversation` the one it belongs to, `text` its
-    text; all None until one is chosen, and once it is no more.
+    text; all None if none was there to be chosen, and once it is no more.
     """
 
     enabled: bool | None = None
@@ -100,10 +105,11 @@ class Head:
     calls and reasoning items begin with which the log ends, or `next_seq`. `frontiers` are by the stage's fingerprint.
     `late` are results that came in a later turn than their calls: (turn of the call, seq of the result). `erased` are
     inclusive ranges of messages whose time had come, `retracted` of those that were taken back. `policy` is the
-    conversation's own, `agent_policy` its agent's. `now` is the store's clock.
+    conversation's own, `agent_policy` its agent's. `failed` says that the newest digest to come to an end did so
+    without a result. `now` is the store's clock.
 
-    `open_calls`, `late`, `running`, `run_start`, `policy`, `agent_policy`, `injection` and `next_expiry` are not kept
-    for past revisions: a past head has none of the first three, and the others as they are now.
+    `open_calls`, `late`, `failed`, `running`, `run_start`, `policy`, `agent_policy`, `injection` and `next_expiry` are
+    not kept for past revisions: a past head has none of the first four, and the others as they are now.
     """
 
     ref: int
@@ -127,6 +133,7 @@ class Head:
     erased: tuple[tuple[int, int], ...] = ()
     retracted: tuple[tuple[int, int], ...] = ()
     next_expiry: datetime | None = None
+    failed: bool = False
 
     @property
     def last_seq(self) -> int:

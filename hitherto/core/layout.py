@@ -16,11 +16,31 @@ from hitherto.core.policy import Policy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redaction:
-    """Messages `start` to `end` (inclusive) are shown as `action` says."""
+    """Messages `start` to `end` (inclusive) are shown as `action` says. That took `freed` tokens out of those between
+    the running sums `since` and `until`; by what is known of it they are spread evenly there."""
 
     action: Redact
     start: int
     end: int
+    freed: int
+    since: int
+    until: int
+
+    def freed_at(self, tokens: int) -> int:
+        """How much it took out of the messages up to the running sum `tokens`."""
+        whole = self.until - self.since
+        part = min(max(tokens - self.since, 0), whole)
+        return 0 if whole <= 0 else min(self.freed, whole) * part // whole
+
+    def tokens_at(self, place: int) -> int:
+        """The running sum of tokens at which what is left of them is `place`."""
+        whole = self.until - self.since
+        freed = min(self.freed, whole)
+        if whole <= 0 or place <= self.since:
+            return place
+        if place > self.until - freed:
+            return place + freed
+        return self.since + -(-(place - self.since) * whole // max(whole - freed, 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,9 +48,7 @@ class Layout:
     """A conversation from its front: what was cleared, then the range of `digest`, of `opaque`, of what was dropped and
     of what is in chunks only, and from `start` on the verbatim messages, some of them redacted.
 
-    Each of the first is None or absent where it has no place. `start_sums` run up to the message before `start`;
-    `results` is the running sum of tool results' tokens through the last redacted message: as many of the tokens up
-    to there are not shown.
+    Each of the first is None or absent where it has no place. `start_sums` run up to the message before `start`.
     """
 
     digest: Standing | None
@@ -40,12 +58,15 @@ class Layout:
     redactions: tuple[Redaction, ...]
     start: int
     start_sums: Sums
-    results: int
 
     def place(self, sums: Sums) -> int:
-        """Running sums as the tokens shown, counted from the log's beginning; tool results that are redacted count
-        nothing. Ascends as the sums do."""
-        return sums.tokens - min(sums.results, self.results)
+        """The running sum of tokens as shown: less what redactions took out. Ascends as that sum does, and over a whole
+        redaction it is as exact as what that is known to have freed."""
+        return sums.tokens - max((one.freed_at(sums.tokens) for one in self.redactions), default=0)
+
+    def tokens_at(self, place: int) -> int:
+        """The least running sum of tokens whose `place` is not before this one."""
+        return max((one.tokens_at(place) for one in self.redactions), default=place)
 
 
 def layout(policy: Policy, head: Head, *, opaque: bool = True, family: str | None = None) -> Layout:
@@ -58,15 +79,12 @@ def layout(policy: Policy, head: Head, *, opaque: bool = True, family: str | Non
     digest = head.digest if policy.stages else None
     start, sums = (head.view_start, head.view_sums) if digest is None else (digest.end + 1, head.digest_sums)
     item = _opaque(policy, head, family) if opaque else None
-    if item is not None and item.end < start:
-        item = None
-    if item is not None and digest is not None:
-        if item.start <= digest.start:
-            digest = None
-        elif item.start <= digest.end:
-            item = None
-    if item is not None:
+    if item is not None and _covers(item, digest, head):
+        digest, start, sums = None, item.end + 1, item.sums
+    elif item is not None and item.start == start and item.end >= start:
         start, sums = item.end + 1, item.sums
+    else:
+        item = None
     dropped = head.reaches(Done.DROP) if policy.doing(Done.DROP) else None
     if dropped is not None and dropped.end >= start:
         start, sums = dropped.end + 1, dropped.sums
@@ -77,32 +95,32 @@ def layout(policy: Policy, head: Head, *, opaque: bool = True, family: str | Non
         start, sums = chunked.kept_from, chunked.kept_sums
     else:
         chunked = None
-    redactions = tuple(_redactions(policy, head, start))
-    reach = max((one.end for one in redactions), default=-1)
-    results = max(
-        (f.sums.results for f in head.frontiers.values() if f.done is Done.REDACT and f.end <= reach), default=0
-    )
     return Layout(
         digest=digest,
         opaque=item,
         dropped=dropped,
         chunked=chunked,
-        redactions=redactions,
+        redactions=tuple(_redactions(policy, head, start)),
         start=start,
         start_sums=sums,
-        results=results,
     )
 
 
 def redacted_up_to(policy: Policy, head: Head, fingerprint: str) -> Frontier | None:
-    """How far the redacting stage has come: by its own rows, or where it has none by those of stages that the policy
-    has no more."""
-    own = head.frontiers.get(fingerprint)
-    if own is not None:
-        return own
-    now = {stage.fingerprint for stage in policy.stages}
-    former = [f for name, f in head.frontiers.items() if f.done is Done.REDACT and name not in now]
-    return max(former, key=lambda one: one.end, default=None)
+    """How far the redacting stage has come: by its own rows, or by those of stages that the policy has not, whichever
+    reach further."""
+    others = {stage.fingerprint for stage in policy.stages} - {fingerprint}
+    found = [f for name, f in head.frontiers.items() if f.done is Done.REDACT and name not in others]
+    return max(found, key=lambda one: one.end, default=None)
+
+
+def _covers(item: Frontier, digest: Standing | None, head: Head) -> bool:
+    """Whether the opaque items stand for everything from the view's start on. What a caller put in the place of all
+    counts until a digest reaches further, or is made later of the same."""
+    if digest is None:
+        return item.start <= head.view_start
+    newer = item.digest is not None and item.digest > digest.id
+    return item.start <= digest.start and (item.end > digest.end or (item.end == digest.end and newer))
 
 
 def _opaque(policy: Policy, head: Head, family: str | None) -> Frontier | None:
@@ -117,5 +135,14 @@ def _redactions(policy: Policy, head: Head, start: int) -> list[Redaction]:
         frontier = redacted_up_to(policy, head, stage.fingerprint)
         if frontier is not None and frontier.end >= start:
             assert isinstance(stage.action, Redact), "a stage that redacts has an action that is a Redact"
-            found.append(Redaction(action=stage.action, start=start, end=frontier.end))
+            found.append(
+                Redaction(
+                    action=stage.action,
+                    start=start,
+                    end=frontier.end,
+                    freed=frontier.freed,
+                    since=frontier.since,
+                    until=frontier.sums.tokens,
+                )
+            )
     return found

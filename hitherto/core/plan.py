@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from hitherto.core.action import Chunk, Redact
+from hitherto.core.action import Chunk, Compact, Redact, Summarise
 from hitherto.core.cut import Cut, kept, whole_groups, window_start
 from hitherto.core.digest import Done
-from hitherto.core.head import Head
+from hitherto.core.head import Frontier, Head
 from hitherto.core.keep import Window
 from hitherto.core.layout import Layout, layout, redacted_up_to
 from hitherto.core.message import Sums
@@ -19,17 +19,15 @@ from hitherto.core.policy import Policy, Stage
 from hitherto.core.probe import Asking, Freeable, TalkAt, ToolTokens, TurnAt, mark_at
 from hitherto.core.trigger import Seen
 
-PLACEHOLDER = 12
-"""Tokens that a placeholder is reckoned with when it is asked what a redaction would free."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Firing:
     """A stage that is due: its row covers `start` to `end`, both inclusive; `new_start` is its first message that no
     digest has seen, `base` the digest it builds on.
 
-    `sums` run through `end`. `kept` is where verbatim begins then, which lies within the range where a chunk's
-    messages go on being shown. `freed`: tokens that it takes out of the view, as far as known beforehand.
+    `before` run up to the message before `start`, `sums` through `end`. `kept` is where verbatim begins then, which
+    lies within the range where a chunk's messages go on being shown. `freed`: tokens that it takes out of the view, as
+    far as known beforehand.
     """
 
     stage: Stage
@@ -37,6 +35,7 @@ class Firing:
     end: int
     new_start: int
     base: int | None
+    before: Sums
     sums: Sums
     kept: Cut
     freed: int = 0
@@ -52,50 +51,60 @@ class Plan:
     nothing: bool = False
 
 
-def plan(policy: Policy, head: Head, window: int) -> Asking[Plan]:
-    """What is due at `head`, in the order of the policy's stages; `window` is the model's context window in tokens.
+def plan(policy: Policy, head: Head, window: int, *, family: str | None = None) -> Asking[Plan]:
+    """What is due at `head`, in the order of the policy's stages; each counts what those before it left in view.
 
-    A stage that asks a model does not fire while a digest of its kind is in progress, whichever stage began that.
+    `window` is the model's context window in tokens, `family` that of the models whose opaque items can be made;
+    without one, no stage compacts. A stage that digests does not fire while another digest of messages is in progress,
+    nor one that compacts during another compaction, whichever stage began it.
     """
     if head.next_seq <= head.view_start or not policy.stages:
         return Plan()
-    lies = layout(policy, head, family=_family(head))
     firings: list[Firing] = []
+    busy = {_KIND[one.done] for one in head.running if one.done in _KIND}
     held = nothing = False
     for stage in policy.stages:
-        begin = _undealt(stage, policy, head, lies)
-        if not stage.trigger.due(_seen(head, lies, begin, window)):
+        kind = _KIND.get(stage.action.done)
+        if stage.action.done is Done.COMPACT and family is None:
             continue
-        if not stage.action.at_once and any(one.done is stage.action.done for one in head.running):
+        lies = layout(policy, head, family=family)
+        begin = _undealt(stage, policy, head, lies)
+        if not stage.trigger.due(_seen(head, lies, begin, window)) or _has_no_results(stage, begin, head):
+            continue
+        if kind in busy:
             held = True
             continue
         firing = yield from _firing(stage, begin, head, lies)
         if firing is None:
             nothing = True
+            continue
+        firings.append(firing)
+        if kind is None:
+            head = advanced(head, firing)
         else:
-            firings.append(firing)
+            busy.add(kind)
     return Plan(firings=tuple(firings), held=held, nothing=nothing)
 
 
-def overdue(policy: Policy, head: Head, window: int) -> bool:
-    """Whether a digest is due that nobody is making, though there are messages for it: its last attempt failed, or it
-    is of a policy that came to count only now."""
-    if head.next_seq <= head.view_start or head.awaited:
-        return False
-    lies = layout(policy, head, family=_family(head))
-    for stage in policy.stages:
-        if stage.action.at_once or any(one.done is stage.action.done for one in head.running):
-            continue
-        seen = _seen(head, lies, _undealt(stage, policy, head, lies), window)
-        if seen.undigested > 0 and seen.messages > 0 and stage.trigger.due(seen):
-            return True
-    return False
+_KIND = {Done.SUMMARISE: "digest", Done.CHUNK: "digest", Done.COMPACT: "compaction"}
+"""What must not be made twice at a time. Drops and redactions take effect at once."""
 
 
-def _family(head: Head) -> str | None:
-    """An append does not know the model; it reckons with the one whose opaque item there is."""
-    item = head.reaches(Done.COMPACT)
-    return None if item is None else item.family
+def advanced(head: Head, firing: Firing) -> Head:
+    """`head` with the frontier of a stage that takes effect at once."""
+    stage = firing.stage.fingerprint
+    earlier = head.frontiers.get(stage)
+    frontier = Frontier(
+        done=firing.stage.action.done,
+        start=firing.start,
+        end=firing.end,
+        sums=firing.sums,
+        kept_from=firing.end + 1,
+        kept_sums=firing.sums,
+        freed=firing.freed + (0 if earlier is None else earlier.freed),
+        since=firing.before.tokens if earlier is None else earlier.since,
+    )
+    return replace(head, frontiers={**head.frontiers, stage: frontier})
 
 
 def _undealt(stage: Stage, policy: Policy, head: Head, lies: Layout) -> Cut:
@@ -129,6 +138,7 @@ def _newest(head: Head) -> tuple[int, int | None]:
 
 
 def _seen(head: Head, lies: Layout, begin: Cut, window: int) -> Seen:
+    in_front = [one.tokens for one in (lies.digest, lies.opaque) if one is not None]
     return Seen(
         messages=head.sums.talk - begin.sums.talk,
         turns=head.sums.turns - begin.sums.turns,
@@ -137,13 +147,12 @@ def _seen(head: Head, lies: Layout, begin: Cut, window: int) -> Seen:
         last_seq=head.last_seq,
         round_ended=head.round_ended,
         window=window,
+        standing=sum(in_front),
     )
 
 
 def _firing(stage: Stage, begin: Cut, head: Head, lies: Layout) -> Asking[Firing | None]:
     """What the stage does to the range from `begin` to where its keep begins; None if that is empty."""
-    if isinstance(stage.action, Redact) and not stage.action.calls and begin.sums.results == head.sums.results:
-        return None
     cut = yield from kept(stage.keep, head)
     if isinstance(stage.action, Chunk):
         return (yield from _chunk(stage, stage.action, begin, cut, head))
@@ -155,6 +164,7 @@ def _firing(stage: Stage, begin: Cut, head: Head, lies: Layout) -> Asking[Firing
         end=cut.seq - 1,
         new_start=begin.seq,
         base=None,
+        before=begin.sums,
         sums=cut.sums,
         kept=cut,
         freed=lies.place(cut.sums) - lies.place(begin.sums),
@@ -162,13 +172,26 @@ def _firing(stage: Stage, begin: Cut, head: Head, lies: Layout) -> Asking[Firing
     match stage.action:
         case Redact() as redact:
             return (yield from _redaction(whole, redact, begin))
-        case action if action.done is Done.SUMMARISE:
+        case Summarise():
             return (yield from _summary(whole, head))
-        case action if action.done is Done.COMPACT and lies.opaque is not None:
-            base = lies.opaque
-            return replace(whole, start=base.start, new_start=base.end + 1, base=base.digest)
+        case Compact():
+            return _compaction(whole, head, lies)
         case _:
             return whole
+
+
+def _has_no_results(stage: Stage, begin: Cut, head: Head) -> bool:
+    """Whether there is nothing for a redaction of results: known without asking."""
+    only_results = isinstance(stage.action, Redact) and not stage.action.calls
+    return only_results and begin.sums.results == head.sums.results
+
+
+def _compaction(whole: Firing, head: Head, lies: Layout) -> Firing:
+    """Opaque items stand for everything behind a summary, what was dropped since included; the next build on them."""
+    if lies.opaque is not None:
+        return replace(whole, start=lies.opaque.start, new_start=lies.opaque.end + 1, base=lies.opaque.digest)
+    start = head.view_start if lies.digest is None else lies.digest.end + 1
+    return replace(whole, start=start, new_start=start)
 
 
 def _summary(whole: Firing, head: Head) -> Asking[Firing | None]:
@@ -176,7 +199,8 @@ def _summary(whole: Firing, head: Head) -> Asking[Firing | None]:
     start = head.view_start if head.digest is None else head.digest.start
     end, base = _newest(head)
     if isinstance(whole.stage.keep, Window):
-        start = yield from window_start(whole.stage.keep.n, head)
+        # What has left an earlier window does not come back with a larger one.
+        start = max(start, (yield from window_start(whole.stage.keep.n, head)))
     new_start = max(end + 1, start)
     return None if new_start > whole.end else replace(whole, start=start, new_start=new_start, base=base)
 
@@ -188,8 +212,8 @@ def _redaction(whole: Firing, redact: Redact, begin: Cut) -> Asking[Firing | Non
         return None
     found = yield ToolTokens(whole.start, whole.end, redact.calls, redact.never)
     assert isinstance(found, Freeable), "the answer to ToolTokens"
-    freed = max(0, found.tokens - PLACEHOLDER * found.messages)
-    return replace(whole, freed=freed) if found.messages and freed >= redact.at_least else None
+    freed = max(0, found.tokens - redact.leaves * found.messages)
+    return replace(whole, freed=freed) if freed >= redact.at_least else None
 
 
 def _chunk(stage: Stage, chunk: Chunk, begin: Cut, keep: Cut, head: Head) -> Asking[Firing | None]:
@@ -211,6 +235,7 @@ def _chunk(stage: Stage, chunk: Chunk, begin: Cut, keep: Cut, head: Head) -> Ask
         end=cut.seq - 1,
         new_start=begin.seq,
         base=_newest(head)[1],
+        before=begin.sums,
         sums=cut.sums,
         kept=keep if keep.seq <= cut.seq else cut,
     )

@@ -67,6 +67,7 @@ class Stage:
             fits = ", ".join(one.__name__ for one in possible) or "none"
             raise InvalidPolicy(f"{self.action} cannot be shown as {self.render}; a render that fits: {fits}")
         _check_windowed(self)
+        _check_undigested(self)
         _check_fires(self.trigger, self.keep, self.action)
 
     def to_json(self) -> dict[str, Any]:
@@ -104,6 +105,14 @@ _EXAMPLES = {"trigger": "Turns(12)", "keep": "LastTurns(4)", "action": "Summaris
 def _check_windowed(stage: Stage) -> None:
     if isinstance(stage.keep, Window) and stage.action.done is not Done.SUMMARISE:
         raise InvalidPolicy(f"{stage.action} has no digest that content could leave; {stage.keep} goes with Summarise")
+
+
+def _check_undigested(stage: Stage) -> None:
+    """What is dropped or redacted is still undigested: a stage that only does that would fire at every append."""
+    of = stage.trigger.of if isinstance(stage.trigger, AnyOf | AllOf) else (stage.trigger,)
+    digests = stage.action.done in (Done.SUMMARISE, Done.CHUNK)
+    if not digests and any(isinstance(one, Undigested) for one in of):
+        raise InvalidPolicy(f"{stage.action} makes no digest, so {stage.trigger} would stay due; take Messages instead")
 
 
 def _check_fires(trigger: Trigger, keep: Keep, action: Action) -> None:
@@ -202,3 +211,25 @@ class Policy:
 
     def __str__(self) -> str:
         return f"{self.name}: " + ("; ".join(str(stage) for stage in self.stages) or "everything stays")
+
+
+@dataclass(frozen=True)
+class Unreadable(Policy):
+    """A stored policy that this process cannot read, for lack of a package with its parts: it acts as if it had no
+    stage, and is stored again as it was. `why` says what is wrong with it."""
+
+    raw: str = "{}"
+    why: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return json.loads(self.raw)
+
+
+def stored(raw: str) -> Policy:
+    """The policy of a stored JSON text, `Unreadable` where it cannot be read."""
+    try:
+        return Policy.from_json(json.loads(raw))
+    except InvalidPolicy as error:
+        named = cast(object, json.loads(raw))
+        name = cast(dict[str, object], named).get("name") if isinstance(named, dict) else None
+        return Unreadable(name if isinstance(name, str) and name else "unreadable", raw=raw, why=str(error))

@@ -11,7 +11,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from hitherto.core.action import Chunk, Compact, Drop, Redact, Summarise
 from hitherto.core.keep import LastMessages, LastTurns, Window
@@ -19,7 +19,7 @@ from hitherto.core.part import quoted
 from hitherto.core.policy import Policy, Stage
 from hitherto.core.render import Prefix, Recalled, ShadowTurn, SystemMessage
 from hitherto.core.trigger import Fraction, Messages, Seq, Tokens, Turns, Undigested
-from hitherto.errors import InvalidPolicy
+from hitherto.errors import InvalidInput, InvalidPolicy
 
 Preset = Callable[..., Policy]
 
@@ -168,6 +168,22 @@ def rolling(threshold: int = 40, keep_last: int = 12, limit: int = 1_000) -> Pol
     """
     stage = Stage(Messages(threshold), LastMessages(keep_last), Summarise(limit), SystemMessage())
     return Policy("rolling", (stage,))
+
+
+PolicyLike: TypeAlias = "Policy | str | Mapping[str, Any]"
+"""A policy, its name or command-line form, or its JSON."""
+
+_Given = TypeVar("_Given")
+
+
+def one_of(**given: _Given | None) -> _Given | None:
+    """The one of several names for the same parameter that was given a value. Raises InvalidInput for two that were
+    given different ones."""
+    found = {name: value for name, value in given.items() if value is not None}
+    values = list(found.values())
+    if any(value != values[0] for value in values):
+        raise InvalidInput(f"{' and '.join(found)} are names for the same, but differ; give one of them")
+    return values[0] if values else None
 
 
 def policy_of(value: object) -> Policy | None:

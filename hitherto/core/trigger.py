@@ -14,9 +14,9 @@ class Seen:
     """What a trigger goes by: the part of the present view that its stage has not dealt with yet.
 
     `messages` are user messages and final assistant messages, `turns` user messages, `tokens` canonical ones as
-    shown (redacted results count nothing); `undigested` are messages that are in no digest, dropped ones included.
+    shown, without what redactions took out; `undigested` are messages that are in no digest, dropped ones included.
     `last_seq` is the newest message's seq, `round_ended` whether it ends a round. `window` is the size of the
-    model's context window in tokens.
+    model's context window in tokens, and `standing` what stands in it for older messages.
     """
 
     messages: int
@@ -26,6 +26,7 @@ class Seen:
     last_seq: int
     round_ended: bool
     window: int
+    standing: int = 0
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,10 @@ class Tokens(Trigger):
 @register
 @dataclass(frozen=True)
 class Fraction(Trigger):
-    """Due when the view takes at least the share `f` of the model's context window."""
+    """Due when the view, with what stands for older messages, takes at least the share `f` of the model's window.
+
+    It waits for a quarter of that in new messages, however much stands in front of them.
+    """
 
     f: float
     word: ClassVar[str] = "fraction"
@@ -100,7 +104,8 @@ class Fraction(Trigger):
         object.__setattr__(self, "f", float(self.f))
 
     def due(self, seen: Seen) -> bool:
-        return seen.tokens >= self.f * seen.window
+        mark = self.f * seen.window
+        return seen.tokens >= max(mark - seen.standing, mark / 4)
 
 
 @register
@@ -135,6 +140,9 @@ class Undigested(Trigger):
 
 def _checked(owner: Part, of: object) -> None:
     name = type(owner).__name__
+    if isinstance(of, list):
+        of = tuple(cast(list[object], of))
+        object.__setattr__(owner, "of", of)
     if not isinstance(of, tuple) or not of:
         raise InvalidPolicy(
             f"{name}.of is {quoted(cast(object, of))}; give at least one trigger, or the stage could never fire"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from hitherto.core.digest import Done
 from hitherto.core.head import Head, Standing
@@ -14,6 +13,7 @@ from hitherto.core.manifest import Fate, Reason, Span
 from hitherto.core.message import Logged
 from hitherto.core.policy import Policy, Stage
 from hitherto.core.render import Render, SystemMessage
+from hitherto.errors import InvalidPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +78,11 @@ def _render(policy: Policy, digest: Standing) -> Render:
     for stage in policy.doing(Done.SUMMARISE):
         if stage.render is not None:
             return stage.render
-    spec = cast(object, json.loads(digest.spec))
-    made_by = Stage.from_json(spec) if spec else None
-    return SystemMessage() if made_by is None or made_by.render is None else made_by.render
+    try:
+        made_by = Stage.from_json(json.loads(digest.spec))
+    except InvalidPolicy:  # a stage with parts that this process does not know
+        return SystemMessage()
+    return made_by.render or SystemMessage()
 
 
 def _gone(head: Head) -> tuple[Span, ...]:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from hitherto.core.append import extended, fingerprint
 from hitherto.core.head import Head
 from hitherto.core.message import Logged, Message
+from hitherto.core.plan import advanced
 from hitherto.core.policy import Policy
-from hitherto.engine.firing import advanced, new_digest, planned
+from hitherto.engine.firing import new_digest, planned
 from hitherto.engine.injecting import earlier_than, wanted
 from hitherto.engine.parts import Parts
 from hitherto.engine.place import Place
@@ -91,11 +92,15 @@ class Appending:
         parts = self.place.parts
         stuck = stuck_digests(head, parts.settings.stuck_after)
         running = tuple(one for one in head.running if one.id not in stuck)
-        head = replace(head, policy=self.place.policy or head.policy, running=running)
+        head = replace(
+            head, policy=self.place.policy or head.policy, running=running, failed=head.failed or bool(stuck)
+        )
         governing, _ = self.place.governing(head, self.request)
-        firings = await planned(governing, head, logged, unit, window=parts.window, conversation=self.place.id)
+        firings = await planned(self.place, governing, head, logged, unit)
+        for firing in firings:
+            head = advanced(head, firing) if firing.stage.action.at_once else head
         changes = Changes(
-            head=advanced(head, firings),
+            head=head,
             messages=tuple(logged),
             key=key,
             receipt=None if key is None else receipt,

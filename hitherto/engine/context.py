@@ -10,9 +10,10 @@ from typing import Any
 
 from hitherto.core.ask import Ask
 from hitherto.core.context import Assembled
+from hitherto.core.group import groups
 from hitherto.core.head import Head
 from hitherto.core.manifest import Injected, Manifest, PolicyFrom, Request
-from hitherto.core.message import Logged, Payload, to_json
+from hitherto.core.message import Kind, Logged, Payload, to_json
 from hitherto.core.policy import Policy
 from hitherto.core.scope import Scope
 from hitherto.core.view import View
@@ -113,9 +114,9 @@ def tools_from(ask: Ask, head: Head, at: int | None) -> int | None:
     return min(found, default=None)
 
 
-def ends_without_call(loaded: Sequence[Logged]) -> bool:
-    """Whether the newest message is a result whose call was too far back to be read."""
-    if not loaded:
+def begins_earlier(loaded: Sequence[Logged], start: int, head: Head) -> bool:
+    """Whether the group of the newest message may begin before what was read, in a view that begins at `start`."""
+    if not loaded or loaded[0].seq <= start:
         return False
-    calls = {call for logged in loaded for call in logged.message.calls}
-    return any(call not in calls for call in loaded[-1].message.answers)
+    newest = next(group for group in reversed(groups(loaded, head.retracted)) if group.last == loaded[-1].seq)
+    return newest.orphan or (newest.first <= loaded[0].seq and newest.members[0].message.kind is not Kind.TEXT)

@@ -14,16 +14,17 @@ from hitherto.core.head import Head
 from hitherto.core.manifest import Manifest
 from hitherto.core.message import RESPONSES, Logged, Message, Payload, to_json
 from hitherto.core.policy import Policy
+from hitherto.core.presets import PolicyLike, one_of
 from hitherto.core.scope import Scope, checked_name
 from hitherto.core.view import View
 from hitherto.engine.appending import Appended, Appending, check_key
 from hitherto.engine.context import Context
-from hitherto.engine.injecting import chosen
+from hitherto.engine.injecting import chosen, earlier_than
 from hitherto.engine.parts import Parts
 from hitherto.engine.place import Place
 from hitherto.engine.taking_back import TakingBack, cleared
 from hitherto.engine.views import Views
-from hitherto.errors import InvalidBatch, InvalidInput, InvalidMessage
+from hitherto.errors import HithertoError, InvalidBatch, InvalidInput, InvalidMessage
 from hitherto.ports.store import Changes, Reading
 
 Appendable = Message | Mapping[str, Any]
@@ -32,7 +33,7 @@ Appendable = Message | Mapping[str, Any]
 class Conversation:
     """One conversation in a scope. Cheap to make, holds no connection; it comes to be with its first append."""
 
-    def __init__(self, parts: Parts, id: str, *, scope: Scope, policy: Policy | str | None = None) -> None:
+    def __init__(self, parts: Parts, id: str, *, scope: Scope, policy: PolicyLike | None = None) -> None:
         self._parts = parts
         self._policy = parts.usable(policy)
         self._request: Policy | None = None
@@ -49,7 +50,7 @@ class Conversation:
         key: str | None = None,
         expect: int | None = None,
         wire: str | None = None,
-        policy: Policy | str | None = None,
+        policy: PolicyLike | None = None,
     ) -> Appended:
         """Append the messages, all or none, and set off what the policy says is due.
 
@@ -67,9 +68,12 @@ class Conversation:
             raise InvalidBatch("the batch is empty; append at least one message")
         check_key(key)
         request = self._parts.usable(policy) or self._request
-        appended = await Appending(self._place, request).append(batch, key=key, expect=expect)
-        self._request = None
-        return appended
+        asked, self._request = self._request, None
+        try:
+            return await Appending(self._place, request).append(batch, key=key, expect=expect)
+        except HithertoError:
+            self._request = self._request or asked  # it has not been followed by an append yet
+            raise
 
     async def context(
         self,
@@ -81,7 +85,7 @@ class Conversation:
         reserve: int = 0,
         wire: str = "openai.chat",
         model: str | None = None,
-        policy: Policy | str | None = None,
+        policy: PolicyLike | None = None,
         injection: bool | None = None,
         at: int | None = None,
         wait: bool | float = False,
@@ -131,7 +135,7 @@ class Conversation:
         """
         return await Views(self._place).rebuilt(manifest)
 
-    async def view(self, *, at: int | None = None, policy: Policy | str | None = None) -> View:
+    async def view(self, *, at: int | None = None, policy: PolicyLike | None = None) -> View:
         """The log as the policy leaves it, before any budget, now or at a past revision. Raises NotFound for a
         revision that does not exist."""
         return await Views(self._place).view(self._parts.usable(policy), at)
@@ -140,7 +144,7 @@ class Conversation:
         self,
         *,
         wire: str = RESPONSES,
-        policy: Policy | str | None = None,
+        policy: PolicyLike | None = None,
         model: str | None = None,
         limit: int | None = None,
         at: int | None = None,
@@ -151,8 +155,8 @@ class Conversation:
 
         Raises InvalidInput for a negative limit, NotFound for a revision that does not exist.
         """
-        if limit is not None and limit < 0:
-            raise InvalidInput(f"limit is {limit}; give a number of at least 0")
+        if limit is not None and (not isinstance(cast(object, limit), int) or limit < 0):
+            raise InvalidInput(f"limit is {limit!r}; give a whole number of at least 0")
         governing = self._parts.usable(policy)
         return await Views(self._place).items(wire=wire, policy=governing, model=model, limit=limit, at=at)
 
@@ -190,36 +194,39 @@ class Conversation:
     async def configure(
         self,
         *,
-        policy: Policy | str | None = None,
+        policy: PolicyLike | None = None,
         injection: bool | None = None,
-        memory_strategy: Policy | str | None = None,
+        memory_strategy: PolicyLike | None = None,
         memory_injection: bool | None = None,
     ) -> None:
         """Store the conversation's own policy, and whether it wants memory of the scope's earlier conversations.
 
         What is not given stays as it is. `memory_strategy` and `memory_injection` are seed 003's names for the same.
 
-        The conversation comes to be, if it is not there yet. Raises InvalidPolicy.
+        The conversation comes to be, if it is not there yet. From now on this object goes by it too, whatever policy it
+        was made with. Where memory is switched on for a conversation that has begun without, it gets the newest there
+        is. Raises InvalidPolicy, InvalidInput for two names of the same with different values.
         """
-        chosen_policy = self._parts.usable(policy if memory_strategy is None else memory_strategy)
-        wants = injection if memory_injection is None else memory_injection
+        chosen_policy = self._parts.usable(one_of(policy=policy, memory_strategy=memory_strategy))
+        wants = one_of(injection=injection, memory_injection=memory_injection)
+        earlier = await earlier_than(self._place) if wants else None
         async with self._parts.store.write(self.scope, self.id) as unit:
             head = unit.head
-            after = replace(
-                head,
-                policy=chosen_policy or head.policy,
-                injection=head.injection if wants is None else replace(head.injection, enabled=wants),
-            )
-            await unit.commit(Changes(head=after))
+            memory = head.injection if wants is None else replace(head.injection, enabled=wants)
+            if earlier is not None and head.next_seq and memory.digest is None:
+                memory = replace(memory, digest=earlier.digest)
+            await unit.commit(Changes(head=replace(head, policy=chosen_policy or head.policy, injection=memory)))
+        if chosen_policy is not None:
+            self._policy, self._place = None, replace(self._place, policy=None)
 
-    async def pop(self) -> Payload | None:
-        """Take the newest message back and return its item; None when nothing is shown.
+    async def pop(self, *, policy: PolicyLike | None = None, model: str | None = None) -> Payload | None:
+        """Take the newest message back and return its item; None when there is none that was not cleared.
 
         It stays in the log, marked; views from now on are without it, and so are digests: those that rest on it are
-        superseded, and one in progress loses its claim. Where items stand in the place of all messages (`replace`,
-        native compaction), the last of these is taken away.
+        superseded, and one in progress loses its claim. Where items stand in the place of all messages (`replace`, or
+        native compaction under `policy`, for `model`), the last of these is taken away.
         """
-        return await TakingBack(self._place).pop()
+        return await TakingBack(self._place).pop(policy=self._parts.usable(policy), model=model)
 
     async def replace(
         self,
@@ -227,7 +234,7 @@ class Conversation:
         *,
         wire: str = RESPONSES,
         model: str | None = None,
-        policy: Policy | str | None = None,
+        policy: PolicyLike | None = None,
         expect: int | None = None,
     ) -> None:
         """Show `items` in the place of everything shown so far; the log does not grow. Without any, nothing is shown.

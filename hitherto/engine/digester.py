@@ -13,12 +13,15 @@ from hitherto.core.digest import Done
 from hitherto.core.digesting import digest
 from hitherto.core.group import groups
 from hitherto.core.head import Frontier, Head, Running
+from hitherto.core.layout import layout
+from hitherto.core.masking import Masking
 from hitherto.core.message import RESPONSES
 from hitherto.core.policy import Stage
 from hitherto.core.prompts import PROMPT_VERSION, Line
 from hitherto.engine.expiry import erase_expired
 from hitherto.engine.frontiers import sums_through
 from hitherto.engine.parts import Parts
+from hitherto.engine.place import Place
 from hitherto.errors import HithertoError, InvalidPolicy
 from hitherto.ports.queue import DigestJob
 from hitherto.ports.store import Changes, DigestWork, Outcome, Unit
@@ -44,7 +47,7 @@ class Digester:
             if work is None:
                 log.debug("Memory %s is not in progress any more", job.digest)
                 return
-            made = await self._make(work)
+            made = await self._make(job, work)
             outcome = replace(made, generation_time_ms=round((time.monotonic() - started) * 1_000))
         except asyncio.CancelledError:
             await uninterrupted(self.hand_back(job))
@@ -60,13 +63,13 @@ class Digester:
         """Give up a digest that this process will not make, so that the next round is free to."""
         await self._write(job, Outcome(digest=job.digest, error="interrupted: the process was shutting down"))
 
-    async def _make(self, work: DigestWork) -> Outcome:
+    async def _make(self, job: DigestJob, work: DigestWork) -> Outcome:
         action = Stage.from_json(json.loads(work.digest.spec)).action
         match action:
             case Summarise() | Chunk():
                 return await self._summarised(work, action)
             case _ if action.done is Done.COMPACT:
-                return await self._compacted(work)
+                return await self._compacted(job, work)
             case _:
                 raise InvalidPolicy(f"{action} is nothing that is made in the background")
 
@@ -97,14 +100,16 @@ class Digester:
             prompt_version=PROMPT_VERSION,
         )
 
-    async def _compacted(self, work: DigestWork) -> Outcome:
-        """The opaque items of the base and the messages since, as the model's own endpoint makes them anew."""
+    async def _compacted(self, job: DigestJob, work: DigestWork) -> Outcome:
+        """The opaque items of the base and the messages since, redacted where the view has them so, as the model's own
+        endpoint makes them anew."""
         compactor, codec = self._parts.compactor, self._parts.codec(RESPONSES)
         if compactor is None:
             raise InvalidPolicy("this process has no endpoint that compacts; set compact_model")
         items = [] if work.opaque is None else list(json.loads(work.opaque))
+        masking = await self._masking(job)
         for group in groups(work.messages):
-            items += codec.write([member.message for member in group.members], unanswered=sorted(group.open))
+            items += codec.write([masking(member) for member in group.members], unanswered=sorted(group.open))
         made = await compactor.compact(items)
         for item in made.items:
             self._parts.read(item, RESPONSES)  # what no request could carry is no answer
@@ -115,6 +120,12 @@ class Digester:
             opaque=json.dumps(list(made.items)),
             family=compactor.family,
         )
+
+    async def _masking(self, job: DigestJob) -> Masking:
+        """The redactions of the view, as the conversation's policy has them now."""
+        place = Place(self._parts, job.scope, job.conversation)
+        head = await place.head()
+        return Masking(layout(place.governing(head, None)[0], head), self._parts.codec(RESPONSES))
 
     async def _write(self, job: DigestJob, outcome: Outcome) -> None:
         try:
@@ -137,7 +148,9 @@ class Digester:
             mine = next((one for one in head.running if (one.id, one.attempt) == (job.digest, job.attempt)), None)
             if mine is None:
                 return False
-            after = head if outcome.error is not None else await _completed(unit, mine, outcome)
+            after = replace(head, failed=True)
+            if outcome.error is None:
+                after = await _completed(unit, mine, outcome)
             await unit.commit(Changes(head=after, outcomes=(outcome,)))
         self._report(job, outcome)
         return True
@@ -161,7 +174,7 @@ class Digester:
 
 async def _completed(unit: Unit, made: Running, outcome: Outcome) -> Head:
     """The head once a digest is visible: one revision on, and with the frontier of a stage that has one."""
-    head = replace(unit.head, rev=unit.head.rev + 1)
+    head = replace(unit.head, rev=unit.head.rev + 1, failed=False)
     if made.done not in (Done.CHUNK, Done.COMPACT):
         return head
     kept_from = made.end + 1 if made.kept_from is None else made.kept_from
@@ -174,6 +187,7 @@ async def _completed(unit: Unit, made: Running, outcome: Outcome) -> Head:
         kept_sums=await sums_through(unit, kept_from - 1),
         digest=made.id,
         family=outcome.family,
+        tokens=outcome.tokens if made.done is Done.COMPACT else 0,
     )
     other = head.frontiers.get(made.stage)
     if other is not None and other.end > made.end:

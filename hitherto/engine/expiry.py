@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hitherto.core.budget import TokenCounter
@@ -20,9 +20,9 @@ def is_due(head: Head) -> bool:
 async def erase_expired(store: Store, scope: Scope, conversation: str, counter: TokenCounter) -> int:
     """Erase what is due in a conversation, from the log and from every digest; returns how many messages it was.
 
-    A digest loses the statements that rest on erased messages only. One with a statement that rests on others too is
-    superseded, so that the next one is made from the messages that are left. A digest in progress over erased messages
-    loses its claim.
+    A digest loses the statements that rest on erased messages only. A summary with a statement that rests on others too
+    is superseded, so that the next one is made from the messages that are left; a chunk loses that statement. A digest
+    in progress over erased messages loses its claim.
     """
     head = await store.head(scope, conversation)
     if head is None or not is_due(head):
@@ -59,24 +59,34 @@ async def erase_expired(store: Store, scope: Scope, conversation: str, counter: 
     return sum(last - first + 1 for first, last in erased)
 
 
-def _rewritten(digests: Iterable[Digest], erased: Ranges, counter: TokenCounter) -> Iterable[Rewritten]:
-    for digest in digests:
-        if digest.status is not Status.COMPLETED or digest.done not in (Done.SUMMARISE, Done.CHUNK, Done.COMPACT):
-            continue
-        if digest.done is Done.COMPACT:
-            # What an opaque item says of which message, nobody can tell.
-            if _overlaps(digest, erased):
-                yield Rewritten(digest=digest.id, superseded=True)
-            continue
+def _rewritten(digests: Sequence[Digest], erased: Ranges, counter: TokenCounter) -> list[Rewritten]:
+    """What becomes of the completed digests.
+
+    A chunk loses every statement that rests on what was erased: it stands between others, and cannot be made anew. If a
+    summary is superseded, so are the chunks behind it, lest there be a hole before them.
+    """
+    found: list[Rewritten] = []
+    gone: list[Digest] = []
+    completed = [digest for digest in digests if digest.status is Status.COMPLETED]
+    for digest in completed:
         touched = [item for item in digest.items if item.rests_on(erased)]
-        if not touched:
-            continue
-        if any(not _covered(item.sources, erased) for item in touched):
-            yield Rewritten(digest=digest.id, superseded=True)
-            continue
-        items = tuple(item for item in digest.items if item not in touched)
-        text = render_items(items)
-        yield Rewritten(digest=digest.id, items=items, text=text, tokens=counter.count(text))
+        match digest.done:
+            case Done.SUMMARISE if any(not _covered(item.sources, erased) for item in touched):
+                gone.append(digest)
+            case Done.COMPACT if _overlaps(digest, erased):  # what it says of which message, nobody can tell
+                gone.append(digest)
+            case Done.SUMMARISE | Done.CHUNK if touched:
+                items = tuple(item for item in digest.items if item not in touched)
+                text = render_items(items)
+                found.append(Rewritten(digest=digest.id, items=items, text=text, tokens=counter.count(text)))
+            case _:
+                pass
+    for digest in completed:
+        behind = any(one.done is Done.SUMMARISE and digest.start > one.end for one in gone)
+        if digest in gone or (digest.done is Done.CHUNK and behind):
+            found = [one for one in found if one.digest != digest.id]
+            found.append(Rewritten(digest=digest.id, superseded=True))
+    return found
 
 
 def _overlaps(digest: Digest, erased: Ranges) -> bool:

@@ -4,31 +4,37 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 from hitherto.core.append import found_in, reached
-from hitherto.core.head import Frontier, Head
+from hitherto.core.head import Head
 from hitherto.core.message import Kind, Logged
 from hitherto.core.plan import Firing, Plan, plan
 from hitherto.core.policy import Policy
 from hitherto.core.probe import AnyProbe, Freeable, Mark, ToolTokens
+from hitherto.engine.place import Place
+from hitherto.errors import StoreError
 from hitherto.ports.store import NewDigest, Unit
 
 log = logging.getLogger("hitherto.digest")
 
 
-async def planned(
-    policy: Policy, head: Head, batch: Sequence[Logged], unit: Unit, *, window: int, conversation: str
-) -> tuple[Firing, ...]:
-    """What is due once `batch` is in the log: probes are answered by the store or by the batch it has not got yet."""
-    planning = plan(policy, head, window)
+async def planned(place: Place, policy: Policy, head: Head, batch: Sequence[Logged], unit: Unit) -> tuple[Firing, ...]:
+    """What is due once `batch` is in the log: probes are answered by the store or by the batch it has not got yet. A
+    trigger of somebody's own that fails is logged, and nothing fires: the message is worth more."""
+    planning = plan(policy, head, place.parts.window, family=place.parts.family(None))
+    conversation = place.id
     try:
         probe = next(planning)
         while True:
             probe = planning.send(await _answer(probe, batch, unit))
     except StopIteration as end:
         found: Plan = end.value
+    except StoreError:
+        raise
+    except Exception:  # the edge to parts that others wrote
+        log.exception("The policy %s of %s failed; nothing fires", policy.name, conversation)
+        return ()
     if found.held:
         log.debug("Summarization already in progress for %s", conversation)
     if found.nothing:
@@ -69,19 +75,3 @@ def new_digest(firing: Firing) -> NewDigest:
         tokens=firing.freed if firing.stage.action.at_once else 0,
         kept_from=firing.kept.seq if firing.kept.seq <= firing.end else None,
     )
-
-
-def advanced(head: Head, firings: Iterable[Firing]) -> Head:
-    """`head` with the frontiers of those stages that take effect at once."""
-    frontiers = dict(head.frontiers)
-    for firing in firings:
-        if firing.stage.action.at_once:
-            frontiers[firing.stage.fingerprint] = Frontier(
-                done=firing.stage.action.done,
-                start=firing.start,
-                end=firing.end,
-                sums=firing.sums,
-                kept_from=firing.end + 1,
-                kept_sums=firing.sums,
-            )
-    return replace(head, frontiers=frontiers)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from hitherto.core.digest import Digest, Done
 from hitherto.core.head import Frontier
@@ -13,7 +13,7 @@ from hitherto.ports.store import Unit
 _KINDS = (Done.DROP, Done.REDACT, Done.CHUNK, Done.COMPACT)
 
 
-async def frontiers(unit: Unit, rows: Iterable[Digest], view_start: int) -> dict[str, Frontier]:
+async def frontiers(unit: Unit, rows: Sequence[Digest], view_start: int) -> dict[str, Frontier]:
     """The frontier of each stage that has one among `rows`, all of which views use; those before `view_start` are
     none."""
     furthest: dict[str, Digest] = {}
@@ -22,11 +22,16 @@ async def frontiers(unit: Unit, rows: Iterable[Digest], view_start: int) -> dict
             other = furthest.get(row.stage)
             if other is None or (row.end, row.id) > (other.end, other.id):
                 furthest[row.stage] = row
-    return {stage: await frontier(unit, row) for stage, row in furthest.items()}
+    found: dict[str, Frontier] = {}
+    for stage, row in furthest.items():
+        chain = [one for one in rows if one.stage == stage and one.done is row.done and one.end >= view_start]
+        found[stage] = await _frontier(unit, row, chain)
+    return found
 
 
-async def frontier(unit: Unit, row: Digest) -> Frontier:
-    """The frontier that a row is."""
+async def _frontier(unit: Unit, row: Digest, chain: Sequence[Digest]) -> Frontier:
+    """The frontier of the stage whose rows are `chain`, the furthest of which is `row`."""
+    at_once = row.done in (Done.DROP, Done.REDACT)
     kept_from = row.end + 1 if row.kept_from is None else row.kept_from
     return Frontier(
         done=row.done,
@@ -35,8 +40,11 @@ async def frontier(unit: Unit, row: Digest) -> Frontier:
         sums=await sums_through(unit, row.end),
         kept_from=kept_from,
         kept_sums=await sums_through(unit, kept_from - 1),
-        digest=row.id if row.done in (Done.CHUNK, Done.COMPACT) else None,
+        digest=None if at_once else row.id,
         family=row.family,
+        tokens=row.tokens if row.done is Done.COMPACT else 0,
+        freed=sum(one.tokens for one in chain) if at_once else 0,
+        since=(await sums_through(unit, min(one.start for one in chain) - 1)).tokens if at_once else 0,
     )
 
 

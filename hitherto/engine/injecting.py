@@ -29,13 +29,16 @@ def wanted(place: Place, head: Head, request: bool | None, defaults: Defaults) -
 
 
 async def chosen(place: Place, head: Head, request: bool | None, defaults: Defaults) -> Source | None:
-    """What goes into the instructions now: the digest that was chosen for the conversation, or for one without a
-    choice the newest of the scope's other conversations. None where it is not wanted or there is none."""
+    """What goes into the instructions now: the digest that was chosen for the conversation when it began, so that they
+    stay the same; before that, and for a request that asks for it in a conversation that began without, the newest of
+    the scope's other conversations. None where it is not wanted or there is none."""
     if not wanted(place, head, request, defaults):
         return None
     kept = head.injection
     if kept.digest is not None and kept.conversation is not None and kept.text is not None:
         earlier = Earlier(conversation=kept.conversation, digest=kept.digest, text=kept.text)
+    elif head.next_seq and not request:
+        return None
     else:
         found = await earlier_than(place)
         if found is None:

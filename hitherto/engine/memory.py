@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
 
-from hitherto.core.policy import Policy
+from hitherto.core.presets import PolicyLike, one_of
 from hitherto.core.scope import Scope, checked_name
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.digester import Digester
@@ -64,7 +64,7 @@ class Memory:
     ) -> None:
         await self.aclose()
 
-    def conversation(self, id: str, *, scope: Scope, policy: Policy | str | None = None) -> Conversation:
+    def conversation(self, id: str, *, scope: Scope, policy: PolicyLike | None = None) -> Conversation:
         """The conversation `id` of `scope`, there already or not. A `policy` given here governs its contexts and is
         stored with its next append; without one the stored policy counts, then the memory's own, then `none`.
 
@@ -77,9 +77,9 @@ class Memory:
         *,
         tenant: str,
         agent: str,
-        policy: Policy | str | None = None,
+        policy: PolicyLike | None = None,
         injection: bool | None = None,
-        memory_strategy: Policy | str | None = None,
+        memory_strategy: PolicyLike | None = None,
         memory_injection: bool | None = None,
     ) -> None:
         """Store what counts for the agent's conversations that say nothing of their own: a policy, and whether they
@@ -91,8 +91,8 @@ class Memory:
         Raises InvalidScope for an unusable name, InvalidPolicy for an unusable policy.
         """
         tenant, agent = checked_name(tenant, "tenant"), checked_name(agent, "agent")
-        chosen = self._parts.usable(policy if memory_strategy is None else memory_strategy)
-        wants = injection if memory_injection is None else memory_injection
+        chosen = self._parts.usable(one_of(policy=policy, memory_strategy=memory_strategy))
+        wants = one_of(injection=injection, memory_injection=memory_injection)
         any_user = Scope(tenant=tenant, user=agent, agent=agent)
         before = await self._parts.store.defaults(any_user)
         defaults = Defaults(

@@ -67,10 +67,3 @@ class Parts:
                 "or choose another policy, such as summarize"
             )
         return found
-
-    def workable(self, policy: Policy) -> Policy:
-        """`policy` without the stages that cannot be worked here: a stored one may need an endpoint that only
-        other processes have."""
-        if self.compactor is not None or not policy.doing(Done.COMPACT):
-            return policy
-        return Policy(policy.name, tuple(one for one in policy.stages if one.action.done is not Done.COMPACT))

@@ -52,7 +52,7 @@ class Place:
         )
         for policy, whose in given:
             if policy is not None:
-                return self.parts.workable(policy), whose
+                return policy, whose
         return none(), "none"
 
     async def defaults(self, head: Head) -> Defaults:

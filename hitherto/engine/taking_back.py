@@ -28,12 +28,12 @@ class TakingBack:
 
     place: Place
 
-    async def pop(self) -> Payload | None:
+    async def pop(self, *, policy: Policy | None, model: str | None) -> Payload | None:
         """See `Conversation.pop`."""
         store = self.place.parts.store
         while True:
             head = await self.place.head()
-            item = self._shown_last(head)
+            item = self._shown_last(head, policy, model)
             opaque = None if item is None or item.digest is None else (
                 item, await store.opaque(self.place.scope, self.place.id, item.digest)
             )  # fmt: skip
@@ -45,10 +45,10 @@ class TakingBack:
                 tail = await unit.tail(_TAIL)
                 return await self._retract(unit, tail) if tail else None
 
-    def _shown_last(self, head: Head) -> Frontier | None:
+    def _shown_last(self, head: Head, policy: Policy | None, model: str | None) -> Frontier | None:
         """The opaque items, if they are all that is shown."""
-        policy, _ = self.place.governing(head, None)
-        item = layout(policy, head, family=self.place.parts.family(None)).opaque
+        governing, _ = self.place.governing(head, policy)
+        item = layout(governing, head, family=self.place.parts.family(model)).opaque
         return item if item is not None and item.sums == head.sums else None
 
     async def _pop_item(self, unit: Unit, item: Frontier, items: Sequence[Payload]) -> Payload:
@@ -58,7 +58,7 @@ class TakingBack:
         if rest:
             row = await self._standing_in(unit, rest, item.start, item.end, item.family)
             kept = {name: one for name, one in head.frontiers.items() if one.digest != item.digest}
-            frontiers_now = {**kept, REPLACED: replace(item, digest=row.id)}
+            frontiers_now = {**kept, REPLACED: replace(item, digest=row.id, tokens=row.tokens)}
             changes = Changes(head=replace(head, rev=head.rev + 1, frontiers=frontiers_now), fire=(row,))
         else:
             changes = cleared(head)
@@ -182,9 +182,13 @@ class TakingBack:
                 kept_sums=head.sums,
                 digest=fire[0].id,
                 family=family,
+                tokens=fire[0].tokens,
             )
             after = replace(after, frontiers={**after.frontiers, REPLACED: end})
-        await unit.commit(Changes(head=after, fire=fire, supersede=tuple(row.id for row in gone)))
+        # A digest in progress would come to stand where these items do.
+        fenced = tuple(Outcome(digest=one.id, superseded=True, error="replaced") for one in head.running)
+        changes = Changes(head=after, fire=fire, supersede=tuple(row.id for row in gone), outcomes=fenced)
+        await unit.commit(changes)
 
     async def _standing_in(
         self, unit: Unit, items: Sequence[Payload], start: int, end: int, family: str | None

@@ -8,20 +8,24 @@ from dataclasses import dataclass, replace
 
 from hitherto.core.ask import Ask
 from hitherto.core.context import assemble, reach
+from hitherto.core.digest import Done
 from hitherto.core.group import groups
 from hitherto.core.head import Head
 from hitherto.core.manifest import Manifest
+from hitherto.core.masking import Masking
 from hitherto.core.message import CHAT, RESPONSES, Kind, Logged, Message, Payload, Role
-from hitherto.core.plan import overdue
-from hitherto.core.policy import Policy
+from hitherto.core.policy import Policy, Unreadable, stored
+from hitherto.core.render import Prefix
 from hitherto.core.standing import stood_in
 from hitherto.core.view import View, view
-from hitherto.engine.context import Context, ends_without_call, finished, request_sha256, tools_from
+from hitherto.engine.context import Context, begins_earlier, finished, request_sha256, tools_from
 from hitherto.engine.injecting import Source, again, chosen
-from hitherto.engine.masking import masked
 from hitherto.engine.place import Place
 from hitherto.errors import InvalidInput, NotFound, Unreproducible
 from hitherto.ports.store import Reading
+
+_MARGIN = 64
+"""So many messages are read without looking how few would do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +54,18 @@ class Views:
         reading = Reading(
             start=shown.start,
             stop=shown.stop,
-            tokens=start.tokens,
-            results=shown.lies.results,
+            tokens=shown.lies.tokens_at(start.tokens),
             tools_from=tools_from(ask, head, at),
             live_at=head.rev,
         )
         loaded: list[Logged] = []
         if reading.start < reading.stop or reading.tools_from is not None:
             loaded = await self._messages(head, reading)
-        if not ask.incoming and ends_without_call(loaded):
-            loaded = await self._messages(head, replace(reading, tools_from=shown.start))
-        loaded, redacted = masked(loaded, shown.lies, ask.codec)
-        made = assemble(shown, head, ask, loaded, start, redacted=redacted)
-        missing = ["digest"] if at is None and overdue(used, head, self.place.parts.window) else []
+        if not ask.incoming and begins_earlier(loaded, shown.start, head):
+            from_ = await self._newest_group(shown, head)
+            loaded = await self._messages(head, replace(reading, tools_from=from_))
+        made = assemble(shown, head, ask, loaded, start)
+        missing = [] if at is not None else _missing(used, head)
         return finished(
             ask,
             made,
@@ -103,7 +106,7 @@ class Views:
         source = await again(place, manifest.injected)
         try:
             made = await self.fitted(
-                ask, Policy.from_json(manifest.policy), manifest.rev, injection=False if source is None else source
+                ask, stored(json.dumps(manifest.policy)), manifest.rev, injection=False if source is None else source
             )
         except NotFound as error:
             raise Unreproducible(
@@ -145,17 +148,43 @@ class Views:
             family=parts.family(model),
         )
         shown, ask = await self._seen(used, head, ask)
-        first = shown.start if limit is None else max(shown.start, _newest(shown, limit))
-        reading = Reading(start=first, stop=shown.stop, live_at=head.rev)
-        loaded = [one for one in await self._messages(head, reading) if not one.erased] if first < shown.stop else []
-        loaded, _ = masked(loaded, shown.lies, ask.codec)
-        if first == shown.start:
-            loaded = self._without_orphans(loaded, ask)
-        items = _written(loaded, ask, head)
-        if first == shown.start:
-            items, system, _ = stood_in(shown, ask, items)
-            items = [*(item for text in system for item in ask.codec.write([_system(text)])), *items]
+        if limit is not None and shown.stop - shown.start > 4 * limit + _MARGIN:
+            newest = await self._tail(shown, head, ask, limit)
+            if newest is not None:
+                return newest
+        loaded = await self._live(Reading(start=shown.start, stop=shown.stop, live_at=head.rev), head)
+        items = _written(self._without_orphans(loaded, ask), ask, shown, head)
+        items, system, _ = stood_in(shown, ask, items)
+        items = [*(item for text in system for item in ask.codec.write([_system(text)])), *items]
         return items if limit is None else items[max(len(items) - limit, 0) :]
+
+    async def _tail(self, shown: View, head: Head, ask: Ask, limit: int) -> list[Payload] | None:
+        """The newest `limit` items of a long view without reading all of it; None where they cannot be told so."""
+        start = max(shown.start, _newest(shown, limit))
+        loaded = await self._live(Reading(start=start, stop=shown.stop, live_at=head.rev), head)
+        alike = all(one.message.wire == ask.codec.name for one in loaded)
+        if not alike or isinstance(shown.render, Prefix) or len(self._without_orphans(loaded, ask)) < len(loaded):
+            return None
+        items = _written(loaded, ask, shown, head)
+        return items[-limit:] if limit and len(items) >= limit else None if limit else []
+
+    async def _newest_group(self, shown: View, head: Head) -> int:
+        """Where the group begins that the newest message belongs to."""
+        size = _MARGIN
+        while True:
+            start = max(shown.start, shown.stop - size)
+            loaded = await self._live(Reading(start=start, stop=shown.stop, live_at=head.rev), head)
+            if start == shown.start or not begins_earlier(loaded, shown.start, head):
+                newest = next(
+                    (one for one in reversed(groups(loaded, head.retracted)) if one.last == loaded[-1].seq), None
+                )
+                return shown.start if newest is None else newest.first
+            size *= 4
+
+    async def _live(self, reading: Reading, head: Head) -> list[Logged]:
+        if reading.start >= reading.stop:
+            return []
+        return [one for one in await self._messages(head, reading) if not one.erased]
 
     async def _seen(self, policy: Policy, head: Head, ask: Ask) -> tuple[View, Ask]:
         """The view for the API and model of `ask`, with the opaque items that it shows."""
@@ -192,12 +221,20 @@ def _newest(shown: View, limit: int) -> int:
     return first - gone
 
 
-def _written(loaded: Sequence[Logged], ask: Ask, head: Head) -> list[Payload]:
-    """The messages in the order of the log; those of another format in groups, as only these can be converted."""
+def _written(loaded: Sequence[Logged], ask: Ask, shown: View, head: Head) -> list[Payload]:
+    """The messages, redacted where they are, in the order of the log; those of another format in groups, as only these
+    can be converted."""
+    masking = Masking(shown.lies, ask.codec)
     if all(one.message.wire == ask.codec.name for one in loaded):
-        return [one.message.payload for one in loaded]
+        return [masking(one).payload for one in loaded]
     grouped = groups(loaded, head.retracted)
-    return [item for group in grouped for item in ask.codec.write([member.message for member in group.members])]
+    return [item for group in grouped for item in ask.codec.write([masking(member) for member in group.members])]
+
+
+def _missing(policy: Policy, head: Head) -> list[str]:
+    """What a context goes without: a digest whose last attempt failed, stages that this process cannot read."""
+    failed = head.failed and not head.running and bool(policy.doing(Done.SUMMARISE, Done.CHUNK, Done.COMPACT))
+    return (["digest"] if failed else []) + (["policy"] if isinstance(policy, Unreadable) else [])
 
 
 def _system(text: str) -> Message:

@@ -159,9 +159,8 @@ class Unit(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """Which messages to read, ascending by seq: `start` <= seq < `stop`, and of these only those from the first one on
-    at which the running sum of tokens, less that of tool results' tokens but by no more than `results`, is at least
-    `tokens` (as `Layout.place` counts). Besides, every tool call, tool result and reasoning item from `tools_from` on,
-    below `stop` too. At most the first `limit` of them. Numbers below 0 count as 0.
+    at which the running sum of tokens is at least `tokens`. Besides, every tool call, tool result and reasoning item
+    from `tools_from` on, below `stop` too. At most the first `limit` of them. Numbers below 0 count as 0.
 
     `live_at` leaves out what views at that revision cannot show: what came later, and what had been taken back. Without
     it, everything is there, and `tokens` is not to be given.
@@ -170,7 +169,6 @@ class Reading:
     start: int
     stop: int
     tokens: int = 0
-    results: int = 0
     tools_from: int | None = None
     limit: int | None = None
     live_at: int | None = None

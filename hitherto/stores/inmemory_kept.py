@@ -57,6 +57,7 @@ class Kept:
             frontiers=self._frontiers(view_start, at),
             open_calls={},
             late=(),
+            failed=False,
             running=(),
             erased=tuple((first, min(end, len(log) - 1)) for first, end in self.head.erased if first < len(log)),
             retracted=ranges(logged.seq for logged in log if not logged.live(at)),
@@ -85,10 +86,10 @@ class Kept:
     def read(self, reading: Reading) -> list[Logged]:
         live = self.live if reading.live_at is None else self._live(reading.live_at)
         shown: Sequence[int] = range(len(self.log)) if reading.live_at is None else live
-        reached = bisect_left(live, reading.tokens, key=lambda seq: _shown(self.log[seq].sums, reading.results))
         stop = max(reading.stop, 0)
         first = 0
         if reading.tokens > 0:
+            reached = bisect_left(live, reading.tokens, key=lambda seq: self.log[seq].sums.tokens)
             first = live[reached] if reached < len(live) else stop
         first = max(reading.start, first)
         found = shown[bisect_left(shown, first) : bisect_left(shown, stop)]
@@ -169,19 +170,23 @@ class Kept:
         found = rows.standing(self.digests, head.view_start, head.rev)
         if found is None:
             return replace(head, digest=None, digest_sums=Sums())
-        digest = Standing(id=found.id, start=found.start, end=found.end, text=found.text, spec=found.spec)
+        digest = Standing(
+            id=found.id, start=found.start, end=found.end, text=found.text, spec=found.spec, tokens=found.tokens
+        )
         return replace(head, digest=digest, digest_sums=self._sums(found.end, head.rev))
 
     def _frontiers(self, view_start: int, at: int) -> dict[str, Frontier]:
         found: dict[str, Frontier] = {}
         for stage in {digest.stage for digest in self.digests}:
-            row = rows.furthest(
+            chain = [
                 d
                 for d in self.digests
                 if d.stage == stage and d.done in _REACHING and d.end >= view_start and d.visible(at)
-            )
+            ]
+            row = rows.furthest(chain)
             if row is None:
                 continue
+            at_once = row.done in (Done.DROP, Done.REDACT)
             kept_from = row.end + 1 if row.kept_from is None else row.kept_from
             found[stage] = Frontier(
                 done=row.done,
@@ -190,14 +195,13 @@ class Kept:
                 sums=self._sums(row.end, at),
                 kept_from=kept_from,
                 kept_sums=self._sums(kept_from - 1, at),
-                digest=row.id if row.done in (Done.CHUNK, Done.COMPACT) else None,
+                digest=None if at_once else row.id,
                 family=row.family,
+                tokens=row.tokens if row.done is Done.COMPACT else 0,
+                freed=sum(d.tokens for d in chain) if at_once else 0,
+                since=self._sums(min(d.start for d in chain) - 1, at).tokens if at_once else 0,
             )
         return found
-
-
-def _shown(sums: Sums, results: int) -> int:
-    return sums.tokens - min(sums.results, max(results, 0))
 
 
 def _erased(logged: Logged) -> Logged:

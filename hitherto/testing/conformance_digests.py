@@ -99,7 +99,7 @@ class DigestCases:
             completed_at=written.head.now,
         )
         head = await head_of(store, "c")
-        assert head.digest == Standing(id=made, start=0, end=3, text=outcome.text, spec=row.spec)
+        assert head.digest == Standing(id=made, start=0, end=3, text=outcome.text, spec=row.spec, tokens=outcome.tokens)
         assert head.digest_sums == Sums(tokens=10, turns=2, talk=4)
         assert head.running == ()
 

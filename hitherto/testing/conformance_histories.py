@@ -35,7 +35,9 @@ _TOOLS = (Kind.TOOL_CALL, Kind.TOOL_RESULT, Kind.REASONING)
 
 def lasting(head: Head | None) -> Head | None:
     """What of a head holds for its revision for ever: the rest describes the newest one only, or the clock."""
-    return None if head is None else timeless(replace(head, open_calls={}, late=(), running=(), run_start=0, **_NOW))
+    if head is None:
+        return None
+    return timeless(replace(head, open_calls={}, late=(), failed=False, running=(), run_start=0, **_NOW))
 
 
 async def random_step(store: Store, name: str, chance: random.Random) -> None:
@@ -67,6 +69,7 @@ async def random_step(store: Store, name: str, chance: random.Random) -> None:
                 chance.randint(head.view_start, end),
                 end,
                 stage=chance.choice(["", "another " + done.value]),
+                tokens=chance.randint(0, 30),
                 kept_from=chance.choice([None, chance.randint(head.view_start, end + 1)]),
                 family=chance.choice([None, "f"]),
             )
@@ -79,8 +82,8 @@ async def random_step(store: Store, name: str, chance: random.Random) -> None:
         case "end" if head.running:
             ended = chance.choice(head.running)
             error = chance.choice([None, None, "failed"])
-            outcome = Outcome(digest=ended.id, text=f"of {ended.id}", error=error)
-            await write(store, name, outcomes=[outcome], same_rev=error is not None)
+            outcome = Outcome(digest=ended.id, text=f"of {ended.id}", tokens=chance.randint(1, 9), error=error)
+            await write(store, name, outcomes=[outcome], same_rev=error is not None, failed=error is not None)
         case _:
             batch = any_messages(chance, chance.randint(1, 5))
             await write(store, name, *batch, tokens=[chance.randint(0, 9) for _ in batch])
@@ -88,11 +91,9 @@ async def random_step(store: Store, name: str, chance: random.Random) -> None:
 
 
 def read(log: list[Logged], reading: Reading) -> list[int]:
-    """`Reading` of what is live at a revision, word for word; the seqs."""
-    at = reading.live_at
-    assert at is not None, "of the whole log there is no more to tell than its bounds"
-    live = [one for one in log if one.live(at)]
-    enough = [one.seq for one in live if one.sums.tokens - min(one.sums.results, reading.results) >= reading.tokens]
+    """`Reading`, word for word; the seqs."""
+    live = [one for one in log if reading.live_at is None or one.live(reading.live_at)]
+    enough = [one.seq for one in live if one.sums.tokens >= reading.tokens]
     first = max(reading.start, min(enough, default=reading.stop))
     found = [
         one.seq
@@ -120,7 +121,8 @@ class HistoryCases:
         for rev, head in was.items():
             assert lasting(await store.head(SCOPE, "c", at=rev)) == head, rev
         past = [await store.head(SCOPE, "c", at=rev) for rev in range(max(was))]
-        assert all(head is not None and not (head.running or head.open_calls or head.late) for head in past)
+        gone = [head and (head.open_calls, head.late, head.failed, head.running) for head in past]
+        assert gone == [({}, (), False, ())] * len(past)
 
     @pytest.mark.parametrize("seed", range(4))
     async def test_every_revision_is_read_as_it_was(self, store: Store, seed: int) -> None:
@@ -133,14 +135,14 @@ class HistoryCases:
             at = chance.randint(1, newest.rev)
             head = await store.head(SCOPE, "c", at=at)
             assert head is not None
+            live_at = chance.choice([at, at, at, None])
             reading = Reading(
                 start=chance.choice([0, head.view_start, chance.randint(0, head.next_seq)]),
                 stop=chance.choice([head.next_seq, chance.randint(0, newest.next_seq)]),
-                tokens=chance.choice([0, chance.randint(0, head.sums.tokens + 3)]),
-                results=chance.choice([0, chance.randint(0, head.sums.results)]),
+                tokens=0 if live_at is None else chance.choice([0, chance.randint(0, head.sums.tokens + 3)]),
                 tools_from=chance.choice([None, chance.randint(0, head.next_seq)]),
                 limit=chance.choice([None, None, 3]),
-                live_at=at,
+                live_at=live_at,
             )
             found = await store.messages(SCOPE, "c", newest.ref, reading)
             assert [one.seq for one in found] == read(log, reading), reading

@@ -38,15 +38,11 @@ def read(log: Sequence[Logged], reading: Reading) -> list[Logged]:
         for logged in log
         if logged.seq < reading.stop
         and (
-            (logged.seq >= reading.start and shown(logged, reading) >= reading.tokens)
+            (logged.seq >= reading.start and logged.sums.tokens >= reading.tokens)
             or (reading.tools_from is not None and logged.seq >= reading.tools_from and logged.message.kind in TOOLS)
         )
     ]
     return found[: reading.limit]
-
-
-def shown(logged: Logged, reading: Reading) -> int:
-    return logged.sums.tokens - min(logged.sums.results, max(reading.results, 0))
 
 
 def mark(log: Sequence[Logged], probe: Probe) -> Mark | None:
@@ -82,7 +78,6 @@ def random_reading(chance: random.Random, log: Sequence[Logged]) -> Reading:
         start=chance.choice([0, 0, chance.choice(seqs)]),
         stop=chance.choice([len(log), len(log), chance.choice(seqs)]),
         tokens=chance.choice([0, 0, chance.randint(0, every + 5), chance.choice(log).sums.tokens]),
-        results=chance.choice([0, 0, chance.randint(-1, log[-1].sums.results + 5), chance.choice(log).sums.results]),
         tools_from=chance.choice([None, 0, chance.choice(seqs)]),
         limit=chance.choice([None, None, 0, 1, chance.randint(0, len(log))]),
     )

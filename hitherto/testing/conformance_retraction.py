@@ -123,10 +123,8 @@ class RetractionCases:
         await write(store, "c", call("b"), result("b"), assistant())
         ref = (await head_of(store, "c")).ref
 
-        async def seqs(at: int, tokens: int = 0, results: int = 0, tools_from: int | None = None) -> list[int]:
-            reading = Reading(
-                start=0, stop=7, tokens=tokens, results=results, tools_from=tools_from, live_at=at, limit=20
-            )
+        async def seqs(at: int, tokens: int = 0, tools_from: int | None = None) -> list[int]:
+            reading = Reading(start=0, stop=7, tokens=tokens, tools_from=tools_from, live_at=at, limit=20)
             return [one.seq for one in await store.messages(SCOPE, "c", ref, reading)]
 
         assert await seqs(3) == [0, 4, 5, 6]
@@ -134,9 +132,29 @@ class RetractionCases:
         assert await seqs(1, tokens=25) == [2, 3]
         assert await seqs(3, tokens=25, tools_from=0) == [4, 5, 6]
         assert await seqs(1, tokens=25, tools_from=2) == [2, 3]
-        assert await seqs(3, tokens=25, results=10) == [6]
-        assert await seqs(3, tokens=20, results=10) == [4, 5, 6]
-        assert await seqs(2, tokens=11, results=10) == []
+        assert await seqs(3, tokens=41) == []
+        assert await seqs(2, tokens=11) == []
+
+    async def test_the_audit_has_a_log_that_begins_with_what_was_taken_back(self, store: Store) -> None:
+        batch = [user(), call("a"), result("a"), assistant()]
+        await write(store, "c", *batch)
+        await take_back(store, "c", 4)
+        ref = (await head_of(store, "c")).ref
+
+        async def seqs(reading: Reading) -> list[int]:
+            return [one.seq for one in await store.messages(SCOPE, "c", ref, reading)]
+
+        assert await seqs(Reading(start=0, stop=4)) == [0, 1, 2, 3], "with nothing live at all"
+        assert await seqs(Reading(start=0, stop=4, live_at=2)) == []
+        await write(store, "c", user(), call("b"), result("b"), assistant())
+        assert await seqs(Reading(start=0, stop=8)) == [0, 1, 2, 3, 4, 5, 6, 7]
+        assert await seqs(Reading(start=0, stop=8, live_at=3)) == [4, 5, 6, 7]
+        assert await seqs(Reading(start=2, stop=8)) == [2, 3, 4, 5, 6, 7]
+        assert await seqs(Reading(start=0, stop=3)) == [0, 1, 2]
+        assert await seqs(Reading(start=0, stop=8, limit=2)) == [0, 1]
+        assert await seqs(Reading(start=4, stop=8, tools_from=0)) == [1, 2, 4, 5, 6, 7]
+        assert await seqs(Reading(start=7, stop=8, tools_from=2)) == [2, 5, 6, 7]
+        assert await seqs(Reading(start=3, stop=6, tools_from=1, limit=3)) == [1, 2, 3]
 
     async def test_tool_tokens_are_those_of_live_results(self, store: Store) -> None:
         batch = [user(), call("a", tool="read"), result("a"), call("b", tool="ls"), result("b"), call("x"), result("x")]

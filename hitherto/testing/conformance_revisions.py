@@ -50,6 +50,33 @@ class RevisionCases:
         assert standing == [None, None, None, first, second]
         assert [head and head.digest_sums.tokens for head in past] == [0, 0, 0, 40, 60]
 
+    async def test_the_standing_digest_tells_its_tokens(self, store: Store) -> None:
+        await write(store, "c", *talk(2))
+        for end, tokens in ((1, 5), (3, 11)):
+            made = await fire(store, "c", 0, end)
+            await write(store, "c", outcomes=[Outcome(digest=made, text="as long as it is", tokens=tokens)])
+        past = [await store.head(SCOPE, "c", at=rev) for rev in range(4)]
+        assert [head and head.digest and head.digest.tokens for head in past] == [None, None, 5, 11]
+        async with store.write(SCOPE, "c") as unit:
+            for head in (unit.head, await head_of(store, "c")):
+                assert head.digest is not None
+                assert head.digest.tokens == 11
+
+    async def test_only_the_newest_head_says_that_a_digest_failed(self, store: Store) -> None:
+        await write(store, "c", *talk(1))
+        await write(store, "d", *talk(1))
+        assert not (await head_of(store, "c")).failed
+        await write(store, "c", same_rev=True, failed=True)
+        await write(store, "c", *talk(1))
+        assert (await head_of(store, "c")).failed
+        assert not (await head_of(store, "d")).failed
+        async with store.write(SCOPE, "c") as unit:
+            assert unit.head.failed
+        past = [await store.head(SCOPE, "c", at=rev) for rev in range(3)]
+        assert [head and head.failed for head in past] == [False, False, False]
+        await write(store, "c", failed=False)
+        assert not (await head_of(store, "c")).failed
+
     async def test_a_clear_hides_from_its_own_revision_on(self, store: Store) -> None:
         await write(store, "c", *talk(2))
         made = await digested(store, "c", 0, 3)

@@ -23,6 +23,7 @@ def stage_row(
     completed: bool = True,
     base: int | None = None,
     given: int | None = None,
+    tokens: int = 7,
     kept_from: int | None = None,
     opaque: str | None = None,
     family: str | None = None,
@@ -37,7 +38,7 @@ def stage_row(
         base=base,
         completed=completed,
         id=given,
-        tokens=7,
+        tokens=tokens,
         kept_from=kept_from,
         opaque=opaque,
         family=family,
@@ -52,19 +53,23 @@ def sums_through(log: Iterable[Logged], seq: int, at: int) -> Sums:
 def frontiers_of(rows: Iterable[Digest], log: Sequence[Logged], view_start: int, at: int) -> dict[str, Frontier]:
     """The frontiers at revision `at`, word for word."""
     found: dict[str, Frontier] = {}
-    for row in sorted(rows, key=lambda row: (row.end, row.id)):
-        if row.done in REACHING and row.visible(at) and row.end >= view_start:
-            kept_from = row.end + 1 if row.kept_from is None else row.kept_from
-            found[row.stage] = Frontier(
-                done=row.done,
-                start=row.start,
-                end=row.end,
-                sums=sums_through(log, row.end, at),
-                kept_from=kept_from,
-                kept_sums=sums_through(log, kept_from - 1, at),
-                digest=row.id if row.done in (Done.CHUNK, Done.COMPACT) else None,
-                family=row.family,
-            )
+    counting = [row for row in rows if row.done in REACHING and row.visible(at) and row.end >= view_start]
+    for row in sorted(counting, key=lambda row: (row.end, row.id)):
+        kept_from = row.end + 1 if row.kept_from is None else row.kept_from
+        taken_out = [one for one in counting if one.stage == row.stage and one.done in (Done.DROP, Done.REDACT)]
+        found[row.stage] = Frontier(
+            done=row.done,
+            start=row.start,
+            end=row.end,
+            sums=sums_through(log, row.end, at),
+            kept_from=kept_from,
+            kept_sums=sums_through(log, kept_from - 1, at),
+            digest=row.id if row.done in (Done.CHUNK, Done.COMPACT) else None,
+            family=row.family,
+            tokens=row.tokens if row.done is Done.COMPACT else 0,
+            freed=sum(one.tokens for one in taken_out),
+            since=sums_through(log, min((one.start for one in taken_out), default=0) - 1, at).tokens,
+        )
     return found
 
 

@@ -160,12 +160,16 @@ def reads(wire: str) -> Callable[[Reader], Reader]:
 
 def said(message: Message) -> Said:
     """What a message says. Raises InvalidInput for a wire format that is not known."""
+    return reader(message)(message.payload)
+
+
+def reader(message: Message) -> Reader:
+    """What reads the message's item. Raises InvalidInput for a wire format that is not known."""
     try:
-        reader = _READERS[message.wire]
+        return _READERS[message.wire]
     except KeyError:
         known = ", ".join(_READERS)
         raise InvalidInput(f"the message's wire is {message.wire!r}; it must be one of {known}") from None
-    return reader(message.payload)
 
 
 def message_from(payload: Mapping[str, Any], wire: str) -> Message:

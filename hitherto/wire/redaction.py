@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from hitherto.core.message import ANTHROPIC, CHAT, Message, Payload, storable
+from hitherto.core.message import ANTHROPIC, CHAT, Message, Payload, storable, to_json
 from hitherto.wire import cost
-from hitherto.wire.neutral import NO_SCREENSHOT, ToolCall, ToolResult, message_from, readable, said
+from hitherto.wire.neutral import NO_SCREENSHOT, ToolCall, ToolResult, readable, reader
 
 Replace = Callable[[str, str], str | None]
 """Given a tool's name and what it was told or answered, as one reads it: what stands there instead, or None to leave
@@ -30,9 +30,9 @@ def redacted(message: Message, replace: Replace, *, calls: bool) -> Message:
     """
     if not message.answers and not (calls and message.calls):
         return message
-    says = said(message)
+    read, item = reader(message), message.payload
+    says = read(item)
     parts = says.results or says.calls
-    item = message.payload
     names = message.tools if len(message.tools) == len(parts) else [_name(item, part) for part in parts]
     texts = [_asked(replace, name, part) for name, part in zip(names, parts, strict=True)]
     if message.wire == CHAT:
@@ -41,8 +41,8 @@ def redacted(message: Message, replace: Replace, *, calls: bool) -> Message:
         _put_in_blocks(item, texts)
     elif texts[0] is not None:
         item |= (_result_of if says.results else _arguments_of)(item, texts[0])
-    read = message_from(item, message.wire)
-    return message if read.raw == message.raw else dataclasses.replace(message, raw=read.raw, text=read.text)
+    raw = to_json(item, what="the redacted message")
+    return message if raw == message.raw else dataclasses.replace(message, raw=raw, text=storable(read(item).text))
 
 
 def _name(item: Payload, part: ToolCall | ToolResult) -> str:

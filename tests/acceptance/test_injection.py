@@ -81,9 +81,10 @@ async def test_request_conversation_agent_and_setting(store: Store) -> None:
     async with hitherto.open(store=store) as memory:
         await talked(memory, "monday", "router")
 
-        async def shown(**given: bool) -> bool:
+        async def shown(injection: bool | None = None) -> bool:
             chat = memory.conversation("tuesday", scope=SCOPE)
-            return LEAD in instructions(await chat.context(user("Hello."), instructions="x", **given))
+            context = await chat.context(user("Hello."), instructions="x", injection=injection)
+            return LEAD in instructions(context)
 
         assert not await shown()
         assert await shown(injection=True)

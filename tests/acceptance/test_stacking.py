@@ -206,8 +206,9 @@ async def test_results_that_are_never_redacted_still_count(store: Store) -> None
         Stage(Tokens(1_500), LastTurns(1), Summarise()),
     )
     async with opener(store, Policy("never", stages))(Scripted(then=says_each)) as (memory, chat):
-        for number in range(1, 13):
-            await chat.append(*looked_up(number, words=200))
+        for number in range(1, 17):
+            tool, words = ("search", 200) if number % 2 else ("fetch", 60)
+            await chat.append(*looked_up(number, tool=tool, words=words))
             await memory.settled()
             assert (await chat.context(budget=PLENTY)).tokens < 2_000, f"after turn {number}"
 

@@ -151,7 +151,7 @@ def test_a_stage_without_a_render_gets_the_one_that_fits() -> None:
         (lambda: Fraction(untyped("0.75")), r"Fraction\.f is '0\.75'"),
         (lambda: AnyOf(()), r"AnyOf\.of is \(\).*never fire"),
         (lambda: AllOf(()), r"AllOf\.of is \(\).*never fire"),
-        (lambda: AnyOf(untyped([Turns(3)])), r"AnyOf\.of"),
+        (lambda: AnyOf(untyped("turns")), r"AnyOf\.of"),
         (lambda: AnyOf(untyped((Turns(3), "turns"))), r"AnyOf\.of has 'turns'"),
         (lambda: AllOf(untyped((LastTurns(3),))), r"AllOf\.of has LastTurns"),
         (lambda: LastTurns(0), r"LastTurns\.k is 0"),
@@ -191,9 +191,17 @@ def test_unusable_parameters_are_named(make: Callable[[], object], named: str) -
 )
 def test_a_stage_that_keeps_more_than_its_trigger_is_refused(trigger: Any, keep: Any, most: int) -> None:
     with pytest.raises(InvalidPolicy, match=f"never act; keep at most {most}$"):
-        Stage(trigger, keep, Drop())
+        Stage(trigger, keep, Summarise())
     with pytest.raises(InvalidPolicy, match=f"never act; keep at most {most}$"):
         Stage(trigger, Window(50, keep), Summarise())
+
+
+@pytest.mark.parametrize("action", [Drop(), Redact(), Compact()])
+@pytest.mark.parametrize("trigger", [Undigested(10), AnyOf((Turns(9), Undigested(10)))])
+def test_what_makes_no_digest_does_not_wait_for_undigested_messages(trigger: Any, action: Any) -> None:
+    """They stay undigested, so it would fire at every append."""
+    with pytest.raises(InvalidPolicy, match="makes no digest"):
+        Stage(trigger, LastTurns(2), action)
 
 
 def test_the_most_a_stage_may_keep() -> None:

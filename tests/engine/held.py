@@ -50,7 +50,7 @@ class HeldQueue:
         self.all: list[Hold] = []
         self._work: Work | None = None
 
-    def start(self, work: Work, *, hand_back: Work) -> None:  # noqa: ARG002
+    def start(self, work: Work, *, hand_back: Work) -> None:
         self._work = work
 
     def submit(self, job: DigestJob) -> None:
@@ -85,7 +85,7 @@ class HeldQueue:
             await self.begin()
             await self.finish(how)
 
-    async def aclose(self, *, grace: float) -> None:  # noqa: ARG002
+    async def aclose(self, *, grace: float) -> None:
         for hold in self.begun:
             assert hold.task is not None
             hold.task.cancel()
@@ -140,7 +140,7 @@ class HeldCompactor:
     async def check(self) -> None:
         pass
 
-    async def compact(self, items: Sequence[Payload], *, instructions: str | None = None) -> Compacted:  # noqa: ARG002
+    async def compact(self, items: Sequence[Payload], *, instructions: str | None = None) -> Compacted:
         how = await _hold.get().passed()
         match how:
             case "down" | "nothing" | "nonsense":

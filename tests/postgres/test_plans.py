@@ -30,8 +30,6 @@ READ = {
     **MAIN, "ref": 1, "start": 0, "stop": LENGTH, "tokens": 0, "tools_from": LENGTH, "limit": None,
     "live": True, "live_at": LENGTH,
 }  # fmt: skip
-RESULTS = 10 * (LENGTH // 8)
-"""Tokens of tool results that are not shown: those of the first half."""
 
 FILL = f"""
     insert into hitherto.conversation (tenant, ref, user_id, agent, id, rev, next_seq, tokens, turns, talk, updated_at)
@@ -107,15 +105,10 @@ CASES = {
     ),
     "tail": Case("tail", {**REF, "view_start": 0, "n": 20}, 20),
     "messages that fit a budget": Case("messages", {**READ, "tokens": 10 * (LENGTH - 20)}, 21),
-    "messages that fit a budget without results": Case(
-        "messages_shown", {**READ, "tokens": 10 * (LENGTH - 20) - RESULTS, "results": RESULTS}, 21
+    "messages that fit a budget, from the middle": Case(
+        "messages", {**READ, "tokens": 10 * LENGTH // 2 + 600, "limit": 20}, 20
     ),
-    "messages that fit a budget, some results shown": Case(
-        "messages_shown", {**READ, "tokens": 10 * LENGTH // 2 - RESULTS + 500, "results": RESULTS, "limit": 20}, 20
-    ),
-    "messages that fit a budget, none": Case(
-        "messages_shown", {**READ, "tokens": 10 * LENGTH, "results": RESULTS, "live_at": LENGTH // 2}, 0
-    ),
+    "messages that fit a budget, none": Case("messages", {**READ, "tokens": 10 * LENGTH + 1}, 0),
     "messages of a past revision": Case("messages", {**READ, "live_at": LENGTH // 4, "start": 4_000, "stop": 4_000}, 0),
     "messages from a start": Case("messages", {**READ, "start": LENGTH - 20}, 20),
     "messages with calls": Case("messages", {**READ, "start": LENGTH - 4, "tools_from": LENGTH - 40}, 22),

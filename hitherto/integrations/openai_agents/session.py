@@ -123,7 +123,7 @@ class HithertoSession:
     async def pop_item(self, *, wrapper: Wrapper | None = None) -> TResponseInputItem | None:
         """Take back the newest item that is shown and return it, or None if there is none. The log keeps it, as
         retracted; digests that rest on it are superseded."""
-        popped = await uninterrupted(self._do(Conversation.pop, wrapper))
+        popped = await uninterrupted(self._do(lambda chat: chat.pop(policy=self.policy, model=self._model), wrapper))
         return None if popped is None else cast(TResponseInputItem, unsealed(popped))
 
     async def clear_session(self, *, wrapper: Wrapper | None = None) -> None:

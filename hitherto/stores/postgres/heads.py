@@ -11,7 +11,8 @@ from typing import Any
 from hitherto.core.digest import Done, joined, ranges
 from hitherto.core.head import Frontier, Head, Injection, OpenCall, Running, Standing
 from hitherto.core.message import Sums
-from hitherto.core.policy import Policy
+from hitherto.core.policy import Policy, stored
+from hitherto.errors import InvalidPolicy
 from hitherto.ports.store import Defaults
 
 Row = Sequence[Any]
@@ -22,8 +23,11 @@ def head_from(row: Row) -> Head:
     (view_start, view_tokens, view_turns, view_talk, view_results) = row[7:12]
     (closed, policy, open_calls, erased, next_expiry, now, run_start, late, retracted, frontiers) = row[12:22]
     (agent_policy, enabled, agent_enabled, injected, injected_of, injected_text) = row[22:28]
-    (digest, start, end, text, spec, end_tokens, end_turns, end_talk, end_results, running) = row[28:38]
-    standing = None if digest is None else Standing(id=digest, start=start, end=end, text=text, spec=spec)
+    (digest, start, end, text, spec, end_tokens, end_turns, end_talk, end_results) = row[28:37]
+    (digest_tokens, failed, running) = row[37:40]
+    standing = None
+    if digest is not None:
+        standing = Standing(id=digest, start=start, end=end, text=text, spec=spec, tokens=digest_tokens)
     return Head(
         ref=ref,
         rev=rev,
@@ -49,15 +53,23 @@ def head_from(row: Row) -> Head:
         next_expiry=next_expiry,
         now=now,
         run_start=run_start,
+        failed=failed,
         digest=standing,
         digest_sums=Sums() if end_tokens is None else _sums([end_tokens, end_turns, end_talk, end_results]),
         running=() if running is None else tuple(_running(one) for one in json.loads(running)),
     )
 
 
-@lru_cache(maxsize=256)
 def _policy(text: str) -> Policy:
-    """Policies are frozen, few, and read at every turn."""
+    try:
+        return _read(text)
+    except InvalidPolicy:
+        return stored(text)
+
+
+@lru_cache(maxsize=256)
+def _read(text: str) -> Policy:
+    """Policies are frozen, few, and read at every turn. (What cannot be read is not kept: its parts may come yet.)"""
     return Policy.from_json(json.loads(text))
 
 
@@ -71,12 +83,12 @@ def _sums(one: list[int]) -> Sums:
 
 
 def _frontiers(found: dict[str, list[Any]], view_start: int) -> dict[str, Frontier]:
-    """By the stage's fingerprint: [done, start, end, sums, kept_from, kept_sums, digest, family]."""
+    """By the stage's fingerprint, each as `_frontier_values` writes it."""
     return {stage: _frontier(one) for stage, one in found.items() if one[2] >= view_start}
 
 
 def _frontier(one: list[Any]) -> Frontier:
-    done, start, end, sums, kept_from, kept_sums, digest, family = one
+    done, start, end, sums, kept_from, kept_sums, digest, family, tokens, freed, since = one
     return Frontier(
         done=Done(done),
         start=start,
@@ -86,6 +98,9 @@ def _frontier(one: list[Any]) -> Frontier:
         kept_sums=_sums(kept_sums),
         digest=digest,
         family=family,
+        tokens=tokens,
+        freed=freed,
+        since=since,
     )
 
 
@@ -138,6 +153,7 @@ def head_values(head: Head) -> dict[str, Any]:
             }
         ),
         "late": json.dumps(head.late),
+        "failed": head.failed,
         "erased": json.dumps(head.erased),
         "next_expiry": head.next_expiry,
     }
@@ -149,7 +165,8 @@ def policy_json(policy: Policy | None) -> str | None:
 
 def _frontier_values(one: Frontier) -> list[Any]:
     sums = [[s.tokens, s.turns, s.talk, s.results] for s in (one.sums, one.kept_sums)]
-    return [one.done.value, one.start, one.end, sums[0], one.kept_from, sums[1], one.digest, one.family]
+    beside = [one.digest, one.family, one.tokens, one.freed, one.since]
+    return [one.done.value, one.start, one.end, sums[0], one.kept_from, sums[1], *beside]
 
 
 def defaults_from(row: Row) -> Defaults:

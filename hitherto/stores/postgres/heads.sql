@@ -25,6 +25,7 @@ select c.ref, c.rev, c.next_seq, c.tokens, c.turns, c.talk, c.results,
        c.late::text, c.retracted::text, c.frontiers::text,
        a.policy::text, c.injection, a.injection, i.id, i.conversation, i.text,
        d.id, d.start_seq, d.end_seq, d.text, d.spec::text, e.sum_tokens, e.sum_turns, e.sum_talk, e.sum_results,
+       d.tokens, c.failed,
        (select json_agg(json_build_array(p.id, p.stage, p.attempt, p.start_seq, p.end_seq, p.created_at, p.done, p.kept_from)
                         order by p.id)
         from hitherto.digest p
@@ -43,7 +44,7 @@ left join lateral (
     where n.status = 'completed' and n.end_seq >= o.view_start and o.user_id = c.user_id and o.agent = c.agent
 ) i on true
 left join lateral (
-    select id, start_seq, end_seq, text, spec from hitherto.digest s
+    select id, start_seq, end_seq, text, spec, tokens from hitherto.digest s
     where s.tenant = c.tenant and s.conversation = c.ref and s.done = 'summarise' and s.visible_rev is not null
       and s.hidden_rev is null and s.end_seq >= c.view_start
     order by s.end_seq desc, s.id desc limit 1
@@ -104,10 +105,12 @@ with recursive c as (
                f.kept_from,
                json_build_array(coalesce(k.sum_tokens, 0), coalesce(k.sum_turns, 0), coalesce(k.sum_talk, 0),
                                 coalesce(k.sum_results, 0)),
-               case when f.done in ('chunk', 'compact') then f.id end, f.family)) as found
+               case when f.done in ('chunk', 'compact') then f.id end, f.family,
+               case when f.done = 'compact' then f.tokens else 0 end, coalesce(g.freed, 0),
+               case when g.freed is null then 0 else coalesce(p.sum_tokens, 0) end)) as found
     from stages s cross join c cross join bounds b
     cross join lateral (
-        select f.id, f.done, f.start_seq, f.end_seq, coalesce(f.kept_from, f.end_seq + 1) as kept_from, f.family
+        select f.id, f.done, f.start_seq, f.end_seq, coalesce(f.kept_from, f.end_seq + 1) as kept_from, f.family, f.tokens
         from hitherto.digest f
         where f.tenant = c.tenant and f.conversation = c.ref and f.stage = s.stage
           and f.done in ('drop', 'redact', 'chunk', 'compact') and f.visible_rev is not null
@@ -127,6 +130,20 @@ with recursive c as (
           and (k.retracted_rev is null or k.retracted_rev > %(at)s)
         order by k.seq desc limit 1
     ) k on true
+    left join lateral (
+        select sum(g.tokens)::bigint as freed, min(g.start_seq) as start_seq from hitherto.digest g
+        where g.tenant = c.tenant and g.conversation = c.ref and g.stage = s.stage
+          and g.done in ('drop', 'redact', 'chunk', 'compact') and g.visible_rev is not null
+          and g.end_seq between b.view_start and b.next_seq - 1
+          and g.visible_rev <= %(at)s and (g.hidden_rev is null or g.hidden_rev > %(at)s)
+          and f.done in ('drop', 'redact')
+    ) g on true
+    left join lateral (
+        select sum_tokens from hitherto.message p
+        where p.tenant = c.tenant and p.conversation = c.ref and p.seq < g.start_seq
+          and (p.retracted_rev is null or p.retracted_rev > %(at)s)
+        order by p.seq desc limit 1
+    ) p on true
 )
 select c.ref, %(at)s::bigint, b.next_seq,
        coalesce(l.sum_tokens, 0), coalesce(l.sum_turns, 0), coalesce(l.sum_talk, 0), coalesce(l.sum_results, 0),
@@ -137,7 +154,7 @@ select c.ref, %(at)s::bigint, b.next_seq,
        '[]'::text, c.retracted::text, coalesce(f.found::text, '{}'),
        a.policy::text, c.injection, a.injection, i.id, i.conversation, i.text,
        d.id, d.start_seq, d.end_seq, d.text, d.spec::text, e.sum_tokens, e.sum_turns, e.sum_talk, e.sum_results,
-       null::text
+       d.tokens, false, null::text
 from c
 cross join bounds b
 cross join frontiers f
@@ -166,7 +183,7 @@ left join lateral (
     where n.status = 'completed' and n.end_seq >= o.view_start and o.user_id = c.user_id and o.agent = c.agent
 ) i on true
 left join lateral (
-    select id, start_seq, end_seq, text, spec from hitherto.digest s
+    select id, start_seq, end_seq, text, spec, tokens from hitherto.digest s
     where s.tenant = c.tenant and s.conversation = c.ref and s.done = 'summarise' and s.visible_rev is not null
       and s.visible_rev <= %(at)s and (s.hidden_rev is null or s.hidden_rev > %(at)s)
       and s.end_seq between b.view_start and b.next_seq - 1
@@ -186,7 +203,7 @@ set rev = %(rev)s, next_seq = %(next_seq)s, tokens = %(tokens)s, turns = %(turns
     view_start = %(view_start)s, view_tokens = %(view_tokens)s, view_turns = %(view_turns)s, view_talk = %(view_talk)s,
     view_results = %(view_results)s, closed = %(closed)s, run_start = %(run_start)s, policy = %(policy)s,
     injection = %(injection)s, injected = %(injected)s, frontiers = %(frontiers)s, open_calls = %(open_calls)s,
-    late = %(late)s, erased = %(erased)s, next_expiry = %(next_expiry)s, updated_at = %(updated_at)s
+    late = %(late)s, failed = %(failed)s, erased = %(erased)s, next_expiry = %(next_expiry)s, updated_at = %(updated_at)s
 where tenant = %(tenant)s and ref = %(ref)s;
 
 -- name: note_retracted

@@ -46,57 +46,12 @@ order by m.seq desc limit %(n)s;
 -- Messages from a bound on, the first at which the running sum of tokens is enough; and the tool items from an earlier seq
 -- on. The limit stands in both parts too, so that neither reads further than it is asked to.
 with bound as materialized (
-    select c.tenant, c.ref, greatest(%(start)s::bigint, coalesce((
-        select f.seq from hitherto.message f
-        where f.tenant = c.tenant and f.conversation = c.ref and f.sum_tokens >= %(tokens)s
-          and f.rev <= %(live_at)s and (f.retracted_rev is null or f.retracted_rev > %(live_at)s)
-        order by f.sum_tokens, f.seq limit 1), %(stop)s::bigint)) as first
-    from hitherto.conversation c
-    where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s
-      and c.ref = %(ref)s
-    limit 1
-)
-select m.seq, m.payload::text, m.wire, m.role, m.kind, m.text, m.call_ids, m.result_ids, m.tool_names,
-       m.metadata::text, m.expires_at, m.tokens, m.sum_tokens, m.sum_turns, m.sum_talk, m.sum_results, m.rev,
-       m.created_at, m.erased, m.retracted_rev
-from bound b
-cross join lateral (
-    (select * from hitherto.message a
-     where a.tenant = b.tenant and a.conversation = b.ref and a.seq >= b.first and a.seq < %(stop)s
-       and (not %(live)s or a.rev <= %(live_at)s and (a.retracted_rev is null or a.retracted_rev > %(live_at)s))
-     order by a.seq limit %(limit)s)
-    union all
-    (select * from hitherto.message t
-     where t.tenant = b.tenant and t.conversation = b.ref and t.kind in ('tool_call', 'tool_result', 'reasoning')
-       and t.seq >= %(tools_from)s and t.seq < least(%(stop)s, b.first)
-       and (not %(live)s or t.rev <= %(live_at)s and (t.retracted_rev is null or t.retracted_rev > %(live_at)s))
-     order by t.seq limit %(limit)s)
-) m
-order by m.seq
-limit %(limit)s;
-
--- name: messages_shown
--- The same where some tool results are not shown, so that their tokens do not count: no index has that sum. It ascends over
--- live messages, so halving finds the bound, looking at the nearest live message at each step. (A statement of its own: as
--- one, it would be planned anew each time.)
-with bound as materialized (
-    select c.tenant, c.ref, (
-        with recursive halving (low, high) as (
-            select greatest(%(start)s::bigint, 0), least(%(stop)s::bigint, c.next_seq)
-            union all
-            select case when m.enough then h.low else (h.low + h.high) / 2 + 1 end,
-                   case when m.enough then greatest(h.low, m.seq) else h.high end
-            from halving h
-            left join lateral (
-                select n.seq, n.sum_tokens - least(n.sum_results, %(results)s::bigint) >= %(tokens)s as enough
-                from hitherto.message n
-                where n.tenant = c.tenant and n.conversation = c.ref and n.seq <= (h.low + h.high) / 2
-                  and n.rev <= %(live_at)s and (n.retracted_rev is null or n.retracted_rev > %(live_at)s)
-                order by n.seq desc limit 1
-            ) m on true
-            where h.low < h.high
-        )
-        select low from halving where low >= high limit 1) as first
+    select c.tenant, c.ref, case when %(tokens)s <= 0 then %(start)s::bigint
+        else greatest(%(start)s::bigint, coalesce((
+            select f.seq from hitherto.message f
+            where f.tenant = c.tenant and f.conversation = c.ref and f.sum_tokens >= %(tokens)s
+              and f.rev <= %(live_at)s and (f.retracted_rev is null or f.retracted_rev > %(live_at)s)
+            order by f.sum_tokens, f.seq limit 1), %(stop)s::bigint)) end as first
     from hitherto.conversation c
     where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s
       and c.ref = %(ref)s

@@ -80,14 +80,12 @@ class PostgresStore:
             "start": reading.start,
             "stop": reading.stop,
             "tokens": reading.tokens,
-            "results": reading.results,
             "live": reading.live_at is not None,
             "live_at": _NEVER if reading.live_at is None else reading.live_at,
             "tools_from": _NEVER if reading.tools_from is None else reading.tools_from,
             "limit": None if reading.limit is None else max(reading.limit, 0),
         }
-        query = SQL["messages" if reading.tokens <= 0 or reading.results <= 0 else "messages_shown"]
-        return [rows.logged_from(row) for row in await self._all(query, values)]
+        return [rows.logged_from(row) for row in await self._all(SQL["messages"], values)]
 
     async def digests(self, scope: Scope, conversation: str) -> list[Digest]:
         found = await self._all(SQL["digests"], rows.scope_values(scope, conversation))

@@ -5,6 +5,7 @@ alter table hitherto.conversation
     add column view_results bigint not null default 0,
     add column frontiers    json   not null default '{}',
     add column late         json   not null default '[]',
+    add column failed       boolean not null default false,
     add column retracted    json   not null default '[]',
     add column injection    boolean,
     add column injected     bigint,

@@ -37,7 +37,8 @@ alter table hitherto.message drop column sum_results, drop column retracted_rev;
 comment on table hitherto.message is
     'The log: append-only, seq dense from 0; payload is the original item, byte for byte.';
 alter table hitherto.conversation
-    drop column results, drop column view_results, drop column frontiers, drop column late, drop column retracted,
+    drop column results, drop column view_results, drop column frontiers, drop column late, drop column failed,
+    drop column retracted,
     drop column injection, drop column injected, drop column digested_at;
 """
 
