@@ -78,9 +78,10 @@ class Digest:
     `hidden_rev` the one from which on they do so no more: 0 where what it rested on was erased, so that no past view
     does either. `attempt` fences its writer: a result is taken only from the attempt that the row names.
 
-    `tokens` are those of its text; of a drop or a redaction, those that it took out of the view. `kept_from` is the
-    first message that stayed verbatim though the row covers it, if one did. `opaque` is the JSON text of the list of
-    items that a model's endpoint made, `family` names the models that understand them; None: all.
+    `tokens` are those of its text; of a drop or a redaction, those that it took out of the view. `freed` are those that
+    its stage has taken out so far, it included, and `since` is the running sum of tokens where that began. `kept_from`
+    is the first message that stayed verbatim though the row covers it, if one did. `opaque` is the JSON text of the
+    list of items that a model's endpoint made, `family` names the models that understand them; None: all.
     """
 
     id: int
@@ -104,6 +105,8 @@ class Digest:
     created_at: datetime
     completed_at: datetime | None
     hidden_rev: int | None = None
+    freed: int = 0
+    since: int = 0
     kept_from: int | None = None
     opaque: str | None = None
     family: str | None = None

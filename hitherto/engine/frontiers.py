@@ -22,16 +22,10 @@ async def frontiers(unit: Unit, rows: Sequence[Digest], view_start: int) -> dict
             other = furthest.get(row.stage)
             if other is None or (row.end, row.id) > (other.end, other.id):
                 furthest[row.stage] = row
-    found: dict[str, Frontier] = {}
-    for stage, row in furthest.items():
-        chain = [one for one in rows if one.stage == stage and one.done is row.done and one.end >= view_start]
-        found[stage] = await _frontier(unit, row, chain)
-    return found
+    return {stage: await _frontier(unit, row) for stage, row in furthest.items()}
 
 
-async def _frontier(unit: Unit, row: Digest, chain: Sequence[Digest]) -> Frontier:
-    """The frontier of the stage whose rows are `chain`, the furthest of which is `row`."""
-    at_once = row.done in (Done.DROP, Done.REDACT)
+async def _frontier(unit: Unit, row: Digest) -> Frontier:
     kept_from = row.end + 1 if row.kept_from is None else row.kept_from
     return Frontier(
         done=row.done,
@@ -40,11 +34,11 @@ async def _frontier(unit: Unit, row: Digest, chain: Sequence[Digest]) -> Frontie
         sums=await sums_through(unit, row.end),
         kept_from=kept_from,
         kept_sums=await sums_through(unit, kept_from - 1),
-        digest=None if at_once else row.id,
+        digest=row.id if row.done in (Done.CHUNK, Done.COMPACT) else None,
         family=row.family,
         tokens=row.tokens if row.done is Done.COMPACT else 0,
-        freed=sum(one.tokens for one in chain) if at_once else 0,
-        since=(await sums_through(unit, min(one.start for one in chain) - 1)).tokens if at_once else 0,
+        freed=row.freed,
+        since=row.since,
     )
 
 

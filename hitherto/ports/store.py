@@ -37,7 +37,7 @@ class Receipt:
 class NewDigest:
     """A digest row to be written: 'processing', or completed at once where there is nothing to be made (a drop, a
     redaction, a clear, or items that a caller brings along). `id` is one that `Unit.next_digest` gave; None: any.
-    `tokens`, `kept_from`, `opaque` and `family` as in `Digest`."""
+    `tokens`, `freed`, `since`, `kept_from`, `opaque` and `family` as in `Digest`."""
 
     stage: str
     spec: str
@@ -48,6 +48,8 @@ class NewDigest:
     completed: bool = False
     id: int | None = None
     tokens: int = 0
+    freed: int = 0
+    since: int = 0
     kept_from: int | None = None
     opaque: str | None = None
     family: str | None = None

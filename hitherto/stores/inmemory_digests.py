@@ -87,6 +87,8 @@ def _fired(digest: int, fire: NewDigest, rev: int, now: datetime) -> Digest:
         visible_rev=rev if fire.completed else None,
         created_at=now,
         completed_at=now if fire.completed else None,
+        freed=fire.freed,
+        since=fire.since,
         kept_from=fire.kept_from,
         opaque=fire.opaque,
         family=fire.family,

@@ -178,15 +178,13 @@ class Kept:
     def _frontiers(self, view_start: int, at: int) -> dict[str, Frontier]:
         found: dict[str, Frontier] = {}
         for stage in {digest.stage for digest in self.digests}:
-            chain = [
+            row = rows.furthest(
                 d
                 for d in self.digests
                 if d.stage == stage and d.done in _REACHING and d.end >= view_start and d.visible(at)
-            ]
-            row = rows.furthest(chain)
+            )
             if row is None:
                 continue
-            at_once = row.done in (Done.DROP, Done.REDACT)
             kept_from = row.end + 1 if row.kept_from is None else row.kept_from
             found[stage] = Frontier(
                 done=row.done,
@@ -195,11 +193,11 @@ class Kept:
                 sums=self._sums(row.end, at),
                 kept_from=kept_from,
                 kept_sums=self._sums(kept_from - 1, at),
-                digest=None if at_once else row.id,
+                digest=row.id if row.done in (Done.CHUNK, Done.COMPACT) else None,
                 family=row.family,
                 tokens=row.tokens if row.done is Done.COMPACT else 0,
-                freed=sum(d.tokens for d in chain) if at_once else 0,
-                since=self._sums(min(d.start for d in chain) - 1, at).tokens if at_once else 0,
+                freed=row.freed,
+                since=row.since,
             )
         return found
 

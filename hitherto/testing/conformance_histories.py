@@ -70,6 +70,8 @@ async def random_step(store: Store, name: str, chance: random.Random) -> None:
                 end,
                 stage=chance.choice(["", "another " + done.value]),
                 tokens=chance.randint(0, 30),
+                freed=chance.randint(0, 99),
+                since=chance.randint(0, 99),
                 kept_from=chance.choice([None, chance.randint(head.view_start, end + 1)]),
                 family=chance.choice([None, "f"]),
             )

@@ -24,7 +24,7 @@ from hitherto.testing.material import (
     talk,
     write,
 )
-from hitherto.testing.material_stages import reach, stage_row, staged, superseded, take_back
+from hitherto.testing.material_stages import reach, stage_row, staged, superseded
 
 OPAQUE = '[{"type": "compaction", "encrypted": "\\u0000x", "n": -0.0}, {"b": 1, "a": 2}]'
 
@@ -139,64 +139,32 @@ class StageCases:
             await unit.commit(Changes(head=back))
         assert dict((await head_of(store, "c")).frontiers) == {}
 
-    async def test_a_frontier_tells_what_its_stage_took_out_of_the_view(self, store: Store) -> None:
-        """All of the stage's rows together, but not those before the view, nor those that views use no more."""
-        await write(store, "c", *talk(1), tokens=[1, 2])
-        await staged(store, "c", stage_row(Done.DROP, 0, 1, tokens=100), stage_row(Done.REDACT, 0, 0, tokens=200))
-        await clear(store, "c")
+    async def test_a_frontier_tells_what_its_row_does(self, store: Store) -> None:
+        """What the stage took out so far, and where that began; of opaque items, what they take."""
         await write(store, "c", *talk(4), tokens=[4, 8, 16, 32, 64, 128, 256, 512])
-        await staged(store, "c", stage_row(Done.DROP, 3, 4, tokens=20), stage_row(Done.REDACT, 4, 5, tokens=30))
-        await staged(store, "c", stage_row(Done.DROP, 5, 6, tokens=40), stage_row(Done.REDACT, 6, 9, tokens=50))
-        (last,) = await staged(store, "c", stage_row(Done.REDACT, 2, 9, tokens=5, stage="another"))
-        (drop,) = await staged(store, "c", stage_row(Done.DROP, 7, 8, tokens=60))
-        newest = await head_of(store, "c")
-        await superseded(store, "c", drop, last)
-        await take_back(store, "c", 2)
-        past = [await store.head(SCOPE, "c", at=at) for at in range(10)]
-        freed = [head and {name: (one.freed, one.since) for name, one in head.frontiers.items()} for head in past]
-        both = {"drop": (60, 7), "redact": (80, 15)}
-        assert freed == [
-            {},
-            {},
-            {"drop": (100, 0), "redact": (200, 0)},
-            {},
-            {},
-            {"drop": (20, 7), "redact": (30, 15)},
-            both,
-            {**both, "another": (5, 3)},
-            {**both, "another": (5, 3), "drop": (120, 7)},
-            both,
-        ]
-        assert past[8] is not None
-        assert past[8].frontiers == newest.frontiers
-        after = await store.head(SCOPE, "c", at=10)
-        assert after is not None
-        assert after.frontiers == (await head_of(store, "c")).frontiers
-        assert {name: (one.end, one.freed, one.since) for name, one in after.frontiers.items()} == {
-            "drop": (6, 60, 7),
-            "redact": (5, 30, 15),
-        }
-
-    async def test_what_a_frontier_counts_goes_by_what_its_stage_does(self, store: Store) -> None:
-        await write(store, "c", *talk(2))
         await staged(
             store,
             "c",
-            *(stage_row(done, 1, 2, tokens=n) for n, done in enumerate((Done.DROP, Done.REDACT, Done.CHUNK), start=5)),
+            stage_row(Done.DROP, 0, 1, tokens=12, freed=12),
+            stage_row(Done.REDACT, 1, 3, tokens=30, freed=30, since=4),
+            stage_row(Done.CHUNK, 1, 2, tokens=6),
             stage_row(Done.COMPACT, 1, 2, tokens=8, opaque=OPAQUE),
         )
+        (last,) = await staged(store, "c", stage_row(Done.REDACT, 4, 5, tokens=50, freed=80, since=4))
         later = await write(store, "c", fire=[stage_row(Done.COMPACT, 2, 3, tokens=1, completed=False)])
         await write(store, "c", outcomes=[Outcome(digest=later.fired[0], opaque="[]", tokens=9)])
         await reach(store, "c")
-        counts = {"drop": (0, 5, 10), "redact": (0, 6, 10), "chunk": (0, 0, 0)}
-        for head, compact in (
-            (await store.head(SCOPE, "c", at=2), 8),
-            (await store.head(SCOPE, "c", at=4), 9),
-            (await head_of(store, "c"), 9),
-        ):
-            assert head is not None
-            found = {name: (one.tokens, one.freed, one.since) for name, one in head.frontiers.items()}
-            assert found == {**counts, "compact": (compact, 0, 0)}
+        found = [await store.head(SCOPE, "c", at=at) for at in (2, 3, 5)]
+        told = [head and {name: (f.tokens, f.freed, f.since) for name, f in head.frontiers.items()} for head in found]
+        first = {"drop": (0, 12, 0), "redact": (0, 30, 4), "chunk": (0, 0, 0), "compact": (8, 0, 0)}
+        assert told == [first, {**first, "redact": (0, 80, 4)}, {**first, "redact": (0, 80, 4), "compact": (9, 0, 0)}]
+        assert found[2] is not None
+        assert found[2].frontiers == (await head_of(store, "c")).frontiers
+        await superseded(store, "c", last)
+        head = await head_of(store, "c")
+        assert (head.frontiers["redact"].freed, head.frontiers["redact"].end) == (30, 3)
+        (row,) = [one for one in await store.digests(SCOPE, "c") if one.id == last]
+        assert (row.tokens, row.freed, row.since) == (50, 80, 4)
 
     async def test_what_is_superseded_is_hidden_from_its_revision_on(self, store: Store) -> None:
         await write(store, "c", *talk(3))

@@ -24,6 +24,8 @@ def stage_row(
     base: int | None = None,
     given: int | None = None,
     tokens: int = 7,
+    freed: int = 0,
+    since: int = 0,
     kept_from: int | None = None,
     opaque: str | None = None,
     family: str | None = None,
@@ -39,6 +41,8 @@ def stage_row(
         completed=completed,
         id=given,
         tokens=tokens,
+        freed=freed,
+        since=since,
         kept_from=kept_from,
         opaque=opaque,
         family=family,
@@ -56,7 +60,6 @@ def frontiers_of(rows: Iterable[Digest], log: Sequence[Logged], view_start: int,
     counting = [row for row in rows if row.done in REACHING and row.visible(at) and row.end >= view_start]
     for row in sorted(counting, key=lambda row: (row.end, row.id)):
         kept_from = row.end + 1 if row.kept_from is None else row.kept_from
-        taken_out = [one for one in counting if one.stage == row.stage and one.done in (Done.DROP, Done.REDACT)]
         found[row.stage] = Frontier(
             done=row.done,
             start=row.start,
@@ -67,8 +70,8 @@ def frontiers_of(rows: Iterable[Digest], log: Sequence[Logged], view_start: int,
             digest=row.id if row.done in (Done.CHUNK, Done.COMPACT) else None,
             family=row.family,
             tokens=row.tokens if row.done is Done.COMPACT else 0,
-            freed=sum(one.tokens for one in taken_out),
-            since=sums_through(log, min((one.start for one in taken_out), default=0) - 1, at).tokens,
+            freed=row.freed,
+            since=row.since,
         )
     return found
 

@@ -7,9 +7,9 @@ select nextval('hitherto.digest_id_seq');
 -- name: insert_digest
 -- A digest in progress, or one that is complete at once.
 insert into hitherto.digest (tenant, id, conversation, stage, spec, done, start_seq, end_seq, base_id, status, attempt,
-    tokens, kept_from, opaque, family, fired_rev, visible_rev, created_at, completed_at)
+    tokens, freed, since, kept_from, opaque, family, fired_rev, visible_rev, created_at, completed_at)
 values (%(tenant)s, coalesce(%(id)s::bigint, nextval('hitherto.digest_id_seq')), %(ref)s, %(stage)s, %(spec)s, %(done)s, %(start)s,
-    %(end)s, %(base)s, %(status)s, 1, %(tokens)s, %(kept_from)s, %(opaque)s, %(family)s,
+    %(end)s, %(base)s, %(status)s, 1, %(tokens)s, %(freed)s, %(since)s, %(kept_from)s, %(opaque)s, %(family)s,
     %(rev)s, case when %(completed)s then %(rev)s end, %(now)s, case when %(completed)s then %(now)s end)
 returning id;
 
@@ -38,7 +38,7 @@ where tenant = %(tenant)s and conversation = %(ref)s and id = %(digest)s and sta
 -- All digests of a conversation.
 select d.id, d.stage, d.spec::text, d.done, d.start_seq, d.end_seq, d.base_id, d.status, d.attempt, d.items::text, d.text,
        d.tokens, d.model, d.prompt_version, d.generation_time_ms, d.error, d.fired_rev, d.visible_rev, d.created_at,
-       d.completed_at, d.hidden_rev, d.kept_from, d.opaque::text, d.family
+       d.completed_at, d.hidden_rev, d.freed, d.since, d.kept_from, d.opaque::text, d.family
 from hitherto.digest d
 where d.tenant = %(tenant)s
   and d.conversation = (
@@ -98,7 +98,7 @@ with recursive d as (
 )
 select d.id, d.stage, d.spec::text, d.done, d.start_seq, d.end_seq, d.base_id, d.status, d.attempt, d.items::text, d.text,
        d.tokens, d.model, d.prompt_version, d.generation_time_ms, d.error, d.fired_rev, d.visible_rev, d.created_at,
-       d.completed_at, d.hidden_rev, d.kept_from, d.opaque::text, d.family,
+       d.completed_at, d.hidden_rev, d.freed, d.since, d.kept_from, d.opaque::text, d.family,
        (select json_agg(b.items order by b.depth desc) from base b)::text,
        (select b.end_seq from base b where b.depth = 0), (select b.opaque::text from base b where b.depth = 0)
 from d;

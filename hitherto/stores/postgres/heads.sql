@@ -106,11 +106,11 @@ with recursive c as (
                json_build_array(coalesce(k.sum_tokens, 0), coalesce(k.sum_turns, 0), coalesce(k.sum_talk, 0),
                                 coalesce(k.sum_results, 0)),
                case when f.done in ('chunk', 'compact') then f.id end, f.family,
-               case when f.done = 'compact' then f.tokens else 0 end, coalesce(g.freed, 0),
-               case when g.freed is null then 0 else coalesce(p.sum_tokens, 0) end)) as found
+               case when f.done = 'compact' then f.tokens else 0 end, f.freed, f.since)) as found
     from stages s cross join c cross join bounds b
     cross join lateral (
-        select f.id, f.done, f.start_seq, f.end_seq, coalesce(f.kept_from, f.end_seq + 1) as kept_from, f.family, f.tokens
+        select f.id, f.done, f.start_seq, f.end_seq, coalesce(f.kept_from, f.end_seq + 1) as kept_from, f.family, f.tokens,
+               f.freed, f.since
         from hitherto.digest f
         where f.tenant = c.tenant and f.conversation = c.ref and f.stage = s.stage
           and f.done in ('drop', 'redact', 'chunk', 'compact') and f.visible_rev is not null
@@ -130,20 +130,6 @@ with recursive c as (
           and (k.retracted_rev is null or k.retracted_rev > %(at)s)
         order by k.seq desc limit 1
     ) k on true
-    left join lateral (
-        select sum(g.tokens)::bigint as freed, min(g.start_seq) as start_seq from hitherto.digest g
-        where g.tenant = c.tenant and g.conversation = c.ref and g.stage = s.stage
-          and g.done in ('drop', 'redact', 'chunk', 'compact') and g.visible_rev is not null
-          and g.end_seq between b.view_start and b.next_seq - 1
-          and g.visible_rev <= %(at)s and (g.hidden_rev is null or g.hidden_rev > %(at)s)
-          and f.done in ('drop', 'redact')
-    ) g on true
-    left join lateral (
-        select sum_tokens from hitherto.message p
-        where p.tenant = c.tenant and p.conversation = c.ref and p.seq < g.start_seq
-          and (p.retracted_rev is null or p.retracted_rev > %(at)s)
-        order by p.seq desc limit 1
-    ) p on true
 )
 select c.ref, %(at)s::bigint, b.next_seq,
        coalesce(l.sum_tokens, 0), coalesce(l.sum_turns, 0), coalesce(l.sum_talk, 0), coalesce(l.sum_results, 0),

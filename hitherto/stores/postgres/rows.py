@@ -103,7 +103,7 @@ def _items(found: list[dict[str, Any]]) -> tuple[Item, ...]:
 def digest_from(row: Row) -> Digest:
     (digest, stage, spec, done, start, end, base, status, attempt, items) = row[:10]
     (text, tokens, model, prompt_version, took, error, fired, visible, created_at, completed_at) = row[10:20]
-    (hidden, kept_from, opaque, family) = row[20:24]
+    (hidden, freed, since, kept_from, opaque, family) = row[20:26]
     return Digest(
         id=digest,
         stage=stage,
@@ -126,6 +126,8 @@ def digest_from(row: Row) -> Digest:
         created_at=created_at,
         completed_at=completed_at,
         hidden_rev=hidden,
+        freed=freed,
+        since=since,
         kept_from=kept_from,
         opaque=opaque,
         family=family,
@@ -145,6 +147,8 @@ def fire_values(fire: NewDigest, rev: int) -> dict[str, Any]:
         "completed": fire.completed,
         "id": fire.id,
         "tokens": fire.tokens,
+        "freed": fire.freed,
+        "since": fire.since,
         "kept_from": fire.kept_from,
         "opaque": fire.opaque,
         "family": fire.family,

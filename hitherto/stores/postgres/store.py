@@ -122,7 +122,7 @@ class PostgresStore:
             return None
         row = found[0]
         made = rows.digest_from(row)
-        statements, base_end, opaque = row[24:27]
+        statements, base_end, opaque = row[26:29]
         first = made.start if base_end is None else max(made.start, base_end + 1)
         messages = await self._all(SQL["work_messages"], {**names, "first": first, "last": made.end})
         return DigestWork(

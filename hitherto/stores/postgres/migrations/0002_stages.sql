@@ -19,6 +19,8 @@ comment on table hitherto.message is
     'the revision from which on it is not shown.';
 
 alter table hitherto.digest
+    add column freed      bigint not null default 0,
+    add column since      bigint not null default 0,
     add column kept_from  bigint,
     add column opaque     json,
     add column family     text,

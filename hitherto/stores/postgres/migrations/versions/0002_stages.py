@@ -27,7 +27,8 @@ delete from hitherto.digest
 where done not in ('summarise', 'clear') or (done = 'clear' and status = 'superseded');
 set constraints all immediate;
 alter table hitherto.digest
-    drop column kept_from, drop column opaque, drop column family, drop column hidden_rev,
+    drop column freed, drop column since, drop column kept_from, drop column opaque, drop column family,
+    drop column hidden_rev,
     alter column tokens type integer,
     drop constraint digest_done_check,
     add constraint digest_done_check check (done in ('summarise', 'clear'));
