@@ -9,6 +9,7 @@ import typer
 from hitherto.cli import replay, simulate, stored, terminal
 from hitherto.cli.app import app
 from hitherto.errors import HithertoError, InvalidInput, InvalidTranscript
+from hitherto.policies import discover
 
 __all__ = ["app", "main", "replay", "simulate", "stored"]
 
@@ -19,6 +20,7 @@ _Misuse: type[Exception] = typer.BadParameter.__mro__[2]  # ClickException, for 
 def main() -> None:
     """The entry point: exit code 0, 1 for a failure, 2 for wrong usage; an error is one line on standard error."""
     terminal.prepare()
+    discover()
     try:
         code = app(prog_name="hitherto", standalone_mode=False)
     except HithertoError as error:

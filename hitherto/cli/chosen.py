@@ -10,8 +10,10 @@ from pathlib import Path
 from hitherto.core import presets
 from hitherto.core.policy import Policy
 from hitherto.errors import InvalidPolicy
+from hitherto.simulation.composed import redact_summarise, redact_trim
 
 _FILE = ".json"
+_COMPOSED = {"redact-summarise": redact_summarise, "redact-trim": redact_trim}
 _NEXT_POLICY = re.compile(r",(?!\s*[\w.-]+\s*=)")
 """A comma that no parameter follows: policies have no "=" in their names, parameters always have one."""
 
@@ -37,9 +39,11 @@ def chosen(lists: Iterable[str]) -> dict[str, Policy]:
 
 
 def named(text: str) -> tuple[str, Policy]:
-    """The policy that `text` names, a preset or a .json file, and what it goes by. Raises InvalidPolicy."""
+    """The policy that `text` names, a preset, one of the simulation's composed ones or a .json file, and what it goes
+    by. Raises InvalidPolicy."""
     if not text.endswith(_FILE):
-        return text, presets.parse(text)
+        composed = _COMPOSED.get(text.replace("_", "-"))
+        return text, presets.parse(text) if composed is None else composed()
     try:
         policy = Policy.from_json(json.loads(Path(text).read_bytes()))
     except OSError as error:

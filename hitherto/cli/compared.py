@@ -20,7 +20,7 @@ def table(found: Sequence[Figures], *, width: int, title: str) -> Table:
     """One line a policy: what is sent, what it costs, and what is left of the messages in the end."""
     wide = width >= WIDE
     shown = table_of(title)
-    shown.add_column("policy", ratio=1)
+    shown.add_column("policy", ratio=1, overflow="fold")
     numbers(shown, "prompt", "cached", *(("repeated",) if wide else ()), "digests")
     numbers(shown, *(("their tokens",) if wide else ()), "cost", *(("of none",) if _baseline(found) else ()), "largest")
     if wide:

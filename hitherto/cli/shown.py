@@ -95,7 +95,7 @@ def newest_digest(digests: Sequence[Digest], *, view_start: int) -> RenderableTy
         and one.end >= view_start
     ]
     if not standing:
-        return Text("There is none to show: contexts have the messages themselves.")
+        return Text("None of them has statements that stand now.")
     newest = max(standing, key=lambda one: (one.end, one.id))
     table = table_of(f"Digest {newest.id} in full")
     numbers(table, "rests on")

@@ -24,10 +24,10 @@ from hitherto.cli.app import (
     UserOption,
     app,
 )
+from hitherto.cli.chosen import named
 from hitherto.cli.running import Result, run
 from hitherto.core.digest import Digest
 from hitherto.core.message import CHAT, Logged
-from hitherto.core.presets import parse
 from hitherto.core.scope import Scope
 from hitherto.engine.conversation import Conversation
 from hitherto.errors import NotFound
@@ -85,7 +85,7 @@ def context(
     as_json: JsonOption = False,
 ) -> None:
     """Show the context of the next request, and its manifest."""
-    chosen = None if policy is None else parse(policy)
+    chosen = None if policy is None else named(policy)[1]
     incoming = None if message is None else hitherto.user(message)
 
     async def read(chat: Conversation, _: int) -> hitherto.Context:

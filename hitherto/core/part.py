@@ -63,7 +63,10 @@ def part_from_json(slot: str, value: object, where: str) -> Any:
     word = named.get("is")
     kind = _KNOWN[slot].get(word) if isinstance(word, str) else None
     if kind is None:
-        raise InvalidPolicy(f"{where}.is is {quoted(word)}; known: {', '.join(sorted(_KNOWN[slot]))}")
+        known = ", ".join(sorted(_KNOWN[slot]))
+        raise InvalidPolicy(
+            f"{where}.is is {quoted(word)}; known: {known} (one of another package is known once it is registered)"
+        )
     known = {one.name: one for one in fields(kind)}
     only(named, {*known, "is"}, where)
     given: dict[str, Any] = {}

@@ -22,6 +22,8 @@ from hitherto.errors import InvalidPolicy
 
 VERSION = 1
 
+_NAME = 200
+
 _SLOTS: dict[str, type[Part]] = {"trigger": Trigger, "keep": Keep, "action": Action, "render": Render}
 _OURS: dict[str, tuple[type[Part], ...]] = {
     "keep": (LastMessages, LastTurns, LastTokens, Nothing, Window),
@@ -167,6 +169,8 @@ class Policy:
     def __post_init__(self) -> None:
         if not isinstance(cast(object, self.name), str) or not self.name.strip():
             raise InvalidPolicy(f"the policy's name is {quoted(self.name)}; give it a non-empty one")
+        if len(self.name) > _NAME:
+            raise InvalidPolicy(f"the policy's name is {quoted(self.name)}; give one of at most {_NAME} characters")
         if not isinstance(cast(object, self.stages), tuple) or not all(
             isinstance(cast(object, stage), Stage) for stage in self.stages
         ):

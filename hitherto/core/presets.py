@@ -8,6 +8,7 @@ nested `trigger.turns`, `trigger.turns` on the command line.
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Mapping
 from functools import wraps
@@ -171,7 +172,7 @@ def rolling(threshold: int = 40, keep_last: int = 12, limit: int = 1_000) -> Pol
 
 
 PolicyLike: TypeAlias = "Policy | str | Mapping[str, Any]"
-"""A policy, its name or command-line form, or its JSON."""
+"""A policy, its name or command-line form, or its JSON, as text or parsed."""
 
 _Given = TypeVar("_Given")
 
@@ -191,10 +192,17 @@ def policy_of(value: object) -> Policy | None:
     if value is None or isinstance(value, Policy):
         return value
     if isinstance(value, str):
-        return parse(value)
+        return _from_text(value) if value.lstrip().startswith("{") else parse(value)
     if isinstance(value, Mapping):
         return Policy.from_json(cast(Mapping[str, object], value))
     raise InvalidPolicy(f"policy is {quoted(value)}; give a policy such as sliding_window(), or its name")
+
+
+def _from_text(text: str) -> Policy:
+    try:
+        return Policy.from_json(json.loads(text))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise InvalidPolicy(f"the policy begins like JSON but is none: {error}") from error
 
 
 def parse(text: str) -> Policy:
@@ -219,7 +227,7 @@ def parse(text: str) -> Policy:
     return preset(**arguments)
 
 
-_NUMBER = re.compile(r"\d{1,18}(\.\d{1,18})?", re.ASCII)
+_NUMBER = re.compile(r"-?\d{1,30}(\.\d{1,18})?", re.ASCII)
 
 
 def _value(value: str, pair: str, text: str) -> int | float | bool:

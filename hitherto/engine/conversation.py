@@ -70,10 +70,16 @@ class Conversation:
         request = self._parts.usable(policy) or self._request
         asked, self._request = self._request, None
         try:
-            return await Appending(self._place, request).append(batch, key=key, expect=expect)
+            appended = await Appending(self._place, request).append(batch, key=key, expect=expect)
         except HithertoError:
             self._request = self._request or asked  # it has not been followed by an append yet
             raise
+        if self._policy is not None:
+            self._go_by_what_is_stored()
+        return appended
+
+    def _go_by_what_is_stored(self) -> None:
+        self._policy, self._place = None, replace(self._place, policy=None)
 
     async def context(
         self,
@@ -217,7 +223,7 @@ class Conversation:
                 memory = replace(memory, digest=earlier.digest)
             await unit.commit(Changes(head=replace(head, policy=chosen_policy or head.policy, injection=memory)))
         if chosen_policy is not None:
-            self._policy, self._place = None, replace(self._place, policy=None)
+            self._go_by_what_is_stored()
 
     async def pop(self, *, policy: PolicyLike | None = None, model: str | None = None) -> Payload | None:
         """Take the newest message back and return its item; None when there is none that was not cleared.

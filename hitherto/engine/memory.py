@@ -66,7 +66,8 @@ class Memory:
 
     def conversation(self, id: str, *, scope: Scope, policy: PolicyLike | None = None) -> Conversation:
         """The conversation `id` of `scope`, there already or not. A `policy` given here governs its contexts and is
-        stored with its next append; without one the stored policy counts, then the memory's own, then `none`.
+        stored with its next append, and from then on the stored one counts; without one the stored policy counts, then
+        its agent's, the memory's own, `none`.
 
         Raises InvalidScope for an unusable id, InvalidPolicy for an unusable policy.
         """

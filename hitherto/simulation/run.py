@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 from hitherto.core.budget import TokenCounter
@@ -43,6 +44,7 @@ async def simulate(
     calls, tokens_in, tokens_out = model.calls, model.tokens_in, model.tokens_out
     seq = fired = 0
     for step in steps(messages):
+        await asyncio.sleep(0)  # in memory nothing else would let a signal be heard
         if step.asked:
             try:
                 context = await chat.context(step.asked, budget=budget, instructions=instructions)
