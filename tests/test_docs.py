@@ -42,6 +42,7 @@ import hitherto
 from hitherto import Conversation, Memory, errors
 from hitherto.cli import app
 from hitherto.core.manifest import Fate, Manifest, Reason
+from hitherto.core.part import _KNOWN
 from hitherto.core.policy import Policy
 from hitherto.core.presets import PRESETS
 from hitherto.settings import Settings
@@ -147,10 +148,15 @@ def surroundings(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("HITHERTO_HOME", str(home))
     monkeypatch.setenv("COLUMNS", str(WIDTH))
     monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setenv("OPENAI_AGENTS_DISABLE_TRACING", "1")  # traces would go to OpenAI
+    before = {slot: dict(words) for slot, words in _KNOWN.items()}
     monkeypatch.chdir(ROOT)
     with Endpoint(reply) as endpoint:
         monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
         yield
+    for slot, words in before.items():  # parts of a page's own
+        _KNOWN[slot].clear()
+        _KNOWN[slot].update(words)
 
 
 def reply(body: Body) -> Answer:

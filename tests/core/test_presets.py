@@ -137,7 +137,7 @@ def test_the_command_line_form(text: str, policy: Policy) -> None:
         ("sliding-window:window", "'window' in policy .* is not parameter=value"),
         ("sliding-window:window=x", "'window=x'"),
         ("sliding-window:window=", "'window='"),
-        ("sliding-window:window=-3", "'window=-3'"),
+        ("sliding-window:window=-3", "Window.n is -3"),
         ("sliding-window:window=1e3", "'window=1e3'"),
         ("sliding-window:window=1_000", "'window=1_000'"),
         ("sliding-window:window=٣", "'window=٣'"),
