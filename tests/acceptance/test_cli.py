@@ -412,7 +412,7 @@ async def test_what_was_cleared_is_said_to_be(database: str, tmp_path: Path) -> 
     assert log.out.count("(cleared)") == 10
     digests = bare("digests", "talk", "--database", database)
     assert "clear " in digests.out
-    assert "There is none to show" in digests.out
+    assert "None of them has statements that stand now" in digests.out
 
 
 def test_a_read_only_database(database: str, tmp_path: Path) -> None:
