@@ -58,8 +58,8 @@ def reach(view: View, head: Head, ask: Ask) -> Reach:
     digest = digest_tokens(view, ask)
     shown = (view.digest is not None or view.opaque is not None) and needed + digest <= ask.room
     room = ask.room - needed - (digest if shown else 0)
-    begin = view.lies.place(view.lies.start_sums)
-    total = view.lies.place(head.sums) - begin
+    begin = view.lies.place(view.lies.start_sums.tokens)
+    total = view.lies.place(head.sums.tokens) - begin
     away = min(cut(total, room, step_of(ask.budget)), total)  # the newest message is read in any case
     return Reach(tokens=begin + away, digest=shown, injection=injection)
 
@@ -121,7 +121,7 @@ def _keep(found: Sequence[Group], view: View, required: int, floor: int, step: i
         if inside or (group.last >= required and not group.orphan):
             kept.append(group)
     optional = [group for group in kept if group.last < required]
-    if floor > view.lies.place(view.lies.start_sums) and optional:
+    if floor > view.lies.place(view.lies.start_sums.tokens) and optional:
         limit = before(optional[0], view) + step
         for group in optional:
             if before(group, view) >= limit:
@@ -148,7 +148,7 @@ def _build(
     costs: dict[int, int] = {}
     incoming_cost = 0
     for group in kept:
-        unanswered = sorted(group.open - (group.pending if group is kept[-1] else set()))
+        unanswered = sorted(group.open - (group.pending if group is kept[-1] else set())) if group.open else ()
         written = ask.codec.write([masking(member) for member in group.members], unanswered=unanswered)
         cost = ask.cost(written)
         logged = [masking(member) for member in group.members if member.seq < head.next_seq]

@@ -55,13 +55,14 @@ def left_behind(found: Sequence[Group], kept: Sequence[Group], view: View, head:
     for group in found:
         inside = group.first >= view.start and before(group, view) >= floor and not group.orphan
         for member in () if inside or id(group) in stays else group.members:
-            late = view.start <= member.seq < head.next_seq and view.lies.place(member.before) >= floor
-            if late and member.message.kind is Kind.TOOL_RESULT:
-                left.append(member.seq)
+            if member.message.kind is Kind.TOOL_RESULT and view.start <= member.seq < head.next_seq:
+                place = view.lies.place(member.sums.tokens - member.tokens)
+                left += [member.seq] if place >= floor else []
     gone = (Span(start=seq, end=seq, fate=Fate.DROPPED, reason=Reason.CALL_NOT_IN) for seq in sorted(left))
     return merged(gone)
 
 
 def before(group: Group, view: View) -> int:
     """The running sum of what is shown before the group."""
-    return view.lies.place(group.members[0].before)
+    first = group.members[0]
+    return view.lies.place(first.sums.tokens - first.tokens)

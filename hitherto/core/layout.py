@@ -59,10 +59,12 @@ class Layout:
     start: int
     start_sums: Sums
 
-    def place(self, sums: Sums) -> int:
+    def place(self, tokens: int) -> int:
         """The running sum of tokens as shown: less what redactions took out. Ascends as that sum does, and over a whole
         redaction it is as exact as what that is known to have freed."""
-        return sums.tokens - max((one.freed_at(sums.tokens) for one in self.redactions), default=0)
+        if not self.redactions:
+            return tokens
+        return tokens - max(one.freed_at(tokens) for one in self.redactions)
 
     def tokens_at(self, place: int) -> int:
         """The least running sum of tokens whose `place` is not before this one."""

@@ -142,7 +142,7 @@ def _seen(head: Head, lies: Layout, begin: Cut, window: int) -> Seen:
     return Seen(
         messages=head.sums.talk - begin.sums.talk,
         turns=head.sums.turns - begin.sums.turns,
-        tokens=lies.place(head.sums) - lies.place(begin.sums),
+        tokens=lies.place(head.sums.tokens) - lies.place(begin.sums.tokens),
         undigested=head.sums.talk - _undigested(head).sums.talk,
         last_seq=head.last_seq,
         round_ended=head.round_ended,
@@ -167,7 +167,7 @@ def _firing(stage: Stage, begin: Cut, head: Head, lies: Layout) -> Asking[Firing
         before=begin.sums,
         sums=cut.sums,
         kept=cut,
-        freed=lies.place(cut.sums) - lies.place(begin.sums),
+        freed=lies.place(cut.sums.tokens) - lies.place(begin.sums.tokens),
     )
     match stage.action:
         case Redact() as redact:
