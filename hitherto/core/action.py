@@ -85,7 +85,7 @@ class Redact(Action):
 class Summarise(Action):
     """Derive a digest of the range, built on the digest before; at most `limit` tokens of text.
 
-    `archive` marks its digests for the archive, from which later conversations can recall them.
+    `archive` is kept with its digests, for an archive to come; it does nothing yet.
     """
 
     limit: int = 1_000

@@ -10,6 +10,7 @@ from hitherto.core.message import Sums
 from hitherto.core.probe import Asking, Mark, Probe, TalkAt, TokensAt, TurnAt, mark_at
 
 _HOPS = 8
+"""So often a cut moves back for a result that came late: more is a chain of such results, not a few of them."""
 
 
 @dataclass(frozen=True, slots=True)

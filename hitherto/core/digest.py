@@ -79,7 +79,7 @@ class Digest:
     does either. `attempt` fences its writer: a result is taken only from the attempt that the row names.
 
     `tokens` are those of its text; of a drop or a redaction, those that it took out of the view. `freed` are those that
-    its stage has taken out so far, it included, and `since` is the running sum of tokens where that began. `kept_from`
+    were taken out in the same way so far, it included, `since` the running sum of tokens where that began. `kept_from`
     is the first message that stayed verbatim though the row covers it, if one did. `opaque` is the JSON text of the
     list of items that a model's endpoint made, `family` names the models that understand them; None: all.
     """

@@ -25,9 +25,9 @@ class Firing:
     """A stage that is due: its row covers `start` to `end`, both inclusive; `new_start` is its first message that no
     digest has seen, `base` the digest it builds on.
 
-    `before` run up to the message before `start`, `sums` through `end`. `kept` is where verbatim begins then, which
-    lies within the range where a chunk's messages go on being shown. `freed`: tokens that it takes out of the view, as
-    far as known beforehand.
+    `sums` run through `end`. `kept` is where verbatim begins then, which lies within the range where a chunk's messages
+    go on being shown. `freed`: tokens that it takes out of the view, as far as known beforehand; `freed_so_far` are
+    those with what was taken out of it before in the same way, from the running sum `since` on.
     """
 
     stage: Stage
@@ -35,10 +35,11 @@ class Firing:
     end: int
     new_start: int
     base: int | None
-    before: Sums
     sums: Sums
     kept: Cut
     freed: int = 0
+    freed_so_far: int = 0
+    since: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +79,12 @@ def plan(policy: Policy, head: Head, window: int, *, family: str | None = None) 
         if firing is None:
             nothing = True
             continue
-        firings.append(firing)
         if kind is None:
+            firing = _counted(firing, begin, _earlier(stage, policy, head))
             head = advanced(head, firing)
         else:
             busy.add(kind)
+        firings.append(firing)
     return Plan(firings=tuple(firings), held=held, nothing=nothing)
 
 
@@ -92,8 +94,6 @@ _KIND = {Done.SUMMARISE: "digest", Done.CHUNK: "digest", Done.COMPACT: "compacti
 
 def advanced(head: Head, firing: Firing) -> Head:
     """`head` with the frontier of a stage that takes effect at once."""
-    stage = firing.stage.fingerprint
-    earlier = head.frontiers.get(stage)
     frontier = Frontier(
         done=firing.stage.action.done,
         start=firing.start,
@@ -101,17 +101,30 @@ def advanced(head: Head, firing: Firing) -> Head:
         sums=firing.sums,
         kept_from=firing.end + 1,
         kept_sums=firing.sums,
-        freed=firing.freed + (0 if earlier is None else earlier.freed),
-        since=firing.before.tokens if earlier is None else earlier.since,
+        freed=firing.freed_so_far,
+        since=firing.since,
     )
-    return replace(head, frontiers={**head.frontiers, stage: frontier})
+    return replace(head, frontiers={**head.frontiers, firing.stage.fingerprint: frontier})
+
+
+def _earlier(stage: Stage, policy: Policy, head: Head) -> Frontier | None:
+    """What a stage that takes effect at once goes on from."""
+    if stage.action.done is Done.REDACT:
+        return redacted_up_to(policy, head, stage.fingerprint)
+    return head.frontiers.get(stage.fingerprint)
+
+
+def _counted(firing: Firing, begin: Cut, earlier: Frontier | None) -> Firing:
+    if earlier is None:
+        return replace(firing, freed_so_far=firing.freed, since=begin.sums.tokens)
+    return replace(firing, freed_so_far=earlier.freed + firing.freed, since=earlier.since)
 
 
 def _undealt(stage: Stage, policy: Policy, head: Head, lies: Layout) -> Cut:
     """From where on the stage counts: what it has not dealt with yet."""
     match stage.action.done:
         case Done.REDACT:
-            redacted = redacted_up_to(policy, head, stage.fingerprint)
+            redacted = _earlier(stage, policy, head)
             if redacted is not None and redacted.end >= lies.start:
                 return Cut(redacted.end + 1, redacted.sums)
             return Cut(lies.start, lies.start_sums)
@@ -164,7 +177,6 @@ def _firing(stage: Stage, begin: Cut, head: Head, lies: Layout) -> Asking[Firing
         end=cut.seq - 1,
         new_start=begin.seq,
         base=None,
-        before=begin.sums,
         sums=cut.sums,
         kept=cut,
         freed=lies.place(cut.sums.tokens) - lies.place(begin.sums.tokens),
@@ -235,7 +247,6 @@ def _chunk(stage: Stage, chunk: Chunk, begin: Cut, keep: Cut, head: Head) -> Ask
         end=cut.seq - 1,
         new_start=begin.seq,
         base=_newest(head)[1],
-        before=begin.sums,
         sums=cut.sums,
         kept=keep if keep.seq <= cut.seq else cut,
     )

@@ -104,7 +104,7 @@ class Appending:
             messages=tuple(logged),
             key=key,
             receipt=None if key is None else receipt,
-            fire=tuple(new_digest(firing, head) for firing in firings),
+            fire=tuple(new_digest(firing) for firing in firings),
             outcomes=given_up(stuck),
         )
         if all(one.completed for one in changes.fire):

@@ -62,9 +62,8 @@ async def _answer(probe: AnyProbe, batch: Sequence[Logged], unit: Unit) -> Mark 
     return Freeable(stored.tokens + sum(own), stored.messages + len(own))
 
 
-def new_digest(firing: Firing, head: Head) -> NewDigest:
-    """The row that says that a stage fired: in progress, or with its effect already, which `head` has then."""
-    reached = head.frontiers[firing.stage.fingerprint] if firing.stage.action.at_once else None
+def new_digest(firing: Firing) -> NewDigest:
+    """The row that says that a stage fired: in progress, or with its effect already."""
     return NewDigest(
         stage=firing.stage.fingerprint,
         spec=json.dumps(firing.stage.to_json()),
@@ -74,7 +73,7 @@ def new_digest(firing: Firing, head: Head) -> NewDigest:
         base=firing.base,
         completed=firing.stage.action.at_once,
         tokens=firing.freed if firing.stage.action.at_once else 0,
-        freed=0 if reached is None else reached.freed,
-        since=0 if reached is None else reached.since,
+        freed=firing.freed_so_far,
+        since=firing.since,
         kept_from=firing.kept.seq if firing.kept.seq <= firing.end else None,
     )

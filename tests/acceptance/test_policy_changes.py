@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 import pytest
 
 import hitherto
 from hitherto import (
+    Call,
     Conversation,
     Policy,
+    assistant,
     chunks,
     compact,
     none,
@@ -15,11 +19,14 @@ from hitherto import (
     sliding_window,
     summarize,
     token_threshold,
+    tool_result,
     trim,
+    user,
 )
 from hitherto.core.digest import Done, Status
 from hitherto.core.manifest import Fate, Reason
 from hitherto.models.scripted import Gate, Scripted
+from hitherto.policies import LastTurns, Redact, Stage, Turns
 from hitherto.ports.store import Store
 from tests.acceptance.talk import (
     PLENTY,
@@ -227,36 +234,20 @@ async def test_a_digest_in_progress_while_the_policy_changes(opened: Opened) -> 
     assert shown == list(range(len(shown)))
 
 
-async def test_a_chunk_in_progress_while_the_policy_changes(opened: Opened) -> None:
-    """What the chunk is being made of is not new to the summary that becomes due meanwhile."""
+@pytest.mark.parametrize(("first", "end", "then"), [(CHUNKS, 3, ROLLING), (ROLLING, 5, CHUNKS)])
+async def test_a_digest_in_progress_while_another_kind_comes_to_count(
+    opened: Opened, first: Policy, end: int, then: Policy
+) -> None:
+    """What it is being made of is not new to the digest of another kind that becomes due meanwhile."""
     gate = Gate(says_each)
     model = Scripted([gate], then=says_each)
     async with opened(model) as (memory, chat):
-        await chat.configure(policy=CHUNKS)
+        await chat.configure(policy=first)
         for number in range(1, 5):
             await round_(chat, number)
         await gate.reached()
-        assert [(row.start, row.end, row.status) for row in await chat.digests()] == [(0, 3, Status.PROCESSING)]
-        await chat.configure(policy=ROLLING)
-        await round_(chat, 5)
-        gate.open()
-        await memory.settled()
-        await rounds(memory, chat, range(6, 12))
-        await check_whole(chat, 12)
-    shown = new_to(model)
-    assert len(set(shown)) == len(shown), "no message is new to the model twice"
-
-
-async def test_a_summary_in_progress_while_the_policy_changes_to_chunks(opened: Opened) -> None:
-    gate = Gate(says_each)
-    model = Scripted([gate], then=says_each)
-    async with opened(model) as (memory, chat):
-        await chat.configure(policy=ROLLING)
-        for number in range(1, 5):
-            await round_(chat, number)
-        await gate.reached()
-        assert [(row.start, row.end, row.status) for row in await chat.digests()] == [(0, 5, Status.PROCESSING)]
-        await chat.configure(policy=CHUNKS)
+        assert [(row.start, row.end, row.status) for row in await chat.digests()] == [(0, end, Status.PROCESSING)]
+        await chat.configure(policy=then)
         await round_(chat, 5)
         gate.open()
         await memory.settled()
@@ -337,3 +328,21 @@ async def test_a_policy_given_by_both_names_is_refused(opened: Opened) -> None:
     async with opened(Scripted()) as (_, chat):
         with pytest.raises(hitherto.HithertoError):
             await chat.configure(policy=TRIM, memory_strategy=ROLLING)
+
+
+async def test_one_redaction_after_another_counts_what_both_freed(opened: Opened) -> None:
+    """What the stage before took out is still out of the view: triggers and budgets go by both."""
+    first = Policy("results", (Stage(Turns(3), LastTurns(1), Redact()),))
+    then = Policy("calls too", (Stage(Turns(3), LastTurns(1), Redact(calls=True)),))
+    async with opened(Scripted()) as (_, chat):
+        for policy, numbers in ((first, range(3)), (then, range(3, 6))):
+            await chat.configure(policy=policy)
+            for number in numbers:
+                call = Call(id=f"c{number}", name="look")
+                result = tool_result(call.id, "much that it gave back " * 20)
+                await chat.append(user(f"question {number}"), assistant(calls=[call]), result, assistant("so it is"))
+        rows = await chat.digests()
+        assert [row.done for row in rows] == [Done.REDACT] * len(rows)
+        assert len({row.stage for row in rows}) == 2
+        assert [row.freed for row in rows] == list(accumulate(row.tokens for row in rows))
+        assert {row.since for row in rows} == {0}

@@ -20,8 +20,10 @@ from hitherto.core.plan import Firing, plan
 from hitherto.core.probe import AnyProbe, At, Freeable, Mark, TalkAt, TokensAt, ToolTokens, TurnAt
 from hitherto.core.view import view
 from hitherto.policies import (
+    Action,
     Compact,
     Drop,
+    Keep,
     LastMessages,
     LastTokens,
     LastTurns,
@@ -36,7 +38,7 @@ from hitherto.policies import (
 from hitherto.wire import read
 from tests.core.policies import policies
 from tests.engine.stacks import stacks
-from tests.wire.conversations import conversations
+from tests.wire.conversations import Conversation, conversations
 
 BEGIN = empty(datetime(2026, 1, 1, tzinfo=UTC))
 WINDOW = 400
@@ -106,9 +108,9 @@ def check(firing: Firing, head: Head, log: Sequence[Logged]) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(conversation=conversations(turns=10), policy=st.one_of(policies(), stacks()), data=st.data())
-def test_ranges_and_layouts(conversation: object, policy: Policy, data: st.DataObject) -> None:
+def test_ranges_and_layouts(conversation: Conversation, policy: Policy, data: st.DataObject) -> None:
     """After every append: whole ranges, and a layout that accounts for every message, with true sums."""
-    messages: list[Message] = conversation.messages  # type: ignore[attr-defined]
+    messages = conversation.messages
     log: list[Logged] = []
     head, ids, told = BEGIN, 0, set[int]()
     while len(log) < len(messages):
@@ -164,9 +166,9 @@ def test_last_tokens_keeps_at_most_so_many(sizes: list[int], kept: int) -> None:
 
 @pytest.mark.parametrize("keep", [LastTurns(2), LastMessages(2), LastTokens(30), Nothing()])
 @pytest.mark.parametrize("action", [Drop(), Redact(), Summarise(), Compact()])
-def test_a_call_is_waited_for_and_then_no_more(keep: object, action: object) -> None:
+def test_a_call_is_waited_for_and_then_no_more(keep: Keep, action: Action) -> None:
     """A call without a result holds the range back for the turns it may take, and no longer."""
-    policy = Policy("p", (Stage(Turns(3), keep, action),))  # type: ignore[arg-type]
+    policy = Policy("p", (Stage(Turns(3), keep, action),))
     log: list[Logged] = []
     head, first = BEGIN, None
     for turn in range(12):
