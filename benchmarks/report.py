@@ -74,7 +74,8 @@ def show(found: dict[str, Findings], heading: str) -> None:
 
 
 def _add(table: Table, name: str, figure: Figure) -> None:
-    value = f"{figure.value:,.2f}" if figure.sides else f"{figure.value:,.1f}{figure.unit and ' '}{figure.unit}"
+    places = 2 if figure.sides or 0 < abs(figure.value) < 1 else 1 if figure.unit else 0
+    value = f"{figure.value:,.{places}f}{figure.unit and ' '}{figure.unit}"
     bar = "" if figure.bar is None else f"{figure.bar}: {'met' if figure.bar.met(figure.value) else 'MISSED'}"
     if figure.sides is None:
         table.add_row(name, figure.what, "", "", value, bar)

@@ -22,6 +22,7 @@
     │   └── EmbeddedServerError
     └── ModelError
         ├── ModelUnreachable
+        │   └── ModelBusy
         ├── ModelRefused
         └── ModelAnswerUnusable
 
@@ -29,6 +30,8 @@ Each message says what was wrong, with which value, and what to do about it.
 """
 
 from __future__ import annotations
+
+_LONGEST_WAIT = 3_600.0
 
 
 class HithertoError(Exception):
@@ -129,12 +132,26 @@ class ModelError(HithertoError):
 
 
 class ModelUnreachable(ModelError):
-    """The model's endpoint could not be reached, or did not answer in time."""
+    """The model's endpoint could not be reached, did not answer in time, or is failing. The same call may succeed
+    later: not before `retry_after` seconds have passed, if the endpoint said so (more than an hour counts as one)."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        usable = retry_after is not None and retry_after >= 0  # which NaN is not
+        self.retry_after = min(retry_after, _LONGEST_WAIT) if usable and retry_after is not None else None
+
+
+class ModelBusy(ModelUnreachable):
+    """The endpoint lets no more requests through for now: a rate limit."""
 
 
 class ModelRefused(ModelError):
-    """The endpoint answered with a refusal: a wrong key, an unknown model, a bad request, a rate limit."""
+    """The endpoint answered with a refusal that the same call would get again: a wrong key, an unknown model, a bad
+    request, an account without credit."""
 
 
 class ModelAnswerUnusable(ModelError):
-    """The model answered with nothing, or with something that cannot be a digest."""
+    """The model answered with nothing, or with something that cannot be a digest. It is paid for all the same: `tokens`
+    are those in, of them from the provider's cache, and out, as far as the endpoint said."""
+
+    tokens: tuple[int | None, int | None, int | None] = (None, None, None)

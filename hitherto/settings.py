@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -20,15 +20,26 @@ def _seconds(value: object) -> object:
         return value
 
 
+def _ceiling(value: object) -> object:
+    if value in (0, 0.0, "0", "0.0"):
+        raise ValueError(
+            "a ceiling of 0 would stop all digests; leave it out for none, or take a policy without digests"
+        )
+    return value
+
+
 Duration = Annotated[timedelta, BeforeValidator(_seconds)]
 
 
 class Settings(BaseSettings):
     """Read from the environment (`HITHERTO_DATABASE`, …); `load` overrides it with what a call passes.
 
+    `prepared_statements`: whether statements that come often are prepared, which an old pooler cannot follow.
     `database`: a PostgreSQL URL, or nothing for the server that Hitherto runs itself, or "memory:" for the in-memory
     store. `home`: that server's directory. `model`: "extractive" (no model at all) or the name of a model for digests
     at `model_base_url` (nothing: OpenAI) with `model_key`, taking `model_input_limit` tokens of prompt at once.
+    `model_provider`: which API that is: "openai" (and all that are compatible with it), "azure" (with
+    `model_api_version`, for a resource's older API), "ollama" (nothing for the URL: this machine), "anthropic".
     `compact_model`: the agent's model, where its endpoint (`compact_base_url`, nothing: OpenAI; with `compact_key`)
     makes the opaque items of native compaction.
     `window`: the size of the agent's model's context window in tokens (nothing: the budget).
@@ -36,9 +47,17 @@ class Settings(BaseSettings):
     `injection_tokens` of it and none older than `injection_age`.
     `encoding`: the tokenizer, or the name of the agent's model, that budgets are counted with where a context does
     not say. `budget`: tokens of a context that does not say. Times: `database_timeout` seconds for a connection to
-    the database; `model_timeout` seconds for one model call; `stuck_after` until a digest whose process died is given
-    up; `keep_receipts` is how long an idempotency key is remembered (both as a number of seconds or in ISO 8601,
-    PT5M); `grace` seconds for digests in hand when a memory is closed.
+    the database; `model_timeout` seconds for one model call; `keep_receipts` is how long an idempotency key is
+    remembered; `grace` seconds for digests in hand when a memory is closed.
+
+    Digests. `worker`: whether this process makes them, `digests_at_once` of them, or leaves that to others.
+    `take_over_after`: within this time a dead worker's digest is taken over by another. A call that fails for a passing
+    reason is made `model_tries` times at once; then the digest is put off for `backoff`, twice as long each time, and
+    fails for good after `digest_tries`. When `breaker_failures` calls in a row have failed, none is made for
+    `breaker_rest`. `daily_cost` (US dollars, calls without a known price left out) and `daily_tokens` (in and out):
+    a tenant that has spent so much on a day (UTC) gets no more digests on it. `prices`: a price list of yours.
+
+    `tracing`: whether there are OpenTelemetry spans. Durations are a number of seconds or ISO 8601 (PT5M).
     """
 
     model_config = SettingsConfigDict(
@@ -48,8 +67,11 @@ class Settings(BaseSettings):
     database: str | None = Field(default=None, min_length=1)
     home: Annotated[Path, AfterValidator(Path.expanduser)] | None = None
     pool_size: int = Field(default=10, ge=1)
-    database_timeout: float = Field(default=10.0, gt=0)
+    database_timeout: float = Field(default=10.0, gt=0, le=3_600)
+    prepared_statements: bool = True
     model: str = Field(default="extractive", min_length=1)
+    model_provider: Literal["openai", "azure", "ollama", "anthropic"] = "openai"
+    model_api_version: str | None = Field(default=None, min_length=1)
     model_base_url: str | None = None
     model_key: SecretStr | None = None
     model_input_limit: int = Field(default=100_000, ge=1_000)
@@ -63,9 +85,21 @@ class Settings(BaseSettings):
     injection: bool = False
     injection_tokens: int = Field(default=500, ge=1)
     injection_age: Duration = Field(default=timedelta(days=30), gt=timedelta(0))
+    worker: bool = True
     digests_at_once: int = Field(default=4, ge=1)
-    stuck_after: Duration = Field(default=timedelta(minutes=5), gt=timedelta(0))
-    keep_receipts: Duration = Field(default=timedelta(days=30), gt=timedelta(0))
+    take_over_after: Duration = Field(
+        default=timedelta(minutes=1), ge=timedelta(milliseconds=100), le=timedelta(hours=1)
+    )
+    model_tries: int = Field(default=3, ge=1, le=100)
+    digest_tries: int = Field(default=5, ge=1, le=1_000)
+    backoff: Duration = Field(default=timedelta(seconds=10), ge=timedelta(0), le=timedelta(minutes=15))
+    breaker_failures: int = Field(default=5, ge=1)
+    breaker_rest: Duration = Field(default=timedelta(seconds=30), gt=timedelta(0), le=timedelta(minutes=15))
+    daily_cost: Annotated[float, BeforeValidator(_ceiling)] | None = Field(default=None, gt=0, allow_inf_nan=False)
+    daily_tokens: Annotated[int, BeforeValidator(_ceiling)] | None = Field(default=None, gt=0)
+    prices: Annotated[Path, AfterValidator(Path.expanduser)] | None = None
+    tracing: bool = False
+    keep_receipts: Duration = Field(default=timedelta(days=30), gt=timedelta(0), le=timedelta(days=36_500))
     grace: float = Field(default=5.0, ge=0)
 
     @classmethod
@@ -82,6 +116,5 @@ class Settings(BaseSettings):
         except ValidationError as error:
             first = error.errors(include_input=False)[0]
             name = ".".join(str(part) for part in first["loc"])
-            raise InvalidSettings(
-                f"the setting {name} (HITHERTO_{name.upper()}) is unusable: {first['msg']}"
-            ) from error
+            why = first["msg"].removeprefix("Value error, ")
+            raise InvalidSettings(f"the setting {name} (HITHERTO_{name.upper()}) is unusable: {why}") from error

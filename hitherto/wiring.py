@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -13,17 +12,23 @@ from hitherto import tokens, wire
 from hitherto.core.presets import PolicyLike
 from hitherto.engine.memory import Memory
 from hitherto.engine.parts import Parts
-from hitherto.engine.tasks import TaskQueue
 from hitherto.errors import ModelUnreachable
+from hitherto.logs import logger
+from hitherto.models import named
 from hitherto.policies import discover
 from hitherto.ports.compactor import Compactor
 from hitherto.ports.model import Model
+from hitherto.ports.queue import DigestQueue
 from hitherto.ports.store import Store
+from hitherto.ports.watch import Watch
+from hitherto.pricing import listed
+from hitherto.queues.tasks import TaskQueue
 from hitherto.settings import Settings
+from hitherto.watching import watch_of
 
 IN_MEMORY = "memory:"
 
-log = logging.getLogger("hitherto")
+log = logger("hitherto")
 
 
 class Opening:
@@ -52,6 +57,7 @@ def open(  # noqa: A001 (the name users read: hitherto.open)
     policy: PolicyLike | None = None,
     store: Store | None = None,
     compactor: Compactor | None = None,
+    watch: Watch | None = None,
     **settings: Any,
 ) -> Opening:
     """Open a memory.
@@ -59,7 +65,8 @@ def open(  # noqa: A001 (the name users read: hitherto.open)
     With no argument: on Hitherto's own PostgreSQL in the user's data directory, digests without a model. `database`
     is a PostgreSQL URL, or "memory:" for a memory that ends with the process. `model` makes the digests: the name of
     one behind an OpenAI-compatible endpoint, "extractive", or an object of your own. `policy` counts for
-    conversations that have none. A `store`, model or compactor object given here must be open and stays so. Everything
+    conversations that have none. A `store`, model or compactor object given here must be open and stays so; digests in
+    a store of yours are made in this process. `watch` is told what happens, in the place of our own metrics. Everything
     in `Settings` can be passed by its name, or stand in the environment as HITHERTO_….
 
     Entering raises InvalidSettings, InvalidPolicy, DatabaseUnreachable, SchemaMismatch or EmbeddedServerError.
@@ -70,10 +77,11 @@ def open(  # noqa: A001 (the name users read: hitherto.open)
         name = model if isinstance(model, str) else None
         loaded = Settings.load(database=database, model=name, **settings)
         async with AsyncExitStack() as opened:
+            kept, queue = (store, TaskQueue(at_once=loaded.digests_at_once)) if store else await _store(loaded, opened)
             parts = Parts(
-                store=store or await _store(loaded, opened),
+                store=kept,
                 model=model_of(loaded, opened) if model is None or isinstance(model, str) else model,
-                queue=TaskQueue(at_once=loaded.digests_at_once),
+                queue=queue,
                 settings=loaded,
                 canonical=tokens.counter_for(tokens.CANONICAL),
                 counter=lambda asked: tokens.counter_for(asked or loaded.encoding),
@@ -81,6 +89,8 @@ def open(  # noqa: A001 (the name users read: hitherto.open)
                 read=wire.read,
                 now=lambda: datetime.now(UTC),
                 compactor=compactor or await _compactor(loaded, opened),
+                price=listed(loaded.prices).of,
+                watch=watch_of(loaded) if watch is None else watch,
             )
             parts = replace(parts, policy=parts.usable(policy))
             return await Memory(parts, opened=opened.pop_all()).start()
@@ -88,11 +98,13 @@ def open(  # noqa: A001 (the name users read: hitherto.open)
     return Opening(make)
 
 
-async def _store(settings: Settings, opened: AsyncExitStack) -> Store:
+async def _store(settings: Settings, opened: AsyncExitStack) -> tuple[Store, DigestQueue]:
+    """The store, open, and the queue that goes with it."""
     if settings.database == IN_MEMORY:
         from hitherto.stores.inmemory import InMemoryStore
 
-        return InMemoryStore()
+        return InMemoryStore(), TaskQueue(at_once=settings.digests_at_once)
+    from hitherto.queues.procrastinate import ProcrastinateQueue
     from hitherto.stores.postgres.store import PostgresStore
 
     url = settings.database
@@ -102,43 +114,42 @@ async def _store(settings: Settings, opened: AsyncExitStack) -> Store:
         server = await EmbeddedServer.start(settings.home or default_data_directory())
         opened.push_async_callback(server.stop)
         url = server.url
-    store = PostgresStore(url, pool_size=settings.pool_size, patience=settings.database_timeout)
+    store = PostgresStore(
+        url,
+        pool_size=settings.pool_size,
+        patience=settings.database_timeout,
+        prepared=settings.prepared_statements,
+    )
     opened.push_async_callback(store.aclose)
     await store.open()
-    return store
+    queue = ProcrastinateQueue(
+        url,
+        unsettled=store.unsettled,
+        at_once=settings.digests_at_once,
+        prepared=settings.prepared_statements,
+    )
+    return store, queue
 
 
 def model_of(settings: Settings, opened: AsyncExitStack) -> Model:
     """The model for digests that the settings name; `opened` gives back what it holds. Raises InvalidSettings."""
-    if settings.model == "extractive":
-        from hitherto.models.extractive import Extractive
-
-        return Extractive()
-    from hitherto.models.openai_compatible import OpenAICompatible
-
-    model = OpenAICompatible(
-        model=settings.model,
-        base_url=settings.model_base_url,
-        api_key=None if settings.model_key is None else settings.model_key.get_secret_value(),
-        timeout=settings.model_timeout,
-        input_limit=settings.model_input_limit,
-    )
+    model = named.model_of(settings)
     opened.push_async_callback(model.aclose)
     return model
 
 
-async def _compactor(settings: Settings, opened: AsyncExitStack) -> Compactor | None:
-    if settings.compact_model is None:
-        return None
-    from hitherto.models.openai_compactor import OpenAICompactor
+def compactor_of(settings: Settings, opened: AsyncExitStack) -> Compactor | None:
+    """The endpoint that compacts which the settings name, if they do; not asked yet whether it can."""
+    compactor = named.compactor_of(settings)
+    if compactor is not None:
+        opened.push_async_callback(compactor.aclose)
+    return compactor
 
-    compactor = OpenAICompactor(
-        model=settings.compact_model,
-        base_url=settings.compact_base_url,
-        api_key=None if settings.compact_key is None else settings.compact_key.get_secret_value(),
-        timeout=settings.model_timeout,
-    )
-    opened.push_async_callback(compactor.aclose)
+
+async def _compactor(settings: Settings, opened: AsyncExitStack) -> Compactor | None:
+    compactor = compactor_of(settings, opened)
+    if compactor is None:
+        return None
     try:
         await compactor.check()
     except ModelUnreachable as error:

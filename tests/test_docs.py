@@ -343,6 +343,8 @@ def test_every_preset_is_there() -> None:
         ("log", ("support",)),
         ("context", ("support", "--message", "And now?")),
         ("digests", ("support",)),
+        ("costs", ()),
+        ("doctor", ()),
     ],
 )
 def test_every_field_of_the_json_is_there(command: str, arguments: tuple[str, ...], surroundings: None) -> None:

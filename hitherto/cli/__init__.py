@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import typer
 
-from hitherto.cli import replay, simulate, stored, terminal
+from hitherto.cli import costs, doctor, replay, simulate, stored, terminal, worker
 from hitherto.cli.app import app
 from hitherto.errors import HithertoError, InvalidInput, InvalidTranscript
 from hitherto.policies import discover
 
-__all__ = ["app", "main", "replay", "simulate", "stored"]
+__all__ = ["app", "costs", "doctor", "main", "replay", "simulate", "stored", "worker"]
 
 _INTERRUPTED = 130
 _Misuse: type[Exception] = typer.BadParameter.__mro__[2]  # ClickException, for which Typer has no public name

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from hitherto.cli.shown import WIDE, cut, numbers, table_of
 from hitherto.cli.terminal import one_line
+from hitherto.core.price import Price
 from hitherto.simulation.figures import Figures
-from hitherto.simulation.prices import Price
 
 _BASELINE = "none"
 

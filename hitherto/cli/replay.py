@@ -30,7 +30,7 @@ from hitherto.cli.app import (
 )
 from hitherto.cli.chosen import known_policies, named
 from hitherto.cli.rounds import Replayed, repeated, replay
-from hitherto.cli.running import run
+from hitherto.cli.running import WAITED_FOR, run
 from hitherto.cli.transcript import Transcript, load, parse
 from hitherto.core.policy import Policy
 from hitherto.core.scope import Scope
@@ -151,7 +151,7 @@ async def _replayed(
     console = terminal.err()
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task("opening the database", total=total)
-        async with hitherto.open(settings.database, window=settings.window or budget) as memory:
+        async with hitherto.open(settings.database, window=settings.window or budget, **WAITED_FOR) as memory:
             progress.update(bar, description=f"replaying {terminal.one_line(what)[:30]}")
             found = await replay(
                 memory,

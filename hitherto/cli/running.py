@@ -10,6 +10,10 @@ from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
+WAITED_FOR: dict[str, Any] = {"worker": True, "digest_tries": 1, "backoff": 0, "breaker_failures": 1_000_000}
+"""Settings of a memory whose digests are each waited for: they are made here, and what fails has failed for good. One
+that was put off would not be there for the rounds to come."""
+
 
 def run(coroutine: Coroutine[Any, Any, Result]) -> Result:
     """`asyncio.run`, but SIGTERM and SIGHUP cancel as Ctrl-C does: what is open gets closed, and the server that this

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from importlib import resources
 from pathlib import Path
 from typing import Annotated
 
@@ -16,22 +15,24 @@ from hitherto import tokens, wiring
 from hitherto.cli import compared, plot, terminal
 from hitherto.cli.app import JsonOption, app
 from hitherto.cli.chosen import chosen
-from hitherto.cli.running import run
+from hitherto.cli.running import WAITED_FOR, run
 from hitherto.cli.transcript import Transcript, load
 from hitherto.core import presets
 from hitherto.core.digest import Done
 from hitherto.core.policy import Policy
+from hitherto.core.price import Price
 from hitherto.errors import InvalidBudget, InvalidInput, InvalidPolicy, InvalidTranscript
+from hitherto.pricing import listed
 from hitherto.settings import Settings
 from hitherto.simulation.composed import redact_summarise, redact_trim
 from hitherto.simulation.counting import Counting
 from hitherto.simulation.figures import Figures
-from hitherto.simulation.prices import Price, price_of
 from hitherto.simulation.run import simulate
 from hitherto.simulation.steps import steps
 from hitherto.wiring import IN_MEMORY
 
-_BUILT_IN = "the built-in price list"
+_PRICED = "gpt-4.1-mini"
+"""The model whose prices count where nobody names another."""
 
 
 @app.command(name="simulate")
@@ -127,13 +128,7 @@ def _check_possible(policies: Mapping[str, Policy]) -> None:
 
 
 def _price(model: str | None, own: Path | None) -> Price:
-    if own is not None:
-        try:
-            return price_of(model, own.read_bytes(), str(own))
-        except OSError as error:
-            raise InvalidInput(f"cannot read the price list {own}: {error.strerror}") from error
-    listed = resources.files("hitherto").joinpath("data/prices.json").read_bytes()
-    return price_of(model or "gpt-4.1-mini", listed, _BUILT_IN)
+    return listed(own).named(_PRICED if model is None and own is None else model)
 
 
 def _text(path: Path) -> str:
@@ -174,7 +169,7 @@ async def _simulated(
                 progress.update(bar, description=terminal.one_line(name)[:30])
                 model, into = Counting(making, counter), Figures(policy=name, price=price)
                 async with hitherto.open(
-                    IN_MEMORY, model=model, policy=policy, window=window, injection=False
+                    IN_MEMORY, model=model, policy=policy, window=window, injection=False, **WAITED_FOR
                 ) as memory:
                     for one in transcripts:
                         await simulate(

@@ -128,7 +128,7 @@ def _on(id: str, scope: Scope, database: str | None, verb: Callable[[Conversatio
     """What `verb` gives for an existing conversation and the seq its view starts at."""
 
     async def look() -> Result:
-        async with hitherto.open(database) as memory:
+        async with hitherto.open(database, worker=False) as memory:
             chat = memory.conversation(id, scope=scope)
             head = await chat.head()
             if head is None:

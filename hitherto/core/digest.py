@@ -76,7 +76,9 @@ class Digest:
     `base` is the digest it was built on. `stage` is the fingerprint of the stage that fired, `spec` its JSON.
     `fired_rev` is the conversation's revision at which it began, `visible_rev` the one from which on views use it,
     `hidden_rev` the one from which on they do so no more: 0 where what it rested on was erased, so that no past view
-    does either. `attempt` fences its writer: a result is taken only from the attempt that the row names.
+    does either. `attempt` fences its writer: a result is taken only from the attempt that the row names; 0 is nobody's
+    yet. `tries` are the attempts that came to nothing, and the one in hand. In progress, it is due to be taken up at
+    `due_at`, which is the end of the claim if it is `claimed`, and `error` says why it was put off, if it was.
 
     `tokens` are those of its text; of a drop or a redaction, those that it took out of the view. `freed` are those that
     were taken out in the same way so far, it included, `since` the running sum of tokens where that began. `kept_from`
@@ -110,6 +112,9 @@ class Digest:
     kept_from: int | None = None
     opaque: str | None = None
     family: str | None = None
+    tries: int = 0
+    due_at: datetime | None = None
+    claimed: bool = False
 
     def visible(self, at: int) -> bool:
         """Whether views at revision `at` use it."""

@@ -14,14 +14,20 @@ from typing import Any, cast
 
 from hitherto.core.digest import Item, clipped, joined, ranges, render_items
 from hitherto.core.message import storable
-from hitherto.core.prompts import CondenseTask, DigestTask, Line, Prompt, condense_prompt, digest_prompt
+from hitherto.core.prompts import CondenseTask, DigestTask, Line, Prompt, condense_prompt, corrected, digest_prompt
 from hitherto.errors import ModelAnswerUnusable
 
 Count = Callable[[str], int]
 Digesting = Generator[Prompt, str, "Digested"]
 
 _CONDENSING_ROUNDS = 2
+_FAR_TOO_LONG = 4
+"""An answer of so many times the tokens that it was given is not read."""
+
 _WORD = re.compile(r"[^\W_]")
+_JSON = json.JSONDecoder(strict=False)
+"""Grammars that endpoints hold a model to may let line breaks stand in a string."""
+
 _PROMPT_OVERHEAD = 800
 """Tokens of a digest prompt beside its material, rounded up (checked by a test)."""
 
@@ -44,21 +50,48 @@ def digest(
 
     Statements that rest only on messages before `start` are gone; those that rest partly on them are shown to the
     model once, and gone if it does not restate them. Input that does not fit one prompt of `input_limit` tokens is
-    digested in several steps; nothing is left out. Raises ModelAnswerUnusable for an answer that is empty, garbled,
-    or leaves no statement at all: a digest of nothing would hide its messages.
+    digested in several steps; nothing is left out. An answer that is empty, garbled, far too long, or leaves no
+    statement at all (a digest of nothing would hide its messages) is asked for once more; so is one that the driver
+    throws ModelAnswerUnusable for. Raises ModelAnswerUnusable if that is none either.
     """
     items = tuple(item for item in base if clipped(item.sources, start))
     steps = list(_steps(lines, max(input_limit - _PROMPT_OVERHEAD - 2 * limit, 500), count))
-    for shown in steps:
+    something = any(_WORD.search(line.text) for line in lines)
+    for number, shown in enumerate(steps, 1):
         leaving = frozenset(number for number, item in enumerate(items, 1) if item.first < start)
         task = DigestTask(known=items, leaving=leaving, lines=tuple(shown), limit=limit)
-        answer = yield digest_prompt(task)
-        items = _changed(answer, task, start, shown[-1].seq)
-    if not items and any(_WORD.search(line.text) for line in lines):
-        raise ModelAnswerUnusable("the model's answer leaves nothing of the messages; they stay undigested")
+        last = number == len(steps)
+
+        def read(answer: str, task: DigestTask = task, *, needed: bool = something and last) -> tuple[Item, ...]:
+            changed = _changed(answer, task, start, task.lines[-1].seq)
+            if needed and not changed:
+                raise ModelAnswerUnusable("the model's answer leaves nothing of the messages; they stay undigested")
+            return changed
+
+        items = yield from _asked(digest_prompt(task), read, count)
     items, cut = yield from _condensed(items, limit, count)
     text = render_items(items)
     return Digested(items=items, text=text, tokens=count(text), cut=cut)
+
+
+def _asked(
+    prompt: Prompt, read: Callable[[str], tuple[Item, ...]], count: Count
+) -> Generator[Prompt, str, tuple[Item, ...]]:
+    """What `read` makes of the answer to `prompt`, which is asked for twice at most."""
+
+    def usable(answer: str) -> tuple[Item, ...]:
+        if len(answer) > _FAR_TOO_LONG * prompt.max_tokens and count(answer) > _FAR_TOO_LONG * prompt.max_tokens:
+            raise ModelAnswerUnusable(
+                f"the model's answer is far longer than the {prompt.max_tokens} tokens it was given; it is not read"
+            )
+        return read(answer)
+
+    try:
+        answer = yield prompt
+        return usable(answer)
+    except ModelAnswerUnusable:
+        answer = yield corrected(prompt)
+        return usable(answer)
 
 
 def _steps(lines: Sequence[Line], room: int, count: Count) -> Iterator[list[Line]]:
@@ -135,7 +168,7 @@ def _json_object(answer: str) -> dict[str, Any] | None:
     starts = [text, *([fenced[1]] if fenced else []), *([text[begun.start() :]] if begun else [])]
     for body in starts:
         try:
-            value, end = json.JSONDecoder().raw_decode(body)
+            value, end = _JSON.raw_decode(body)
         except (ValueError, RecursionError):
             continue
         if isinstance(value, dict) and any(key in value for key in _OURS):
@@ -160,8 +193,14 @@ def _changes(found: dict[str, Any]) -> dict[str, list[Any]]:
         listed = cast(list[Any], value)
         if name != "drop" and not all(isinstance(one, dict) for one in listed):
             raise ModelAnswerUnusable(f"the model's JSON has something else than objects in {name!r}")
-        changes[name] = listed
+        changes[name] = [one for one in listed if name == "drop" or not _says_nothing(one)]
     return changes
+
+
+def _says_nothing(change: dict[str, Any]) -> bool:
+    """Small models fill a list up with statements whose text is blank."""
+    text = change.get("text")
+    return isinstance(text, str) and not text.strip()
 
 
 def _statement(value: object) -> str:
@@ -188,8 +227,12 @@ def _condensed(
         part = items[:oldest]
         target = max(count(render_items(part)) - excess, 1)
         task = CondenseTask(items=part, limit=max(target * 3 // 4, 1))
-        answer = yield condense_prompt(task)
-        items = (*_said_shorter(answer, task), *items[oldest:])
+
+        def read(answer: str, task: CondenseTask = task) -> tuple[Item, ...]:
+            return _said_shorter(answer, task)
+
+        shorter = yield from _asked(condense_prompt(task), read, count)
+        items = (*shorter, *items[oldest:])
     return _cut(items, limit, count)
 
 

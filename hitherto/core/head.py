@@ -29,7 +29,8 @@ class OpenCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
-    """A digest in progress. `kept_from` as in `Frontier`."""
+    """A digest in progress. `kept_from` as in `Frontier`; `error` says why its last try came to nothing, if it did;
+    `claimed`, whether a worker has it in hand."""
 
     id: int
     stage: str
@@ -39,6 +40,8 @@ class Running:
     created_at: datetime
     done: Done = Done.SUMMARISE
     kept_from: int | None = None
+    error: str | None = None
+    claimed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,11 +108,11 @@ class Head:
     calls and reasoning items begin with which the log ends, or `next_seq`. `frontiers` are by the stage's fingerprint.
     `late` are results that came in a later turn than their calls: (turn of the call, seq of the result). `erased` are
     inclusive ranges of messages whose time had come, `retracted` of those that were taken back. `policy` is the
-    conversation's own, `agent_policy` its agent's. `failed` says that the newest digest to come to an end did so
-    without a result. `now` is the store's clock.
+    conversation's own, `agent_policy` its agent's. `failures` counts the digests that came to an end without a
+    result since the last that had one; until `resume_at`, if set, no other begins. `now` is the store's clock.
 
-    `open_calls`, `late`, `failed`, `running`, `run_start`, `policy`, `agent_policy`, `injection` and `next_expiry` are
-    not kept for past revisions: a past head has none of the first four, and the others as they are now.
+    `open_calls`, `late`, `failures`, `running`, `run_start`, `policy`, `agent_policy`, `injection` and `next_expiry`
+    are not kept for past revisions: a past head has none of the first four, and the others as they are now.
     """
 
     ref: int
@@ -133,7 +136,13 @@ class Head:
     erased: tuple[tuple[int, int], ...] = ()
     retracted: tuple[tuple[int, int], ...] = ()
     next_expiry: datetime | None = None
-    failed: bool = False
+    failures: int = 0
+    resume_at: datetime | None = None
+
+    @property
+    def resting(self) -> bool:
+        """Whether its digests failed so often that none begins for now."""
+        return self.resume_at is not None and self.now < self.resume_at
 
     @property
     def last_seq(self) -> int:

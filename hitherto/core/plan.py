@@ -44,8 +44,8 @@ class Firing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What an append sets off. `held` says that a stage was due but one of its kind is still in progress, `nothing`
-    that one was due without anything new to it."""
+    """What an append sets off. `held` says that a stage was due but one of its kind is still in progress or
+    has to rest, `nothing` that one was due without anything new to it."""
 
     firings: tuple[Firing, ...] = ()
     held: bool = False
@@ -57,12 +57,13 @@ def plan(policy: Policy, head: Head, window: int, *, family: str | None = None) 
 
     `window` is the model's context window in tokens, `family` that of the models whose opaque items can be made;
     without one, no stage compacts. A stage that digests does not fire while another digest of messages is in progress,
-    nor one that compacts during another compaction, whichever stage began it.
+    nor one that compacts during another compaction, whichever stage began it; neither does while the conversation
+    rests.
     """
     if head.next_seq <= head.view_start or not policy.stages:
         return Plan()
     firings: list[Firing] = []
-    busy = {_KIND[one.done] for one in head.running if one.done in _KIND}
+    busy = set(_KIND.values()) if head.resting else {_KIND[one.done] for one in head.running if one.done in _KIND}
     held = nothing = False
     for stage in policy.stages:
         kind = _KIND.get(stage.action.done)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hitherto.core.digest import Item
+from hitherto.core.ledger import Purpose
 
-PROMPT_VERSION = 1
+PROMPT_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class CondenseTask:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
     """One request to a model: the texts for one that reads, the `task` itself for one that computes, and the JSON
-    schema of the answer. `max_tokens` bounds the answer."""
+    schema of the answer. `max_tokens` bounds the answer. `corrects` says that an answer to it was unusable before."""
 
     system: str
     user: str
@@ -55,6 +56,13 @@ class Prompt:
     schema: Mapping[str, Any]
     max_tokens: int
     task: DigestTask | CondenseTask
+    corrects: bool = False
+
+    @property
+    def purpose(self) -> Purpose:
+        if self.corrects:
+            return Purpose.CORRECT
+        return Purpose.DIGEST if isinstance(self.task, DigestTask) else Purpose.CONDENSE
 
 
 def _object(**properties: Any) -> dict[str, Any]:
@@ -108,6 +116,18 @@ You keep the memory of a conversation as a list of short statements.
 The statements below have grown too long. Say them in fewer words, at most LIMIT tokens in all; keep names, numbers,
 dates and decisions. Answer as JSON: {{"items": [{{"text", "items"}}]}}, where `items` are the numbers of the statements
 that each text stands for. If you cannot write JSON, write one plain summary of them."""
+
+
+_CORRECT = """
+
+Mind: an answer to this was refused, because it was empty, far too long, or not the JSON that was asked for. Answer with
+that JSON alone, complete and short."""
+
+
+def corrected(prompt: Prompt) -> Prompt:
+    """The same request after an answer that could not be used. It repeats nothing of that answer: what made it so may
+    have come from the material."""
+    return replace(prompt, system=prompt.system + _CORRECT, corrects=True)
 
 
 def digest_prompt(task: DigestTask) -> Prompt:

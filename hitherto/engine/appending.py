@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -15,7 +16,6 @@ from hitherto.engine.firing import new_digest, planned
 from hitherto.engine.injecting import earlier_than, wanted
 from hitherto.engine.parts import Parts
 from hitherto.engine.place import Place
-from hitherto.engine.stuck import given_up, stuck_digests
 from hitherto.errors import Interleaved, InvalidInput, KeyReused
 from hitherto.ports.queue import DigestJob
 from hitherto.ports.store import Changes, Defaults, Earlier, Receipt, Unit
@@ -57,6 +57,14 @@ class Appending:
 
     async def append(self, batch: Sequence[Message], *, key: str | None, expect: int | None) -> Appended:
         """See `Conversation.append`."""
+        scope, watch, began = self.place.scope, self.place.parts.watch, time.perf_counter()
+        with watch.span("append", tenant=scope.tenant, conversation=self.place.id, messages=len(batch)) as span:
+            done = await self._appended(batch, key=key, expect=expect)
+            span.set(start=done.start, end=done.end, rev=done.rev, digest=done.digest)
+        watch.appended(messages=0 if done.replayed else len(batch), seconds=time.perf_counter() - began)
+        return done
+
+    async def _appended(self, batch: Sequence[Message], *, key: str | None, expect: int | None) -> Appended:
         tokens = await _counted(self.place.parts, batch)
         mark = fingerprint(batch)
         earlier: Earlier | None = None
@@ -89,12 +97,7 @@ class Appending:
     async def _write(
         self, unit: Unit, logged: Sequence[Logged], head: Head, key: str | None, receipt: Receipt
     ) -> Appended:
-        parts = self.place.parts
-        stuck = stuck_digests(head, parts.settings.stuck_after)
-        running = tuple(one for one in head.running if one.id not in stuck)
-        head = replace(
-            head, policy=self.place.policy or head.policy, running=running, failed=head.failed or bool(stuck)
-        )
+        head = replace(head, policy=self.place.policy or head.policy)
         governing, _ = self.place.governing(head, self.request)
         firings = await planned(self.place, governing, head, logged, unit)
         for firing in firings:
@@ -105,7 +108,6 @@ class Appending:
             key=key,
             receipt=None if key is None else receipt,
             fire=tuple(new_digest(firing) for firing in firings),
-            outcomes=given_up(stuck),
         )
         if all(one.completed for one in changes.fire):
             fired, digest = await unit.commit(changes), None
@@ -117,19 +119,10 @@ class Appending:
     async def _committed(self, unit: Unit, changes: Changes) -> tuple[tuple[int, ...], int | None]:
         """Commit, and submit the digests that are to be made; returns all ids and the first of those."""
         fired = await unit.commit(changes)
-        to_make = [(digest, row) for digest, row in zip(fired, changes.fire, strict=True) if not row.completed]
-        for digest, row in to_make:
-            self.place.parts.queue.submit(
-                DigestJob(
-                    scope=self.place.scope,
-                    conversation=self.place.id,
-                    digest=digest,
-                    attempt=1,
-                    start=row.start,
-                    end=row.end,
-                )
-            )
-        return fired, to_make[0][0] if to_make else None
+        to_make = [digest for digest, row in zip(fired, changes.fire, strict=True) if not row.completed]
+        for digest in to_make:
+            self.place.parts.queue.submit(DigestJob(self.place.scope.tenant, digest))
+        return fired, to_make[0] if to_make else None
 
 
 def _replayed(receipt: Receipt, mark: str, key: str | None) -> Appended:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
@@ -104,7 +105,8 @@ class Conversation:
         names), without one with the setting `encoding`; `model` also tells which opaque items can be sent. `policy`, an
         object or its name, governs this context and this object's next append; `injection` says whether memory of the
         scope's earlier conversations goes into the instructions. `at` shows the conversation as it was at that
-        revision. `wait` lets a digest that is in progress finish first, for at most so many seconds (True: 30).
+        revision. `wait` lets a digest that is in progress finish first, for at most so many seconds (True: 30); one
+        that was put off for a later try is not waited for.
 
         Raises OverBudget when not even the incoming messages fit, InvalidMessage or InvalidBatch for an unusable
         `incoming`, NotFound for a revision that does not exist. A conversation that does not exist yet is empty.
@@ -128,7 +130,11 @@ class Conversation:
         governing = self._parts.usable(policy)
         if wait:
             await self._wait(30.0 if wait is True else float(wait))
-        made = await Views(self._place).fitted(ask, governing, at, injection=injection)
+        scope, watch, began = self._place.scope, self._parts.watch, time.perf_counter()
+        with watch.span("context", tenant=scope.tenant, conversation=self._place.id, budget=budget) as span:
+            made = await Views(self._place).fitted(ask, governing, at, injection=injection)
+            span.set(tokens=made.tokens, rev=made.manifest.rev, missing=" ".join(made.manifest.missing))
+        watch.contexted(seconds=time.perf_counter() - began)
         if at is None:
             self._request = governing
         return made
@@ -284,7 +290,9 @@ class Conversation:
         pause = 0.01
         try:
             async with asyncio.timeout(seconds):
-                while (head := await self.head()) is not None and head.running:
+                while (head := await self.head()) is not None and any(
+                    one.claimed or one.error is None for one in head.running
+                ):
                     await asyncio.sleep(pause)
                     pause = min(pause * 1.5, 0.25)
         except TimeoutError:

@@ -1,79 +1,57 @@
-"""Making digests in the background: read, release the connection, ask the model, write behind the fence."""
+"""Making one digest: from what it is made of to what is written."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import logging
-import time
-from dataclasses import replace
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 from hitherto.core.action import Chunk, Summarise
 from hitherto.core.digest import Done
-from hitherto.core.digesting import digest
+from hitherto.core.digesting import Digested, digest
 from hitherto.core.group import groups
-from hitherto.core.head import Frontier, Head, Running
 from hitherto.core.layout import layout
+from hitherto.core.ledger import ModelCall, Purpose
 from hitherto.core.masking import Masking
 from hitherto.core.message import RESPONSES
 from hitherto.core.policy import Stage
-from hitherto.core.prompts import PROMPT_VERSION, Line
-from hitherto.engine.expiry import erase_expired
-from hitherto.engine.frontiers import sums_through
+from hitherto.core.prompts import PROMPT_VERSION, Line, Prompt
+from hitherto.engine.calls import Asked, Calls
 from hitherto.engine.parts import Parts
 from hitherto.engine.place import Place
-from hitherto.errors import HithertoError, InvalidPolicy
-from hitherto.ports.queue import DigestJob
-from hitherto.ports.store import Changes, DigestWork, Outcome, Unit
-from hitherto.uninterrupted import uninterrupted
+from hitherto.errors import InvalidPolicy, ModelAnswerUnusable
+from hitherto.ports.compactor import Compacted
+from hitherto.ports.model import Completion
+from hitherto.ports.store import DigestWork, Outcome
 
-log = logging.getLogger("hitherto.digest")
+_BIG = 200_000
+"""Characters from which on counting their tokens leaves the event loop."""
 
 
 class Digester:
-    """Works on digest jobs. A job that is not in progress any more is left alone; whatever goes wrong with the model
-    ends in a 'failed' row, never in an exception."""
+    """Makes digests; what it asks of a model goes through `calls`."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, calls: Calls) -> None:
         self._parts = parts
-        self._store = parts.store
+        self._calls = calls
 
-    async def work(self, job: DigestJob) -> None:
-        """Make the digest of `job` and write it, if nobody took it away meanwhile."""
-        started = time.monotonic()
-        try:
-            await erase_expired(self._store, job.scope, job.conversation, self._parts.canonical)
-            work = await self._store.work(job.scope, job.conversation, job.digest, job.attempt)
-            if work is None:
-                log.debug("Memory %s is not in progress any more", job.digest)
-                return
-            made = await self._make(job, work)
-            outcome = replace(made, generation_time_ms=round((time.monotonic() - started) * 1_000))
-        except asyncio.CancelledError:
-            await uninterrupted(self.hand_back(job))
-            raise
-        except HithertoError as error:
-            outcome = Outcome(digest=job.digest, error=f"{type(error).__name__}: {error}", model=self._parts.model.name)
-        except Exception as error:  # the edge of a worker: a defect here must not hold up the conversation
-            log.exception("Digest %s of %s failed unexpectedly", job.digest, job.conversation)
-            outcome = Outcome(digest=job.digest, error=f"unexpected {type(error).__name__}: {error}")
-        await uninterrupted(self._write(job, outcome))
+    async def make(self, work: DigestWork, ledger: list[ModelCall]) -> Outcome:
+        """The digest of `work`; every model call on the way is added to `ledger`.
 
-    async def hand_back(self, job: DigestJob) -> None:
-        """Give up a digest that this process will not make, so that the next round is free to."""
-        await self._write(job, Outcome(digest=job.digest, error="interrupted: the process was shutting down"))
-
-    async def _make(self, job: DigestJob, work: DigestWork) -> Outcome:
+        Raises NotNow and ModelUnreachable where a later try may have more luck, any other error of ours where it will
+        not.
+        """
         action = Stage.from_json(json.loads(work.digest.spec)).action
         match action:
             case Summarise() | Chunk():
-                return await self._summarised(work, action)
+                return await self._summarised(work, action, ledger)
             case _ if action.done is Done.COMPACT:
-                return await self._compacted(job, work)
+                return await self._compacted(work, ledger)
             case _:
                 raise InvalidPolicy(f"{action} is nothing that is made in the background")
 
-    async def _summarised(self, work: DigestWork, action: Summarise | Chunk) -> Outcome:
+    async def _summarised(self, work: DigestWork, action: Summarise | Chunk, ledger: list[ModelCall]) -> Outcome:
         model = self._parts.model
         making = digest(
             base=work.base if isinstance(action, Summarise) else (),
@@ -84,13 +62,15 @@ class Digester:
             input_limit=model.input_limit,
             count=self._parts.canonical.count,
         )
-        try:
-            prompt = next(making)
-            while True:
-                answer = await model.complete(prompt)
-                prompt = making.send(answer.text)
-        except StopIteration as end:
-            made = end.value
+        big = sum(len(one.message.text) for one in work.messages) > _BIG
+        made = await _step(lambda: next(making), big)
+        while isinstance(made, Prompt):
+            try:
+                answer = await self._asked(made, work, ledger)
+            except ModelAnswerUnusable as error:
+                made = await _step(partial(making.throw, error), big)
+            else:
+                made = await _step(partial(making.send, answer.text), big)
         return Outcome(
             digest=work.digest.id,
             items=made.items,
@@ -100,96 +80,67 @@ class Digester:
             prompt_version=PROMPT_VERSION,
         )
 
-    async def _compacted(self, job: DigestJob, work: DigestWork) -> Outcome:
+    async def _asked(self, prompt: Prompt, work: DigestWork, ledger: list[ModelCall]) -> Completion:
+        model = self._parts.model
+
+        async def ask() -> Completion:
+            return await model.complete(prompt)
+
+        what = Asked(model=model.name, purpose=prompt.purpose, tenant=work.scope.tenant, digest=work.digest.id)
+        return await self._calls.make(ask, what, ledger)
+
+    async def _compacted(self, work: DigestWork, ledger: list[ModelCall]) -> Outcome:
         """The opaque items of the base and the messages since, redacted where the view has them so, as the model's own
         endpoint makes them anew."""
         compactor, codec = self._parts.compactor, self._parts.codec(RESPONSES)
         if compactor is None:
             raise InvalidPolicy("this process has no endpoint that compacts; set compact_model")
         items = [] if work.opaque is None else list(json.loads(work.opaque))
-        masking = await self._masking(job)
+        masking = await self._masking(work)
         for group in groups(work.messages):
             items += codec.write([masking(member) for member in group.members], unanswered=sorted(group.open))
-        made = await compactor.compact(items)
-        for item in made.items:
+
+        async def ask() -> Compacted:
+            return await compactor.compact(items)
+
+        what = Asked(model=compactor.name, purpose=Purpose.COMPACT, tenant=work.scope.tenant, digest=work.digest.id)
+
+        async def made() -> Compacted:
+            return await self._calls.make(ask, what, ledger)
+
+        found = await _once_more(made)
+        for item in found.items:
             self._parts.read(item, RESPONSES)  # what no request could carry is no answer
         return Outcome(
             digest=work.digest.id,
-            tokens=sum(codec.tokens(item, self._parts.canonical) for item in made.items),
+            tokens=sum(codec.tokens(item, self._parts.canonical) for item in found.items),
             model=compactor.name,
-            opaque=json.dumps(list(made.items)),
+            opaque=json.dumps(list(found.items)),
             family=compactor.family,
         )
 
-    async def _masking(self, job: DigestJob) -> Masking:
+    async def _masking(self, work: DigestWork) -> Masking:
         """The redactions of the view, as the conversation's policy has them now."""
-        place = Place(self._parts, job.scope, job.conversation)
+        place = Place(self._parts, work.scope, work.conversation)
         head = await place.head()
         return Masking(layout(place.governing(head, None)[0], head), self._parts.codec(RESPONSES))
 
-    async def _write(self, job: DigestJob, outcome: Outcome) -> None:
+
+async def _step(step: Callable[[], Prompt], big: bool) -> Prompt | Digested:
+    """What the making comes to next, outside of the event loop where there is much to count."""
+
+    def taken() -> Prompt | Digested:
         try:
-            written = await self._finish(job, outcome)
-        except HithertoError as error:
-            log.warning(
-                "Digest %s of %s could not be written (%s); it is given up and made anew once it counts as stuck",
-                job.digest,
-                job.conversation,
-                error,
-            )
-            return
-        if not written:
-            log.debug("Memory %s was taken away while it was made; its result is dropped", job.digest)
+            return step()
+        except StopIteration as end:
+            return end.value
 
-    async def _finish(self, job: DigestJob, outcome: Outcome) -> bool:
-        """Write the outcome if the job's attempt still holds the digest; the conversation is locked meanwhile."""
-        async with self._store.write(job.scope, job.conversation) as unit:
-            head = unit.head
-            mine = next((one for one in head.running if (one.id, one.attempt) == (job.digest, job.attempt)), None)
-            if mine is None:
-                return False
-            after = replace(head, failed=True)
-            if outcome.error is None:
-                after = await _completed(unit, mine, outcome)
-            await unit.commit(Changes(head=after, outcomes=(outcome,)))
-        self._report(job, outcome)
-        return True
-
-    def _report(self, job: DigestJob, outcome: Outcome) -> None:
-        if outcome.error is not None:
-            log.warning("Summarization failed for %s: %s", job.conversation, outcome.error)
-        else:
-            log.info(
-                "Summarized messages %s-%s for %s in %sms",
-                job.start,
-                job.end,
-                job.conversation,
-                outcome.generation_time_ms,
-            )
-            if job.start > 0:
-                log.info("Sliding window: dropping seq 0-%s for %s", job.start - 1, job.conversation)
-        status = "completed" if outcome.error is None else "failed"
-        log.debug("Memory %s status updated to %s", job.digest, status)
+    return await asyncio.to_thread(taken) if big else taken()
 
 
-async def _completed(unit: Unit, made: Running, outcome: Outcome) -> Head:
-    """The head once a digest is visible: one revision on, and with the frontier of a stage that has one."""
-    head = replace(unit.head, rev=unit.head.rev + 1, failed=False)
-    if made.done not in (Done.CHUNK, Done.COMPACT):
-        return head
-    kept_from = made.end + 1 if made.kept_from is None else made.kept_from
-    frontier = Frontier(
-        done=made.done,
-        start=made.start,
-        end=made.end,
-        sums=await sums_through(unit, made.end),
-        kept_from=kept_from,
-        kept_sums=await sums_through(unit, kept_from - 1),
-        digest=made.id,
-        family=outcome.family,
-        tokens=outcome.tokens if made.done is Done.COMPACT else 0,
-    )
-    other = head.frontiers.get(made.stage)
-    if other is not None and other.end > made.end:
-        return head
-    return replace(head, frontiers={**head.frontiers, made.stage: frontier})
+async def _once_more(ask: Callable[[], Awaitable[Compacted]]) -> Compacted:
+    """An answer that cannot be used is asked for once more: there is nobody to tell what was wrong with it."""
+    try:
+        return await ask()
+    except ModelAnswerUnusable:
+        return await ask()

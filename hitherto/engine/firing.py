@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Sequence
 
 from hitherto.core.append import found_in, reached
@@ -14,9 +13,10 @@ from hitherto.core.policy import Policy
 from hitherto.core.probe import AnyProbe, Freeable, Mark, ToolTokens
 from hitherto.engine.place import Place
 from hitherto.errors import StoreError
+from hitherto.logs import logger
 from hitherto.ports.store import NewDigest, Unit
 
-log = logging.getLogger("hitherto.digest")
+log = logger("hitherto.digest")
 
 
 async def planned(place: Place, policy: Policy, head: Head, batch: Sequence[Logged], unit: Unit) -> tuple[Firing, ...]:

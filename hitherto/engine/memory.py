@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import logging
+import asyncio
 from contextlib import AsyncExitStack
+from datetime import date
 from types import TracebackType
 from typing import Self
 
+from hitherto.core.ledger import Costs
 from hitherto.core.presets import PolicyLike, one_of
 from hitherto.core.scope import Scope, checked_name
 from hitherto.engine.conversation import Conversation
-from hitherto.engine.digester import Digester
-from hitherto.engine.expiry import erase_expired
+from hitherto.engine.housekeeping import tidy
 from hitherto.engine.parts import Parts
-from hitherto.engine.stuck import given_up, stuck_digests
-from hitherto.errors import DatabaseReadOnly, DatabaseUnreachable, HithertoError, StoreError
-from hitherto.ports.store import Changes, Defaults, Due, Listed
+from hitherto.engine.worker import Worker
+from hitherto.errors import DatabaseReadOnly, StoreError
+from hitherto.logs import logger
+from hitherto.ports.store import By, Defaults, Listed, Load
 from hitherto.uninterrupted import uninterrupted
 
-log = logging.getLogger("hitherto")
+log = logger("hitherto")
 
 
 class Memory:
@@ -31,13 +33,14 @@ class Memory:
     def __init__(self, parts: Parts, *, opened: AsyncExitStack | None = None) -> None:
         self._parts = parts
         self._opened = opened or AsyncExitStack()
-        self._closed = False
+        self._worker = Worker(parts) if parts.settings.worker else None
+        self._closing: asyncio.Task[None] | None = None
 
     async def start(self) -> Self:
         """Take up work, and tidy what earlier processes left behind. If it is cancelled, the memory is closed."""
-        digester = Digester(self._parts)
-        self._parts.queue.start(digester.work, hand_back=digester.hand_back)
         try:
+            if self._worker is not None:
+                await self._worker.start()
             await self.tidy()
         except DatabaseReadOnly:
             log.debug("Nothing is tidied up: the database is read-only")
@@ -49,12 +52,26 @@ class Memory:
         return self
 
     async def aclose(self) -> None:
-        """Let digests in hand finish for the setting `grace`, give up the others, and close. Safe to call twice."""
-        if self._closed:
-            return
-        self._closed = True
-        await self._parts.queue.aclose(grace=self._parts.settings.grace)
-        await self._opened.aclose()
+        """Let digests in hand finish for the setting `grace`, give the others back, and close. Safe to call twice.
+        Cancelled, it closes all the same, but gives back at once what is in hand."""
+        self._closing = self._closing or asyncio.create_task(self._close(), name="closing a memory")
+        try:
+            await asyncio.shield(self._closing)
+        except asyncio.CancelledError:
+            await uninterrupted(self._close_at_once(self._closing))
+            raise
+
+    async def _close(self) -> None:
+        try:
+            if self._worker is not None:
+                await self._worker.aclose()
+        finally:
+            await self._opened.aclose()
+
+    async def _close_at_once(self, closing: asyncio.Task[None]) -> None:
+        if self._worker is not None:
+            await self._worker.hurry()
+        await asyncio.wait([closing])
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -106,28 +123,29 @@ class Memory:
         return await self._parts.store.listed(Scope.checked(scope), limit=limit)
 
     async def settled(self) -> None:
-        """Returns when all digests that this process set off so far have come to an end, good or bad."""
+        """Returns when of the digests that this process set off, none is due or being made any more, here or elsewhere.
+        (Those that were put off for a later try are not waited for; of many set off for others to make, the latest
+        10,000 are.)"""
         await self._parts.queue.settled()
 
     async def tidy(self) -> int:
-        """Housekeeping over all tenants: give up digests whose process died, erase messages whose time has come, drop
-        receipts beyond their retention. Returns how many conversations were touched. Runs at each start; a process
-        that lives long may call it now and then."""
-        store, settings = self._parts.store, self._parts.settings
-        due = await store.due(stuck_for=settings.stuck_after)
-        for one in due:
-            try:
-                await erase_expired(store, one.scope, one.conversation, self._parts.canonical)
-                await self._give_up(one)
-            except (DatabaseReadOnly, DatabaseUnreachable):
-                raise
-            except HithertoError as error:  # one conversation that cannot be read must not keep the others waiting
-                log.warning("%s of %s could not be tidied: %s", one.conversation, one.scope, error)
-        await store.forget_receipts(older_than=settings.keep_receipts)
-        return len(due)
+        """Housekeeping over all tenants: erase messages whose time has come, drop receipts beyond their retention.
+        Returns how many conversations were touched. Runs at each start, and every minute where digests are made."""
+        return await tidy(self._parts)
 
-    async def _give_up(self, due: Due) -> None:
-        async with self._parts.store.write(due.scope, due.conversation) as unit:
-            stuck = stuck_digests(unit.head, self._parts.settings.stuck_after)
-            if stuck:
-                await unit.commit(Changes(head=unit.head, outcomes=given_up(stuck)))
+    async def load(self) -> Load:
+        """How the digests of all tenants stand: for operators, metrics and alerts."""
+        return await self._parts.store.load()
+
+    async def metrics(self) -> bytes:
+        """What was counted in this process so far and how digests stand, in Prometheus's text format
+        (`hitherto.watching.CONTENT_TYPE`)."""
+        self._parts.watch.show(await self._parts.store.load())
+        return self._parts.watch.exposition()
+
+    async def costs(
+        self, by: By = "day", *, tenant: str | None = None, since: date | None = None, until: date | None = None
+    ) -> list[Costs]:
+        """The ledger of model calls in sums, dearest first (by day: latest first), of one tenant or of all; `since` and
+        `until` are days in UTC, both inclusive."""
+        return await self._parts.store.costs(by, tenant=tenant, since=since, until=until)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -13,11 +13,13 @@ from hitherto.core.digest import Done
 from hitherto.core.message import Message
 from hitherto.core.policy import Policy
 from hitherto.core.presets import policy_of
+from hitherto.core.price import Price
 from hitherto.errors import InvalidPolicy
 from hitherto.ports.compactor import Compactor, family_of
 from hitherto.ports.model import Model
 from hitherto.ports.queue import DigestQueue
 from hitherto.ports.store import Store
+from hitherto.ports.watch import Unwatched, Watch
 from hitherto.settings import Settings
 
 
@@ -32,7 +34,8 @@ class Reader(Protocol):
 class Parts:
     """The adapters of one memory. `canonical` counts what triggers and running sums are made of (o200k_base);
     `counter` gives the one for a model or encoding (None: the settings'), `codec` the wire format of a name.
-    `compactor` makes opaque items, where there is an endpoint that can; `policy` counts where nothing else does."""
+    `compactor` makes opaque items, where there is an endpoint that can; `policy` counts where nothing else does.
+    `price` gives what a model's calls cost, None where that is not known; `watch` is told what happens."""
 
     store: Store
     model: Model
@@ -45,6 +48,8 @@ class Parts:
     now: Callable[[], datetime]
     policy: Policy | None = None
     compactor: Compactor | None = None
+    price: Callable[[str], Price | None] = lambda _: None
+    watch: Watch = field(default_factory=Unwatched)
 
     @property
     def window(self) -> int:

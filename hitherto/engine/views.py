@@ -232,9 +232,10 @@ def _written(loaded: Sequence[Logged], ask: Ask, shown: View, head: Head) -> lis
 
 
 def _missing(policy: Policy, head: Head) -> list[str]:
-    """What a context goes without: a digest whose last attempt failed, stages that this process cannot read."""
-    failed = head.failed and not head.running and bool(policy.doing(Done.SUMMARISE, Done.CHUNK, Done.COMPACT))
-    return (["digest"] if failed else []) + (["policy"] if isinstance(policy, Unreadable) else [])
+    """What a context goes without: a digest that failed or was put off, stages that this process cannot read."""
+    late = any(one.error is not None for one in head.running) or (head.failures > 0 and not head.running)
+    digested = bool(policy.doing(Done.SUMMARISE, Done.CHUNK, Done.COMPACT))
+    return (["digest"] if late and digested else []) + (["policy"] if isinstance(policy, Unreadable) else [])
 
 
 def _system(text: str) -> Message:

@@ -44,8 +44,8 @@ class Extractive(Model):
 
     async def complete(self, prompt: Prompt) -> Completion:
         if len(prompt.user) <= _INLINE:
-            return Completion(text=_answer(prompt.task))
-        return Completion(text=await asyncio.to_thread(_answer, prompt.task))
+            return Completion(text=_answer(prompt.task), asked=False)
+        return Completion(text=await asyncio.to_thread(_answer, prompt.task), asked=False)
 
     async def aclose(self) -> None:
         pass

@@ -9,7 +9,10 @@ from openai import APIStatusError, omit
 
 from hitherto.core.message import Payload, storable
 from hitherto.errors import InvalidSettings, ModelAnswerUnusable, ModelRefused
-from hitherto.models.openai_endpoint import Named, OpenAIEndpoint, at, parsed, tokens
+from hitherto.models.address import Named
+from hitherto.models.endpoint import paid
+from hitherto.models.json_body import at, parsed, tokens
+from hitherto.models.openai_endpoint import OpenAIEndpoint
 from hitherto.ports.compactor import Compacted, Compactor, family_of
 
 _NO_MODEL = ("model_not_found", "DeploymentNotFound")
@@ -26,8 +29,8 @@ _NO_INPUT: dict[str, object] = {"input": {}}
 class OpenAICompactor(Compactor):
     """A model's compaction behind an endpoint that has OpenAI's `POST /responses/compact`, through the official SDK.
 
-    `timeout` bounds one `compact` in seconds, with its retries: see `OpenAIEndpoint`. Raises InvalidSettings for a
-    key or a base URL that no request can be made with.
+    `timeout` bounds one call in seconds. No key is read from the environment, and none appears in a message. Raises
+    InvalidSettings for a key or a base URL that no request can be made with.
     """
 
     def __init__(
@@ -37,12 +40,9 @@ class OpenAICompactor(Compactor):
         base_url: str | None = None,
         api_key: str | None = None,
         timeout: float = 60.0,
-        max_retries: int = 2,
     ) -> None:
         self._model = model
-        self._endpoint = OpenAIEndpoint(
-            model=model, base_url=base_url, api_key=api_key, timeout=timeout, max_retries=max_retries, named=_NAMED
-        )
+        self._endpoint = OpenAIEndpoint(model=model, base_url=base_url, api_key=api_key, timeout=timeout, named=_NAMED)
 
     @property
     def name(self) -> str:
@@ -57,6 +57,12 @@ class OpenAICompactor(Compactor):
 
         An answer of success without a compaction in it comes from a server that has a page for everything.
         """
+        try:
+            await self._check()
+        except ModelAnswerUnusable as error:
+            raise InvalidSettings(self._missing(f"({error})")) from None
+
+    async def _check(self) -> None:
         async with self._endpoint.answering():
             try:
                 response = await self._endpoint.client.responses.with_raw_response.compact(
@@ -64,7 +70,7 @@ class OpenAICompactor(Compactor):
                 )
             except APIStatusError as error:
                 if self._is_missing(error):
-                    raise InvalidSettings(self._missing(self._endpoint.told(error))) from None
+                    raise InvalidSettings(self._missing(self._told(error))) from None
                 if error.status_code not in (400, 422) or at(error.body, "code") in _NO_MODEL:
                     raise
                 return
@@ -82,7 +88,7 @@ class OpenAICompactor(Compactor):
                 )
             except APIStatusError as error:
                 if self._is_missing(error):
-                    raise ModelRefused(self._missing(self._endpoint.told(error))) from None
+                    raise ModelRefused(self._missing(self._told(error))) from None
                 raise
             return self._read(response.text)
 
@@ -91,12 +97,20 @@ class OpenAICompactor(Compactor):
 
     def _read(self, body: str) -> Compacted:
         answer = self._endpoint.answer(body)
+        took = (
+            tokens(at(answer, "usage", "input_tokens")),
+            tokens(at(answer, "usage", "input_tokens_details", "cached_tokens")),
+            tokens(at(answer, "usage", "output_tokens")),
+        )
+        with paid(took):
+            items = self._items(answer, body)
+        return Compacted(items=items, tokens_in=took[0], tokens_cached=took[1], tokens_out=took[2])
+
+    def _items(self, answer: object, body: str) -> tuple[Payload, ...]:
+        """The answer's items. Raises ModelAnswerUnusable unless just one of them is a compaction."""
         output = at(answer, "output")
         if not isinstance(output, list):
-            raise ModelAnswerUnusable(
-                f"{self._endpoint.url} answered with something that is no compaction: "
-                f"{self._endpoint.excerpt(body)!r}; see whether {_NAMED.base_url} is right (it often ends in /v1)"
-            )
+            raise self._endpoint.no_answer(body, "compaction")
         items = cast("list[object]", output)
         opaque = [at(item, "encrypted_content") for item in items if at(item, "type") == "compaction"]
         usable = [content for content in opaque if isinstance(content, str) and content]
@@ -105,11 +119,10 @@ class OpenAICompactor(Compactor):
                 f"{self._model!r} gave {len(items)} items with {len(opaque)} compactions among them, {len(usable)} of "
                 "them with content, where there should be one; the messages stay as they are until the next attempt"
             )
-        return Compacted(
-            items=tuple(cast("list[Payload]", items)),
-            tokens_in=tokens(at(answer, "usage", "input_tokens")),
-            tokens_out=tokens(at(answer, "usage", "output_tokens")),
-        )
+        return tuple(cast("list[Payload]", items))
+
+    def _told(self, error: APIStatusError) -> str:
+        return self._endpoint.told(error.status_code, error.body)
 
     def _is_missing(self, error: APIStatusError) -> bool:
         """Whether it is the call that is not there, and not the model."""

@@ -1,8 +1,7 @@
-"""Any endpoint that speaks OpenAI's chat completions: OpenAI, Azure, Ollama, vLLM, llama.cpp, LM Studio, …"""
+"""Any endpoint that speaks OpenAI's chat completions: OpenAI, vLLM, llama.cpp, LM Studio, a gateway, …"""
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, replace
 from typing import Literal, cast
@@ -12,13 +11,21 @@ from openai.types.chat.completion_create_params import ResponseFormat
 
 from hitherto.core.message import storable
 from hitherto.core.prompts import Prompt
-from hitherto.errors import ModelAnswerUnusable
-from hitherto.models.openai_endpoint import OpenAIEndpoint, at, tokens
+from hitherto.models.address import Named
+from hitherto.models.endpoint import paid
+from hitherto.models.json_body import at, is_json, tokens
+from hitherto.models.openai_endpoint import OpenAIEndpoint
 from hitherto.ports.model import Completion, Model
 
 _FORMAT_REFUSED = re.compile(
     r"response_?format|json_schema|json_object|schema|structured|unsupported|not supported", re.IGNORECASE
 )
+_Format = Literal["json_schema", "json_object with a schema", "json_object"]
+_SIMPLER: dict[_Format, _Format | None] = {
+    "json_schema": "json_object with a schema",
+    "json_object with a schema": "json_object",
+    "json_object": None,
+}
 _THOUGHTS = re.compile(r"\A\s*+<think>(?:.*?</think>|.*)", re.DOTALL)
 
 
@@ -26,33 +33,33 @@ _THOUGHTS = re.compile(r"\A\s*+<think>(?:.*?</think>|.*)", re.DOTALL)
 class _Dialect:
     """What an endpoint takes: how structured output is asked for, and the name of the bound on its answer."""
 
-    format: Literal["json_schema", "json_object"] | None
+    format: _Format | None
     bound: Literal["max_tokens", "max_completion_tokens"]
 
     def after_refusal(self, status: int, reason: str) -> _Dialect:
         """The next to try after an error of `status` that says `reason`; the same where that is about other
         things."""
-        if status not in (400, 404, 422):
+        # llama-cpp-python's server answers 500 where it does not know a format, and names the field.
+        if status not in (400, 404, 422) and not (status == 500 and "response_format" in reason):
             return self
         if self.bound in reason:
             other = "max_tokens" if self.bound == "max_completion_tokens" else "max_completion_tokens"
             return replace(self, bound=other)
         if self.format and _FORMAT_REFUSED.search(reason):
-            return replace(self, format="json_object" if self.format == "json_schema" else None)
+            return replace(self, format=_SIMPLER[self.format])
         return self
 
 
 class OpenAICompatible(Model):
     """A model behind an OpenAI-compatible endpoint, through the official SDK.
 
-    Structured output is asked for as a JSON schema; an endpoint that refuses it is asked for a JSON object,
-    then for nothing. An objection to `max_tokens` or `max_completion_tokens` is answered with the other. What
-    works is remembered as long as the instance lives.
+    Structured output is asked for as a JSON schema; an endpoint that refuses it is asked for a JSON object
+    with the schema beside it, then for a JSON object, then for nothing. An objection to `max_tokens` or
+    `max_completion_tokens` is answered with the other. What works is remembered as long as the instance lives.
 
-    `timeout` bounds one `complete` in seconds, with its retries: the SDK makes up to `max_retries` after
-    connection errors, 408, 409, 429 and 5xx, and honours a Retry-After. No key is read from the environment,
-    and none appears in a message. Raises InvalidSettings for a key or a base URL that no request can be made
-    with.
+    `timeout` bounds one `complete` in seconds, refused formats included. No key is read from the environment, and
+    none appears in a message. `api_version` and `named` are for adapters built on this one: see `OpenAIEndpoint`.
+    Raises InvalidSettings for a key or a base URL that no request can be made with.
     """
 
     def __init__(
@@ -63,11 +70,12 @@ class OpenAICompatible(Model):
         api_key: str | None = None,
         timeout: float = 60.0,
         input_limit: int = 100_000,
-        max_retries: int = 2,
+        api_version: str | None = None,
+        named: Named | None = None,
     ) -> None:
         self._model = model
         self._endpoint = OpenAIEndpoint(
-            model=model, base_url=base_url, api_key=api_key, timeout=timeout, max_retries=max_retries
+            model=model, base_url=base_url, api_key=api_key, timeout=timeout, api_version=api_version, named=named
         )
         self._input_limit = input_limit
         # OpenAI's newer models refuse max_tokens and say so; many other servers ignore max_completion_tokens
@@ -121,30 +129,30 @@ class OpenAICompatible(Model):
 
     def _read(self, body: str) -> Completion:
         answer = self._endpoint.answer(body)
-        if not isinstance(at(answer, "choices", 0, "message"), dict):
-            raise ModelAnswerUnusable(
-                f"{self._endpoint.url} answered with something that is no chat completion: "
-                f"{self._endpoint.excerpt(body)!r}; see whether HITHERTO_MODEL_BASE_URL is right (it often ends in /v1)"
-            )
+        took = (
+            tokens(at(answer, "usage", "prompt_tokens")),
+            tokens(at(answer, "usage", "prompt_tokens_details", "cached_tokens")),
+            tokens(at(answer, "usage", "completion_tokens")),
+        )
+        with paid(took):
+            text = self._said(answer, body)
+        return Completion(text=text, tokens_in=took[0], tokens_cached=took[1], tokens_out=took[2])
+
+    def _said(self, answer: object, body: str) -> str:
+        """The answer's text. Raises ModelAnswerUnusable where there is none, or not all of it."""
         message = ("choices", 0, "message")
+        if not isinstance(at(answer, *message), dict):
+            raise self._endpoint.no_answer(body, "chat completion")
         text = _THOUGHTS.sub("", _text(at(answer, *message, "content")), count=1).strip()
         finish = at(answer, "choices", 0, "finish_reason")
-        if finish == "length" and not _is_json(text):
-            raise ModelAnswerUnusable(
-                f"the answer of {self._model!r} broke off at its bound of tokens; give the digest a higher "
-                "limit, or take a model that writes shorter (or thinks less)"
-            )
+        if finish == "length" and not is_json(text):
+            raise self._endpoint.broke_off()
         if not text:
             refusal = at(answer, *message, "refusal")
-            why = self._endpoint.excerpt(
+            raise self._endpoint.nothing_said(
                 f"declined: {refusal}" if refusal else f"said nothing (finish_reason {finish})"
             )
-            raise ModelAnswerUnusable(f"{self._model!r} {why}; the messages stay undigested until the next attempt")
-        return Completion(
-            text=text,
-            tokens_in=tokens(at(answer, "usage", "prompt_tokens")),
-            tokens_out=tokens(at(answer, "usage", "completion_tokens")),
-        )
+        return text
 
 
 def _response_format(prompt: Prompt, dialect: _Dialect) -> ResponseFormat | Omit:
@@ -155,6 +163,9 @@ def _response_format(prompt: Prompt, dialect: _Dialect) -> ResponseFormat | Omit
                 "type": "json_schema",
                 "json_schema": {"name": prompt.schema_name, "schema": schema, "strict": True},
             }
+        case "json_object with a schema":
+            # As llama-cpp-python's server enforces it; the SDK's types know no schema there.
+            return cast(ResponseFormat, {"type": "json_object", "schema": dict[str, object](prompt.schema)})
         case "json_object":
             return {"type": "json_object"}
         case None:
@@ -166,11 +177,3 @@ def _text(content: object) -> str:
     if isinstance(content, list):
         return "".join(_text(at(part, "text")) for part in cast(list[object], content))
     return content if isinstance(content, str) else ""
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True

@@ -11,11 +11,15 @@ from hitherto.core.prompts import Prompt
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
     """What a model answered. `text` is its answer as text; where `Prompt.schema` was asked for and the endpoint has
-    structured output, it is the JSON text. `tokens_in` and `tokens_out` are the endpoint's own figures, if given."""
+    structured output, it is the JSON text. `tokens_in`, of which `tokens_cached` came from the provider's prompt cache,
+    and `tokens_out` are the endpoint's own figures, if given. `asked` is whether a model was asked at all: an answer
+    that was computed on the spot is in no ledger."""
 
     text: str
     tokens_in: int | None = None
+    tokens_cached: int | None = None
     tokens_out: int | None = None
+    asked: bool = True
 
 
 class Model(Protocol):
@@ -24,10 +28,11 @@ class Model(Protocol):
     `name` is what a digest records. `input_limit` is the most tokens (o200k_base) of prompt it takes at once.
 
     `complete` answers the prompt. It asks the endpoint for structured output after `prompt.schema` where it has it
-    and goes on without where it has not. Raises ModelUnreachable when there is no answer in time, ModelRefused when
-    the endpoint refuses (the message says whether key, model name or request is at fault), ModelAnswerUnusable when
-    it answers with nothing. Never raises anything else of its own, and never retries without end. Cancelling the
-    task ends the call.
+    and goes on without where it has not. Raises ModelUnreachable when there is no answer in time or the endpoint is
+    failing, ModelBusy at a rate limit (both with the endpoint's `retry_after`, if it gave one), ModelRefused when the
+    endpoint refuses (the message says whether key, model name or request is at fault), ModelAnswerUnusable when it
+    answers with nothing. Never raises anything else of its own. One call is one request: whoever calls decides about
+    another try. Cancelling the task ends the call.
 
     `aclose` gives back what it holds; calling it twice is allowed.
     """

@@ -6,35 +6,39 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from hitherto.core.scope import Scope
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class DigestJob:
-    """A hint that a digest is waiting to be made. The digest's row is the truth; a job may come twice or never."""
+    """A hint that a digest is due. The digest's row is the truth; a job may come twice, late or never."""
 
-    scope: Scope
-    conversation: str
+    tenant: str
     digest: int
-    attempt: int
-    start: int
-    end: int
 
 
 Work = Callable[[DigestJob], Awaitable[None]]
 
 
 class DigestQueue(Protocol):
-    """Hands jobs to a worker in the background.
+    """Carries hints from whoever commits a digest to whoever makes it.
 
-    `start` says what to do with a job, and how to hand back one that will not be begun; both deal with their own
-    errors. `submit` returns at once and never
-    raises for a job that fails later. `settled` returns when every job submitted here so far has been worked on.
-    `aclose` lets jobs finish for `grace` seconds, then cancels those in hand and hands back the others; it returns when
-    none is left.
+    `start` begins to take jobs and to do `work` with each, at most so many at once as the queue was made for; `work`
+    deals with its own errors. A process that never starts it makes no digests and only sets them off. Raises
+    DatabaseUnreachable.
+
+    `submit` says that a digest was committed that is due in `after` seconds. A queue in the store's own database got
+    the job in that very transaction and only takes note of it. Returns at once and never raises.
+
+    `take` does the work with a job that was found otherwise, by looking at the rows, unless it is in hand here; it
+    returns whether there was room for another.
+
+    `settled` returns when of the digests submitted here, none is due or in hand any more, here or elsewhere.
+
+    `aclose` takes nothing new, lets what is in hand finish for `grace` seconds, then cancels it, and returns when
+    nothing is left. Safe to call twice.
     """
 
-    def start(self, work: Work, *, hand_back: Work) -> None: ...
-    def submit(self, job: DigestJob) -> None: ...
+    async def start(self, work: Work) -> None: ...
+    def submit(self, job: DigestJob, *, after: float = 0) -> None: ...
+    def take(self, job: DigestJob) -> bool: ...
     async def settled(self) -> None: ...
     async def aclose(self, *, grace: float) -> None: ...

@@ -6,17 +6,20 @@ hands out a head, answers index probes, and takes a set of changes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Protocol
+from datetime import date, datetime, timedelta
+from typing import Literal, Protocol
 
 from hitherto.core.digest import Digest, Done, Item, Ranges
 from hitherto.core.head import Head
+from hitherto.core.ledger import Costs, ModelCall, Spent
 from hitherto.core.message import Logged, Payload
 from hitherto.core.policy import Policy
 from hitherto.core.probe import AnyProbe, Freeable, Mark
 from hitherto.core.scope import Scope
+from hitherto.ports.queue import DigestJob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +95,7 @@ class Changes:
     and `digest`. `key` and `receipt` go together.
 
     `fire` are the new digest rows. `retract` are messages that are taken back at `head.rev`. `supersede` are completed
-    rows, clears too, that views from `head.rev` on use no more.
+    rows, clears too, that views from `head.rev` on use no more. `calls` go into the ledger.
     """
 
     head: Head
@@ -105,6 +108,7 @@ class Changes:
     rewritten: tuple[Rewritten, ...] = ()
     retract: tuple[int, ...] = ()
     supersede: tuple[int, ...] = ()
+    calls: tuple[ModelCall, ...] = ()
 
 
 class Unit(Protocol):
@@ -143,7 +147,8 @@ class Unit(Protocol):
         ...
 
     async def commit(self, changes: Changes) -> tuple[int, ...]:
-        """Write everything or nothing; returns the ids of the digests in `changes.fire`, in their order.
+        """Write everything or nothing; returns the ids of the digests in `changes.fire`, in their order. Those in
+        progress are due at once; a store with a queue of its own has their jobs in the same transaction.
 
         When it returns, the changes are as durable as the store is. At most once in a unit. Raises Conflict, and writes
         nothing, for a second digest of a stage in progress, a second completed one of a stage and range, or a second
@@ -178,24 +183,40 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestWork:
-    """All that is needed to make a digest: its row, the statements of its base, the opaque items of its base, and the
-    live messages that no digest has seen, ascending (erased ones left out).
+    """All that is needed to make a digest: whose conversation it belongs to, its row, the statements of its base, the
+    opaque items of its base, and the live messages that no digest has seen, ascending (erased ones left out).
+    `expiring` says that messages among them have to be erased first: their time has come.
 
-    Those messages begin after the base's end, or at the row's start, if that is later. Where the base is a chunk, its
-    statements are those of all chunks before it too, oldest first, down to the first base that is no chunk, whose own
-    come before them.
+    Those messages begin after the base's end, or at the row's start, if that is later. Where a summary's base is a
+    chunk, its statements are those of all chunks before it too, oldest first, down to the first base that is no chunk,
+    whose own come before them.
     """
 
+    scope: Scope
+    conversation: str
     digest: Digest
     base: tuple[Item, ...] = ()
     opaque: str | None = None
     messages: tuple[Logged, ...] = ()
+    expiring: bool = False
+
+    @property
+    def claim(self) -> Claim:
+        return Claim(self.scope.tenant, self.digest.id, self.digest.attempt)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One worker's hold on a digest in progress: `attempt` is the number that fences it."""
+
+    tenant: str
+    digest: int
+    attempt: int
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A conversation that has something to be tidied: messages whose time has come, or a digest in progress for
-    longer than was asked about."""
+    """A conversation that has something to be tidied: messages whose time has come."""
 
     scope: Scope
     conversation: str
@@ -210,6 +231,27 @@ class Listed:
     tokens: int
     rev: int
     updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """How the digests stand, over all tenants. `due` wait for a worker, `claimed` are in a worker's hands, `put_off`
+    wait for a later try. Of all three together: `lag_seconds` is the age of the oldest, `lag_messages` the most
+    messages that a conversation has got since the end of what its last digest covers. `resting` are conversations whose
+    digests failed again and again and that begin none for now. `workers` have shown themselves lately; None where there
+    is no telling."""
+
+    due: int = 0
+    claimed: int = 0
+    put_off: int = 0
+    lag_seconds: float = 0.0
+    lag_messages: int = 0
+    resting: int = 0
+    workers: int | None = None
+
+
+By = Literal["tenant", "user", "model", "day", "purpose"]
+"""What calls of the ledger are grouped by; days are UTC."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,9 +286,14 @@ class Store(Protocol):
         """Give back what is held. Calling it twice is allowed."""
         ...
 
-    def write(self, scope: Scope, conversation: str, *, key: str | None = None) -> AbstractAsyncContextManager[Unit]:
+    def write(
+        self, scope: Scope, conversation: str, *, key: str | None = None, digest: int | None = None
+    ) -> AbstractAsyncContextManager[Unit]:
         """Begin a unit of work on a conversation; others that want the same one wait. Leaving it without a commit, by
-        an error or not, changes nothing. A conversation that does not exist comes to be with the first commit."""
+        an error or not, changes nothing. A conversation that does not exist comes to be with the first commit.
+
+        With `digest`, its row is held too: as `head.running` shows it, so it stays until the unit ends. For either, it
+        is not waited for ever: StoreError then."""
         ...
 
     async def head(self, scope: Scope, conversation: str, *, at: int | None = None) -> Head | None:
@@ -278,15 +325,66 @@ class Store(Protocol):
         """Set it, in the place of what was set before."""
         ...
 
-    async def work(self, scope: Scope, conversation: str, digest: int, attempt: int) -> DigestWork | None:
-        """What is needed to make a digest, or None if that attempt is not in progress any more."""
+    async def claim(self, tenant: str, digest: int, *, lease: timedelta) -> DigestWork | None:
+        """Take a digest in progress whose time has come, and read what is needed to make it; None for any other.
+
+        The row's `attempt` and `tries` are one higher than before, and whoever held it lost it. For `lease`, by the
+        store's clock, nobody else gets it. A row that a unit of work holds is passed over: None too. (A time further
+        away than anything here sets, which a clock that was put back leaves behind, has come.)"""
+        ...
+
+    async def prolong(self, claims: Sequence[Claim], *, lease: timedelta) -> frozenset[Claim]:
+        """Hold on to digests for `lease` from now; returns which of them are still held. One whose row a unit of work
+        holds is not prolonged, but still held."""
+        ...
+
+    async def put_off(
+        self,
+        work: DigestWork,
+        *,
+        wait: timedelta,
+        error: str | None = None,
+        counted: bool = True,
+        calls: Sequence[ModelCall] = (),
+    ) -> bool:
+        """Give a claim back: the digest is due again in `wait` (at most an hour), and `error` says why; the `calls` go
+        into the ledger. Not `counted`, the attempt does not count as a try. Returns whether it was still held; if
+        not, only the ledger is written. A unit of work that holds the row is waited for, though not for ever."""
+        ...
+
+    async def overdue(self, *, since: timedelta, limit: int = 100) -> list[DigestJob]:
+        """Digests of any tenant that have been due for `since` and that nobody took, longest first: what a worker that
+        died or a hint that was lost left behind."""
+        ...
+
+    async def unsettled(self, jobs: Sequence[DigestJob]) -> list[DigestJob]:
+        """Those of `jobs` that are due or claimed."""
+        ...
+
+    async def note_calls(self, scope: Scope, conversation: str | None, calls: Sequence[ModelCall]) -> None:
+        """Put model calls into the ledger that no digest came of."""
+        ...
+
+    async def spent(self, tenant: str, *, day: date | None = None) -> Spent:
+        """What the tenant's model calls took on that day (UTC); without one, on the store's today."""
+        ...
+
+    async def costs(
+        self, by: By, *, tenant: str | None = None, since: date | None = None, until: date | None = None
+    ) -> list[Costs]:
+        """The ledger in sums, dearest first (by day: latest first), of one tenant or of all; `since` and `until` are
+        days in UTC, both inclusive."""
+        ...
+
+    async def load(self) -> Load:
+        """How the digests stand."""
         ...
 
     async def listed(self, scope: Scope, *, limit: int = 100) -> list[Listed]:
         """The scope's conversations, most recently written first."""
         ...
 
-    async def due(self, *, stuck_for: timedelta, limit: int = 1_000) -> list[Due]:
+    async def due(self, *, limit: int = 1_000) -> list[Due]:
         """Conversations of any tenant that need tidying; for the engine's own housekeeping."""
         ...
 

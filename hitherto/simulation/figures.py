@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hitherto.core.manifest import Fate, Span
-from hitherto.simulation.prices import Price
+from hitherto.core.price import Price
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

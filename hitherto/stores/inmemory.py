@@ -7,23 +7,38 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from itertools import count
 from weakref import WeakValueDictionary
 
-from hitherto.core.digest import Digest, Ranges, Status, ranges
+from hitherto.core.digest import Digest, Ranges, Status
 from hitherto.core.head import Head, Injection, empty
+from hitherto.core.ledger import Costs, ModelCall, Spent
 from hitherto.core.message import Logged, Payload
 from hitherto.core.probe import AnyProbe, Freeable, Mark
 from hitherto.core.scope import Scope
 from hitherto.errors import Conflict
-from hitherto.ports.store import Changes, Defaults, DigestWork, Due, Earlier, Listed, Reading, Receipt, Unit
+from hitherto.ports.queue import DigestJob
+from hitherto.ports.store import (
+    By,
+    Changes,
+    Claim,
+    Defaults,
+    DigestWork,
+    Due,
+    Earlier,
+    Listed,
+    Load,
+    Reading,
+    Receipt,
+    Unit,
+)
+from hitherto.stores.inmemory_claims import Claims, Name
 from hitherto.stores.inmemory_kept import Kept
-
-Name = tuple[Scope, str]
+from hitherto.stores.inmemory_ledger import Ledger
 
 
 class InMemoryStore:
@@ -35,6 +50,9 @@ class InMemoryStore:
         self._receipts: dict[tuple[Name, str], tuple[Receipt, datetime]] = {}
         self._defaults: dict[tuple[str, str], Defaults] = {}
         self._locks = WeakValueDictionary[Name, asyncio.Lock]()
+        self._held: dict[int | None, Name] = {}
+        self._claims = Claims(self._kept, clock)
+        self._ledger = Ledger()
         self._refs = count(1)
         self._digest_ids = count(1)
 
@@ -45,11 +63,17 @@ class InMemoryStore:
         """Nothing to give back: what is kept stays until the object goes."""
 
     @asynccontextmanager
-    async def write(self, scope: Scope, conversation: str, *, key: str | None = None) -> AsyncGenerator[Unit]:
+    async def write(
+        self, scope: Scope, conversation: str, *, key: str | None = None, digest: int | None = None
+    ) -> AsyncGenerator[Unit]:
         name = (scope, conversation)
-        lock = self._locks.setdefault(name, asyncio.Lock())
-        async with lock:
-            yield _InMemoryUnit(self, name, key)
+        async with self._lock(name):
+            if digest is not None:
+                self._held[digest] = name
+            try:
+                yield _InMemoryUnit(self, name, key)
+            finally:
+                self._held.pop(digest, None)
 
     async def head(self, scope: Scope, conversation: str, *, at: int | None = None) -> Head | None:
         kept = self._kept.get((scope, conversation))
@@ -67,8 +91,7 @@ class InMemoryStore:
         return [] if kept is None else list(kept.digests)
 
     async def opaque(self, scope: Scope, conversation: str, digest: int) -> tuple[Payload, ...] | None:
-        rows = {row.id: row for row in await self.digests(scope, conversation)}
-        row = rows.get(digest)
+        row = next((row for row in await self.digests(scope, conversation) if row.id == digest), None)
         return None if row is None or row.opaque is None else tuple(json.loads(row.opaque))
 
     async def earlier(self, scope: Scope, conversation: str, *, within: timedelta) -> Earlier | None:
@@ -90,9 +113,49 @@ class InMemoryStore:
     async def set_defaults(self, *, tenant: str, agent: str, defaults: Defaults) -> None:
         self._defaults[(tenant, agent)] = defaults
 
-    async def work(self, scope: Scope, conversation: str, digest: int, attempt: int) -> DigestWork | None:
-        kept = self._kept.get((scope, conversation))
-        return None if kept is None else kept.work(digest, attempt)
+    async def claim(self, tenant: str, digest: int, *, lease: timedelta) -> DigestWork | None:
+        return None if self._is_held(tenant, digest) else self._claims.take(tenant, digest, lease)
+
+    async def prolong(self, claims: Sequence[Claim], *, lease: timedelta) -> frozenset[Claim]:
+        return self._claims.prolong(claims, lease, but=lambda claim: self._is_held(claim.tenant, claim.digest))
+
+    async def put_off(
+        self,
+        work: DigestWork,
+        *,
+        wait: timedelta,
+        error: str | None = None,
+        counted: bool = True,
+        calls: Sequence[ModelCall] = (),
+    ) -> bool:
+        while self._is_held(work.scope.tenant, work.digest.id):
+            async with self._lock(self._held[work.digest.id]):
+                pass
+        await self.note_calls(work.scope, work.conversation, calls)
+        return self._claims.put_off(work.claim, wait, error, counted=counted)
+
+    async def overdue(self, *, since: timedelta, limit: int = 100) -> list[DigestJob]:
+        return self._claims.overdue(since, limit)
+
+    async def unsettled(self, jobs: Sequence[DigestJob]) -> list[DigestJob]:
+        return self._claims.unsettled(jobs)
+
+    async def note_calls(self, scope: Scope, conversation: str | None, calls: Sequence[ModelCall]) -> None:
+        kept = None if conversation is None else self._kept.get((scope, conversation))
+        for call in calls:
+            its = kept is not None and (call.digest is None or any(one.id == call.digest for one in kept.digests))
+            self._ledger.note(scope, kept.head.ref if kept is not None and its else None, [call], self._clock())
+
+    async def spent(self, tenant: str, *, day: date | None = None) -> Spent:
+        return self._ledger.spent(tenant, day or self._clock().astimezone(UTC).date())
+
+    async def costs(
+        self, by: By, *, tenant: str | None = None, since: date | None = None, until: date | None = None
+    ) -> list[Costs]:
+        return self._ledger.costs(by, tenant=tenant, since=since, until=until)
+
+    async def load(self) -> Load:
+        return self._claims.load()
 
     async def listed(self, scope: Scope, *, limit: int = 100) -> list[Listed]:
         mine = [(kept, name) for (owner, name), kept in self._kept.items() if owner == scope]
@@ -108,13 +171,12 @@ class InMemoryStore:
             for kept, name in mine[: max(limit, 0)]
         ]
 
-    async def due(self, *, stuck_for: timedelta, limit: int = 1_000) -> list[Due]:
+    async def due(self, *, limit: int = 1_000) -> list[Due]:
         now = self._clock()
         return [
             Due(scope, conversation)
             for (scope, conversation), kept in self._kept.items()
-            if (kept.head.next_expiry is not None and kept.head.next_expiry <= now)
-            or any(d.status is Status.PROCESSING and d.created_at < now - stuck_for for d in kept.digests)
+            if kept.head.next_expiry is not None and kept.head.next_expiry <= now
         ][: max(limit, 0)]
 
     async def forget_receipts(self, *, older_than: timedelta) -> int:
@@ -123,6 +185,14 @@ class InMemoryStore:
         for key in old:
             del self._receipts[key]
         return len(old)
+
+    def _is_held(self, tenant: str, digest: int) -> bool:
+        """Whether a unit of work of the tenant's holds the digest."""
+        name = self._held.get(digest)
+        return name is not None and name[0].tenant == tenant
+
+    def _lock(self, name: Name) -> asyncio.Lock:
+        return self._locks.setdefault(name, asyncio.Lock())
 
     # What a unit needs of the store.
 
@@ -144,8 +214,10 @@ class InMemoryStore:
         if changes.key is not None and (name, changes.key) in self._receipts:
             raise Conflict("nothing was written: this idempotency key has a receipt already; begin with the key")
         fired = tuple(self.next_digest() if fire.id is None else fire.id for fire in changes.fire)
-        kept.apply(changes, fired, now)
+        kept.apply(changes, fired, now, due_at=self._clock())
         self._kept[name] = kept
+        self._claims.note(name, fired)
+        self._ledger.note(name[0], kept.head.ref, changes.calls, self._clock())
         for first, last in changes.erase:
             self._forget_content(name, first, last)
         if changes.receipt is not None and changes.key is not None:
@@ -155,6 +227,7 @@ class InMemoryStore:
     def drop(self, name: Name) -> None:
         kept = self._kept.pop(name, None)
         if kept is not None:
+            self._ledger.forget(kept.head.ref)
             self._forget_content(name, 0, kept.head.last_seq)
 
     def _completed(self, scope: Scope, head: Head) -> Head:
@@ -165,8 +238,7 @@ class InMemoryStore:
         chosen = [
             (row, name)
             for (owner, name), kept in (self._kept.items() if head.injection.digest is not None else ())
-            if owner == scope
-            for row in kept.digests
+            for row in (kept.digests if owner == scope else ())
             if row.id == head.injection.digest and row.status is Status.COMPLETED and row.end >= kept.head.view_start
         ]
         for row, name in chosen:
@@ -211,10 +283,7 @@ class _InMemoryUnit:
         return self._store.next_digest()
 
     async def expired(self) -> tuple[Ranges, datetime | None]:
-        times = [(one.seq, one.message.expires_at) for one in self._kept.log if not one.erased]
-        now = self._head.now
-        due = ranges(seq for seq, at in times if at is not None and at <= now)
-        return due, min((at for _, at in times if at is not None and at > now), default=None)
+        return self._kept.expired(self._head.now)
 
     async def digests(self) -> list[Digest]:
         return list(self._kept.digests)

@@ -13,8 +13,10 @@ from hitherto.errors import Conflict
 from hitherto.ports.store import Changes, NewDigest, Outcome, Rewritten
 
 
-def changed(digests: Sequence[Digest], changes: Changes, fired: Sequence[int], now: datetime) -> list[Digest]:
-    """The rows after `changes`, made at the time `now`; the new ones get the ids `fired`.
+def changed(
+    digests: Sequence[Digest], changes: Changes, fired: Sequence[int], now: datetime, due_at: datetime
+) -> list[Digest]:
+    """The rows after `changes`, made at the time `now`; the new ones get the ids `fired` and are due at `due_at`.
 
     Raises Conflict for a digest that would be a second one where only one may be.
     """
@@ -25,7 +27,7 @@ def changed(digests: Sequence[Digest], changes: Changes, fired: Sequence[int], n
     for digest in digests:
         known = _superseded(digest, rev) if digest.id in changes.supersede else digest
         after.append(_rewritten(_ended(known, outcomes.get(digest.id), rev, now), rewritten.get(digest.id)))
-    after += [_fired(given, fire, rev, now) for given, fire in zip(fired, changes.fire, strict=True)]
+    after += [_fired(given, fire, rev, now, due_at) for given, fire in zip(fired, changes.fire, strict=True)]
     _check_alone(after)
     return sorted(after, key=lambda digest: digest.id)
 
@@ -50,6 +52,8 @@ def running(digest: Digest) -> Running:
         created_at=digest.created_at,
         done=digest.done,
         kept_from=digest.kept_from,
+        error=digest.error,
+        claimed=digest.claimed,
     )
 
 
@@ -65,7 +69,7 @@ def _repeats(values: Iterable[object]) -> bool:
     return len(set(found)) < len(found)
 
 
-def _fired(digest: int, fire: NewDigest, rev: int, now: datetime) -> Digest:
+def _fired(digest: int, fire: NewDigest, rev: int, now: datetime, due_at: datetime) -> Digest:
     return Digest(
         id=digest,
         stage=fire.stage,
@@ -75,7 +79,7 @@ def _fired(digest: int, fire: NewDigest, rev: int, now: datetime) -> Digest:
         end=fire.end,
         base=fire.base,
         status=Status.COMPLETED if fire.completed else Status.PROCESSING,
-        attempt=1,
+        attempt=0,
         items=(),
         text="",
         tokens=fire.tokens,
@@ -92,6 +96,7 @@ def _fired(digest: int, fire: NewDigest, rev: int, now: datetime) -> Digest:
         kept_from=fire.kept_from,
         opaque=fire.opaque,
         family=fire.family,
+        due_at=None if fire.completed else due_at,
     )
 
 
@@ -121,6 +126,8 @@ def _ended(digest: Digest, outcome: Outcome | None, rev: int, now: datetime) -> 
         family=outcome.family,
         visible_rev=rev if status is Status.COMPLETED else None,
         completed_at=now,
+        due_at=None,
+        claimed=False,
     )
 
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from hitherto.core.append import marked
-from hitherto.core.digest import Digest, Done, Status, joined, ranges
+from hitherto.core.digest import Digest, Done, Ranges, Status, joined, ranges
 from hitherto.core.head import Frontier, Head, Standing
 from hitherto.core.message import Kind, Logged, Role, Sums
 from hitherto.core.probe import AnyProbe, At, Freeable, Mark, TalkAt, TokensAt, ToolTokens, TurnAt
+from hitherto.core.scope import Scope
 from hitherto.ports.store import Changes, DigestWork, Reading
 from hitherto.stores import inmemory_digests as rows
+
+FARTHEST = timedelta(hours=2)
+"""No time that is waited for lies further ahead; one that does was set by a clock that has been put back."""
 
 _TOOL_KINDS = (Kind.TOOL_CALL, Kind.TOOL_RESULT, Kind.REASONING)
 _REACHING = (Done.DROP, Done.REDACT, Done.CHUNK, Done.COMPACT)
@@ -35,7 +39,10 @@ class Kept:
         reached = {name: one for name, one in self.head.frontiers.items() if one.end >= self.head.view_start}
         running = tuple(rows.running(digest) for digest in self.digests if digest.status is Status.PROCESSING)
         now = max(clock, self.updated_at)
-        return self._with_digest(replace(self.head, frontiers=reached, running=running, now=now))
+        resume_at = self.head.resume_at
+        if resume_at is not None and resume_at > clock + FARTHEST:
+            resume_at = None
+        return self._with_digest(replace(self.head, frontiers=reached, running=running, now=now, resume_at=resume_at))
 
     def head_at(self, at: int, clock: datetime) -> Head | None:
         """The head as it was at revision `at`, read off what carries its revision; None for one that is not there."""
@@ -57,7 +64,8 @@ class Kept:
             frontiers=self._frontiers(view_start, at),
             open_calls={},
             late=(),
-            failed=False,
+            failures=0,
+            resume_at=None,
             running=(),
             erased=tuple((first, min(end, len(log) - 1)) for first, end in self.head.erased if first < len(log)),
             retracted=ranges(logged.seq for logged in log if not logged.live(at)),
@@ -99,16 +107,25 @@ class Kept:
         wanted = found if reading.limit is None else found[: max(reading.limit, 0)]
         return [self.log[seq] for seq in wanted]
 
-    def work(self, digest: int, attempt: int) -> DigestWork | None:
+    def replaced(self, row: Digest) -> None:
+        """Put `row` in the place of the one with its id."""
+        self.digests = [row if one.id == row.id else one for one in self.digests]
+
+    def behind(self, row: Digest) -> int:
+        """How many messages there are since the end of what the digest of `row` builds on."""
+        base = next((made.end for made in self.digests if made.id == row.base), -1)
+        return self.head.next_seq - max(row.start, base + 1)
+
+    def work(self, scope: Scope, conversation: str, row: Digest, now: datetime) -> DigestWork:
+        """What is needed to make the digest of `row`."""
         by_id = {made.id: made for made in self.digests}
-        row = by_id.get(digest)
-        if row is None or row.attempt != attempt or row.status is not Status.PROCESSING:
-            return None
         base = None if row.base is None else by_id.get(row.base)
         bases = [] if base is None else [base]
-        while bases and bases[0].done is Done.CHUNK and bases[0].base in by_id:
+        while row.done is Done.SUMMARISE and bases and bases[0].done is Done.CHUNK and bases[0].base in by_id:
             bases.insert(0, by_id[bases[0].base])
         return DigestWork(
+            scope=scope,
+            conversation=conversation,
             digest=row,
             base=tuple(item for one in bases for item in one.items),
             opaque=None if base is None else base.opaque,
@@ -117,14 +134,22 @@ class Kept:
                 for logged in self.log[row.start if base is None else max(row.start, base.end + 1) : row.end + 1]
                 if not logged.erased and logged.retracted_rev is None
             ),
+            expiring=self.head.next_expiry is not None and self.head.next_expiry <= now,
         )
 
-    def apply(self, changes: Changes, fired: Sequence[int], now: datetime) -> None:
-        """Write all of `changes` but the receipt, at the time `now`; new digests get the ids `fired`.
+    def expired(self, now: datetime) -> tuple[Ranges, datetime | None]:
+        """As `Unit.expired`."""
+        times = [(one.seq, one.message.expires_at) for one in self.log if not one.erased]
+        due = ranges(seq for seq, at in times if at is not None and at <= now)
+        return due, min((at for _, at in times if at is not None and at > now), default=None)
+
+    def apply(self, changes: Changes, fired: Sequence[int], now: datetime, *, due_at: datetime) -> None:
+        """Write all of `changes` but the receipt, at the time `now`; new digests get the ids `fired` and are due at
+        `due_at`: `now` never goes back, and a clock that did would keep them waiting.
 
         Raises Conflict, before anything is written, for a digest that would be a second one where only one may be.
         """
-        self.digests = rows.changed(self.digests, changes, fired, now)
+        self.digests = rows.changed(self.digests, changes, fired, now, due_at)
         retracted = joined([*self.head.retracted, *((seq, seq) for seq in changes.retract)])
         self.head = replace(changes.head, ref=self.head.ref, retracted=retracted)
         self.updated_at = max((now, *(logged.created_at for logged in changes.messages)))

@@ -22,10 +22,14 @@ pytest.register_assert_rewrite(
     "hitherto.testing.conformance_digests",
     "hitherto.testing.conformance_stages",
     "hitherto.testing.conformance_work",
+    "hitherto.testing.conformance_claims",
+    "hitherto.testing.conformance_fence",
+    "hitherto.testing.conformance_load",
     "hitherto.testing.conformance_erasure",
     "hitherto.testing.conformance_agents",
     "hitherto.testing.conformance_walls",
     "hitherto.testing.conformance_keeping",
+    "hitherto.testing.conformance_ledger",
 )
 
 # Only after the line above do the failures of these modules' assertions show their values.

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from hitherto.testing.conformance_agents import AgentCases
+from hitherto.testing.conformance_claims import ClaimCases, ProlongCases, PutOffCases
 from hitherto.testing.conformance_digests import DigestCases
 from hitherto.testing.conformance_erasure import ErasureCases
+from hitherto.testing.conformance_fence import FenceCases
 from hitherto.testing.conformance_histories import HistoryCases
 from hitherto.testing.conformance_keeping import KeepingCases
+from hitherto.testing.conformance_ledger import LedgerCases
+from hitherto.testing.conformance_load import LoadCases
 from hitherto.testing.conformance_messages import MessageCases
 from hitherto.testing.conformance_reading import ReadingCases
 from hitherto.testing.conformance_receipts import ReceiptCases
@@ -29,10 +33,16 @@ class StoreConformance(
     DigestCases,
     StageCases,
     WorkCases,
+    ClaimCases,
+    ProlongCases,
+    PutOffCases,
+    FenceCases,
+    LoadCases,
     ErasureCases,
     AgentCases,
     WallCases,
     KeepingCases,
+    LedgerCases,
 ):
     """Every promise of `Store`, `Unit` and their values, as tests of whatever the fixture `store` gives them.
 

@@ -51,7 +51,7 @@ class DigestCases:
             end=5,
             base=None,
             status=Status.PROCESSING,
-            attempt=1,
+            attempt=0,
             items=(),
             text="",
             tokens=0,
@@ -63,8 +63,11 @@ class DigestCases:
             visible_rev=None,
             created_at=written.head.now,
             completed_at=None,
+            due_at=row.due_at,
         )
-        assert head.running == (Running(id=row.id, stage=STAGE, attempt=1, start=1, end=5, created_at=row.created_at),)
+        assert row.due_at is not None
+        assert row.due_at <= (await head_of(store, "c")).now, "due at once"
+        assert head.running == (Running(id=row.id, stage=STAGE, attempt=0, start=1, end=5, created_at=row.created_at),)
         assert (head.digest, head.digest_sums) == (None, Sums())
         async with store.write(SCOPE, "c") as unit:
             assert unit.head.running == head.running
@@ -97,6 +100,7 @@ class DigestCases:
             generation_time_ms=1234,
             visible_rev=2,
             completed_at=written.head.now,
+            due_at=None,
         )
         head = await head_of(store, "c")
         assert head.digest == Standing(id=made, start=0, end=3, text=outcome.text, spec=row.spec, tokens=outcome.tokens)

@@ -12,6 +12,7 @@ from hitherto.core.message import Logged
 from hitherto.core.probe import Mark, TalkAt
 from hitherto.ports.store import Outcome, Reading, Rewritten, Store
 from hitherto.testing.material import (
+    HOUR,
     OTHER_STAGE,
     SCOPE,
     assistant,
@@ -155,10 +156,10 @@ class ErasureCases:
             assert await store.head(SCOPE, "c", at=at) is None
         assert await store.messages(SCOPE, "c", ref, Reading(start=0, stop=100)) == []
         assert await store.digests(SCOPE, "c") == []
-        assert await store.work(SCOPE, "c", running, 1) is None
+        assert await store.claim(SCOPE.tenant, running, lease=HOUR) is None
         assert [one.conversation for one in await store.listed(SCOPE)] == ["d"]
         await asyncio.sleep(0.01)
-        assert [one.conversation for one in await store.due(stuck_for=timedelta(0))] == ["d"]
+        assert [one.conversation for one in await store.due()] == ["d"]
         assert (await snapshot(store, "d"))[:3] == (head, log, digests)
 
     async def test_after_delete_the_name_is_free(self, store: Store) -> None:

@@ -37,7 +37,7 @@ def lasting(head: Head | None) -> Head | None:
     """What of a head holds for its revision for ever: the rest describes the newest one only, or the clock."""
     if head is None:
         return None
-    return timeless(replace(head, open_calls={}, late=(), failed=False, running=(), run_start=0, **_NOW))
+    return timeless(replace(head, open_calls={}, late=(), failures=0, running=(), run_start=0, **_NOW))
 
 
 async def random_step(store: Store, name: str, chance: random.Random) -> None:
@@ -85,7 +85,9 @@ async def random_step(store: Store, name: str, chance: random.Random) -> None:
             ended = chance.choice(head.running)
             error = chance.choice([None, None, "failed"])
             outcome = Outcome(digest=ended.id, text=f"of {ended.id}", tokens=chance.randint(1, 9), error=error)
-            await write(store, name, outcomes=[outcome], same_rev=error is not None, failed=error is not None)
+            await write(
+                store, name, outcomes=[outcome], same_rev=error is not None, failures=head.failures + 1 if error else 0
+            )
         case _:
             batch = any_messages(chance, chance.randint(1, 5))
             await write(store, name, *batch, tokens=[chance.randint(0, 9) for _ in batch])
@@ -123,8 +125,8 @@ class HistoryCases:
         for rev, head in was.items():
             assert lasting(await store.head(SCOPE, "c", at=rev)) == head, rev
         past = [await store.head(SCOPE, "c", at=rev) for rev in range(max(was))]
-        gone = [head and (head.open_calls, head.late, head.failed, head.running) for head in past]
-        assert gone == [({}, (), False, ())] * len(past)
+        gone = [head and (head.open_calls, head.late, head.failures, head.running) for head in past]
+        assert gone == [({}, (), 0, ())] * len(past)
 
     @pytest.mark.parametrize("seed", range(4))
     async def test_every_revision_is_read_as_it_was(self, store: Store, seed: int) -> None:

@@ -12,6 +12,7 @@ from hitherto.core.message import Sums
 from hitherto.core.probe import At, Freeable, Mark, TalkAt, TokensAt, ToolTokens, TurnAt
 from hitherto.ports.store import Changes, Reading, Store
 from hitherto.testing.material import (
+    HOUR,
     SCOPE,
     assistant,
     call,
@@ -186,7 +187,7 @@ class RetractionCases:
         await take_back(store, "c")
         (row,) = await store.digests(SCOPE, "c")
         assert (row.id, row.status, row.visible_rev, row.hidden_rev) == (running, Status.SUPERSEDED, None, None)
-        assert await store.work(SCOPE, "c", running, 1) is None
+        assert await store.claim(SCOPE.tenant, running, lease=HOUR) is None
 
     @pytest.mark.parametrize("everything", [False, True])
     async def test_a_conversation_can_go_on_from_nothing(self, store: Store, everything: bool) -> None:

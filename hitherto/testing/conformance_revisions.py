@@ -6,6 +6,7 @@ from hitherto.core.digest import Item, Status
 from hitherto.core.message import Sums
 from hitherto.ports.store import Outcome, Rewritten, Store
 from hitherto.testing.material import (
+    HOUR,
     SCOPE,
     assistant,
     call,
@@ -62,20 +63,27 @@ class RevisionCases:
                 assert head.digest is not None
                 assert head.digest.tokens == 11
 
-    async def test_only_the_newest_head_says_that_a_digest_failed(self, store: Store) -> None:
+    async def test_only_the_newest_head_says_how_often_digests_failed(self, store: Store) -> None:
         await write(store, "c", *talk(1))
         await write(store, "d", *talk(1))
-        assert not (await head_of(store, "c")).failed
-        await write(store, "c", same_rev=True, failed=True)
+        head = await head_of(store, "c")
+        assert (head.failures, head.resume_at, head.resting) == (0, None, False)
+        until = head.now.replace(microsecond=123_456) + HOUR
+        await write(store, "c", same_rev=True, failures=3, resume_at=until)
         await write(store, "c", *talk(1))
-        assert (await head_of(store, "c")).failed
-        assert not (await head_of(store, "d")).failed
+        head = await head_of(store, "c")
+        assert (head.failures, head.resume_at, head.resting) == (3, until, True)
+        other = await head_of(store, "d")
+        assert (other.failures, other.resume_at) == (0, None)
         async with store.write(SCOPE, "c") as unit:
-            assert unit.head.failed
+            assert (unit.head.failures, unit.head.resume_at) == (3, until)
         past = [await store.head(SCOPE, "c", at=rev) for rev in range(3)]
-        assert [head and head.failed for head in past] == [False, False, False]
-        await write(store, "c", failed=False)
-        assert not (await head_of(store, "c")).failed
+        assert [head and (head.failures, head.resume_at) for head in past] == [(0, None)] * 3
+        await write(store, "c", same_rev=True, failures=4, resume_at=until - 2 * HOUR)
+        assert not (await head_of(store, "c")).resting, "that was long ago"
+        await write(store, "c", failures=0, resume_at=None)
+        head = await head_of(store, "c")
+        assert (head.failures, head.resume_at) == (0, None)
 
     async def test_a_clear_hides_from_its_own_revision_on(self, store: Store) -> None:
         await write(store, "c", *talk(2))

@@ -62,7 +62,7 @@ class StageCases:
         assert running[chunk.id] == Running(
             id=chunk.id,
             stage="chunk",
-            attempt=1,
+            attempt=0,
             start=0,
             end=5,
             created_at=chunk.created_at,

@@ -8,10 +8,12 @@ from hitherto.core.digest import Done, Item
 from hitherto.ports.store import Outcome, Store
 from hitherto.testing.material import (
     ENDS,
+    HOUR,
     OTHER_STAGE,
     SCOPE,
     assistant,
     call,
+    claimed,
     digested,
     ending,
     fire,
@@ -30,9 +32,9 @@ class WorkCases:
         batch = [system("s"), user("u"), call("a"), result("a", "r"), assistant("b"), user("v")]
         await write(store, "c", *batch)
         made = await fire(store, "c", 1, 4)
-        work = await store.work(SCOPE, "c", made, 1)
-        assert work is not None
+        work = await claimed(store, made)
         assert [work.digest] == await store.digests(SCOPE, "c")
+        assert (work.scope, work.conversation) == (SCOPE, "c")
         assert work.base == ()
         assert list(work.messages) == (await log_of(store, "c"))[1:5]
         assert work.opaque is None
@@ -43,23 +45,20 @@ class WorkCases:
         base = await digested(store, "c", 0, 3, *items)
         await digested(store, "c", 0, 1, Item("not the base", ((0, 0),)), stage=OTHER_STAGE)
         made = await fire(store, "c", 2, 7, base=base)
-        work = await store.work(SCOPE, "c", made, 1)
-        assert work is not None
+        work = await claimed(store, made)
         assert (work.digest.base, work.base) == (base, items)
         assert [one.seq for one in work.messages] == [4, 5, 6, 7]
         # A window that begins after its base ended leaves out what lies between.
         await write(store, "c", *talk(2), outcomes=[ending("failed", made)])
         made = await fire(store, "c", 9, 11, base=base)
-        work = await store.work(SCOPE, "c", made, 1)
-        assert work is not None
+        work = await claimed(store, made)
         assert [one.seq for one in work.messages] == [9, 10, 11]
 
     async def test_work_leaves_out_what_was_erased(self, store: Store) -> None:
         await write(store, "c", *talk(3))
         made = await fire(store, "c", 0, 5)
         await write(store, "c", erase=((1, 2), (5, 5)))
-        work = await store.work(SCOPE, "c", made, 1)
-        assert work is not None
+        work = await claimed(store, made)
         assert [one.seq for one in work.messages] == [0, 3, 4]
 
     @pytest.mark.parametrize("how", ENDS)
@@ -67,17 +66,17 @@ class WorkCases:
         await write(store, "c", *talk(3))
         made = await fire(store, "c", 0, 5)
         await write(store, "c", outcomes=[ending(how, made)])
-        assert await store.work(SCOPE, "c", made, 1) is None
+        assert await store.claim(SCOPE.tenant, made, lease=HOUR) is None
 
     async def test_there_is_no_work_for_others(self, store: Store) -> None:
         await write(store, "c", *talk(3))
-        await write(store, "d", *talk(3))
         made = await fire(store, "c", 0, 5)
-        assert await store.work(SCOPE, "c", made, 2) is None
-        assert await store.work(SCOPE, "c", made + 1, 1) is None
-        assert await store.work(SCOPE, "c", 2**63, 1) is None
-        assert await store.work(SCOPE, "d", made, 1) is None
-        assert await store.work(SCOPE, "none", made, 1) is None
+        before = await store.digests(SCOPE, "c")
+        for tenant in ("another", "", SCOPE.tenant.upper(), SCOPE.user):
+            assert await store.claim(tenant, made, lease=HOUR) is None
+        for digest in (made + 1, 0, -made, 2**63):
+            assert await store.claim(SCOPE.tenant, digest, lease=HOUR) is None
+        assert await store.digests(SCOPE, "c") == before
 
     async def test_work_on_chunks_has_the_statements_of_all_before(self, store: Store) -> None:
         """Down to the first base that is no chunk, whose own statements come first."""
@@ -90,8 +89,7 @@ class WorkCases:
             items = (Item(f"chunk {start}", ((start, start),)), Item(f"more {start}", ((start + 1, start + 1),)))
             await write(store, "c", outcomes=[Outcome(digest=base, items=items)])
         made = await fire(store, "c", 0, 11, base=base)
-        work = await store.work(SCOPE, "c", made, 1)
-        assert work is not None
+        work = await claimed(store, made)
         assert [item.text for item in work.base] == ["summary", "chunk 4", "more 4", "chunk 6", "more 6"]
         assert [one.seq for one in work.messages] == [8, 9, 10, 11]
 
@@ -100,8 +98,7 @@ class WorkCases:
         base = (await write(store, "c", fire=[stage_row(Done.COMPACT, 0, 3, opaque='[{"b": 1, "a": 2}]')])).fired[0]
         row = stage_row(Done.COMPACT, 0, 5, completed=False, base=base)
         made = (await write(store, "c", fire=[row])).fired[0]
-        work = await store.work(SCOPE, "c", made, 1)
-        assert work is not None
+        work = await claimed(store, made)
         assert (work.base, work.opaque) == ((), '[{"b": 1, "a": 2}]')
         assert [one.seq for one in work.messages] == [4, 5]
 
@@ -110,6 +107,5 @@ class WorkCases:
         await take_back(store, "c", 3)
         await write(store, "c", *talk(1))
         made = await fire(store, "c", 0, 5)
-        work = await store.work(SCOPE, "c", made, 1)
-        assert work is not None
+        work = await claimed(store, made)
         assert [one.seq for one in work.messages] == [0, 4, 5]

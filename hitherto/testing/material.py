@@ -6,7 +6,7 @@ import json
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hitherto.core.append import extended
@@ -14,10 +14,16 @@ from hitherto.core.digest import Done, Item, Ranges
 from hitherto.core.head import Head
 from hitherto.core.message import CHAT, Kind, Logged, Message, Role
 from hitherto.core.scope import Scope
-from hitherto.ports.store import Changes, NewDigest, Outcome, Reading, Receipt, Rewritten, Store
+from hitherto.ports.store import Changes, DigestWork, NewDigest, Outcome, Reading, Receipt, Rewritten, Store
 
 SCOPE = Scope(tenant="acme", user="u-17", agent="planner")
 LONG_AGO = datetime(2001, 2, 3, 4, 5, 6, 789, tzinfo=UTC)
+
+AT_ONCE = timedelta(0)
+"""A lease that is over as soon as it is given; a wait that is none."""
+
+HOUR = timedelta(hours=1)
+"""Longer than any test takes."""
 
 STAGE = "0123456789abcdef"
 OTHER_STAGE = "fedcba9876543210"
@@ -166,6 +172,13 @@ async def digested(
     text = "\n".join(item.text for item in items)
     await write(store, name, outcomes=[Outcome(digest=made, items=items, text=text, tokens=len(text))])
     return made
+
+
+async def claimed(store: Store, digest: int, *, lease: timedelta = HOUR, tenant: str = SCOPE.tenant) -> DigestWork:
+    """The work on a digest that is due, taken in hand."""
+    work = await store.claim(tenant, digest, lease=lease)
+    assert work is not None, f"the digest {digest} is due"
+    return work
 
 
 async def clear(store: Store, name: str) -> None:

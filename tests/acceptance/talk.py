@@ -19,6 +19,9 @@ from hitherto.ports.store import Store
 from tests.conftest import SCOPE
 
 Opened = Callable[..., AbstractAsyncContextManager[tuple[Memory, Conversation]]]
+ONE_TRY: dict[str, Any] = {"model_tries": 1, "digest_tries": 1, "backoff": 0}
+"""Settings with which a fault of the model fails the digest at once, and the next round begins another."""
+
 PLENTY = 100_000
 """A budget that nothing here exceeds."""
 
@@ -30,7 +33,7 @@ def opener(store: Store, policy: hitherto.Policy | str | None = None) -> Opened:
     async def make(
         model: Scripted, *, of: hitherto.Policy | str | None = policy, **settings: Any
     ) -> AsyncGenerator[tuple[Memory, Conversation]]:
-        async with hitherto.open(store=store, model=model, **settings) as memory:
+        async with hitherto.open(store=store, model=model, **{**ONE_TRY, **settings}) as memory:
             yield memory, memory.conversation("conv_123", scope=SCOPE, policy=of)
 
     return make

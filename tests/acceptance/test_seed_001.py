@@ -200,7 +200,7 @@ async def test_the_summary_in_the_making_holds_up_nothing(opened: Opened) -> Non
 
 
 async def test_it_degrades_gracefully_if_compression_fails(opened: Opened) -> None:
-    model = Scripted([ModelUnreachable("no route"), "", '{"add": [{"te'], then=says_each)
+    model = Scripted([ModelUnreachable("no route"), "", "", '{"add": [{"te', '{"add": [{"te'], then=says_each)
     async with opened(model) as (memory, chat):
         number, failed = await until_it_fires(memory, chat, 1)
         assert failed.status is Status.FAILED

@@ -167,7 +167,8 @@ async def test_while_a_chunk_is_made_everything_is_shown(opened: Opened) -> None
 async def test_a_failed_chunk_is_tried_again_over_the_same_range(opened: Opened) -> None:
     """ "If the LLM returns malformed JSON, the summarization fails gracefully - messages stay unsummarized and get
     picked up on the next pass"."""
-    model = Scripted(['{"add": [{"te', "", ModelUnreachable("no route")], then=says_each)
+    malformed, nothing = '{"add": [{"te', ""
+    model = Scripted([malformed, malformed, nothing, nothing, ModelUnreachable("no route")], then=says_each)
     async with opened(model) as (memory, chat):
         await messages(memory, chat, 0, 30)
         assert [(row.start, row.end, row.status, row.text) for row in await chat.digests()] == [

@@ -19,7 +19,7 @@ from hitherto.models.scripted import Scripted
 from hitherto.policies import Compact, Fraction, LastMessages
 from hitherto.ports.store import Store
 from tests.acceptance.compacting import ScriptedCompactor, opaque
-from tests.acceptance.talk import PLENTY, answers, asks, fates, ranges, round_, said
+from tests.acceptance.talk import ONE_TRY, PLENTY, answers, asks, fates, ranges, round_, said
 from tests.conftest import SCOPE
 
 WINDOW = 200
@@ -33,7 +33,7 @@ def opened(store: Store) -> Native:
         compactor: ScriptedCompactor, policy: Any = "native", **settings: Any
     ) -> AsyncGenerator[tuple[Memory, Conversation]]:
         async with hitherto.open(
-            store=store, model=Scripted(), compactor=compactor, window=WINDOW, **settings
+            store=store, model=Scripted(), compactor=compactor, window=WINDOW, **{**ONE_TRY, **settings}
         ) as memory:
             yield memory, memory.conversation("conv_123", scope=SCOPE, policy=policy)
 

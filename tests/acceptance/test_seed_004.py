@@ -123,7 +123,7 @@ async def test_a_failure_leaves_the_summary_and_falls_back_to_the_transcript(sto
     """ "Summarisation failures (e.g. LLM error) leave the existing summary untouched and fall back to the full
     transcript"; the budget bounds it."""
     policy = rolling(summaryThreshold=10, summaryKeepLast=4)
-    errors = [ModelUnreachable("no route"), "", ModelRefused("rate limit")]
+    errors = [ModelUnreachable("no route"), "", "", ModelRefused("no credit")]
     model = Scripted([says_each, *errors], then=says_each)
     async with opener(store, policy)(model) as (memory, chat):
         await rounds(memory, chat, range(1, 7))

@@ -108,7 +108,7 @@ async def test_the_summariser_reads_the_full_text_of_what_was_redacted(opened: O
 
 async def test_the_drop_waits_for_the_summary_and_steps_in_when_it_fails(opened: Opened) -> None:
     model = Scripted([ModelUnreachable("no route")] * 5, then=says_each)
-    async with opened(model) as (memory, chat):
+    async with opened(model, breaker_failures=6) as (memory, chat):
         await turns(memory, chat, 1, 11)
         rows = await chat.digests()
         assert {row.status for row in rows if row.done is Done.SUMMARISE} == {Status.FAILED}

@@ -46,7 +46,8 @@ class TestPostgresStore(StoreConformance):
     async def store(self, shared: str) -> AsyncIterator[Store]:
         async with await psycopg.AsyncConnection[Any].connect(shared, autocommit=True) as connection:
             await connection.execute(
-                "delete from hitherto.conversation; delete from hitherto.receipt; delete from hitherto.agent"
+                "delete from hitherto.conversation; delete from hitherto.receipt; delete from hitherto.agent; "
+                "delete from hitherto.model_call; delete from hitherto.procrastinate_jobs"
             )
         store = PostgresStore(shared)
         await store.open()

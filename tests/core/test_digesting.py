@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from hitherto.core.digest import Item, joined, ranges
 from hitherto.core.digesting import _PROMPT_OVERHEAD, Digested, digest
+from hitherto.core.ledger import Purpose
 from hitherto.core.prompts import CondenseTask, DigestTask, Line, Prompt, digest_prompt
 from hitherto.errors import ModelAnswerUnusable
 from hitherto.models.scripted import items
@@ -72,6 +73,35 @@ def test_what_the_window_left_behind_is_gone_and_what_straddles_it_must_be_resta
 def test_nothing_and_nonsense_are_refused(answer: str) -> None:
     with pytest.raises(ModelAnswerUnusable):
         made(lambda _: answer, lines=lines("a"))
+
+
+@pytest.mark.parametrize("unusable", ["", '{"add": [{"text": "a", "sou', items(), "far too long " * 10_000])
+def test_an_unusable_answer_is_asked_for_once_more(unusable: str) -> None:
+    """Nothing of that answer is in the second request: what made it so may have come from the material."""
+    answers = [unusable, items(("Ada asks.", [0]))]
+    found, (first, second) = made(lambda _: answers.pop(0), lines=lines("a"))
+    assert found.text == "Ada asks."
+    assert (first.corrects, second.corrects) == (False, True)
+    assert (second.task, second.user, second.schema) == (first.task, first.user, first.schema)
+    assert second.system.startswith(first.system)
+    assert "far too long far" not in second.system
+    assert (first.purpose, second.purpose) == (Purpose.DIGEST, Purpose.CORRECT)
+
+
+def test_a_model_that_says_it_has_no_answer_is_asked_once_more_too() -> None:
+    making = digest(base=(), lines=lines("a"), start=0, end=0, limit=100, input_limit=5_000, count=count)
+    next(making)
+    assert making.throw(ModelAnswerUnusable("it said nothing")).corrects
+    with pytest.raises(ModelAnswerUnusable, match="nor the second time"):
+        making.throw(ModelAnswerUnusable("nor the second time"))
+
+
+def test_each_step_has_a_second_chance_of_its_own() -> None:
+    answers = ["", items(("first", [0])), "", items(("second", [1]))]
+    long = ["word " * 1_290] * 2
+    found, prompts = made(lambda _: answers.pop(0), lines=lines(*long), limit=300, input_limit=4_000)
+    assert found.text == "first\nsecond"
+    assert [prompt.corrects for prompt in prompts] == [False, True] * 2
 
 
 @pytest.mark.parametrize(

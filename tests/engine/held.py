@@ -50,11 +50,14 @@ class HeldQueue:
         self.all: list[Hold] = []
         self._work: Work | None = None
 
-    def start(self, work: Work, *, hand_back: Work) -> None:
+    async def start(self, work: Work) -> None:
         self._work = work
 
-    def submit(self, job: DigestJob) -> None:
+    def submit(self, job: DigestJob, *, after: float = 0) -> None:
         self.waiting.append(job)
+
+    def take(self, job: DigestJob) -> bool:
+        return False
 
     async def begin(self) -> None:
         """Work on the oldest waiting job up to its first model call, or to its end if it needs none."""

@@ -10,7 +10,6 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from hitherto.core.manifest import Fate
 from hitherto.models.scripted import Scripted
 from hitherto.stores.postgres.embedded import EmbeddedServer
 from tests.conftest import SCOPE
+from tests.engine.writer import TAKE_OVER_AFTER
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -65,9 +65,7 @@ class Writer:
 
 async def check(given: dict[str, Any], conversation: str, writers: list[Writer]) -> None:
     """Everything acknowledged is in the log, dense and whole; the conversation goes on."""
-    async with hitherto.open(
-        model=Scripted(then="They talk."), stuck_after=timedelta(milliseconds=1), **given
-    ) as memory:
+    async with hitherto.open(model=Scripted(then="They talk."), take_over_after=TAKE_OVER_AFTER, **given) as memory:
         chat = memory.conversation(conversation, scope=SCOPE)
         log = await chat.messages()
         assert [logged.seq for logged in log] == list(range(len(log)))
@@ -81,12 +79,16 @@ async def check(given: dict[str, Any], conversation: str, writers: list[Writer])
             key, start = next(reversed(writer.acknowledged.items()))
             again = await chat.append(user(f"{key} asks"), assistant(f"{key} answers"), key=key)
             assert (again.start, again.replayed) == (start, True)
+        # What the dead had in hand is taken over.
+        async with asyncio.timeout(10 * TAKE_OVER_AFTER):
+            while [row for row in await chat.digests() if row.status is Status.PROCESSING]:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
         await chat.append(user("go on"), assistant("so we do"), key="on")
         await memory.settled()
         digests = await chat.digests()
         assert digests[-1].status is Status.COMPLETED
         assert digests[-1].end == len(log) + 1
-        assert not [row for row in digests if row.status is Status.PROCESSING]
+        assert {row.status for row in digests} == {Status.COMPLETED}, "none is given up"
         fates = (await chat.context(user("?"), budget=4_000)).manifest.fates
         assert sum(span.end - span.start + 1 for span in fates) == len(log) + 2
         assert any(span.fate is Fate.DIGESTED for span in fates)

@@ -32,6 +32,7 @@ from hitherto.models.scripted import Scripted, items
 from hitherto.ports.model import Prompt
 from hitherto.ports.store import Store
 from hitherto.tokens import counter_for
+from tests.acceptance.talk import ONE_TRY
 from tests.conftest import SCOPE
 from tests.engine.logs import chats, logs
 
@@ -250,7 +251,10 @@ async def test_4_no_gap_no_overlap_whatever_the_model_does(
 
     def answer(prompt: Prompt) -> str:
         lines = [line.seq for line in getattr(prompt.task, "lines", ())]
-        shown.append(lines)
+        if prompt.corrects:
+            assert lines == shown[-1]
+        else:
+            shown.append(lines)
         kind = data.draw(st.sampled_from(["good", "good", "plain", "down", "nothing", "nonsense", "defect"]))
         match kind:
             case "down":
@@ -266,7 +270,7 @@ async def test_4_no_gap_no_overlap_whatever_the_model_does(
             case _:
                 return items(*((f"<{seq}>", [seq]) for seq in lines))
 
-    async with hitherto.open(store=store, model=Scripted(then=answer)) as broken:
+    async with hitherto.open(store=store, model=Scripted(then=answer), breaker_failures=100, **ONE_TRY) as broken:
         chat = fresh(broken, sliding_window(window=window, after_seq=1, limit=10_000))
         for batch in log:
             await chat.append(*batch)
@@ -422,7 +426,7 @@ async def test_12_nothing_of_another_scope_shows(memory: Memory, other: dict[str
 
 async def test_13_a_model_that_is_down_stops_nothing(store: Store) -> None:
     model = Scripted([ModelUnreachable("down")] * 5)
-    async with hitherto.open(store=store, model=model) as memory:
+    async with hitherto.open(store=store, model=model, breaker_failures=6, **ONE_TRY) as memory:
         chat = fresh(memory, sliding_window())
         for number in range(1, 8):
             context = await chat.context(user(f"question {number}"), budget=400)

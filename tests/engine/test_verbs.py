@@ -46,6 +46,13 @@ async def rounds(chat: Conversation, memory: Memory, numbers: range) -> None:
         await memory.settled()
 
 
+async def until_made(chat: Conversation) -> None:
+    """Returns once no digest is in progress, whoever makes them."""
+    async with asyncio.timeout(10):
+        while any(row.status is Status.PROCESSING for row in await chat.digests()):  # noqa: ASYNC110 (others work)
+            await asyncio.sleep(0.02)
+
+
 def spans(context: hitherto.Context) -> list[tuple[int, int, Fate, Reason]]:
     return [(span.start, span.end, span.fate, span.reason) for span in context.manifest.fates]
 
@@ -198,15 +205,21 @@ async def test_wait_gives_a_digest_that_is_in_progress_the_time_it_asks(store: S
 
 
 async def test_closing_hands_back_what_is_in_hand(store: Store) -> None:
-    async with hitherto.open(store=store, model=Scripted([Hang()]), grace=0.05) as memory:
+    hung = Gate(Hang())
+    async with hitherto.open(store=store, model=Scripted([hung]), grace=0.05) as memory:
         chat = memory.conversation("c", scope=SCOPE, policy=sliding_window(after_seq=1))
         await chat.append(user("a"), assistant("b"))
-    async with hitherto.open(store=store, model=Scripted(then=each)) as memory:
+        await hung.reached()
+    (row,) = await chat.digests()
+    assert (row.status, row.claimed, row.error) == (Status.PROCESSING, False, None)
+    assert (row.attempt, row.tries) == (2, 0), "whoever had it can write no more, and it did not count as a try"
+    assert row.due_at is not None
+    assert row.due_at <= datetime.now(UTC), "due at once"
+    async with hitherto.open(store=store, model=Scripted(then=each), take_over_after=0.3) as memory:
         chat = memory.conversation("c", scope=SCOPE)
+        await until_made(chat)
         (row,) = await chat.digests()
-        assert row.status is Status.FAILED
-        assert row.error is not None
-        assert "shutting down" in row.error
+        assert (row.status, row.attempt, row.tries, row.text) == (Status.COMPLETED, 3, 1, "<0> a\n<1> b")
         await chat.append(user("c"), assistant("d"))
         await memory.settled()
         assert (await chat.digests())[-1].text == "<0> a\n<1> b\n<2> c\n<3> d"
@@ -378,9 +391,8 @@ async def test_an_unanswered_call_gets_its_placeholder_as_soon_as_anything_follo
 
 
 async def test_a_digest_of_nothing_is_a_failed_one(store: Store) -> None:
-    async with hitherto.open(
-        store=store, model=Scripted(['{"add": [], "replace": [], "drop": []}'], then=each)
-    ) as memory:
+    nothing = '{"add": [], "replace": [], "drop": []}'
+    async with hitherto.open(store=store, model=Scripted([nothing, nothing], then=each)) as memory:
         chat = memory.conversation("c", scope=SCOPE, policy=sliding_window(after_seq=1))
         await chat.append(user("I am Ada."), assistant("Hello, Ada."))
         await memory.settled()
@@ -393,10 +405,14 @@ async def test_closing_hands_back_what_was_not_begun(store: Store) -> None:
         for name in ("a", "b", "c"):
             chat = memory.conversation(name, scope=SCOPE, policy=sliding_window(after_seq=1))
             await chat.append(user("a"), assistant("b"))
-    async with hitherto.open(store=store) as memory:
+    rows = [row for name in ("a", "b", "c") for row in await memory.conversation(name, scope=SCOPE).digests()]
+    assert [(row.status, row.attempt, row.tries) for row in rows[1:]] == [(Status.PROCESSING, 0, 0)] * 2, "nobody's yet"
+    async with hitherto.open(store=store, take_over_after=0.3) as memory:
         for name in ("a", "b", "c"):
-            (row,) = await memory.conversation(name, scope=SCOPE).digests()
-            assert row.status is Status.FAILED
+            chat = memory.conversation(name, scope=SCOPE)
+            await until_made(chat)
+            (row,) = await chat.digests()
+            assert (row.status, row.tries) == (Status.COMPLETED, 1)
 
 
 async def test_the_counter_of_a_setting_is_rebuilt(store: Store) -> None:

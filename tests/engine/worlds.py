@@ -21,6 +21,7 @@ from hitherto.errors import OverBudget
 from hitherto.ports.store import Store
 from hitherto.settings import Settings
 from hitherto.tokens import CANONICAL
+from tests.acceptance.talk import ONE_TRY
 from tests.conftest import SCOPE
 from tests.engine.held import HeldCompactor, HeldModel, HeldQueue
 from tests.engine.validity import assert_whole
@@ -294,6 +295,7 @@ def plain_row(row: Digest, order: dict[int, int]) -> str:
         base=None if row.base is None else order[row.base],
         created_at=when,
         completed_at=None if row.completed_at is None else when,
+        due_at=None if row.due_at is None else when,
         generation_time_ms=None,
     )
     return str(same)
@@ -330,7 +332,7 @@ def fates_of(manifest: Manifest) -> list[tuple[Fate, Reason]]:
 async def world(store: Store, name: str, items: Sequence[Payload]) -> AsyncGenerator[World]:
     """A world on `store` whose conversation will say `items`."""
     queue = HeldQueue()
-    settings = Settings.load(window=400)
+    settings = Settings.load(window=400, breaker_failures=1_000_000, **ONE_TRY)
     parts = Parts(
         store=store,
         model=HeldModel(),

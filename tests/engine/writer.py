@@ -16,11 +16,13 @@ from hitherto.errors import StoreError
 from hitherto.models.scripted import Delayed, Scripted
 from tests.conftest import SCOPE
 
+TAKE_OVER_AFTER = 2
+
 
 async def write(where: str, conversation: str, name: str) -> None:
     given: dict[str, Any] = {"home": Path(where)} if where.startswith("/") else {"database": where}
     model = Scripted(then=Delayed(0.02, "They talk."))
-    async with hitherto.open(model=model, database_timeout=2, **given) as memory:
+    async with hitherto.open(model=model, database_timeout=2, take_over_after=TAKE_OVER_AFTER, **given) as memory:
         chat = memory.conversation(conversation, scope=SCOPE, policy=sliding_window())
         for number in range(1_000_000):
             key = f"{name}-{number}"

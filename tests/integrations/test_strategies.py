@@ -25,6 +25,7 @@ from hitherto.integrations.openai_agents import (
 )
 from hitherto.models.scripted import Gate, Hang, Scripted, items
 from hitherto.ports.compactor import Compacted
+from tests.acceptance.talk import ONE_TRY
 from tests.conftest import SCOPE
 from tests.integrations.planner import LONG, QUIET, kinds, payloads, planner, questions, says, talk, text
 
@@ -135,7 +136,7 @@ async def test_native_compaction_is_shown_to_its_own_family_of_models() -> None:
 
 
 async def test_a_failed_summary_leaves_everything_shown() -> None:
-    async with hitherto.open("memory:", model=Scripted(then=ModelUnreachable("down"))) as memory:
+    async with hitherto.open("memory:", model=Scripted(then=ModelUnreachable("down")), **ONE_TRY) as memory:
         session = SummarizingSession("trip", memory, scope=SCOPE, context_limit=2, keep_last_n_turns=1, wait=10)
         sent = await talk(session, 4)
         assert questions(sent) == [f"Question {turn}" for turn in range(4)]

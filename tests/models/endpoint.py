@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -16,7 +17,8 @@ Body = dict[str, Any]
 @dataclass(frozen=True, kw_only=True)
 class Answer:
     """One response. `cut` sends so many bytes of the body and hangs up; `pause` waits so many seconds before each
-    byte; `silent` says nothing at all until the endpoint is closed."""
+    byte; `silent` says nothing at all until the endpoint is closed; `endless` sends the body again and again until
+    nobody listens any more; `charset` is how the body is written."""
 
     status: int = 200
     body: str = ""
@@ -24,6 +26,8 @@ class Answer:
     cut: int | None = None
     pause: float = 0
     silent: bool = False
+    endless: bool = False
+    charset: str = "utf-8"
 
 
 def said(content: object, *, finish: str = "stop", **message: object) -> Answer:
@@ -41,7 +45,12 @@ def said(content: object, *, finish: str = "stop", **message: object) -> Answer:
                 "finish_reason": finish,
             }
         ],
-        "usage": {"prompt_tokens": 91, "completion_tokens": 17, "total_tokens": 108},
+        "usage": {
+            "prompt_tokens": 91,
+            "completion_tokens": 17,
+            "total_tokens": 108,
+            "prompt_tokens_details": {"cached_tokens": 64, "audio_tokens": 0},
+        },
     }
     return Answer(body=json.dumps(completion))
 
@@ -53,7 +62,12 @@ def compacted(*items: Body, **response: object) -> Answer:
         "object": "response.compaction",
         "created_at": 1_780_000_000,
         "output": list(items),
-        "usage": {"input_tokens": 139, "output_tokens": 438, "total_tokens": 577},
+        "usage": {
+            "input_tokens": 139,
+            "input_tokens_details": {"cached_tokens": 128},
+            "output_tokens": 438,
+            "total_tokens": 577,
+        },
         **response,
     }
     return Answer(body=json.dumps(compaction))
@@ -68,11 +82,12 @@ def refused(status: int, message: str, *, param: str | None = None, code: str | 
 
 class Endpoint:
     """Gives `answers` in turn, the last one for ever; one that is a function gets the request's body. `asked` are
-    the bodies it got and `headers` what came with them, by names in lower case.
-    `reached` is set at the first. What is not asked at `path` is not found."""
+    the bodies it got, `headers` what came with them, by names in lower case, and `paths` where, with the query.
+    `reached` is set at the first. What is not asked at `path`, where there is one, is not found."""
 
-    def __init__(self, *answers: Answer | Callable[[Body], Answer], path: str = "/v1/chat/completions") -> None:
+    def __init__(self, *answers: Answer | Callable[[Body], Answer], path: str | None = "/v1/chat/completions") -> None:
         self._path = path
+        self.paths: list[str] = []
         self.asked: list[Body] = []
         self.headers: list[dict[str, str]] = []
         self.reached = threading.Event()
@@ -83,8 +98,12 @@ class Endpoint:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
 
     @property
+    def root(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}/v1"
+        return f"{self.root}/v1"
 
     def __enter__(self) -> Endpoint:
         self._thread.start()
@@ -96,10 +115,11 @@ class Endpoint:
         self._server.server_close()
         self._thread.join()
 
-    def answer(self, body: Body, headers: dict[str, str]) -> Answer:
+    def answer(self, path: str, body: Body, headers: dict[str, str]) -> Answer:
         given = self._answers[min(len(self.asked), len(self._answers) - 1)]
         self.asked.append(body)
         self.headers.append(headers)
+        self.paths.append(path)
         self.reached.set()
         return given if isinstance(given, Answer) else given(body)
 
@@ -111,21 +131,30 @@ class Endpoint:
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                answer = endpoint.answer(body, {name.lower(): value for name, value in self.headers.items()})
-                if self.path != endpoint._path:
+                answer = endpoint.answer(self.path, body, {name.lower(): value for name, value in self.headers.items()})
+                if endpoint._path is not None and self.path != endpoint._path:
                     answer = refused(404, f"Unknown request URL: POST {self.path}")
                 if answer.silent:
                     closing.wait()
                     self.close_connection = True
                     return
-                sent = answer.body.encode()
+                sent = answer.body.encode(answer.charset)
                 self.send_response(answer.status)
                 for name, value in {"Content-Type": "application/json", **answer.headers}.items():
                     self.send_header(name, value)
-                self.send_header("Content-Length", str(len(sent)))
+                if not answer.endless:
+                    self.send_header("Content-Length", str(len(sent)))
                 self.end_headers()
-                self.close_connection = answer.cut is not None
+                self.close_connection = answer.endless or answer.cut is not None
+                if answer.endless:
+                    self._repeat(sent)
+                    return
                 self._send(sent[: answer.cut], answer.pause)
+
+            def _repeat(self, sent: bytes) -> None:
+                with suppress(ConnectionError):
+                    while not closing.is_set():
+                        self.wfile.write(sent)
 
             def _send(self, sent: bytes, pause: float) -> None:
                 if not pause:

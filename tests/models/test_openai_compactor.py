@@ -12,7 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitherto.core.message import RESPONSES, Kind, Payload
-from hitherto.errors import HithertoError, InvalidSettings, ModelAnswerUnusable, ModelRefused, ModelUnreachable
+from hitherto.errors import (
+    HithertoError,
+    InvalidSettings,
+    ModelAnswerUnusable,
+    ModelBusy,
+    ModelRefused,
+    ModelUnreachable,
+)
+from hitherto.models import bounded
 from hitherto.models.openai_compactor import OpenAICompactor
 from hitherto.ports.compactor import family_of
 from hitherto.wire import codec
@@ -36,23 +44,16 @@ ITEMS: list[Payload] = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def _nothing_from_the_environment(monkeypatch: pytest.MonkeyPatch):
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
-
-
 Connect = Callable[..., OpenAICompactor]
 
 
 @pytest.fixture
 async def at() -> AsyncIterator[Connect]:
-    """Makes compactors at an endpoint, without retries unless asked for, and closes them."""
+    """Makes compactors at an endpoint, and closes them."""
     made: list[OpenAICompactor] = []
 
     def connect(endpoint: Endpoint, **options: Any) -> OpenAICompactor:
-        chosen: dict[str, Any] = {"model": "gpt-5.2", "base_url": endpoint.url, "api_key": KEY, "max_retries": 0}
+        chosen: dict[str, Any] = {"model": "gpt-5.2", "base_url": endpoint.url, "api_key": KEY}
         made.append(OpenAICompactor(**{**chosen, **options}))
         return made[-1]
 
@@ -99,7 +100,7 @@ async def test_the_endpoints_items_come_back_whole(at: Connect):
     with answering(like_openai) as endpoint:
         done = await at(endpoint).compact(ITEMS, instructions="Keep what was decided.")
     assert json.dumps(done.items) == json.dumps([SAID, OPAQUE])
-    assert (done.tokens_in, done.tokens_out) == (139, 438)
+    assert (done.tokens_in, done.tokens_cached, done.tokens_out) == (139, 128, 438)
     assert [codec(RESPONSES).read(item).kind for item in done.items] == [Kind.TEXT, Kind.COMPACTION]
     [body] = endpoint.asked
     assert body == {"model": "gpt-5.2", "input": ITEMS, "instructions": "Keep what was decided."}
@@ -110,7 +111,7 @@ async def test_the_endpoints_items_come_back_whole(at: Connect):
 async def test_without_instructions_none_are_sent(at: Connect):
     with answering(compacted(OPAQUE, usage=None)) as endpoint:
         done = await at(endpoint).compact(ITEMS)
-    assert (done.items, done.tokens_in, done.tokens_out) == ((OPAQUE,), None, None)
+    assert (done.items, done.tokens_in, done.tokens_cached, done.tokens_out) == ((OPAQUE,), None, None, None)
     assert set(endpoint.asked[0]) == {"model", "input"}
 
 
@@ -242,16 +243,16 @@ async def test_what_is_too_long_is_a_refusal(at: Connect):
         assert "exceeds the context window" in await failure(at(endpoint), ModelRefused)
 
 
-async def test_a_rate_limit_is_waited_for(at: Connect):
-    busy = refused(429, "Rate limit reached", Retry_After="0.01")
-    with answering(busy, busy, like_openai) as endpoint:
-        assert (await at(endpoint, max_retries=2).compact(ITEMS)).items == (SAID, OPAQUE)
-    assert len(endpoint.asked) == 3
-
-
-async def test_an_error_in_place_of_an_answer_is_a_refusal(at: Connect):
-    with answering(Answer(body='{"error": {"message": "Provider returned error", "code": 502}}')) as endpoint:
+async def test_an_error_in_place_of_an_answer_means_what_it_says(at: Connect):
+    with answering(Answer(body='{"error": {"message": "Provider returned error"}}')) as endpoint:
         assert "Provider returned error" in await failure(at(endpoint), ModelRefused)
+
+
+@either
+async def test_an_account_without_credit_is_a_refusal(at: Connect, ask: Ask):
+    with answering(refused(429, "You exceeded your current quota.", code="insufficient_quota")) as endpoint:
+        assert "has no credit left" in await failure(at(endpoint), ModelRefused, ask)
+    assert len(endpoint.asked) == 1
 
 
 # What does not come
@@ -264,10 +265,25 @@ async def test_silence_is_an_endpoint_that_cannot_be_reached(at: Connect, ask: A
 
 
 @either
-async def test_a_failing_endpoint_is_given_up(at: Connect, ask: Ask):
-    with answering(Answer(status=503, body="Oops", headers={"Retry-After": "0.01"})) as endpoint:
-        assert "is failing (503: Oops)" in await failure(at(endpoint, max_retries=1), ModelUnreachable, ask)
-    assert len(endpoint.asked) == 2
+async def test_a_rate_limit_says_how_long_to_wait(at: Connect, ask: Ask):
+    busy = answering(refused(429, "Rate limit reached", Retry_After="20"))
+    with busy as endpoint, pytest.raises(ModelBusy, match="Rate limit reached") as caught:
+        await ask(at(endpoint))
+    assert caught.value.retry_after == 20
+    assert len(endpoint.asked) == 1
+
+
+@either
+async def test_a_failing_endpoint_cannot_be_reached(at: Connect, ask: Ask):
+    with answering(Answer(status=503, body="Oops", headers={"Retry-After": "1"})) as endpoint:
+        assert "is failing (503: Oops)" in await failure(at(endpoint), ModelUnreachable, ask)
+    assert len(endpoint.asked) == 1
+
+
+@either
+async def test_a_connection_cut_in_the_middle_of_a_body(at: Connect, ask: Ask):
+    with answering(Answer(body=compacted(OPAQUE).body, cut=40)) as endpoint:
+        assert f"no answer from {endpoint.url}" in await failure(at(endpoint), ModelUnreachable, ask)
 
 
 async def test_an_answer_that_drips_is_not_waited_for(at: Connect):
@@ -282,7 +298,7 @@ async def test_a_closed_port_cannot_be_reached(ask: Ask):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://someone:{KEY}@127.0.0.1:{taken.getsockname()[1]}/v1"
-        compactor = OpenAICompactor(model="gpt-5.2", base_url=url, max_retries=0)
+        compactor = OpenAICompactor(model="gpt-5.2", base_url=url)
         assert "HITHERTO_COMPACT_BASE_URL" in await failure(compactor, ModelUnreachable, ask)
         await compactor.aclose()
 
@@ -322,6 +338,15 @@ async def test_an_answer_without_one_compaction_is_unusable(at: Connect, answer:
         message = await failure(at(endpoint), ModelAnswerUnusable)
     assert says in message
     assert "Granary" not in message, "what was said does not belong in an error"
+
+
+@pytest.mark.parametrize(("ask", "kind"), [(check, InvalidSettings), (compact, ModelAnswerUnusable)])
+async def test_a_body_without_end_is_given_up_early(
+    at: Connect, ask: Ask, kind: type[HithertoError], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(bounded, "LONGEST", 300_000)
+    with answering(Answer(body=" " * 10_000, endless=True)) as endpoint:
+        assert "answered with more than" in await failure(at(endpoint), kind, ask)
 
 
 def test_a_key_and_an_address_that_no_request_can_carry_are_refused_at_once():

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
@@ -19,33 +19,13 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from hitherto.core.append import extended
 from hitherto.core.probe import TurnAt
 from hitherto.errors import DatabaseReadOnly, DatabaseUnreachable, StoreError
-from hitherto.ports.store import Changes, Defaults, Reading, Receipt, Store
+from hitherto.ports.store import Changes, Receipt, Store
 from hitherto.stores.postgres.store import PostgresStore
 from hitherto.testing.material import digest_of, fire, head_of, log_of, snapshot, talk, user, write
 from tests.conftest import SCOPE
+from tests.postgres.verbs import ALL, VERBS, WRITING
 
 Connection = psycopg.AsyncConnection[Any]
-OLD = timedelta(days=1)
-
-VERBS: dict[str, Callable[[Store], Awaitable[object]]] = {
-    "head": lambda store: store.head(SCOPE, "c"),
-    "head at a revision": lambda store: store.head(SCOPE, "c", at=1),
-    "messages": lambda store: store.messages(SCOPE, "c", 1, Reading(start=0, stop=9)),
-    "digests": lambda store: store.digests(SCOPE, "c"),
-    "opaque": lambda store: store.opaque(SCOPE, "c", 1),
-    "earlier": lambda store: store.earlier(SCOPE, "c", within=OLD),
-    "defaults": lambda store: store.defaults(SCOPE),
-    "work": lambda store: store.work(SCOPE, "c", 1, 1),
-    "listed": lambda store: store.listed(SCOPE),
-    "due": lambda store: store.due(stuck_for=OLD),
-}
-WRITING: dict[str, Callable[[Store], Awaitable[object]]] = {
-    "write": lambda store: write(store, "c", user()),
-    "write anew": lambda store: write(store, "new", user()),
-    "set_defaults": lambda store: store.set_defaults(tenant="acme", agent="planner", defaults=Defaults()),
-    "forget_receipts": lambda store: store.forget_receipts(older_than=OLD),
-}
-ALL = {**VERBS, **WRITING}
 
 
 @pytest.fixture

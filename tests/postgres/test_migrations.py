@@ -31,7 +31,7 @@ CATALOGUE = {
                a.attidentity, pg_get_expr(d.adbin, d.adrelid) as value
         from pg_attribute a join pg_class c on c.oid = a.attrelid
         left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
-        where c.relnamespace = 'hitherto'::regnamespace and c.relkind in ('r', 'v') and a.attnum > 0
+        where c.relnamespace = 'hitherto'::regnamespace and c.relkind in ('r', 'v', 'c') and a.attnum > 0
           and not a.attisdropped
         order by c.relname, a.attnum""",
     "constraints": """
@@ -42,6 +42,26 @@ CATALOGUE = {
         select i.indrelid::regclass::text as of, array_agg(i.indexrelid::regclass::text order by i.indexrelid) as order
         from pg_index i join pg_class c on c.oid = i.indexrelid
         where c.relnamespace = 'hitherto'::regnamespace group by 1 order by 1""",
+    "enumerations": """
+        select t.typname as name, array_agg(e.enumlabel order by e.enumsortorder) as values
+        from pg_enum e join pg_type t on t.oid = e.enumtypid
+        where t.typnamespace = 'hitherto'::regnamespace group by 1 order by 1""",
+    "functions": """
+        select oid::regprocedure::text as name, pg_get_functiondef(oid) as says, proacl::text as rights from pg_proc
+        where pronamespace = 'hitherto'::regnamespace order by 1""",
+    "triggers": """
+        select t.tgrelid::regclass::text as of, t.tgname as name, pg_get_triggerdef(t.oid) as says, t.tgenabled
+        from pg_trigger t join pg_class c on c.oid = t.tgrelid
+        where c.relnamespace = 'hitherto'::regnamespace and not t.tgisinternal order by 1, 2""",
+    "sequences": """
+        select s.sequencename, s.data_type::text, s.start_value, s.increment_by, s.max_value, s.cycle,
+               pg_get_serial_sequence(c.relname, a.attname) as of
+        from pg_sequences s
+        left join pg_depend d on d.objid = format('hitherto.%I', s.sequencename)::regclass and d.deptype in ('a', 'i')
+          and d.refobjsubid > 0
+        left join pg_class c on c.oid = d.refobjid
+        left join pg_attribute a on a.attrelid = d.refobjid and a.attnum = d.refobjsubid
+        where s.schemaname = 'hitherto' order by 1""",
     "views": "select viewname, definition from pg_views where schemaname = 'hitherto'",
     "comments and rights": """
         select relname, obj_description(oid, 'pg_class') as says,
@@ -89,13 +109,15 @@ def migrated(url: str, revision: str) -> None:
     with resources.as_file(MIGRATIONS) as folder, engine.begin() as connection:
         config.set_main_option("script_location", str(folder).replace("%", "%%"))
         config.attributes["connection"] = connection
-        known = ScriptDirectory.from_config(config).get_current_head()
-        (command.upgrade if revision == known or not _there(url) else command.downgrade)(config, revision)
+        (command.upgrade if revision > _current(url) else command.downgrade)(config, revision)
 
 
-def _there(url: str) -> bool:
+def _current(url: str) -> str:
     with psycopg.connect(url) as connection:
-        return connection.execute("select to_regclass('hitherto.alembic_version') is not null").fetchone() == (True,)
+        if connection.execute("select to_regclass('hitherto.alembic_version')").fetchone() == (None,):
+            return ""
+        ((found,),) = connection.execute("select version_num from hitherto.alembic_version").fetchall()
+        return found
 
 
 async def catalogue(url: str) -> dict[str, list[dict[str, Any]]]:

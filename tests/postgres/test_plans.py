@@ -20,12 +20,14 @@ Connection = psycopg.AsyncConnection[Any]
 
 LENGTH = 8_000
 OTHERS = 400
+CLAIMED = 1_000_000
 TOUCHED = 64
 """The most rows a look-up may examine beside those it returns; it says nothing of the length of a conversation."""
 
 SCOPE = {"tenant": "acme", "user": "u", "agent": "a"}
 MAIN = {**SCOPE, "conversation": "c-0"}
 REF = {"tenant": "acme", "ref": 1}
+HELD = {"tenant": "acme", "digest": CLAIMED}
 READ = {
     **MAIN, "ref": 1, "start": 0, "stop": LENGTH, "tokens": 0, "tools_from": LENGTH, "limit": None,
     "live": True, "live_at": LENGTH,
@@ -72,6 +74,14 @@ FILL = f"""
           select c, 3, 'summarise' from generate_series(2, {OTHERS + 1}) c) one
     order by n, c;
 
+    -- One digest in progress for each, all of them left behind by workers; that of the long one has a base.
+    insert into hitherto.digest (tenant, id, conversation, stage, spec, done, start_seq, end_seq, base_id, status,
+        attempt, claimed, fired_rev, created_at, due_at)
+    select 'acme', {CLAIMED} + c - 1, c, 'claimed', '{{}}', 'summarise', case when c = 1 then {LENGTH} - 10 else 0 end,
+           case when c = 1 then {LENGTH} - 1 else 19 end, case when c = 1 then 500 end, 'processing', 1, true, 1, now(),
+           now() - interval '1 hour' + c * interval '1 second'
+    from generate_series(1, {OTHERS + 1}) c;
+
     insert into hitherto.receipt (tenant, key_hash, conversation, fingerprint, start_seq, end_seq, rev, created_at)
     select 'acme', sha256(n::text::bytea), 1, 'f', n, n, n, now() from generate_series(0, {LENGTH - 1}) n;
 """
@@ -116,8 +126,16 @@ CASES = {
     "messages, some from the middle": Case("messages", {**READ, "start": LENGTH // 2, "limit": 20}, 20),
     "messages of another": Case("messages", {**READ, "ref": 2}, 0),
     "messages of the audit": Case("messages", {**READ, "live": False, "start": LENGTH - 20}, 20),
-    "work_messages": Case("work_messages", {**MAIN, "first": LENGTH - 10, "last": LENGTH - 1}, 10),
-    "work_digest": Case("work_digest", {**MAIN, "digest": 1, "attempt": 1}, 0),
+    "hold_digest": Case("hold_digest", HELD, 1),
+    "claim": Case("claim", {**HELD, "lease": timedelta(minutes=1)}, 1),
+    "claim of one that is done": Case("claim", {**HELD, "digest": 500, "lease": timedelta(minutes=1)}, 0),
+    "claimed_messages": Case("claimed_messages", HELD, 10),
+    "prolong": Case("prolong", {**HELD, "attempt": 1, "lease": timedelta(minutes=1)}, 1),
+    "put_off": Case(
+        "put_off", {**HELD, "attempt": 1, "wait": timedelta(minutes=1), "error": "busy", "counted": True}, 1
+    ),
+    "overdue": Case("overdue", {"since": timedelta(minutes=5), "limit": 4}, 4),
+    "unsettled": Case("unsettled", {"tenants": ["acme"] * 3, "digests": [CLAIMED, CLAIMED + 7, 500]}, 2),
     "opaque": Case("opaque", {**MAIN, "digest": 500}, 1),
     "earlier": Case("earlier", {**MAIN, "within": timedelta(days=1)}, 1),
     "defaults": Case("defaults", {"tenant": "acme", "agent": "a7"}, 1),
@@ -125,6 +143,8 @@ CASES = {
     "next_expiry": Case("next_expiry", {**REF, "now": "2001-01-01"}, 1),
     "listed": Case("listed", {**SCOPE, "limit": 20}, 20),
 }
+
+LOAD = Case("load", {}, 1)
 
 
 @pytest.fixture(scope="module", params=["not analyzed", "analyzed"])
@@ -141,6 +161,7 @@ async def filled(request: pytest.FixtureRequest, server: EmbeddedServer) -> Asyn
                 )
             for number, case in enumerate(CASES.values()):
                 await prepare(connection, f"early_{number}", case)
+            await prepare(connection, "early_load", LOAD)
             await connection.execute(FILL.encode())
             if request.param == "analyzed":
                 await connection.execute("analyze")
@@ -157,8 +178,11 @@ async def prepare(connection: Connection, name: str, case: Case) -> None:
 async def explain(connection: Connection, name: str, case: Case) -> dict[str, Any]:
     """The plan that a prepared statement is run by, with what it came across."""
     values = sql.SQL(", ").join(sql.Literal(value) for value in case.values.values())
-    query = sql.SQL("explain (analyze, buffers, format json) execute {}({})").format(sql.Identifier(name), values)
-    row = await (await connection.execute(query)).fetchone()
+    given = sql.SQL("({})").format(values) if case.values else sql.SQL("")
+    query = sql.SQL("explain (analyze, buffers, format json) execute {}{}").format(sql.Identifier(name), given)
+    # What is explained is done; and undone again, for the next plan to find the same.
+    async with connection.transaction(force_rollback=True):
+        row = await (await connection.execute(query)).fetchone()
     assert row is not None
     return row[0][0]["Plan"]
 
@@ -193,5 +217,19 @@ async def test_it_looks_things_up(filled: Connection, name: str, plan: str) -> N
     found = await explain(filled, prepared, case)
     assert found["Actual Rows"] == case.rows
     scans = {(node["Relation Name"], node["Node Type"]) for node in nodes(found) if "Relation Name" in node}
+    scans = {(table, kind) for table, kind in scans if kind != "ModifyTable"}
     assert {kind for _, kind in scans} <= {"Index Scan", "Index Only Scan"}, scans
     assert examined(found) <= case.rows + TOUCHED
+
+
+@pytest.mark.parametrize("filled", ["analyzed"], indirect=True)
+@pytest.mark.parametrize("name", ["early_load", "load_now"])
+async def test_the_load_reads_what_is_in_progress(filled: Connection, name: str) -> None:
+    """However many digests and conversations there are beside."""
+    if name == "load_now":
+        await prepare(filled, name, LOAD)
+    await filled.execute("set plan_cache_mode = force_generic_plan")
+    found = await explain(filled, name, LOAD)
+    scans = {(node["Relation Name"], node["Node Type"]) for node in nodes(found) if "Relation Name" in node}
+    assert {table for table, kind in scans if kind == "Seq Scan"} <= {"procrastinate_workers"}
+    assert examined(found) <= 3 * (OTHERS + 1 + 4) + TOUCHED

@@ -11,6 +11,7 @@ import pytest
 import hitherto
 from hitherto import Call, Message, Policy, assistant, tool_result, user
 from hitherto.core.manifest import Fate
+from hitherto.core.price import Price
 from hitherto.errors import OverBudget
 from hitherto.models.extractive import Extractive
 from hitherto.models.scripted import Scripted
@@ -18,7 +19,6 @@ from hitherto.policies import Drop, LastTurns, Redact, Stage, Summarise, SystemM
 from hitherto.simulation.composed import redact_summarise, redact_trim
 from hitherto.simulation.counting import Counting
 from hitherto.simulation.figures import Figures
-from hitherto.simulation.prices import Price
 from hitherto.simulation.run import simulate
 from hitherto.tokens import counter_for
 from tests.tokens.test_counters import reference_count
@@ -155,7 +155,7 @@ async def test_what_does_not_fit_is_said_with_its_message() -> None:
 
 async def test_digests_that_fail_are_named() -> None:
     policy = Policy("p", (Stage(Turns(4), LastTurns(2), Summarise(), SystemMessage()),))
-    found = await simulated(talk(4), policy, model=Scripted([""]))
+    found = await simulated(talk(4), policy, model=Scripted(["", ""]))
     assert len(found.failed) == 1
     assert found.verbatim == 1
 

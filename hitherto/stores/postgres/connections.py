@@ -13,14 +13,15 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 
 class Connections:
-    """At most `size` connections to the server at `url`; who wants one waits at most `patience` seconds for it.
+    """At most `size` connections to the server at `url`; who wants one waits at most `patience` seconds for it. Unless
+    they are not to be `prepared`, statements that come often are, for as long as a connection lasts.
 
     psycopg's pool makes, checks and replaces them. It can lose one when a task is cancelled while it waits inside the
     pool (psycopg/psycopg#1208, #1345), until none is left. So nobody who can be cancelled waits there: turns are taken
     outside, and what may take long goes on in tasks of its own.
     """
 
-    def __init__(self, url: str, *, size: int, patience: float) -> None:
+    def __init__(self, url: str, *, size: int, patience: float, prepared: bool = True) -> None:
         self._patience = patience
         self._turns = asyncio.Semaphore(size)
         self._returning: set[asyncio.Task[None]] = set()
@@ -30,8 +31,13 @@ class Connections:
             max_size=size,
             timeout=patience,
             open=False,
-            kwargs={"autocommit": True, "application_name": "hitherto", "client_encoding": "UTF8"},
-            configure=_configured,
+            kwargs={
+                "autocommit": True,
+                "application_name": "hitherto",
+                "client_encoding": "UTF8",
+                "prepare_threshold": 5 if prepared else None,
+            },
+            configure=self._configured,
             name="hitherto",
         )
 
@@ -58,6 +64,17 @@ class Connections:
             yield connection
         finally:
             self._background(self._return(connection))
+
+    async def _configured(self, connection: AsyncConnection[Any]) -> None:
+        # Times as far off as datetime.max would overflow Python's in a time zone to the east of their own.
+        await connection.execute("set time zone 'UTC'")
+        await connection.execute("set datestyle = 'ISO'")  # the only one psycopg reads
+        # A claim that waited for another is to see what that did, and not to fail for it, whatever the database's
+        # default.
+        await connection.execute("set default_transaction_isolation = 'read committed'")
+        # Who holds a conversation may never let go: a host without power is noticed after hours.
+        patience = f"{max(self._patience, 0.001) * 1_000:.0f}ms"
+        await connection.execute("select set_config('lock_timeout', %s, false)", [patience])
 
     async def _turn(self) -> None:
         try:
@@ -107,9 +124,3 @@ class Connections:
         task = asyncio.create_task(work)
         self._returning.add(task)
         task.add_done_callback(self._returning.discard)
-
-
-async def _configured(connection: AsyncConnection[Any]) -> None:
-    # Times as far off as datetime.max would overflow Python's in a time zone to the east of their own.
-    await connection.execute("set time zone 'UTC'")
-    await connection.execute("set datestyle = 'ISO'")  # the only one psycopg reads

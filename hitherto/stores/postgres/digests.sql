@@ -5,20 +5,28 @@
 select nextval('hitherto.digest_id_seq');
 
 -- name: insert_digest
--- A digest in progress, or one that is complete at once.
-insert into hitherto.digest (tenant, id, conversation, stage, spec, done, start_seq, end_seq, base_id, status, attempt,
-    tokens, freed, since, kept_from, opaque, family, fired_rev, visible_rev, created_at, completed_at)
-values (%(tenant)s, coalesce(%(id)s::bigint, nextval('hitherto.digest_id_seq')), %(ref)s, %(stage)s, %(spec)s, %(done)s, %(start)s,
-    %(end)s, %(base)s, %(status)s, 1, %(tokens)s, %(freed)s, %(since)s, %(kept_from)s, %(opaque)s, %(family)s,
-    %(rev)s, case when %(completed)s then %(rev)s end, %(now)s, case when %(completed)s then %(now)s end)
-returning id;
+-- A digest in progress with its job, or one that is complete at once.
+with d as (
+    insert into hitherto.digest (tenant, id, conversation, stage, spec, done, start_seq, end_seq, base_id, status, attempt,
+        tokens, freed, since, kept_from, opaque, family, fired_rev, visible_rev, created_at, completed_at, due_at)
+    values (%(tenant)s, coalesce(%(id)s::bigint, nextval('hitherto.digest_id_seq')), %(ref)s, %(stage)s, %(spec)s, %(done)s,
+        %(start)s, %(end)s, %(base)s, %(status)s, 0, %(tokens)s, %(freed)s, %(since)s, %(kept_from)s, %(opaque)s, %(family)s,
+        %(rev)s, case when %(completed)s then %(rev)s end, %(now)s, case when %(completed)s then %(now)s end,
+        case when not %(completed)s then clock_timestamp() end)
+    returning tenant, id
+)
+select d.id, case when not %(completed)s then hitherto.procrastinate_defer_jobs_v1(array[row(
+    'hitherto', 'hitherto.digest', 0, null, null, jsonb_build_object('tenant', d.tenant, 'digest', d.id), null
+)::hitherto.procrastinate_job_to_defer_v1]) end
+from d;
 
 -- name: end_digest
 -- What became of a digest in progress.
 update hitherto.digest
 set status = %(status)s, items = %(items)s, text = %(text)s, tokens = %(tokens)s, model = %(model)s,
     prompt_version = %(prompt_version)s, generation_time_ms = %(generation_time_ms)s, error = %(error)s,
-    opaque = %(opaque)s, family = %(family)s, visible_rev = %(visible_rev)s, completed_at = %(now)s
+    opaque = %(opaque)s, family = %(family)s, visible_rev = %(visible_rev)s, completed_at = %(now)s, due_at = null,
+    claimed = false
 where tenant = %(tenant)s and conversation = %(ref)s and id = %(digest)s and status = 'processing';
 
 -- name: supersede_digests
@@ -38,7 +46,7 @@ where tenant = %(tenant)s and conversation = %(ref)s and id = %(digest)s and sta
 -- All digests of a conversation.
 select d.id, d.stage, d.spec::text, d.done, d.start_seq, d.end_seq, d.base_id, d.status, d.attempt, d.items::text, d.text,
        d.tokens, d.model, d.prompt_version, d.generation_time_ms, d.error, d.fired_rev, d.visible_rev, d.created_at,
-       d.completed_at, d.hidden_rev, d.freed, d.since, d.kept_from, d.opaque::text, d.family
+       d.completed_at, d.hidden_rev, d.freed, d.since, d.kept_from, d.opaque::text, d.family, d.tries, d.due_at, d.claimed
 from hitherto.digest d
 where d.tenant = %(tenant)s
   and d.conversation = (
@@ -72,16 +80,22 @@ from (
 ) c
 where clock_timestamp() - c.digested_at <= %(within)s;
 
--- name: work_digest
--- A digest in progress, where its base ends, that one's opaque items, and the statements of the base; before them, where
--- it is a chunk, those of its own base, and so on.
-with recursive d as (
-    select * from hitherto.digest d
-    where d.tenant = %(tenant)s
-      and d.conversation = (
-          select ref from hitherto.conversation
-          where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id = %(conversation)s)
-      and d.id = %(digest)s and d.attempt = %(attempt)s and d.status = 'processing'
+-- name: claim
+-- Take a digest in progress whose time has come. With it: whose it is, where its base ends, that one's opaque items, and the
+-- statements of the base; for a summary on a chunk, before them those of the chunk's own base, and so on. (No time is set further ahead
+-- than an hour: one that lies beyond was set by a clock that has been put back since.) Here and below, what is in progress
+-- is told by `completed_at` where the key finds it: by its status, the planner may without statistics take an index of all
+-- that is in progress for as good. And a row that somebody holds is passed over: who holds it may never let go.
+with recursive free as materialized (
+    select tenant, id from hitherto.digest
+    where tenant = %(tenant)s and id = %(digest)s and completed_at is null
+      and (due_at <= clock_timestamp() or due_at > clock_timestamp() + interval '2 hours')
+    for no key update skip locked
+), d as (
+    update hitherto.digest d
+    set attempt = attempt + 1, tries = tries + 1, claimed = true, due_at = clock_timestamp() + %(lease)s
+    from free where d.tenant = free.tenant and d.id = free.id
+    returning d.*
 ), base (depth, tenant, conversation, base_id, done, end_seq, items, opaque) as (
     select 0, b.* from d
     cross join lateral (
@@ -94,24 +108,105 @@ with recursive d as (
         select tenant, conversation, base_id, done, end_seq, items, opaque from hitherto.digest b
         where b.tenant = n.tenant and b.conversation = n.conversation and b.id = n.base_id limit 1
     ) b
-    where n.done = 'chunk'
+    where n.done = 'chunk' and (select d.done from d) = 'summarise'
 )
 select d.id, d.stage, d.spec::text, d.done, d.start_seq, d.end_seq, d.base_id, d.status, d.attempt, d.items::text, d.text,
        d.tokens, d.model, d.prompt_version, d.generation_time_ms, d.error, d.fired_rev, d.visible_rev, d.created_at,
-       d.completed_at, d.hidden_rev, d.freed, d.since, d.kept_from, d.opaque::text, d.family,
+       d.completed_at, d.hidden_rev, d.freed, d.since, d.kept_from, d.opaque::text, d.family, d.tries, d.due_at, d.claimed,
        (select json_agg(b.items order by b.depth desc) from base b)::text,
-       (select b.end_seq from base b where b.depth = 0), (select b.opaque::text from base b where b.depth = 0)
-from d;
+       (select b.opaque::text from base b where b.depth = 0),
+       c.user_id, c.agent, c.id, coalesce(c.next_expiry <= clock_timestamp(), false)
+from d
+cross join lateral (
+    select user_id, agent, id, next_expiry from hitherto.conversation c
+    where c.tenant = d.tenant and c.ref = d.conversation limit 1
+) c;
 
--- name: work_messages
--- The live messages that a digest is made of.
+-- name: claimed_messages
+-- The live messages that a claimed digest is made of.
 select m.seq, m.payload::text, m.wire, m.role, m.kind, m.text, m.call_ids, m.result_ids, m.tool_names,
        m.metadata::text, m.expires_at, m.tokens, m.sum_tokens, m.sum_turns, m.sum_talk, m.sum_results, m.rev,
        m.created_at, m.erased, m.retracted_rev
-from hitherto.message m
-where m.tenant = %(tenant)s
-  and m.conversation = (
-      select ref from hitherto.conversation
-      where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id = %(conversation)s)
-  and m.seq between %(first)s and %(last)s and not m.erased and m.retracted_rev is null
+from (
+    select d.tenant, d.conversation, d.end_seq as last, greatest(d.start_seq, coalesce((
+        select b.end_seq + 1 from hitherto.digest b
+        where b.tenant = d.tenant and b.conversation = d.conversation and b.id = d.base_id limit 1), 0)) as first
+    from hitherto.digest d
+    where d.tenant = %(tenant)s and d.id = %(digest)s and d.completed_at is null limit 1
+) d
+cross join lateral (
+    select * from hitherto.message m
+    where m.tenant = d.tenant and m.conversation = d.conversation and m.seq between d.first and d.last
+      and not m.erased and m.retracted_rev is null
+    order by m.seq
+) m
 order by m.seq;
+
+-- name: prolong
+-- Hold on to a claim, and say whether it is still held.
+with free as materialized (
+    select tenant, id from hitherto.digest
+    where tenant = %(tenant)s and id = %(digest)s and attempt = %(attempt)s and completed_at is null and claimed
+    for no key update skip locked
+), prolonged as (
+    update hitherto.digest d set due_at = clock_timestamp() + %(lease)s
+    from free where d.tenant = free.tenant and d.id = free.id
+)
+select id from hitherto.digest
+where tenant = %(tenant)s and id = %(digest)s and attempt = %(attempt)s and completed_at is null and claimed;
+
+-- name: put_off
+-- Give a claim back, with a job for when the digest is due again.
+with d as (
+    update hitherto.digest
+    set attempt = attempt + 1, tries = tries - case when %(counted)s then 0 else 1 end, claimed = false,
+        due_at = clock_timestamp() + least(%(wait)s, interval '1 hour'), error = coalesce(%(error)s, error)
+    where tenant = %(tenant)s and id = %(digest)s and attempt = %(attempt)s and completed_at is null and claimed
+    returning tenant, id, due_at
+)
+select hitherto.procrastinate_defer_jobs_v1(array[row(
+    'hitherto', 'hitherto.digest', 0, null, null, jsonb_build_object('tenant', d.tenant, 'digest', d.id),
+    case when %(wait)s > interval '0' then d.due_at end
+)::hitherto.procrastinate_job_to_defer_v1])
+from d;
+
+-- name: overdue
+-- Digests in progress that nobody took in time: off an index that holds rows in progress alone.
+(select tenant, id from hitherto.digest
+ where status = 'processing' and due_at <= statement_timestamp() - %(since)s::interval order by due_at limit %(limit)s)
+union all
+(select tenant, id from hitherto.digest
+ where status = 'processing' and due_at > statement_timestamp() + interval '2 hours' order by due_at limit %(limit)s)
+limit %(limit)s;
+
+-- name: unsettled
+-- Which of some digests are due or in a worker's hands.
+select d.tenant, d.id
+from unnest(%(tenants)s::text[], %(digests)s::bigint[]) as asked (tenant, id)
+cross join lateral (
+    select tenant, id from hitherto.digest d
+    where d.tenant = asked.tenant and d.id = asked.id and d.completed_at is null
+      and (d.claimed or d.due_at <= statement_timestamp()) limit 1
+) d;
+
+-- name: load
+-- How the digests in progress stand, how many conversations rest, and how many workers have shown themselves.
+select count(*) filter (where due_at <= now), count(*) filter (where claimed and due_at > now),
+       count(*) filter (where not claimed and due_at > now),
+       coalesce(extract(epoch from max(now - created_at)), 0)::float8, coalesce(max(behind), 0),
+       (select count(*) from hitherto.conversation
+        where resume_at > statement_timestamp() and resume_at < statement_timestamp() + interval '2 hours'),
+       (select count(*) from hitherto.procrastinate_workers
+        where last_heartbeat > statement_timestamp() - interval '30 seconds')
+from (
+    select d.due_at, d.claimed, d.created_at, statement_timestamp() as now,
+           c.next_seq - greatest(d.start_seq, coalesce(b.end_seq + 1, 0)) as behind
+    from hitherto.digest d
+    cross join lateral (
+        select next_seq from hitherto.conversation c where c.tenant = d.tenant and c.ref = d.conversation limit 1
+    ) c
+    left join lateral (
+        select end_seq from hitherto.digest b where b.tenant = d.tenant and b.id = d.base_id limit 1
+    ) b on true
+    where d.status = 'processing'
+) d;

@@ -41,6 +41,11 @@ def ours() -> Generator[None]:
             f"the role may not do what the store needs ({error.diag.message_primary}); GRANT USAGE ON SCHEMA hitherto "
             "and SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA hitherto to it"
         ) from error
+    except psycopg.errors.LockNotAvailable as error:
+        raise StoreError(
+            "the conversation has been held by another transaction for longer than is waited for; see who it is in "
+            "pg_stat_activity, and try again"
+        ) from error
     except PoolClosed as error:
         raise StoreError(f"the store is not open ({error}); call open() first, and nothing after aclose()") from error
     except UnicodeEncodeError as error:

@@ -24,7 +24,7 @@ def head_from(row: Row) -> Head:
     (closed, policy, open_calls, erased, next_expiry, now, run_start, late, retracted, frontiers) = row[12:22]
     (agent_policy, enabled, agent_enabled, injected, injected_of, injected_text) = row[22:28]
     (digest, start, end, text, spec, end_tokens, end_turns, end_talk, end_results) = row[28:37]
-    (digest_tokens, failed, running) = row[37:40]
+    (digest_tokens, failures, running, resume_at) = row[37:41]
     standing = None
     if digest is not None:
         standing = Standing(id=digest, start=start, end=end, text=text, spec=spec, tokens=digest_tokens)
@@ -53,10 +53,11 @@ def head_from(row: Row) -> Head:
         next_expiry=next_expiry,
         now=now,
         run_start=run_start,
-        failed=failed,
+        failures=failures,
+        resume_at=resume_at,
         digest=standing,
         digest_sums=Sums() if end_tokens is None else _sums([end_tokens, end_turns, end_talk, end_results]),
-        running=() if running is None else tuple(_running(one) for one in json.loads(running)),
+        running=() if running is None else tuple(_running(one) for one in sorted(json.loads(running))),
     )
 
 
@@ -105,7 +106,7 @@ def _frontier(one: list[Any]) -> Frontier:
 
 
 def _running(one: list[Any]) -> Running:
-    digest, stage, attempt, start, end, created_at, done, kept_from = one
+    digest, stage, attempt, start, end, created_at, done, kept_from, error, claimed = one
     return Running(
         id=digest,
         stage=stage,
@@ -115,6 +116,8 @@ def _running(one: list[Any]) -> Running:
         created_at=datetime.fromisoformat(created_at),
         done=Done(done),
         kept_from=kept_from,
+        error=error,
+        claimed=claimed,
     )
 
 
@@ -153,7 +156,8 @@ def head_values(head: Head) -> dict[str, Any]:
             }
         ),
         "late": json.dumps(head.late),
-        "failed": head.failed,
+        "failures": head.failures,
+        "resume_at": head.resume_at,
         "erased": json.dumps(head.erased),
         "next_expiry": head.next_expiry,
     }

@@ -32,15 +32,9 @@ order by updated_at desc, ref desc
 limit %(limit)s;
 
 -- name: due
--- Conversations with messages whose time has come or with a digest in progress for too long: both off indexes that
--- hold such rows alone, which the volatile clock_timestamp() would keep from being used.
-select tenant, user_id, agent, id from hitherto.conversation where next_expiry <= statement_timestamp()
-union
-select c.tenant, c.user_id, c.agent, c.id
-from hitherto.digest d
-join hitherto.conversation c on c.tenant = d.tenant and c.ref = d.conversation
-where d.status = 'processing' and d.created_at < statement_timestamp() - %(stuck_for)s
-limit %(limit)s;
+-- Conversations with messages whose time has come: off an index that holds such rows alone, which the volatile
+-- clock_timestamp() would keep from being used.
+select tenant, user_id, agent, id from hitherto.conversation where next_expiry <= statement_timestamp() limit %(limit)s;
 
 -- name: forget_receipts
 -- Drop idempotency receipts beyond their retention.

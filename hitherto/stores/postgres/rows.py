@@ -11,7 +11,7 @@ from hitherto.core.digest import Digest, Done, Item, Status
 from hitherto.core.message import Kind, Logged, Message, Role, Sums, storable
 from hitherto.core.probe import Mark
 from hitherto.core.scope import Scope
-from hitherto.ports.store import NewDigest, Outcome, Rewritten
+from hitherto.ports.store import DigestWork, NewDigest, Outcome, Rewritten
 
 Row = Sequence[Any]
 
@@ -103,7 +103,7 @@ def _items(found: list[dict[str, Any]]) -> tuple[Item, ...]:
 def digest_from(row: Row) -> Digest:
     (digest, stage, spec, done, start, end, base, status, attempt, items) = row[:10]
     (text, tokens, model, prompt_version, took, error, fired, visible, created_at, completed_at) = row[10:20]
-    (hidden, freed, since, kept_from, opaque, family) = row[20:26]
+    (hidden, freed, since, kept_from, opaque, family, tries, due_at, claimed) = row[20:29]
     return Digest(
         id=digest,
         stage=stage,
@@ -131,6 +131,23 @@ def digest_from(row: Row) -> Digest:
         kept_from=kept_from,
         opaque=opaque,
         family=family,
+        tries=tries,
+        due_at=due_at,
+        claimed=claimed,
+    )
+
+
+def work_from(tenant: str, row: Row, messages: Sequence[Row]) -> DigestWork:
+    """What is needed to make a digest, from what its claim gave."""
+    statements, opaque, user, agent, conversation, expiring = row[29:35]
+    return DigestWork(
+        scope=Scope(tenant=tenant, user=user, agent=agent),
+        conversation=conversation,
+        digest=digest_from(row),
+        base=() if statements is None else chained_items(statements),
+        opaque=opaque,
+        messages=tuple(logged_from(message) for message in messages),
+        expiring=expiring,
     )
 
 

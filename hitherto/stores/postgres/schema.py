@@ -16,6 +16,11 @@ from hitherto.uninterrupted import uninterrupted
 OLDEST_SERVER = 140000
 _UPGRADE_LOCK = 0x68697468  # "hith": one number for the advisory lock that upgrades of one database share
 
+LOCK_TIMEOUT = 3.0
+"""Seconds that an upgrade waits for a table. Whoever comes after it waits behind it: so it does not wait for the end of
+somebody's long transaction, but lets the others through and tries again."""
+_TRIES = 5
+
 _upgrading = threading.Lock()
 
 
@@ -25,11 +30,12 @@ def revisions() -> list[str]:
     return sorted(file.name.split("_")[0] for file in files.iterdir() if file.name.endswith(".sql"))
 
 
-async def ensure(url: str, *, patience: float) -> None:
+async def ensure(url: str, *, patience: float, lock_timeout: float = LOCK_TIMEOUT) -> None:
     """Bring the schema `hitherto` in the database at `url` to the newest revision this version knows.
 
-    Any number of processes may do it at once. Raises DatabaseUnreachable, DatabaseReadOnly, SchemaMismatch for a
-    schema of a newer Hitherto or a server that is too old, StoreError where the role may not create what is needed.
+    Any number of processes may do it at once, and others may be at work on it. Raises DatabaseUnreachable,
+    DatabaseReadOnly, SchemaMismatch for a schema of a newer Hitherto or a server that is too old, StoreError where the
+    role may not create what is needed, or others never let go of a table for `lock_timeout` seconds.
     """
     faults.checked_address(url)
     try:
@@ -40,7 +46,7 @@ async def ensure(url: str, *, patience: float) -> None:
             application_name="hitherto",
             client_encoding="UTF8",
         ) as connection:
-            await _ensure(connection, url)
+            await _ensure(connection, url, lock_timeout)
     except psycopg.errors.ReadOnlySqlTransaction as error:
         raise DatabaseReadOnly(
             "the database has no current Hitherto schema and refuses to write one; connect once to the primary server, "
@@ -58,7 +64,7 @@ async def ensure(url: str, *, patience: float) -> None:
         raise StoreError(f"PostgreSQL refused to set up the schema: {str(error).strip()}") from error
 
 
-async def _ensure(connection: psycopg.AsyncConnection[Any], url: str) -> None:
+async def _ensure(connection: psycopg.AsyncConnection[Any], url: str, lock_timeout: float) -> None:
     known = revisions()
     if connection.info.server_version < OLDEST_SERVER:
         raise SchemaMismatch(
@@ -77,7 +83,7 @@ async def _ensure(connection: psycopg.AsyncConnection[Any], url: str) -> None:
         # `if not exists` alone would demand the right to create schemas where the schema was made ready for the role.
         if await _value(connection, "select to_regnamespace('hitherto')::text") is None:
             await connection.execute("create schema if not exists hitherto")
-        await uninterrupted(asyncio.to_thread(_upgrade, url))
+        await _upgraded(url, lock_timeout)
 
 
 async def _current(connection: psycopg.AsyncConnection[Any]) -> str | None:
@@ -91,13 +97,29 @@ async def _value(connection: psycopg.AsyncConnection[Any], query: LiteralString)
     return None if row is None else row[0]
 
 
-def _upgrade(url: str) -> None:
+async def _upgraded(url: str, lock_timeout: float) -> None:
+    for left in reversed(range(_TRIES)):
+        try:
+            await uninterrupted(asyncio.to_thread(_upgrade, url, lock_timeout))
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
+            if not left:
+                raise StoreError(
+                    f"the schema cannot be upgraded: other transactions held its tables {_TRIES} times for longer than "
+                    f"{lock_timeout:g} seconds, and nothing was changed; end them (pg_stat_activity shows the long "
+                    "ones, xact_start says since when) and start again"
+                ) from error
+            await asyncio.sleep(lock_timeout)
+        else:
+            return
+
+
+def _upgrade(url: str, lock_timeout: float) -> None:
     # Alembic keeps the upgrade it runs in module globals: one at a time in a process, whatever databases they are of.
     with _upgrading:
-        _run_upgrade(url)
+        _run_upgrade(url, lock_timeout)
 
 
-def _run_upgrade(url: str) -> None:
+def _run_upgrade(url: str, lock_timeout: float) -> None:
     # Alembic and SQLAlchemy are needed for this alone, and take longer to import than everything else together.
     from alembic import command
     from alembic.config import Config
@@ -114,6 +136,8 @@ def _run_upgrade(url: str) -> None:
         )
         try:
             with engine.begin() as connection:
+                milliseconds = f"{round(lock_timeout * 1_000)}"
+                connection.exec_driver_sql("select set_config('lock_timeout', %s, true)", (milliseconds,))
                 config.attributes["connection"] = connection
                 command.upgrade(config, "head")
         except DBAPIError as error:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any, LiteralString, TypeVar
 from weakref import WeakValueDictionary
 
 import psycopg
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, AsyncCursor
 from psycopg_pool import PoolTimeout
 
 from hitherto.core.digest import Digest
 from hitherto.core.head import Head
-from hitherto.core.message import Logged, Payload
+from hitherto.core.ledger import Costs, ModelCall, Spent
+from hitherto.core.message import Logged, Payload, storable
 from hitherto.core.scope import Scope
-from hitherto.ports.store import Defaults, DigestWork, Due, Earlier, Listed, Reading, Unit
-from hitherto.stores.postgres import faults, heads, rows, schema
+from hitherto.ports.queue import DigestJob
+from hitherto.ports.store import By, Claim, Defaults, DigestWork, Due, Earlier, Listed, Load, Reading, Unit
+from hitherto.stores.postgres import faults, heads, ledger, rows, schema
 from hitherto.stores.postgres.connections import Connections
 from hitherto.stores.postgres.sql import SQL
 from hitherto.stores.postgres.unit import PostgresUnit
@@ -33,14 +35,15 @@ _T = TypeVar("_T")
 class PostgresStore:
     """`Store` on the PostgreSQL at `url` (a libpq URL or key=value string), version 14 or later.
 
-    Holds at most `pool_size` connections; a verb waits at most `patience` seconds for one.
+    Holds at most `pool_size` connections; a verb waits at most `patience` seconds for one. Statements that come often
+    are `prepared`, which a pooler in between must be able to follow.
     """
 
-    def __init__(self, url: str, *, pool_size: int = 10, patience: float = 10.0) -> None:
+    def __init__(self, url: str, *, pool_size: int = 10, patience: float = 10.0, prepared: bool = True) -> None:
         self._url = url
         self._patience = patience
         self._gates = WeakValueDictionary[tuple[Scope, str], asyncio.Lock]()
-        self._connections = Connections(url, size=pool_size, patience=patience)
+        self._connections = Connections(url, size=pool_size, patience=patience, prepared=prepared)
 
     async def open(self) -> None:
         await schema.ensure(self._url, patience=self._patience)
@@ -53,10 +56,12 @@ class PostgresStore:
         await self._connections.aclose()
 
     @asynccontextmanager
-    async def write(self, scope: Scope, conversation: str, *, key: str | None = None) -> AsyncGenerator[Unit]:
+    async def write(
+        self, scope: Scope, conversation: str, *, key: str | None = None, digest: int | None = None
+    ) -> AsyncGenerator[Unit]:
         async def begin(connection: AsyncConnection[Any]) -> PostgresUnit:
             unit = PostgresUnit(connection, scope, conversation)
-            await unit.begin(key)
+            await unit.begin(key, digest)
             return unit
 
         # Who waits for a conversation waits here, without a connection: else a busy one would take the whole pool from
@@ -115,21 +120,98 @@ class PostgresStore:
         async with self._got(put):
             pass
 
-    async def work(self, scope: Scope, conversation: str, digest: int, attempt: int) -> DigestWork | None:
-        names = rows.scope_values(scope, conversation)
-        found = await self._all(SQL["work_digest"], {**names, "digest": digest, "attempt": attempt})
-        if not found:
-            return None
-        row = found[0]
-        made = rows.digest_from(row)
-        statements, base_end, opaque = row[26:29]
-        first = made.start if base_end is None else max(made.start, base_end + 1)
-        messages = await self._all(SQL["work_messages"], {**names, "first": first, "last": made.end})
-        return DigestWork(
-            digest=made,
-            base=() if statements is None else rows.chained_items(statements),
-            opaque=opaque,
-            messages=tuple(rows.logged_from(row) for row in messages),
+    async def claim(self, tenant: str, digest: int, *, lease: timedelta) -> DigestWork | None:
+        values = {"tenant": tenant, "digest": digest, "lease": lease}
+
+        async def take(connection: AsyncConnection[Any]) -> tuple[rows.Row | None, list[Any]]:
+            async with connection.pipeline():
+                claimed = await connection.execute(SQL["claim"], values)
+                messages = await connection.execute(SQL["claimed_messages"], values)
+            row = await claimed.fetchone()
+            return row, [] if row is None else await messages.fetchall()
+
+        async with self._got(take) as (row, messages):
+            return None if row is None else rows.work_from(tenant, row, messages)
+
+    async def prolong(self, claims: Sequence[Claim], *, lease: timedelta) -> frozenset[Claim]:
+        async def hold(connection: AsyncConnection[Any]) -> frozenset[Claim]:
+            # One transaction, in the order in which units of work take digests: neither waits for the other for ever.
+            asked: list[tuple[Claim, AsyncCursor[Any]]] = []
+            async with connection.pipeline():
+                for one in sorted(claims, key=lambda claim: claim.digest):
+                    values = {"tenant": one.tenant, "digest": one.digest, "attempt": one.attempt, "lease": lease}
+                    asked.append((one, await connection.execute(SQL["prolong"], values)))
+            return frozenset([one for one, cursor in asked if await cursor.fetchone() is not None])
+
+        async with self._got(hold) as held:
+            return held
+
+    async def put_off(
+        self,
+        work: DigestWork,
+        *,
+        wait: timedelta,
+        error: str | None = None,
+        counted: bool = True,
+        calls: Sequence[ModelCall] = (),
+    ) -> bool:
+        claim = work.claim
+        values = {
+            "tenant": claim.tenant,
+            "digest": claim.digest,
+            "attempt": claim.attempt,
+            "wait": wait,
+            "error": None if error is None else storable(error),
+            "counted": counted,
+        }
+
+        async def give_back(connection: AsyncConnection[Any]) -> bool:
+            # One transaction, as a pipeline on a connection that commits by itself is.
+            async with connection.pipeline():
+                done = await connection.execute(SQL["put_off"], values)
+                for call in calls:
+                    await connection.execute(SQL["note_call"], ledger.noted_values(work.scope, work.conversation, call))
+            return await done.fetchone() is not None
+
+        async with self._got(give_back) as held:
+            return held
+
+    async def overdue(self, *, since: timedelta, limit: int = 100) -> list[DigestJob]:
+        found = await self._all(SQL["overdue"], {"since": since, "limit": max(limit, 0)})
+        return [DigestJob(tenant, digest) for tenant, digest in found]
+
+    async def unsettled(self, jobs: Sequence[DigestJob]) -> list[DigestJob]:
+        values = {"tenants": [one.tenant for one in jobs], "digests": [one.digest for one in jobs]}
+        return [DigestJob(tenant, digest) for tenant, digest in await self._all(SQL["unsettled"], values)]
+
+    async def note_calls(self, scope: Scope, conversation: str | None, calls: Sequence[ModelCall]) -> None:
+        async def note(connection: AsyncConnection[Any]) -> None:
+            async with connection.pipeline():
+                for call in calls:
+                    await connection.execute(SQL["note_call"], ledger.noted_values(scope, conversation, call))
+
+        async with self._got(note):
+            pass
+
+    async def spent(self, tenant: str, *, day: date | None = None) -> Spent:
+        return ledger.spent_from((await self._all(SQL["spent"], {"tenant": tenant, "day": day}))[0])
+
+    async def costs(
+        self, by: By, *, tenant: str | None = None, since: date | None = None, until: date | None = None
+    ) -> list[Costs]:
+        found = await self._all(SQL["costs"], ledger.costs_values(by, tenant, since, until))
+        return [ledger.costs_from(row) for row in found]
+
+    async def load(self) -> Load:
+        ((due, claimed, put_off, seconds, messages, resting, workers),) = await self._all(SQL["load"], {})
+        return Load(
+            due=due,
+            claimed=claimed,
+            put_off=put_off,
+            lag_seconds=seconds,
+            lag_messages=messages,
+            resting=resting,
+            workers=workers,
         )
 
     async def listed(self, scope: Scope, *, limit: int = 100) -> list[Listed]:
@@ -140,8 +222,8 @@ class PostgresStore:
             for name, messages, tokens, rev, updated_at in found
         ]
 
-    async def due(self, *, stuck_for: timedelta, limit: int = 1_000) -> list[Due]:
-        found = await self._all(SQL["due"], {"stuck_for": stuck_for, "limit": max(limit, 0)})
+    async def due(self, *, limit: int = 1_000) -> list[Due]:
+        found = await self._all(SQL["due"], {"limit": max(limit, 0)})
         return [Due(Scope(tenant=tenant, user=user, agent=agent), name) for tenant, user, agent, name in found]
 
     async def forget_receipts(self, *, older_than: timedelta) -> int:

@@ -13,7 +13,7 @@ from hitherto.core.message import Logged
 from hitherto.core.probe import AnyProbe, At, Freeable, Mark, TalkAt, TokensAt, ToolTokens, TurnAt
 from hitherto.core.scope import Scope
 from hitherto.ports.store import Changes, Receipt
-from hitherto.stores.postgres import heads, rows
+from hitherto.stores.postgres import heads, ledger, rows
 from hitherto.stores.postgres.faults import ours
 from hitherto.stores.postgres.sql import SQL
 
@@ -43,22 +43,24 @@ class PostgresUnit:
     def _at(self) -> dict[str, Any]:
         return {"tenant": self._names["tenant"], "ref": self.head.ref}
 
-    async def begin(self, key: str | None) -> None:
-        """Hold the conversation and read its head and the key's receipt: one round trip, two for a new one. Raises
-        what psycopg raises."""
+    async def begin(self, key: str | None, digest: int | None) -> None:
+        """Hold the conversation, and the digest if there is one, and read its head and the key's receipt: one round
+        trip, two for a new one. Raises what psycopg raises."""
         # What is read after the lock must be read from a snapshot of its own, whatever the database's default.
-        held = await self._hold(key, "begin isolation level read committed")
+        held = await self._hold(key, digest, "begin isolation level read committed")
         while not held:
             # Made here, or by another just now. It is gone again only if a third deleted it in between.
-            held = await self._hold(key, SQL["create"])
+            held = await self._hold(key, digest, SQL["create"])
 
-    async def _hold(self, key: str | None, first: LiteralString) -> bool:
+    async def _hold(self, key: str | None, digest: int | None, first: LiteralString) -> bool:
         """After the statement `first`, lock the conversation and read it; whether it is there."""
         receipt = None
         # Results are fetched after the pipeline: to fetch one inside it would cost a round trip more.
         async with self._connection.pipeline():
             await self._connection.execute(first, self._names)
             locked = await self._connection.execute(SQL["lock"], self._names)
+            if digest is not None:
+                await self._connection.execute(SQL["hold_digest"], {**self._names, "digest": digest})
             found = await self._connection.execute(SQL["head"], self._names)
             if key is not None:
                 receipt = await self._connection.execute(SQL["receipt"], self._key(key))
@@ -135,6 +137,8 @@ class PostgresUnit:
             async with self._connection.pipeline():
                 await self._connection.execute(SQL["forget_receipts_of"], self._at)
                 await self._connection.execute(SQL["delete_conversation"], self._at)
+                # Last: calls that were noted while the line before waited are there now.
+                await self._connection.execute(SQL["forget_calls_of"], self._at)
                 await self._connection.execute("commit")
         self._done = True
 
@@ -166,6 +170,8 @@ class PostgresUnit:
         for outcome in changes.outcomes:
             values = {**at, **rows.outcome_values(outcome, head.rev), "now": now}
             await connection.execute(SQL["end_digest"], values)
+        for call in changes.calls:
+            await connection.execute(SQL["insert_call"], ledger.call_values(self._scope, self.head.ref, call))
         fired = [
             await connection.execute(SQL["insert_digest"], {**at, **rows.fire_values(fire, head.rev), "now": now})
             for fire in changes.fire

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from hitherto.core.family import family_of, without_provider
 from hitherto.errors import InvalidInput
 
 _PER = 1_000_000
@@ -52,30 +53,54 @@ class Price:
         """What an answer of `tokens` costs in dollars."""
         return tokens * self.output / _PER
 
+    def call(self, tokens_in: int | None, cached: int | None, out: int | None) -> float:
+        """What a call costs in dollars by its endpoint's figures; one that it did not give counts as 0."""
+        prompt = tokens_in or 0
+        return self.prompt(prompt, min(cached or 0, prompt)) + self.answer(out or 0)
 
-def price_of(model: str | None, data: bytes, where: str) -> Price:
-    """The price of `model` (or of the only one) in the price list `data`, which errors call `where`.
+
+@dataclass(frozen=True, slots=True)
+class PriceList:
+    """The prices of several models by name. `where` is what errors call the list."""
+
+    where: str
+    prices: Mapping[str, Price]
+
+    def of(self, model: str) -> Price | None:
+        """The price of `model`: that of its own name, or else without its provider, or else of its family; None where
+        none of them is listed. A snapshot costs what the model does; so, for want of better, does a fine-tuned one."""
+        names = (model, without_provider(model), family_of(model))
+        return next((self.prices[name] for name in names if name in self.prices), None)
+
+    def named(self, model: str | None) -> Price:
+        """The price of the listed `model`, or of the only one. Raises InvalidInput for a list without it, naming those
+        it has."""
+        if model is None and len(self.prices) == 1:
+            (model,) = self.prices
+        if model is None or model not in self.prices:
+            asked = "is to name a model" if model is None else f"has no price of {model!r}"
+            raise InvalidInput(f"{self.where} {asked}; it has: {', '.join(self.prices) or 'none at all'}")
+        return self.prices[model]
+
+
+def price_list(data: bytes, where: str) -> PriceList:
+    """The price list `data`, which errors call `where`, all of it checked.
 
     A price list is a JSON object: `date`, `models` with, by name, `input`, `cached_input`, `output`, `window` and
     perhaps `cache_write`; and perhaps `source` and `cache` with `at_least` and `step`. Raises InvalidInput for
-    anything else, and for a list without the model, naming those it has.
+    anything else, naming the model and the field.
     """
     try:
-        listed = _fields(json.loads(data), where, _LIST, needed={"date", "models"})
+        parsed: object = json.loads(data)
     except (ValueError, RecursionError) as error:
-        if isinstance(error, InvalidInput):
-            raise
         raise InvalidInput(f"{where} is no JSON: {error}") from error
+    listed = _fields(parsed, where, _LIST, needed={"date", "models"})
     models = _object(listed["models"], f"{where}: models")
     cache = _fields(listed.get("cache", {}), f"{where}: cache", _CACHE, needed=set())
     if not isinstance(listed["date"], str):
         raise InvalidInput(f"{where}: date is {listed['date']!r}; say of which day the prices are, as text")
-    if model is None and len(models) == 1:
-        (model,) = models
-    if model is None or model not in models:
-        asked = "is to name a model" if model is None else f"has no price of {model!r}"
-        raise InvalidInput(f"{where} {asked}; it has: {', '.join(models) or 'none at all'}")
-    return _price(model, models[model], cache, date=listed["date"], where=where)
+    prices = {name: _price(name, value, cache, date=listed["date"], where=where) for name, value in models.items()}
+    return PriceList(where, prices)
 
 
 def _price(model: str, value: object, cache: Mapping[str, object], *, date: str, where: str) -> Price:
@@ -114,9 +139,12 @@ def _fields(value: object, where: str, known: set[str], *, needed: set[str]) -> 
 
 
 def _money(value: object, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
         raise InvalidInput(f"{where} is {value!r}; give US dollars for 1,000,000 tokens")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:  # a whole number may have any length
+        raise InvalidInput(f"{where} is more than any price; give US dollars for 1,000,000 tokens") from None
 
 
 def _count(value: object, where: str) -> int:

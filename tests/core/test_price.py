@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from datetime import date
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hitherto.core.price import Price, PriceList, price_list
 from hitherto.errors import InvalidInput
-from hitherto.simulation.prices import Price, price_of
+from hitherto.pricing import listed as listed_in
+from hitherto.pricing import shipped
 
-SHIPPED = resources.files("hitherto").joinpath("data/prices.json").read_bytes()
 MINI = {"input": 0.4, "cached_input": 0.1, "output": 1.6, "window": 1_000_000}
 
 
@@ -28,12 +29,15 @@ def model(**changed: Any) -> bytes:
     return listed(models={"mini": fields})
 
 
+def priced(data: bytes, name: str | None = "mini") -> Price:
+    return price_list(data, "it").named(name)
+
+
 def test_the_shipped_list() -> None:
-    names = list(json.loads(SHIPPED)["models"])
-    assert "gpt-4.1-mini" in names
-    found = [price_of(name, SHIPPED, "it") for name in names]
-    assert [one.model for one in found] == names
-    for one in found:
+    assert shipped() is shipped() is listed_in(None)
+    assert "gpt-4.1-mini" in shipped().prices
+    for name, one in shipped().prices.items():
+        assert one.model == name
         assert date.fromisoformat(one.date) <= date.today()
         assert 0 < one.cached_input < one.input < one.output
         assert one.window >= 100_000
@@ -41,7 +45,7 @@ def test_the_shipped_list() -> None:
 
 
 def test_what_a_request_costs() -> None:
-    price = price_of("mini", listed(), "it")
+    price = priced(listed())
     assert price.prompt(1_000_000, 0) == pytest.approx(0.4)
     assert price.prompt(1_000_000, 600_000) == pytest.approx(0.4 * 0.4 + 0.6 * 0.1)
     assert price.answer(500_000) == pytest.approx(0.8)
@@ -49,29 +53,29 @@ def test_what_a_request_costs() -> None:
 
 
 def test_a_provider_that_charges_for_what_is_put_into_its_cache() -> None:
-    price = price_of(None, model(cache_write=0.5), "it")
+    price = priced(model(cache_write=0.5), None)
     assert price.prompt(2_000, 1_024) == pytest.approx((976 * 0.5 + 1_024 * 0.1) / 1e6)
     assert price.prompt(1_023, 0) == pytest.approx(1_023 * 0.4 / 1e6), "too short to be put into it"
 
 
 def test_the_cache_begins_late_and_goes_in_steps() -> None:
-    price = price_of("mini", listed(), "it")
+    price = priced(listed())
     assert [price.cached(n) for n in (0, 1_023, 1_024, 1_151, 1_152, 5_000)] == [0, 0, 1_024, 1_024, 1_152, 4_992]
-    other = price_of("mini", listed(cache={"at_least": 10, "step": 4}), "it")
+    other = priced(listed(cache={"at_least": 10, "step": 4}))
     assert [other.cached(n) for n in (9, 10, 13, 14, 17, 18)] == [0, 10, 10, 14, 14, 18]
 
 
 @given(st.integers(0, 10**7))
 def test_never_more_from_the_cache_than_was_repeated(repeated: int) -> None:
-    cached = price_of("mini", listed(), "it").cached(repeated)
+    cached = priced(listed()).cached(repeated)
     assert cached <= repeated
     assert cached == 0 or (cached >= 1_024 and repeated - cached < 128)
 
 
 def test_a_list_of_one_model_needs_no_name() -> None:
-    assert price_of(None, listed(), "it") == price_of("mini", listed(), "it")
+    assert priced(listed(), None) == priced(listed())
     with pytest.raises(InvalidInput, match="is to name a model; it has: a, b"):
-        price_of(None, listed(models={"a": MINI, "b": MINI}), "it")
+        priced(listed(models={"a": MINI, "b": MINI}), None)
 
 
 @pytest.mark.parametrize(
@@ -98,17 +102,76 @@ def test_a_list_of_one_model_needs_no_name() -> None:
         (model(output=True), "mini.output is True"),
         (model(output=float("nan")), "mini.output is nan"),
         (model(output=float("inf")), "mini.output is inf"),
+        (model(output=10**400), "mini.output is more than any price"),
         (model(window=0), "mini.window is 0; give a number of tokens"),
         (model(window=1e6), "mini.window is 1000000.0"),
         (model(cached_input=0.5), "cached input dearer than input"),
+        (listed(models={"mini": MINI, "maxi": {**MINI, "output": -1}}), "mine: maxi.output is -1"),
     ],
 )
 def test_what_is_no_price_list(data: bytes, why: str) -> None:
     with pytest.raises(InvalidInput, match=why):
-        price_of("mini", data, "mine")
+        price_list(data, "mine").named("mini")
 
 
 def test_a_price_is_a_value() -> None:
-    assert price_of("mini", listed(), "it") == Price(
+    assert priced(listed()) == Price(
         model="mini", date="2026-01-31", input=0.4, cached_input=0.1, output=1.6, window=1_000_000
     )
+
+
+# The prices of calls
+
+
+@pytest.mark.parametrize(
+    ("model", "of"),
+    [
+        ("gpt-4o", "gpt-4o"),
+        ("openai/gpt-4o", "gpt-4o"),
+        ("gpt-4o-2024-11-20", "gpt-4o"),
+        ("openai/gpt-4o-2024-11-20", "gpt-4o"),
+        ("ft:gpt-4o-2024-11-20:acme::a1", "gpt-4o"),
+        ("gpt-4o-2024-05-13", "gpt-4o-2024-05-13"),
+        ("azure/gpt-4o-2024-05-13", "gpt-4o-2024-05-13"),
+        ("ft:gpt-4o:acme:own:b2", "ft:gpt-4o:acme:own:b2"),
+        ("vendor/large", "vendor/large"),
+        ("gpt-4o-mini", None),
+        ("gpt-4", None),
+        ("large", None),
+        ("GPT-4o", None),
+        ("", None),
+    ],
+)
+def test_a_model_is_found_by_its_name_or_its_family(model: str, of: str | None) -> None:
+    names = ["gpt-4o", "gpt-4o-2024-05-13", "ft:gpt-4o:acme:own:b2", "vendor/large"]
+    found = price_list(listed(models=dict.fromkeys(names, MINI)), "it").of(model)
+    assert (None if found is None else found.model) == of
+
+
+def test_what_a_call_costs() -> None:
+    price = priced(listed())
+    assert price.call(1_000_000, 600_000, 500_000) == pytest.approx(0.4 * 0.4 + 0.6 * 0.1 + 0.8)
+    assert price.call(1_000_000, None, None) == pytest.approx(0.4)
+    assert price.call(None, None, 500_000) == pytest.approx(0.8)
+    assert price.call(None, 100, None) == 0, "no cache has more than the prompt"
+    assert priced(model(cache_write=0.5)).call(2_000, 1_024, 0) == pytest.approx((976 * 0.5 + 1_024 * 0.1) / 1e6)
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(0, 10**6))
+def test_a_cache_never_makes_a_call_dearer(tokens_in: int, cached: int, out: int) -> None:
+    price = priced(listed())
+    assert 0 <= price.call(tokens_in, cached, out) <= price.call(tokens_in, 0, out)
+
+
+def test_a_list_of_ones_own_stands_for_itself(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.json"
+    mine.write_bytes(listed())
+    assert listed_in(mine) == PriceList(str(mine), {"mini": priced(listed())})
+    assert listed_in(mine).of("gpt-4o") is None
+    with pytest.raises(InvalidInput, match=r"cannot read the price list .*nowhere\.json: No such file"):
+        listed_in(tmp_path / "nowhere.json")
+    with pytest.raises(InvalidInput, match=r"cannot read the price list .*: Is a directory"):
+        listed_in(tmp_path)
+    mine.write_bytes(model(input=-0.4))
+    with pytest.raises(InvalidInput, match=r"mine\.json: mini\.input is -0\.4; give US dollars"):
+        listed_in(mine)

@@ -1,0 +1,62 @@
+"""A circuit breaker: whether an endpoint that keeps failing is asked at all. Pure: who asks says what time it is."""
+
+from __future__ import annotations
+
+_LONGEST = 8
+"""The longest rest, as a multiple of the first."""
+
+
+class Breaker:
+    """Closed until `failures` calls in a row have failed; then open for `rest` seconds, in which none is made. After
+    that one call is let through: if it succeeds, the breaker is closed again; if not, it rests twice as long as the
+    last time, at most eight times `rest`.
+
+    A call that is let through has a ticket, with which its outcome is told. What a call does that was under way when
+    the breaker opened or closed changes nothing any more. Times are seconds on a clock that never goes back.
+    """
+
+    def __init__(self, *, failures: int, rest: float) -> None:
+        self._allowed = failures
+        self._first_rest = self._rest = rest
+        self._failed = self._ticket = 0
+        self._until: float | None = None
+        self._probing = False
+
+    def wait(self, now: float) -> float:
+        """For how many seconds no call may be made, at least; 0: one may be."""
+        if self._until is None:
+            return 0.0
+        return self._first_rest if self._probing else max(self._until - now, 0.0)
+
+    def admitted(self, now: float) -> int | None:
+        """A ticket for a call that is made now; None where there is to be none."""
+        if self.wait(now) > 0:
+            return None
+        self._probing = self._until is not None
+        return self._ticket
+
+    def succeeded(self, ticket: int) -> None:
+        """The call was answered, though perhaps with a refusal."""
+        if ticket == self._ticket:
+            self._turn(None, self._first_rest)
+
+    def failed(self, ticket: int, now: float) -> bool:
+        """The call got no answer. Returns whether the breaker opened with it."""
+        if ticket != self._ticket:
+            return False
+        self._failed += 1
+        if self._until is None and self._failed < self._allowed:
+            return False
+        rest = self._first_rest if self._until is None else min(2 * self._rest, _LONGEST * self._first_rest)
+        self._turn(now + rest, rest)
+        return True
+
+    def abandoned(self, ticket: int) -> None:
+        """The call was given up without an outcome: another may try."""
+        if ticket == self._ticket:
+            self._probing = False
+
+    def _turn(self, until: float | None, rest: float) -> None:
+        if until is not None or self._until is not None:
+            self._ticket += 1
+        self._until, self._rest, self._probing, self._failed = until, rest, False, 0

@@ -1,0 +1,154 @@
+"""Logging: structured events that come out of the standard library's loggers.
+
+Nothing here depends on how the application has set up structlog, or logging. As long as it has set up neither, nothing
+is printed.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:  # imported with the first event: it brings more than all that is needed to open a memory
+    from structlog.typing import EventDict, WrappedLogger
+
+ROOT = "hitherto"
+"""All of Hitherto's loggers are below this one."""
+
+logging.getLogger(ROOT).addHandler(logging.NullHandler())  # else Python prints warnings that nobody has asked for
+
+_TAKEN = frozenset(vars(logging.makeLogRecord({}))) - {"exc_info", "stack_info"} | {"message", "asctime", "taskName"}
+"""What a record has of its own; but the two are options of a call, too."""
+
+_FRAMES = 3
+"""How far the line that logs is from the one that calls logging: `Logger._say`, `Logger.info`, that line."""
+
+
+class Logger:
+    """Says lines for people, with fields for programs.
+
+    `log.info("%d messages", n, conversation=id)`: the line is the record's message, and each field an attribute of the
+    record, so that any handler and formatter works. A field named like something that every record has gets a "_"
+    behind its name. `exc_info=True` adds the exception at hand. What nobody listens to costs next to nothing. `bind`
+    gives a logger whose lines all have the fields that are bound.
+    """
+
+    def __init__(self, name: str, fields: Mapping[str, object] | None = None) -> None:
+        self._logger = logging.getLogger(name)
+        self._fields = fields or {}
+
+    def bind(self, /, **fields: object) -> Logger:
+        return Logger(self._logger.name, {**self._fields, **fields})
+
+    def debug(self, event: str, /, *args: object, **fields: object) -> None:
+        self._say(logging.DEBUG, event, args, fields)
+
+    def info(self, event: str, /, *args: object, **fields: object) -> None:
+        self._say(logging.INFO, event, args, fields)
+
+    def warning(self, event: str, /, *args: object, **fields: object) -> None:
+        self._say(logging.WARNING, event, args, fields)
+
+    def error(self, event: str, /, *args: object, **fields: object) -> None:
+        self._say(logging.ERROR, event, args, fields)
+
+    def exception(self, event: str, /, *args: object, **fields: object) -> None:
+        """An error, with the exception at hand."""
+        self._say(logging.ERROR, event, args, {"exc_info": True, **fields})
+
+    def _say(self, level: int, event: str, args: tuple[object, ...], fields: Mapping[str, object]) -> None:
+        if not self._logger.isEnabledFor(level):
+            return
+        own = {name + "_" if name in _TAKEN else name: value for name, value in {**self._fields, **fields}.items()}
+        words, options = _rendering()(
+            self._logger, "log", {"stacklevel": _FRAMES, **own, "event": event, "positional_args": args}
+        )
+        self._logger.log(level, *words, **options)
+
+
+def logger(name: str) -> Logger:
+    """The logger of that name."""
+    return Logger(name)
+
+
+@cache
+def _rendering() -> Callable[[WrappedLogger, str, EventDict], tuple[tuple[Any, ...], dict[str, Any]]]:
+    """Structlog's own way from an event to what logging is called with."""
+    from structlog.stdlib import render_to_log_args_and_kwargs
+
+    return render_to_log_args_and_kwargs
+
+
+def json_lines(stream: TextIO | None = None, *, level: int = logging.INFO) -> None:
+    """From now on this process logs one JSON object a line on `stream` (nothing: standard error), in ASCII.
+
+    Each has `time` (ISO 8601, UTC), `level`, `logger` and `event`, then the fields of the event and, if there was one,
+    `exception` with its traceback; a field named like one of these gets a "_" behind its name. Hitherto's events from
+    `level` on, other libraries' from WARNING on. All handlers that the root logger had are gone: this is for processes
+    of Hitherto's own.
+    """
+    from structlog.processors import JSONRenderer, format_exc_info
+    from structlog.stdlib import ExtraAdder, ProcessorFormatter
+
+    formatter = ProcessorFormatter(
+        foreign_pre_chain=[ExtraAdder(), format_exc_info],
+        processors=[_in_order, JSONRenderer(serializer=_dumped)],
+    )
+    _take_over(formatter, stream, level)
+
+
+def plain_lines(stream: TextIO | None = None, *, level: int = logging.INFO) -> None:
+    """The same for people: time, level, event, and the traceback of an exception on lines of its own."""
+    _take_over(_Plain("%(asctime)s %(levelname)-7s %(message)s"), stream, level)
+
+
+class _Plain(logging.Formatter):
+    """An event is one line, whatever names it has in it: names come from outside and may hold anything."""
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
+        return _time(record)
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return _CONTROLS.sub("\ufffd", super().formatMessage(record))
+
+
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def _take_over(formatter: logging.Formatter, stream: TextIO | None, level: int) -> None:
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(formatter)
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    logging.getLogger(ROOT).setLevel(level)
+
+
+def _in_order(_: WrappedLogger, __: str, said: EventDict) -> EventDict:
+    """The fields that each line has first, whatever the event's own are called."""
+    record: logging.LogRecord = said.pop("_record")
+    del said["_from_structlog"]
+    first = {
+        "time": _time(record),
+        "level": record.levelname.lower(),
+        "logger": record.name,
+        "event": said.pop("event"),
+    }
+    last = {"exception": said.pop("exception")} if "exception" in said else {}
+    rest = {name + "_" if name in first else name: value for name, value in said.items()}
+    return {**first, **rest, **last}
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _dumped(value: Mapping[str, object], **_: object) -> str:
+    try:
+        return json.dumps(value, default=str, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):  # a number that JSON has not, a circle, names that are no text
+        return json.dumps({str(name): str(one) for name, one in value.items()})

@@ -1,0 +1,72 @@
+"""A deployment of an Azure OpenAI resource."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from hitherto.errors import InvalidSettings
+from hitherto.models.address import Named, shown_url, with_path
+from hitherto.models.openai_compatible import OpenAICompatible
+
+_NAMED = Named(
+    form="it is the address of the resource, without the path of a deployment",
+    example="https://my-resource.openai.azure.com",
+)
+_API_VERSION = "HITHERTO_MODEL_API_VERSION"
+_NEWER = "/openai/v1"
+
+
+class AzureOpenAI(OpenAICompatible):
+    """A deployment, named by `model`, of the resource at `base_url`, through the official SDK.
+
+    With `api_version` ("2024-10-21") it speaks the API that names one; without, the newer one under /openai/v1, which
+    has none. Everything else is as with `OpenAICompatible`. Raises InvalidSettings for an address that does not go with
+    that.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: str,
+        base_url: str,
+        api_version: str | None = None,
+        api_key: str | None = None,
+        timeout: float = 60.0,
+        input_limit: int = 100_000,
+    ) -> None:
+        super().__init__(
+            model=model,
+            base_url=_address(base_url, api_version),
+            api_key=api_key,
+            timeout=timeout,
+            input_limit=input_limit,
+            api_version=api_version,
+            named=_NAMED,
+        )
+        # Unlike the servers that OpenAICompatible asks for max_tokens first, Azure says which of the two it takes.
+        self._dialect = replace(self._dialect, bound="max_completion_tokens")
+
+
+def _address(base_url: str, api_version: str | None) -> str:
+    shown = shown_url(base_url, _NAMED)
+    if api_version is None:
+        return with_path(base_url, _NEWER)
+    if not all(part.isascii() and part.isalnum() for part in api_version.split("-")):
+        raise InvalidSettings(f"{api_version!r} ({_API_VERSION}) is no version of Azure's API; one is 2024-10-21")
+    if urlsplit(base_url).query:
+        raise InvalidSettings(
+            f"{_NAMED.base_url} ({shown}) must not have a query; the version stands in {_API_VERSION}"
+        )
+    path = urlsplit(shown).path.rstrip("/")
+    if path.endswith(_NEWER):
+        raise InvalidSettings(
+            f"{_NAMED.base_url} ({shown}) is the address of Azure's newer API, which has no versions; leave out "
+            f"{_API_VERSION}, or {_NEWER}"
+        )
+    if path.endswith("/openai") or "/deployments" in path:
+        raise InvalidSettings(
+            f"{_NAMED.base_url} ({shown}) goes too far: it is the address of the resource, e.g. {_NAMED.example}, and "
+            f"the deployment's name stands in {_NAMED.model}"
+        )
+    return base_url

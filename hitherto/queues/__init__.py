@@ -1,0 +1,1 @@
+"""What carries digests to whoever makes them, one adapter a file; `hitherto.ports.queue` is their contract."""

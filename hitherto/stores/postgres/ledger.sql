@@ -1,0 +1,63 @@
+-- The ledger: model calls noted, added up, and cut off from what was deleted.
+
+-- name: insert_call
+-- A call, from within the unit of work that it was made for.
+insert into hitherto.model_call (tenant, key, user_id, agent, conversation, digest, purpose, model, tokens_in, tokens_cached,
+    tokens_out, latency_ms, cost, cause)
+values (%(tenant)s, %(key)s, %(user)s, %(agent)s, %(ref)s, %(digest)s, %(purpose)s, %(model)s, %(tokens_in)s, %(tokens_cached)s,
+    %(tokens_out)s, %(latency_ms)s, %(cost)s, %(cause)s)
+on conflict (tenant, key) do nothing;
+
+-- name: note_call
+-- A call that was made for a conversation of that name, or for none. A deletion waits for the lock and then finds the
+-- row; if it is under way already, the call is noted without the conversation.
+with c as (
+    select ref from hitherto.conversation
+    where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id = %(conversation)s
+      and (%(digest)s::bigint is null or exists (
+          select from hitherto.digest d where d.tenant = %(tenant)s and d.id = %(digest)s and d.conversation = ref))
+    for key share skip locked
+)
+insert into hitherto.model_call (tenant, key, user_id, agent, conversation, digest, purpose, model, tokens_in, tokens_cached,
+    tokens_out, latency_ms, cost, cause)
+select %(tenant)s, %(key)s::uuid, %(user)s, %(agent)s, c.ref, case when c.ref is not null then %(digest)s::bigint end, %(purpose)s,
+       %(model)s, %(tokens_in)s::bigint, %(tokens_cached)s::bigint, %(tokens_out)s::bigint, %(latency_ms)s::bigint,
+       %(cost)s::float8, %(cause)s
+from (select) one
+left join c on true
+on conflict (tenant, key) do nothing;
+
+-- name: forget_calls_of
+-- A deleted conversation's calls keep their figures, but tell nothing of whose they are.
+update hitherto.model_call set conversation = null, digest = null
+where tenant = %(tenant)s and conversation = %(ref)s;
+
+-- name: spent
+-- What a tenant's calls took on a day in UTC, or today: off an index that has all of it.
+select coalesce(sum(cost), 0), coalesce(sum(coalesce(tokens_in, 0) + coalesce(tokens_out, 0)), 0)::bigint
+from hitherto.model_call
+where tenant = %(tenant)s
+  and created_at >= coalesce(%(day)s::date, (statement_timestamp() at time zone 'utc')::date)::timestamp at time zone 'utc'
+  and created_at < (coalesce(%(day)s::date, (statement_timestamp() at time zone 'utc')::date) + 1)::timestamp
+      at time zone 'utc';
+
+-- name: costs
+-- The calls of one tenant or of all in sums, over days in UTC.
+select c.part, count(*), count(cause), count(*) - count(cost), coalesce(sum(tokens_in), 0)::bigint,
+       coalesce(sum(tokens_cached), 0)::bigint, coalesce(sum(tokens_out), 0)::bigint, coalesce(sum(cost), 0) as dollars,
+       sum(latency_ms)::bigint
+from (
+    select case %(by)s
+               when 'tenant' then tenant
+               when 'user' then user_id
+               when 'model' then model
+               when 'purpose' then purpose
+               when 'day' then to_char(created_at at time zone 'utc', 'YYYY-MM-DD')
+           end as part, *
+    from hitherto.model_call
+    where (%(tenant)s::text is null or tenant = %(tenant)s)
+      and (%(since)s::date is null or created_at >= %(since)s::date::timestamp at time zone 'utc')
+      and (%(until)s::date is null or created_at < (%(until)s::date + 1)::timestamp at time zone 'utc')
+) c
+group by c.part
+order by case %(by)s when 'day' then c.part end desc, dollars desc, count(*) desc, c.part collate "C";

@@ -1,0 +1,91 @@
+"""The store in memory with a clock that jumps; what PostgreSQL's does is in `tests/postgres/test_jobs.py`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from hitherto.stores.inmemory import InMemoryStore
+from hitherto.testing.material import AT_ONCE, HOUR, SCOPE, claimed, head_of, talk, write
+from hitherto.testing.material_claims import begun
+
+MINUTE = timedelta(minutes=1)
+
+
+@dataclass
+class Clock:
+    now: datetime = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def store(clock: Clock) -> InMemoryStore:
+    return InMemoryStore(clock=clock)
+
+
+async def test_a_claim_ends_with_its_lease(store: InMemoryStore, clock: Clock) -> None:
+    made = await begun(store)
+    await claimed(store, made, lease=MINUTE)
+    clock.now += MINUTE / 2
+    assert await store.claim(SCOPE.tenant, made, lease=MINUTE) is None
+    assert await store.overdue(since=AT_ONCE) == []
+    clock.now += MINUTE / 2
+    assert [job.digest for job in await store.overdue(since=AT_ONCE)] == [made]
+    assert await store.overdue(since=MINUTE) == []
+    clock.now += MINUTE
+    assert [job.digest for job in await store.overdue(since=MINUTE)] == [made]
+    assert (await store.load()).lag_seconds == 120
+    assert (await claimed(store, made)).digest.attempt == 2
+
+
+async def test_what_was_put_off_is_due_after_its_wait(store: InMemoryStore, clock: Clock) -> None:
+    work = await claimed(store, await begun(store))
+    await store.put_off(work, wait=5 * HOUR)
+    assert (await store.load()).put_off == 1
+    clock.now += HOUR - MINUTE
+    assert await store.claim(SCOPE.tenant, work.digest.id, lease=MINUTE) is None
+    clock.now += MINUTE
+    assert (await store.load()).due == 1
+    await claimed(store, work.digest.id)
+
+
+@pytest.mark.parametrize("in_hand", [False, True])
+async def test_a_clock_that_was_put_back_keeps_nobody_waiting(
+    store: InMemoryStore, clock: Clock, in_hand: bool
+) -> None:
+    """For longer than anything is set ahead: what lies beyond is over."""
+    far = await begun(store, "far")
+    if in_hand:
+        await claimed(store, far, lease=MINUTE)
+    clock.now -= 3 * HOUR
+    later = await begun(store, "later")
+    assert [job.digest for job in await store.overdue(since=AT_ONCE)] == [later, far]
+    assert [job.digest for job in await store.overdue(since=HOUR)] == [far]
+    assert (await claimed(store, far)).digest.attempt == (2 if in_hand else 1)
+    assert await store.claim(SCOPE.tenant, far, lease=HOUR) is None
+
+
+async def test_what_is_fired_after_it_was_put_back_is_due_at_once(store: InMemoryStore, clock: Clock) -> None:
+    """Though a conversation's own time never goes back."""
+    await write(store, "c", *talk(1))
+    clock.now -= HOUR
+    made = await begun(store)
+    assert (await head_of(store, "c")).now == clock.now + HOUR
+    assert [job.digest for job in await store.overdue(since=AT_ONCE)] == [made]
+    await claimed(store, made)
+
+
+async def test_rest_ends(store: InMemoryStore, clock: Clock) -> None:
+    await write(store, "c", *talk(1), failures=2, resume_at=clock.now + MINUTE)
+    assert ((await head_of(store, "c")).resting, (await store.load()).resting) == (True, 1)
+    clock.now += MINUTE
+    assert ((await head_of(store, "c")).resting, (await store.load()).resting) == (False, 0)

@@ -1,0 +1,192 @@
+"""Calls of a model: what is tried again on the spot, what is not, and what of it is written down."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from hitherto.core.ledger import Cause, ModelCall, Purpose
+from hitherto.engine.calls import Asked, Calls, NotNow
+from hitherto.errors import HithertoError, ModelAnswerUnusable, ModelBusy, ModelRefused, ModelUnreachable
+from hitherto.ports.model import Completion
+from hitherto.stores.inmemory import InMemoryStore
+from tests.conftest import SCOPE
+from tests.engine.metered import PRICED, Told, parts_of
+
+GOOD = Completion(text="yes", tokens_in=900, tokens_cached=500, tokens_out=100)
+Outcome = Completion | Exception
+WHAT = Asked(model=PRICED, purpose=Purpose.DIGEST, tenant=SCOPE.tenant, digest=7)
+
+
+class Answers:
+    """One outcome a call, then the last for ever; `at` is when each was asked for."""
+
+    def __init__(self, *outcomes: Outcome) -> None:
+        self.outcomes = list(outcomes)
+        self.at: list[float] = []
+
+    async def __call__(self) -> Completion:
+        self.at.append(time.monotonic())
+        outcome = self.outcomes.pop(0) if len(self.outcomes) > 1 else self.outcomes[0]
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    @property
+    def waits(self) -> list[float]:
+        return [later - earlier for earlier, later in zip(self.at, self.at[1:], strict=False)]
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+@pytest.fixture
+def calls(told: Told) -> Callable[..., Calls]:
+    def make(**settings: object) -> Calls:
+        return Calls(parts_of(InMemoryStore(), told, **settings))
+
+    return make
+
+
+def causes(ledger: Sequence[ModelCall]) -> list[Cause | None]:
+    return [call.cause for call in ledger]
+
+
+async def test_what_passes_is_asked_for_again_after_a_wait_that_grows(calls: Callable[..., Calls], told: Told) -> None:
+    answers, ledger = Answers(ModelUnreachable("gone"), ModelBusy("too many"), GOOD), list[ModelCall]()
+    assert await calls().make(answers, WHAT, ledger) == GOOD
+    assert causes(ledger) == [Cause.UNREACHABLE, Cause.BUSY, None]
+    assert ledger == told.calls
+    first, second = answers.waits
+    assert 0.5 <= first <= 1.2
+    assert 1 <= second <= 1.7
+
+
+async def test_after_so_many_tries_it_is_for_whoever_asked(calls: Callable[..., Calls]) -> None:
+    answers, ledger = Answers(ModelUnreachable("gone")), list[ModelCall]()
+    with pytest.raises(ModelUnreachable, match="gone"):
+        await calls(model_tries=2).make(answers, WHAT, ledger)
+    assert causes(ledger) == [Cause.UNREACHABLE] * 2
+
+
+async def test_what_the_endpoint_asked_for_is_waited_for(calls: Callable[..., Calls]) -> None:
+    answers = Answers(ModelBusy("too many", retry_after=1.4), GOOD)
+    await calls().make(answers, WHAT, [])
+    assert 1.4 <= answers.waits[0] <= 2
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        (ModelBusy("come back later", retry_after=10.5), Cause.BUSY),
+        (ModelRefused("wrong key"), Cause.REFUSED),
+        (ModelAnswerUnusable("nothing"), Cause.UNUSABLE),
+        (RuntimeError("a defect in an adapter"), Cause.DEFECT),
+        (HithertoError("something else"), Cause.DEFECT),
+    ],
+    ids=lambda one: type(one).__name__ if isinstance(one, Exception) else "",
+)
+async def test_what_a_second_call_would_not_change_is_one_call(
+    calls: Callable[..., Calls], error: Exception, cause: Cause
+) -> None:
+    answers, ledger = Answers(error), list[ModelCall]()
+    with pytest.raises(type(error), match=str(error)):
+        await calls().make(answers, WHAT, ledger)
+    assert len(answers.at) == 1
+    assert causes(ledger) == [cause]
+
+
+async def test_an_entry_says_what_the_call_took(calls: Callable[..., Calls]) -> None:
+    ledger = list[ModelCall]()
+    await calls().make(Answers(GOOD), WHAT, ledger)
+    (entry,) = ledger
+    assert (entry.purpose, entry.model, entry.digest, entry.cause) == (Purpose.DIGEST, PRICED, 7, None)
+    assert (entry.tokens_in, entry.tokens_cached, entry.tokens_out) == (900, 500, 100)
+    assert entry.cost == pytest.approx((400 * 0.4 + 500 * 0.1 + 100 * 1.6) / 1e6), "by the shipped price list"
+    assert entry.latency_ms >= 0
+
+
+async def test_an_answer_that_was_computed_on_the_spot_is_no_call(calls: Callable[..., Calls], told: Told) -> None:
+    ledger = list[ModelCall]()
+    await calls().make(Answers(Completion(text="yes", asked=False)), WHAT, ledger)
+    assert ledger == told.calls == []
+
+
+async def test_a_model_of_ones_own_that_never_answers(calls: Callable[..., Calls]) -> None:
+    async def never() -> Completion:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    ledger = list[ModelCall]()
+    with pytest.raises(ModelUnreachable, match="HITHERTO_MODEL_TIMEOUT"):
+        await calls(model_timeout=0.05, model_tries=1).make(never, WHAT, ledger)
+    assert causes(ledger) == [Cause.UNREACHABLE]
+
+
+async def test_a_call_that_is_cancelled_is_in_the_ledger_too(calls: Callable[..., Calls]) -> None:
+    async def never() -> Completion:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    ledger = list[ModelCall]()
+    task = asyncio.create_task(calls().make(never, WHAT, ledger))
+    await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert causes(ledger) == [Cause.LOST]
+
+
+async def test_the_breaker_opens_and_closes_again(calls: Callable[..., Calls]) -> None:
+    answers, ledger = Answers(*[ModelUnreachable("no route")] * 3, GOOD), list[ModelCall]()
+    asked = calls(model_tries=1, breaker_failures=2, breaker_rest=0.2)
+    for _ in range(2):
+        with pytest.raises(ModelUnreachable):
+            await asked.make(answers, WHAT, ledger)
+    with pytest.raises(NotNow, match="left alone for a while; last: no route") as caught:
+        await asked.make(answers, WHAT, ledger)
+    assert 0 < caught.value.seconds <= 0.2
+    assert caught.value.cause is Cause.UNREACHABLE
+    assert len(answers.at) == 2, "nobody was asked"
+
+    other = Asked(model="another", purpose=Purpose.DIGEST, tenant=SCOPE.tenant, digest=8)
+    assert await asked.make(Answers(GOOD), other, ledger) == GOOD, "each model has its own"
+
+    await asyncio.sleep(0.25)
+    with pytest.raises(ModelUnreachable):
+        await asked.make(answers, WHAT, ledger)
+    with pytest.raises(NotNow) as caught:
+        await asked.make(answers, WHAT, ledger)
+    assert 0.2 < caught.value.seconds <= 0.4, "twice as long"
+    await asyncio.sleep(0.45)
+    for _ in range(2):
+        assert await asked.make(answers, WHAT, ledger) == GOOD
+    assert causes(ledger) == [Cause.UNREACHABLE] * 2 + [None] + [Cause.UNREACHABLE] + [None] * 2
+
+
+async def test_a_refusal_is_an_answer_to_the_breaker(calls: Callable[..., Calls]) -> None:
+    asked, answers = calls(model_tries=1, breaker_failures=2), Answers(ModelRefused("wrong key"))
+    for _ in range(4):
+        with pytest.raises(ModelRefused):
+            await asked.make(answers, WHAT, [])
+
+
+@pytest.mark.parametrize("ceiling", [{"daily_tokens": 1_500}, {"daily_cost": 0.0006}], ids=str)
+async def test_a_ceiling_holds_before_anything_is_written(
+    calls: Callable[..., Calls], ceiling: dict[str, float]
+) -> None:
+    """What one digest spends in many calls counts at once; another tenant's is another's."""
+    asked, answers, ledger = calls(**ceiling), Answers(GOOD), list[ModelCall]()
+    for _ in range(2):
+        await asked.make(answers, WHAT, ledger)
+    with pytest.raises(NotNow, match=r"today, of .*; digests go on tomorrow") as caught:
+        await asked.make(answers, WHAT, ledger)
+    assert 0 < caught.value.seconds <= 600, "it may be raised meanwhile"
+    assert len(ledger) == 2
+    theirs = Asked(model=PRICED, purpose=Purpose.DIGEST, tenant="another", digest=9)
+    assert await asked.make(answers, theirs, ledger) == GOOD

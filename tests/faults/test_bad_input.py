@@ -1,0 +1,102 @@
+"""Workers that cannot work, or not as they are set up: one clear line, an exit code, and no crash loop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from pathlib import Path
+
+from tests.faults.conftest import Api, Crew
+from tests.faults.processes import Program
+from tests.faults.tables import Tables
+from tests.faults.thinking import ThinkingModel
+from tests.faults.waiting import until
+from tests.models.endpoint import refused
+
+PRICES = {"date": "2026-01-01", "models": {"small": {"input": -1, "cached_input": 0, "output": 2, "window": 8_000}}}
+
+
+async def _refused(code: int, *, database: str, **settings: object) -> str:
+    """The one line with which a worker ends that does not even begin."""
+    program = await Program.start("worker", "hitherto", "worker", database=database, **settings)
+    assert await program.ended() == code, program.err
+    assert program.out == []
+    assert len(program.err) == 1, program.err
+    assert program.err[0].startswith("hitherto: ")
+    return program.err[0]
+
+
+class TestItDoesNotBegin:
+    async def test_a_newer_schema(self, database: str, tables: Tables) -> None:
+        await tables.all("update hitherto.alembic_version set version_num = '9999'")
+        assert "revision 9999" in await _refused(1, database=database)
+
+    async def test_a_model_address_that_is_none(self, database: str) -> None:
+        urls = ["localhost:11434", "http://", "http://127.0.0.1:11434/v1/chat/completions"]
+        ends = (_refused(2, database=database, model="small", model_base_url=url) for url in urls)
+        assert all("HITHERTO_MODEL_BASE_URL" in said for said in await asyncio.gather(*ends))
+
+    async def test_a_negative_price(self, database: str, tmp_path: Path) -> None:
+        prices = tmp_path / "prices.json"
+        prices.write_text(json.dumps(PRICES))
+        said = await _refused(2, database=database, prices=prices)
+        assert f"{prices}: small.input is -1" in said
+
+    async def test_a_ceiling_of_zero(self, database: str) -> None:
+        for said, ceiling in zip(
+            await asyncio.gather(
+                _refused(2, database=database, daily_cost=0), _refused(2, database=database, daily_tokens="0")
+            ),
+            ("HITHERTO_DAILY_COST", "HITHERTO_DAILY_TOKENS"),
+            strict=True,
+        ):
+            assert ceiling in said
+            assert "would stop all digests" in said
+
+    async def test_no_database(self) -> None:
+        own, none = await asyncio.gather(
+            _refused(2, database="memory:"),
+            _refused(1, database="postgresql://127.0.0.1:9/none", database_timeout=1),
+        )
+        assert "a worker needs a database" in own
+        assert "cannot connect to the database" in none
+
+
+class TestItGoesOn:
+    async def test_nobody_listens_at_the_models_address(
+        self, api: Api, crew: Crew, model: ThinkingModel, tables: Tables
+    ) -> None:
+        """Its digests are put off, again and again and ever longer; another worker makes them."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            nowhere = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+        worker = await crew.worker(model_base_url=nowhere, model_tries=1, backoff=0.1)
+        digest = await api.fire()
+        await worker.said("put off for c: ModelUnreachable")
+        await until(lambda: sum("put off" in line for line in worker.err) >= 2, "it is tried again")
+        assert (await tables.digest(digest)).status == "processing"
+        await worker.kill()
+        assert not [line for line in worker.err if "Traceback" in line]
+        await crew.worker()
+        await tables.settled([digest])
+        assert (await tables.digest(digest)).status == "completed"
+
+    async def test_a_wrong_key(self, api: Api, crew: Crew, model: ThinkingModel, tables: Tables) -> None:
+        """Each digest fails with one call and one line, and the conversation waits longer and longer for another."""
+        model.answer_at_once(*[refused(401, "Incorrect API key provided.")] * 9)
+        worker = await crew.worker(backoff=600)
+        for _ in range(2):
+            await tables.settled([await api.fire()])
+
+        def lines() -> list[str]:
+            return [line for line in worker.err if "Summarization failed for c" in line]
+
+        await until(lambda: len(lines()) >= 2, "it says so each time")
+        assert all("HITHERTO_MODEL_KEY" in line for line in lines())
+        for _ in range(5):
+            assert (await api.append()).digest is None
+        assert [row.status for row in await tables.digests()] == ["failed"] * 2
+        assert len(lines()) == len(model.calls) == 2
+        assert worker.running
+        assert not [line for line in worker.err if "Traceback" in line]

@@ -1,0 +1,191 @@
+"""Workers that are killed, stopped, told to stop, or that wait for a model for ever."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+import pytest
+
+from hitherto import user
+from tests.faults.conftest import TAKE_OVER_AFTER, Api, Crew
+from tests.faults.promises import check
+from tests.faults.tables import Tables
+from tests.faults.thinking import ThinkingModel
+from tests.faults.waiting import until
+
+LITTLE = 0.5
+"""Seconds for what a process has to do beside waiting, on a machine that has others to run."""
+
+
+async def test_kill_9_while_the_model_thinks(api: Api, crew: Crew, model: ThinkingModel, tables: Tables) -> None:
+    """Another worker takes over within the time that is set, and before it no one."""
+    model.hold()
+    workers = await crew.workers(2)
+    digest = await api.fire()
+    held = await model.asked(1)
+    model.answer_at_once()
+    killed = time.monotonic()
+    await workers.pop(held.key).kill()
+    again = await model.asked(2)
+    assert again.key in workers
+    assert again.at - killed < TAKE_OVER_AFTER + LITTLE
+    await tables.settled([digest])
+    row = await tables.digest(digest)
+    assert (row.status, row.attempt, row.tries) == ("completed", 2, 2)
+    await check(tables, api.acknowledged, model.calls, killed={held.key})
+
+
+async def test_a_worker_that_comes_back_late(api: Api, crew: Crew, model: ThinkingModel, tables: Tables) -> None:
+    """It was only asleep; what it has made by then is another's work, and it cannot write."""
+    model.hold()
+    workers = await crew.workers(2)
+    digest = await api.fire()
+    late = await model.asked(1)
+    first = workers.pop(late.key)
+    stopped = time.monotonic()
+    first.send(signal.SIGSTOP)
+    timely = await model.asked(2)
+    assert timely.key in workers
+    assert timely.seqs == late.seqs
+    assert timely.at - stopped < TAKE_OVER_AFTER + LITTLE
+    timely.release("It was in time.")
+    await tables.settled([digest])
+    made = await tables.digest(digest)
+    late.release("It was late.")
+    first.send(signal.SIGCONT)
+
+    async def noted() -> bool:
+        return len(await tables.calls()) == 2
+
+    await until(noted, "what the late one spent is in the ledger")
+    assert await tables.digest(digest) == made
+    assert (made.status, made.text, made.attempt) == ("completed", "It was in time.", 2)
+
+    # It lives on, and makes the next one.
+    await workers[timely.key].kill()
+    model.answer_at_once()
+    await tables.settled([await api.fire()])
+    assert model.calls[-1].key == late.key
+    await check(tables, api.acknowledged, model.calls)
+
+
+async def test_it_wakes_while_the_other_thinks(api: Api, crew: Crew, model: ThinkingModel, tables: Tables) -> None:
+    """Its claim is not prolonged, the other's is."""
+    model.hold()
+    workers = await crew.workers(2)
+    digest = await api.fire()
+    late = await model.asked(1)
+    workers[late.key].send(signal.SIGSTOP)
+    timely = await model.asked(2)
+    late.release("It was late.")
+    workers[late.key].send(signal.SIGCONT)
+
+    async def noted() -> bool:
+        return len(await tables.calls()) == 1
+
+    await until(noted, "what the late one spent is in the ledger")
+    row = await tables.digest(digest)
+    assert (row.status, row.claimed, row.attempt) == ("processing", True, 2)
+    timely.release("It was in time.")
+    await tables.settled([digest])
+    assert (await tables.digest(digest)).text == "It was in time."
+    assert len(model.calls) == 2
+    await check(tables, api.acknowledged, model.calls)
+
+
+async def test_a_model_that_hangs(api: Api, crew: Crew, model: ThinkingModel, tables: Tables) -> None:
+    """Its call ends at the timeout, beyond the time of a take-over: until then the worker keeps its claim, and appends
+    and contexts go on. Then the digest is put off, and a healthy model makes it."""
+    timeout = TAKE_OVER_AFTER + 0.5
+    model.hold()
+    await crew.workers(2, model_timeout=timeout, model_tries=1)
+    digest = await api.fire()
+    hanging = await model.asked(1)
+    model.answer_at_once()
+    while time.monotonic() - hanging.at < timeout - LITTLE:
+        began = time.monotonic()
+        assert (await api.append()).digest is None
+        await api.conversation("c").context(user("?"), budget=4_000)
+        assert time.monotonic() - began < LITTLE
+        row = await tables.digest(digest)
+        assert (row.status, row.claimed, row.attempt, len(model.calls)) == ("processing", True, 1, 1)
+    again = await model.asked(2)
+    assert timeout - 0.1 < again.at - hanging.at < timeout + 0.2 + TAKE_OVER_AFTER
+    await tables.settled([digest])
+    row = await tables.digest(digest)
+    assert (row.status, row.tries) == ("completed", 2)
+    assert [cause for _, cause in await tables.calls()] == ["unreachable", None]
+    await check(tables, api.acknowledged, model.calls)
+
+
+class TestSigterm:
+    async def test_what_is_in_hand_is_finished(
+        self, api: Api, crew: Crew, model: ThinkingModel, tables: Tables
+    ) -> None:
+        model.hold()
+        worker = await crew.worker(grace=10)
+        digest = await api.fire()
+        call = await model.asked(1)
+        worker.send(signal.SIGTERM)
+        await worker.said("Worker stopping")
+        call.release("It was finished.")
+        assert await worker.ended() == 0
+        row = await tables.digest(digest)
+        assert (row.status, row.text, row.attempt) == ("completed", "It was finished.", 1)
+        await self._nobody_is_left(tables)
+        await check(tables, api.acknowledged, model.calls)
+
+    @pytest.mark.parametrize("again", [False, True], ids=["once", "twice"])
+    async def test_what_is_not_finished_is_handed_over(
+        self, api: Api, crew: Crew, model: ThinkingModel, tables: Tables, again: bool
+    ) -> None:
+        """Another begins with it at once, however long a dead worker's would have to wait. Told a second time, it does
+        not wait for its grace."""
+        model.hold()
+        workers = await crew.workers(2, grace=600 if again else 0.2, take_over_after=600)
+        digest = await api.fire()
+        first = workers.pop((await model.asked(1)).key)
+        model.answer_at_once()
+        told = time.monotonic()
+        first.send(signal.SIGTERM)
+        if again:
+            await first.said("Worker stopping")
+            first.send(signal.SIGTERM)
+        taken = await model.asked(2)
+        assert taken.key in workers
+        assert taken.at - told < 0.2 + 2 * LITTLE
+        assert await first.ended() == 0, first.err
+        await tables.settled([digest])
+        row = await tables.digest(digest)
+        assert (row.status, row.tries) == ("completed", 1)
+        assert [cause for _, cause in await tables.calls()] == ["lost", None]
+        await check(tables, api.acknowledged, model.calls)
+
+    async def test_nothing_stays_claimed(self, api: Api, crew: Crew, model: ThinkingModel, tables: Tables) -> None:
+        """Alone and with more than it can do at once, it gives everything back; the next worker does it all."""
+        model.hold()
+        first = await crew.worker(grace=0, digests_at_once=2, take_over_after=600)
+        digests = [await api.fire(name) for name in "abcd"]
+        await model.asked(2)
+        first.send(signal.SIGTERM)
+        assert await first.ended() == 0, first.err
+        rows = await tables.digests()
+        assert [(row.status, row.claimed, row.tries) for row in rows] == [("processing", False, 0)] * 4
+        await self._nobody_is_left(tables)
+        model.answer_at_once()
+        await crew.worker(take_over_after=600)
+        await tables.settled(digests)
+        await check(tables, api.acknowledged, model.calls)
+
+    async def test_idle_workers_end_at_once(self, crew: Crew) -> None:
+        workers = (await crew.workers(2, grace=600)).values()
+        told = time.monotonic()
+        for worker, number in zip(workers, (signal.SIGTERM, signal.SIGINT), strict=True):
+            worker.send(number)
+        assert [await worker.ended() for worker in workers] == [0, 0]
+        assert time.monotonic() - told < 2 * LITTLE
+
+    async def _nobody_is_left(self, tables: Tables) -> None:
+        assert await tables.one("select count(*) from hitherto.procrastinate_workers") == 0
+        assert [status for status, _ in await tables.jobs() if status == "doing"] == []

@@ -1,0 +1,73 @@
+"""Every verb of a store, to see what the database does to it: those that read, and those that write."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+
+from hitherto.core.digest import Digest, Done, Status
+from hitherto.core.ledger import ModelCall, Purpose
+from hitherto.ports.queue import DigestJob
+from hitherto.ports.store import Claim, Defaults, DigestWork, Reading, Store
+from hitherto.testing.material import user, write
+from tests.conftest import SCOPE
+
+OLD = timedelta(days=1)
+
+CALL = ModelCall(purpose=Purpose.DIGEST, model="m", latency_ms=1)
+CLAIM = Claim("acme", 1, 1)
+WORK = DigestWork(
+    scope=SCOPE,
+    conversation="c",
+    digest=Digest(
+        id=1,
+        stage="s",
+        spec="{}",
+        done=Done.SUMMARISE,
+        start=0,
+        end=3,
+        base=None,
+        status=Status.PROCESSING,
+        attempt=1,
+        items=(),
+        text="",
+        tokens=0,
+        model=None,
+        prompt_version=None,
+        generation_time_ms=None,
+        error=None,
+        fired_rev=1,
+        visible_rev=None,
+        created_at=datetime(2026, 1, 1, tzinfo=UTC),
+        completed_at=None,
+    ),
+)
+"""A claim that does not hold."""
+
+VERBS: dict[str, Callable[[Store], Awaitable[object]]] = {
+    "head": lambda store: store.head(SCOPE, "c"),
+    "head at a revision": lambda store: store.head(SCOPE, "c", at=1),
+    "messages": lambda store: store.messages(SCOPE, "c", 1, Reading(start=0, stop=9)),
+    "digests": lambda store: store.digests(SCOPE, "c"),
+    "opaque": lambda store: store.opaque(SCOPE, "c", 1),
+    "earlier": lambda store: store.earlier(SCOPE, "c", within=OLD),
+    "defaults": lambda store: store.defaults(SCOPE),
+    "listed": lambda store: store.listed(SCOPE),
+    "due": lambda store: store.due(),
+    "overdue": lambda store: store.overdue(since=OLD),
+    "unsettled": lambda store: store.unsettled([DigestJob("acme", 1)]),
+    "load": lambda store: store.load(),
+    "spent": lambda store: store.spent("acme"),
+    "costs": lambda store: store.costs("day"),
+}
+WRITING: dict[str, Callable[[Store], Awaitable[object]]] = {
+    "write": lambda store: write(store, "c", user()),
+    "write anew": lambda store: write(store, "new", user()),
+    "set_defaults": lambda store: store.set_defaults(tenant="acme", agent="planner", defaults=Defaults()),
+    "claim": lambda store: store.claim("acme", 1, lease=OLD),
+    "prolong": lambda store: store.prolong([CLAIM], lease=OLD),
+    "put_off": lambda store: store.put_off(WORK, wait=OLD, calls=[CALL]),
+    "note_calls": lambda store: store.note_calls(SCOPE, "c", [CALL]),
+    "forget_receipts": lambda store: store.forget_receipts(older_than=OLD),
+}
+ALL = {**VERBS, **WRITING}

@@ -1,0 +1,53 @@
+"""Work that a test holds in its hand: each job goes on until the test says that it is finished."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hitherto.ports.queue import DigestJob
+from tests.faults.waiting import until
+
+
+class Hand:
+    """`Work`. `begun`, `done` and `cancelled` are the jobs in the order in which that happened to them, `most` how many
+    were held together; a cancelled one takes `tidies` seconds to end."""
+
+    def __init__(self) -> None:
+        self.begun: list[DigestJob] = []
+        self.done: list[DigestJob] = []
+        self.cancelled: list[DigestJob] = []
+        self.most = 0
+        self.tidies = 0.0
+        self._held: dict[DigestJob, asyncio.Event] = {}
+        self._open = False
+
+    async def __call__(self, job: DigestJob) -> None:
+        self.begun.append(job)
+        finished = self._held[job] = asyncio.Event()
+        self.most = max(self.most, len(self._held))
+        try:
+            if not self._open:
+                await finished.wait()
+            self.done.append(job)
+        except asyncio.CancelledError:
+            await asyncio.sleep(self.tidies)
+            self.cancelled.append(job)
+            raise
+        finally:
+            del self._held[job]
+
+    def finish(self, job: DigestJob) -> None:
+        self._held[job].set()
+
+    def finish_all(self) -> None:
+        """Those that are held, and those to come at once."""
+        self._open = True
+        for finished in self._held.values():
+            finished.set()
+
+    async def holds(self, *jobs: DigestJob) -> None:
+        """Returns once these are held, and no others."""
+        await until(lambda: set(self._held) == set(jobs), f"{jobs} are in hand", within=5)
+
+    async def has_done(self, *jobs: DigestJob, within: float = 5) -> None:
+        await until(lambda: set(jobs) <= set(self.done), f"{jobs} are done", within=within)

@@ -1,0 +1,341 @@
+"""The queue in the database, by itself: the contract of `DigestQueue`, whatever becomes of the database."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
+
+from hitherto.ports.queue import DigestJob
+from hitherto.queues import procrastinate
+from hitherto.queues.procrastinate import ProcrastinateQueue
+from hitherto.stores.postgres.embedded import EmbeddedServer
+from tests.faults.tables import Tables
+from tests.faults.waiting import until
+from tests.queues.hand import Hand
+
+AT_ONCE = 2
+
+_SESSIONS = """
+select count(*) from pg_stat_activity where application_name = 'hitherto queue' and datname = current_database()
+"""
+
+
+def job(number: int) -> DigestJob:
+    return DigestJob("acme", number)
+
+
+class Rows:
+    """What the store would say: `unsettled` are due or in hand, here or elsewhere."""
+
+    def __init__(self) -> None:
+        self.unsettled: set[DigestJob] = set()
+        self.asked = 0
+
+    async def __call__(self, jobs: Sequence[DigestJob]) -> list[DigestJob]:
+        self.asked += 1
+        return [one for one in jobs if one in self.unsettled]
+
+
+@pytest.fixture
+def hand() -> Hand:
+    return Hand()
+
+
+@pytest.fixture
+def rows() -> Rows:
+    return Rows()
+
+
+@pytest.fixture
+def tables(database: str) -> Tables:
+    return Tables(database)
+
+
+@pytest.fixture
+async def idle(database: str, rows: Rows) -> AsyncIterator[ProcrastinateQueue]:
+    """A queue that was not started."""
+    made = ProcrastinateQueue(database, unsettled=rows, at_once=AT_ONCE)
+    yield made
+    await made.aclose(grace=0)
+
+
+@pytest.fixture
+async def queue(idle: ProcrastinateQueue, hand: Hand, tables: Tables) -> ProcrastinateQueue:
+    await idle.start(hand)
+    await until(tables.listens, "it listens")
+    return idle
+
+
+async def _empty(tables: Tables) -> bool:
+    return await tables.jobs() == []
+
+
+class TestWork:
+    async def test_at_most_so_many_at_once(self, queue: ProcrastinateQueue, hand: Hand, tables: Tables) -> None:
+        """They are taken in the order of their commits, and gone from the queue once they are done."""
+        for number in range(5):
+            await tables.put_job(number)
+        await hand.holds(job(0), job(1))
+        hand.finish(job(1))
+        await hand.holds(job(0), job(2))
+        hand.finish_all()
+        await hand.has_done(job(3), job(4))
+        await until(lambda: _empty(tables), "the queue is empty")
+        assert hand.begun == [job(number) for number in range(5)]
+        assert hand.most == AT_ONCE
+
+    async def test_jobs_found_otherwise_count_too(self, queue: ProcrastinateQueue, hand: Hand, tables: Tables) -> None:
+        assert [queue.take(job(number)) for number in range(3)] == [True, True, False]
+        await tables.put_job(7)
+        await hand.holds(job(0), job(1))
+        hand.finish(job(0))
+        await hand.holds(job(1), job(7))
+        assert not queue.take(job(8))
+        assert hand.most == AT_ONCE
+
+    async def test_what_is_due_later(
+        self, idle: ProcrastinateQueue, hand: Hand, tables: Tables, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It has no notification and is looked for."""
+        monkeypatch.setattr(procrastinate, "_POLL", 0.05)
+        await tables.put_job(1)
+        await tables.all("update hitherto.procrastinate_jobs set scheduled_at = now() + interval '0.5 seconds'")
+        hand.finish_all()
+        began = asyncio.get_running_loop().time()
+        await idle.start(hand)
+        await hand.has_done(job(1))
+        assert asyncio.get_running_loop().time() - began > 0.4
+
+    async def test_what_a_dead_worker_had_taken(self, idle: ProcrastinateQueue, hand: Hand, tables: Tables) -> None:
+        """The hint is dropped: the row tells whether there is something to be done."""
+        await tables.put_job(1)
+        await tables.all("update hitherto.procrastinate_jobs set status = 'doing'")
+        await tables.put_job(2)
+        hand.finish_all()
+        await idle.start(hand)
+        await hand.has_done(job(2))
+        await until(lambda: _empty(tables), "the queue is empty")
+        assert hand.begun == [job(2)]
+
+
+class TestSettled:
+    async def test_others_do_the_work(self, idle: ProcrastinateQueue, rows: Rows) -> None:
+        rows.unsettled = {job(1), job(2)}
+        for number in (1, 2, 3):
+            idle.submit(job(number))
+        settled = asyncio.create_task(idle.settled())
+        await until(lambda: rows.asked >= 2, "the rows are asked")
+        rows.unsettled = {job(2)}
+        await until(lambda: rows.asked >= 4, "the rows are asked again")
+        assert not settled.done()
+        rows.unsettled = set()
+        async with asyncio.timeout(5):
+            await settled
+        asked = rows.asked
+        await idle.settled()
+        assert rows.asked == asked, "nothing is left to be asked for"
+
+    async def test_what_is_due_later_is_not_waited_for(self, idle: ProcrastinateQueue, rows: Rows) -> None:
+        rows.unsettled = {job(1)}
+        idle.submit(job(1), after=60)
+        async with asyncio.timeout(5):
+            await idle.settled()
+
+    async def test_what_was_given_back_is(
+        self, queue: ProcrastinateQueue, hand: Hand, rows: Rows, tables: Tables
+    ) -> None:
+        """The work ends and the digest is due again at once."""
+        rows.unsettled = {job(1)}
+        await tables.put_job(1)
+        queue.submit(job(1))
+        settled = asyncio.create_task(queue.settled())
+        await hand.holds(job(1))
+        queue.submit(job(1))
+        hand.finish(job(1))
+        await hand.has_done(job(1))
+        asked = rows.asked
+        await until(lambda: rows.asked > asked + 1, "the rows are asked")
+        assert not settled.done()
+        rows.unsettled = set()
+        async with asyncio.timeout(5):
+            await settled
+
+    async def test_what_another_process_has_is(
+        self, queue: ProcrastinateQueue, hand: Hand, rows: Rows, tables: Tables
+    ) -> None:
+        """The job came here, and there was nothing to claim."""
+        rows.unsettled = {job(1)}
+        hand.finish_all()
+        queue.submit(job(1))
+        await tables.put_job(1)
+        await hand.has_done(job(1))
+        settled = asyncio.create_task(queue.settled())
+        await until(lambda: rows.asked > 1, "the rows are asked")
+        assert not settled.done()
+        rows.unsettled = set()
+        async with asyncio.timeout(5):
+            await settled
+
+
+class TestClosing:
+    async def test_nothing_is_left(self, idle: ProcrastinateQueue, hand: Hand, tables: Tables) -> None:
+        """No task, no session, no sign of a worker in the tables."""
+        before = asyncio.all_tasks()
+        await idle.start(hand)
+        await until(tables.listens, "it listens")
+        await tables.put_job(1)
+        await hand.holds(job(1))
+        closing = asyncio.create_task(idle.aclose(grace=60))
+        await asyncio.sleep(0)
+        hand.finish(job(1))
+        async with asyncio.timeout(5):
+            await closing
+        assert hand.done == [job(1)]
+        assert asyncio.all_tasks() - before - {closing} == set()
+
+        async def gone() -> bool:
+            return await tables.one(_SESSIONS) == 0
+
+        await until(gone, "its sessions have ended")
+        assert await tables.all("select * from hitherto.procrastinate_workers") == []
+        assert await tables.jobs() == []
+        await idle.aclose(grace=60)
+
+    async def test_what_takes_longer_than_its_grace(
+        self, queue: ProcrastinateQueue, hand: Hand, tables: Tables
+    ) -> None:
+        """It is cancelled, and has ended when the queue is closed; what was not begun stays in the queue."""
+        hand.tidies = 0.05
+        for number in range(4):
+            await tables.put_job(number)
+        await hand.holds(job(0), job(1))
+        async with asyncio.timeout(5):
+            await queue.aclose(grace=0.05)
+        assert set(hand.cancelled) == {job(0), job(1)}
+        assert hand.begun == [job(0), job(1)]
+        assert [args["digest"] for _, args in await tables.jobs()] == [2, 3]
+
+    async def test_a_second_time_without_grace(self, queue: ProcrastinateQueue, hand: Hand, tables: Tables) -> None:
+        """While the first still waits; both return when nothing is left."""
+        await tables.put_job(1)
+        await hand.holds(job(1))
+        patient = asyncio.create_task(queue.aclose(grace=600))
+        await asyncio.sleep(0)
+        async with asyncio.timeout(5):
+            await queue.aclose(grace=0)
+            await patient
+        assert hand.cancelled == [job(1)]
+
+    async def test_before_the_database_was_there(self, hand: Hand, rows: Rows) -> None:
+        before = asyncio.all_tasks()
+        queue = ProcrastinateQueue("host=127.0.0.1 port=9 dbname=none", unsettled=rows)
+        await queue.start(hand)
+        await asyncio.sleep(0.05)
+        async with asyncio.timeout(5):
+            await queue.aclose(grace=60)
+        assert asyncio.all_tasks() - before == set()
+
+
+class TestAway:
+    @pytest.fixture
+    async def admin(self, server: EmbeddedServer) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+        async with await psycopg.AsyncConnection[Any].connect(server.admin_url, autocommit=True) as connection:
+            yield connection
+
+    async def test_it_begins_again(
+        self,
+        idle: ProcrastinateQueue,
+        hand: Hand,
+        tables: Tables,
+        database: str,
+        admin: psycopg.AsyncConnection[Any],
+        caplog: pytest.LogCaptureFixture,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """Once the database is back; what is in hand goes on meanwhile. It says so in one line, without tracebacks."""
+        monkeypatch.setattr(procrastinate, "_CONNECTED", 0.2)
+        await idle.start(hand)
+        name = str(conninfo_to_dict(database)["dbname"])
+        allow = sql.SQL("alter database {} with allow_connections {}")
+        await tables.put_job(1)
+        await hand.holds(job(1))
+        await admin.execute(allow.format(sql.Identifier(name), sql.SQL("false")))
+        await admin.execute("select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = %s", [name])
+        await until(lambda: "No digest jobs are taken for now" in caplog.text, "it says so")
+        await admin.execute(allow.format(sql.Identifier(name), sql.SQL("true")))
+        await until(tables.listens, "it listens again")
+        await hand.holds(job(1))
+        await tables.put_job(2)
+        hand.finish_all()
+        await hand.has_done(job(1), job(2), within=10)
+        assert not [one for one in caplog.records if one.exc_info and one.levelno > logging.INFO]
+        assert hand.cancelled == []
+        assert await tables.one(_SESSIONS) <= 3
+        await idle.aclose(grace=0)
+
+    async def test_when_it_hears_nothing_any_more(
+        self,
+        queue: ProcrastinateQueue,
+        hand: Hand,
+        tables: Tables,
+        database: str,
+        admin: psycopg.AsyncConnection[Any],
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        """The session that listens is ended and cannot be had again for a while; the others live. Each time is news."""
+        name = str(conninfo_to_dict(database)["dbname"])
+        limit = sql.SQL("alter database {} with connection limit {}")
+        hand.finish_all()
+        for number in (1, 2):
+            await admin.execute(limit.format(sql.Identifier(name), sql.SQL("0")))
+            await admin.execute(
+                "select pg_terminate_backend(pid, 5000) from pg_stat_activity "
+                "where application_name = 'hitherto queue' and datname = %s and query ilike %s",
+                [name, "listen%"],
+            )
+            await until(lambda: "nobody listens for them" in caplog.text, "it says so")
+            await admin.execute(limit.format(sql.Identifier(name), sql.SQL("-1")))
+            await until(tables.listens, "it listens again")
+            await tables.put_job(number)
+            await hand.has_done(job(number), within=2)
+            caplog.clear()
+
+    async def test_it_rests_longer_and_longer(
+        self,
+        idle: ProcrastinateQueue,
+        hand: Hand,
+        caplog: pytest.LogCaptureFixture,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """Up to the longest rest; after it has gone well for longer than that, it is the first rest again. Why, it says
+        once."""
+        tried = 0
+        caplog.set_level(logging.DEBUG, "hitherto.queue")
+
+        async def fail() -> None:
+            nonlocal tried
+            tried += 1
+            if tried == 5:
+                await asyncio.sleep(0.06)
+            raise RuntimeError("a defect") if tried == 3 else OSError("away")
+
+        monkeypatch.setattr(procrastinate, "_FIRST_REST", 0.01)
+        monkeypatch.setattr(procrastinate, "_LONGEST_REST", 0.05)
+        monkeypatch.setattr(idle, "_work_on_jobs", fail)
+        await idle.start(hand)
+        await until(lambda: tried >= 8, "it is tried again and again")
+        found = [
+            (record.levelno, vars(record).get("retry_in_seconds"))
+            for record in caplog.records
+            if record.name == "hitherto.queue"
+        ][:7]
+        again = logging.DEBUG
+        assert found[:4] == [(logging.WARNING, 0.01), (again, 0.02), (logging.ERROR, None), (again, 0.05)]
+        assert found[4:] == [(again, 0.05), (again, 0.02), (again, 0.04)]
