@@ -8,6 +8,11 @@ from hitherto.ports.queue import DigestJob
 from tests.faults.waiting import until
 
 
+def job(number: int) -> DigestJob:
+    """The job of that number."""
+    return DigestJob("acme", number)
+
+
 class Hand:
     """`Work`. `begun`, `done` and `cancelled` are the jobs in the order in which that happened to them, `most` how many
     were held together; a cancelled one takes `tidies` seconds to end."""

@@ -7,9 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from hitherto.ports.queue import DigestJob
 from hitherto.queues.tasks import TaskQueue
-from tests.queues.hand import Hand
+from tests.queues.hand import Hand, job
 
 AT_ONCE = 2
 
@@ -25,10 +24,6 @@ async def queue(hand: Hand) -> AsyncIterator[TaskQueue]:
     await made.start(hand)
     yield made
     await made.aclose(grace=0)
-
-
-def job(number: int) -> DigestJob:
-    return DigestJob("acme", number)
 
 
 async def test_at_most_so_many_at_once_in_order(queue: TaskQueue, hand: Hand) -> None:
