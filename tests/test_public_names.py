@@ -10,7 +10,18 @@ import hitherto
 
 # Each takes long to import, and is needed only where it is used. (`rich` is not among them: structlog takes it in where
 # it is there.)
-HEAVY = ("openai", "anthropic", "procrastinate", "alembic", "sqlalchemy", "opentelemetry", "typer", "pytest")
+HEAVY = (
+    "openai",
+    "anthropic",
+    "procrastinate",
+    "alembic",
+    "sqlalchemy",
+    "opentelemetry",
+    "rich",
+    "structlog",
+    "typer",
+    "pytest",
+)
 
 
 def test_the_names_are_sorted_and_there() -> None:

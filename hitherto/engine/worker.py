@@ -160,15 +160,16 @@ class Worker:
                     hand.task.cancel()
 
     async def _sweep(self) -> None:
-        """Takes up what nobody took in time."""
-        pause = _FIRST_SWEEP
+        """Takes up what nobody took in time; at first, whatever is due: no hint of it may be left."""
+        pause, since = _FIRST_SWEEP, timedelta(0)
         while True:
             await asyncio.sleep(pause * jitter())
             pause = _TIDY_EVERY if self._read_only else min(self._beat, _SWEEP_EVERY)
             try:
-                for job in await self._store.overdue(since=timedelta(seconds=self._beat)):
+                for job in await self._store.overdue(since=since):
                     if not self._parts.queue.take(job):
                         break
+                since = timedelta(seconds=self._beat)
                 self._parts.watch.show(await self._store.load())
             except DatabaseReadOnly:
                 self._cannot_write()
