@@ -33,8 +33,11 @@ class Group:
     @property
     def pending(self) -> set[str]:
         """The calls that may be sent without a result when nothing follows the group: those of its last response, if
-        none of the group's calls has a result yet."""
+        none of the group's calls has a result yet, and no message of the response comes after them."""
         if any(member.message.answers for member in self.members):
+            return set()
+        called = next((at for at, member in enumerate(self.members) if self.open & set(member.message.calls)), None)
+        if any(member.message.kind is Kind.TEXT for member in self.members[called:]):
             return set()
         last = self.members[-1].message
         if last.wire != RESPONSES:

@@ -88,3 +88,12 @@ def test_open_calls_and_orphans_are_known() -> None:
 
 def test_a_call_id_used_again_means_the_newest_call() -> None:
     assert grouped(call("a"), result("a"), says("user"), call("a"), result("a")) == [[0, 1], [2], [3, 4]]
+
+
+def test_a_call_that_a_message_of_its_response_follows_needs_a_result() -> None:
+    (alone,) = groups(log(THINKS, call("a")))
+    assert alone.pending == {"a"}
+    (followed,) = groups(log(call("a"), THINKS, says("assistant")))
+    assert (followed.open, followed.pending) == ({"a"}, set())
+    (before,) = groups(log(THINKS, says("assistant")))
+    assert before.pending == set()

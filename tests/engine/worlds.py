@@ -13,7 +13,7 @@ from typing import Any
 
 from hitherto import Context, Conversation, Memory, Policy, none, tokens, user, wire
 from hitherto.core.digest import Digest, Done, Status
-from hitherto.core.head import Head
+from hitherto.core.head import REPLACED, Head
 from hitherto.core.manifest import Fate, Manifest, Reason
 from hitherto.core.message import RESPONSES, Kind, Logged, Payload
 from hitherto.engine.parts import Parts
@@ -94,7 +94,17 @@ class World:
             return
         newest = [one.message.payload for one in log[-1:]]
         assert popped in [*newest, *shown[-1:]]
+        if popped in newest and await self.answers_what_was_replaced(log):
+            return  # its call was replaced before it came: it was never shown
         assert len(await self.items_now()) != len(shown) or len(shown) == 0
+
+    async def answers_what_was_replaced(self, log: Sequence[Logged]) -> bool:
+        """Whether the newest message is the result of a call that others stand in the place of."""
+        calls = [one.seq for one in log if set(one.message.calls) & set(log[-1].message.answers)]
+        return bool(calls) and max(calls) <= await self.replaced_up_to() < log[-1].seq
+
+    async def replaced_up_to(self) -> int:
+        return max((row.end for row in await self.chat.digests() if row.stage == REPLACED), default=-1)
 
     async def clear(self) -> None:
         hidden = await self.chat.clear()
@@ -157,17 +167,21 @@ class World:
         shown = sum(span.tokens for span in manifest.fates if span.fate in (Fate.IN, Fate.REDACTED))
         assert shown == manifest.sections["verbatim"], (manifest.fates, manifest.sections)
         assert_whole(to, context.messages)
-        self.check_thoughts(log, fates, manifest)
+        await self.check_thoughts(log, fates, manifest)
         await self.check_said(manifest)
 
-    def check_thoughts(self, log: Sequence[Logged], fates: Sequence[tuple[Fate, Reason]], manifest: Manifest) -> None:
-        """A reasoning item is in exactly when what it precedes is."""
+    async def check_thoughts(
+        self, log: Sequence[Logged], fates: Sequence[tuple[Fate, Reason]], manifest: Manifest
+    ) -> None:
+        """A reasoning item is in exactly when what it precedes is, unless the caller cut between the two: a clear or a
+        `replace` in the middle of a response."""
         live = [one for one in log if one.live(manifest.rev)]
+        cut_after = {row.end for row in await self.chat.digests() if row.stage == REPLACED}
         for one, following in pairwise(live):
             if one.message.kind is not Kind.REASONING or one.message.wire != following.message.wire:
                 continue
-            if fates[one.seq][1] is Reason.CLEARED:
-                continue  # a clear in the middle of a response
+            if fates[one.seq][1] is Reason.CLEARED or one.seq in cut_after:
+                continue
             if following.message.opens_turn or following.message.kind is Kind.TOOL_RESULT:
                 continue
             both = [fates[each.seq][0] in (Fate.IN, Fate.REDACTED) for each in (one, following)]
