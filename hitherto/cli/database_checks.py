@@ -171,11 +171,10 @@ def _load(load: Load, settings: Settings) -> Check:
     says = (
         f"digests: {load.due:,} due, {load.claimed:,} in hand, {load.put_off:,} put off; workers: {load.workers or 0}"
     )
+    here = "" if settings.worker else ", or set HITHERTO_WORKER=true where messages are appended"
+    start = f"start one: hitherto worker{here}"
     if load.due and not load.workers:
-        here = "" if settings.worker else ", or set HITHERTO_WORKER=true where messages are appended"
-        return warning(
-            name, f"{load.due:,} digests wait and no worker shows itself", f"start one: hitherto worker{here}"
-        )
+        return warning(name, f"{load.due:,} digests wait and no worker shows itself", start)
     if load.due and load.lag_seconds > _LATE:
         return warning(
             name,
@@ -189,6 +188,8 @@ def _load(load: Load, settings: Settings) -> Check:
             "see why: SELECT conversation, created_at, error FROM hitherto.digest WHERE status = 'failed' "
             "ORDER BY created_at DESC LIMIT 10",
         )
+    if load.put_off and not load.workers:
+        return warning(name, f"{says}; nobody is there to try again what was put off", start)
     if load.put_off:
         return warning(
             name, says, "those put off are tried again by themselves; their rows in hitherto.digest say why (error)"

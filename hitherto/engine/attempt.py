@@ -236,7 +236,8 @@ def _failed(work: DigestWork, error: str, cause: Cause, model: str | None = None
 
 def _report(work: DigestWork, outcome: Outcome) -> None:
     digest, name = work.digest, work.conversation
-    fields = {"conversation": name, "digest": digest.id, "attempt": digest.attempt}
+    scope = {"tenant": work.scope.tenant, "user": work.scope.user, "agent": work.scope.agent}
+    fields = {**scope, "conversation": name, "digest": digest.id, "attempt": digest.attempt}
     if outcome.error is not None:
         log.warning("Summarization failed for %s: %s", name, outcome.error, **fields)
     else:

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import TypeVar
 
 from tenacity import (
@@ -75,6 +75,7 @@ class Calls:
         self._spent: dict[str, tuple[float, Spent]] = {}
         self._unwritten: dict[str, Spent] = {}
         self._last_words: dict[str, tuple[str, Cause]] = {}
+        self._told: set[tuple[str, date]] = set()
 
     async def make(self, ask: Callable[[], Awaitable[_Answer]], what: Asked, ledger: list[ModelCall]) -> _Answer:
         """The answer to `ask`, which is one request. Every request made is added to `ledger`.
@@ -206,18 +207,21 @@ class Calls:
             known = (time.monotonic(), await self._parts.store.spent(tenant))
             self._spent[tenant] = known
         spent = _sum(known[1], self._unwritten.get(tenant, Spent()))
+        reached = ""
         if settings.daily_cost is not None and spent.cost >= settings.daily_cost:
-            raise NotNow(
-                f"the tenant has spent ${spent.cost:.2f} today, of ${settings.daily_cost:.2f} (daily_cost); digests go "
-                "on tomorrow (UTC), or when the ceiling is raised",
-                seconds=_until_tomorrow(),
-            )
-        if settings.daily_tokens is not None and spent.tokens >= settings.daily_tokens:
-            raise NotNow(
-                f"the tenant has used {spent.tokens:,} tokens today, of {settings.daily_tokens:,} (daily_tokens); "
-                "digests go on tomorrow (UTC), or when the ceiling is raised",
-                seconds=_until_tomorrow(),
-            )
+            reached = f"has spent ${spent.cost:.2f} today, of ${settings.daily_cost:.2f} (daily_cost)"
+        elif settings.daily_tokens is not None and spent.tokens >= settings.daily_tokens:
+            reached = f"has used {spent.tokens:,} tokens today, of {settings.daily_tokens:,} (daily_tokens)"
+        if not reached:
+            return
+        day = datetime.now(UTC).date()
+        if (tenant, day) not in self._told:
+            self._told = {one for one in self._told if one[1] == day} | {(tenant, day)}
+            log.warning("Tenant %s %s: no more digests for it until tomorrow (UTC)", tenant, reached, tenant=tenant)
+        raise NotNow(
+            f"the tenant {reached}; digests go on tomorrow (UTC), or when the ceiling is raised",
+            seconds=_until_tomorrow(),
+        )
 
     def _add(self, tenant: str, call: ModelCall) -> None:
         self._unwritten[tenant] = _sum(self._unwritten.get(tenant, Spent()), _spent_by(call))

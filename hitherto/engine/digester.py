@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 
 from hitherto.core.action import Chunk, Summarise
@@ -12,7 +13,7 @@ from hitherto.core.digest import Done
 from hitherto.core.digesting import Digested, digest
 from hitherto.core.group import groups
 from hitherto.core.layout import layout
-from hitherto.core.ledger import ModelCall, Purpose
+from hitherto.core.ledger import Cause, ModelCall, Purpose
 from hitherto.core.masking import Masking
 from hitherto.core.message import RESPONSES
 from hitherto.core.policy import Stage
@@ -70,7 +71,7 @@ class Digester:
             except ModelAnswerUnusable as error:
                 made = await _step(partial(making.throw, error), big)
             else:
-                made = await _step(partial(making.send, answer.text), big)
+                made = await self._read(partial(making.send, answer.text), big, ledger)
         return Outcome(
             digest=work.digest.id,
             items=made.items,
@@ -79,6 +80,17 @@ class Digester:
             model=model.name,
             prompt_version=PROMPT_VERSION,
         )
+
+    async def _read(self, step: Callable[[], Prompt], big: bool, ledger: list[ModelCall]) -> Prompt | Digested:
+        """What an answer leads to. One that cannot be used came to nothing, in the ledger too."""
+        try:
+            made = await _step(step, big)
+        except ModelAnswerUnusable:
+            _came_to_nothing(ledger)
+            raise
+        if isinstance(made, Prompt) and made.corrects:
+            _came_to_nothing(ledger)
+        return made
 
     async def _asked(self, prompt: Prompt, work: DigestWork, ledger: list[ModelCall]) -> Completion:
         model = self._parts.model
@@ -124,6 +136,11 @@ class Digester:
         place = Place(self._parts, work.scope, work.conversation)
         head = await place.head()
         return Masking(layout(place.governing(head, None)[0], head), self._parts.codec(RESPONSES))
+
+
+def _came_to_nothing(ledger: list[ModelCall]) -> None:
+    if ledger and ledger[-1].cause is None:
+        ledger[-1] = replace(ledger[-1], cause=Cause.UNUSABLE)
 
 
 async def _step(step: Callable[[], Prompt], big: bool) -> Prompt | Digested:
