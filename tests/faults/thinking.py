@@ -122,7 +122,7 @@ class _Server(ThreadingHTTPServer):
 
     def handle_error(self, request: object, client_address: object) -> None:
         if not isinstance(sys.exc_info()[1], ConnectionError):  # who asked may have been killed
-            super().handle_error(request, client_address)  # pyright: ignore[reportArgumentType]
+            super().handle_error(request, client_address)  # pyright: ignore[reportArgumentType] (typeshed wants sockets)
 
 
 def _shown(prompt: str) -> tuple[str | None, tuple[int, ...]]:
