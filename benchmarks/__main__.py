@@ -13,7 +13,21 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import append, enqueue, history, idle, length, planning, replay, scale, soak, throughput, trips, views
+from benchmarks import (
+    append,
+    enqueue,
+    history,
+    idle,
+    length,
+    planning,
+    recall,
+    replay,
+    scale,
+    soak,
+    throughput,
+    trips,
+    views,
+)
 from benchmarks.ground import Ground
 from benchmarks.report import Findings, show, to_json
 
@@ -29,6 +43,7 @@ BENCHMARKS: dict[str, Callable[[Ground], Awaitable[Findings]]] = {
     "enqueue": enqueue.run,
     "throughput": throughput.run,
     "idle": idle.run,
+    "recall": recall.run,
     "soak": soak.run,
 }
 

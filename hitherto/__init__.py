@@ -19,6 +19,8 @@ from hitherto.engine.appending import Appended
 from hitherto.engine.context import Context
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.memory import Memory
+from hitherto.engine.recall import Hit, Recall
+from hitherto.engine.recalling import Recalling
 from hitherto.errors import HithertoError
 from hitherto.wire.chat import Call, assistant, system, tool_result, user
 from hitherto.wiring import open  # noqa: A004 (the name users read: hitherto.open)
@@ -28,11 +30,14 @@ __all__ = [
     "Call",
     "Context",
     "Conversation",
+    "Hit",
     "HithertoError",
     "Manifest",
     "Memory",
     "Message",
     "Policy",
+    "Recall",
+    "Recalling",
     "Scope",
     "assistant",
     "chunks",

@@ -8,6 +8,7 @@
     │   ├── InvalidPolicy
     │   ├── InvalidBudget
     │   ├── InvalidSettings
+    │   ├── InvalidDocument
     │   └── InvalidTranscript
     ├── Conflict                the call lost against another one; nothing was changed
     │   ├── KeyReused
@@ -25,6 +26,7 @@
         │   └── ModelBusy
         ├── ModelRefused
         └── ModelAnswerUnusable
+            └── EmbeddingUnusable
 
 Each message says what was wrong, with which value, and what to do about it.
 """
@@ -64,6 +66,10 @@ class InvalidBudget(InvalidInput):
 
 class InvalidSettings(InvalidInput):
     """A setting, from the environment or from a call, does not make sense."""
+
+
+class InvalidDocument(InvalidInput):
+    """A document has nothing in it that could be found, or is not text."""
 
 
 class InvalidTranscript(InvalidInput):
@@ -155,3 +161,7 @@ class ModelAnswerUnusable(ModelError):
     are those in, of them from the provider's cache, and out, as far as the endpoint said."""
 
     tokens: tuple[int | None, int | None, int | None] = (None, None, None)
+
+
+class EmbeddingUnusable(ModelAnswerUnusable):
+    """The embedder answered with other vectors than it was asked for: too few, of another dimension, or not numbers."""

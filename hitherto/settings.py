@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, ValidationInfo, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from hitherto.core.phrases import TRIGGERS
 from hitherto.errors import InvalidSettings
 
 
@@ -28,7 +30,31 @@ def _ceiling(value: object) -> object:
     return value
 
 
+def _phrases(value: object) -> object:
+    """The environment has only text: phrases with commas between them, or a JSON list."""
+    if not isinstance(value, str):
+        return value
+    if not value.lstrip().startswith("["):
+        return [phrase.strip() for phrase in value.split(",")]
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        raise ValueError(
+            'it begins like a JSON list and is none; write ["last time", "remind me"], or last time, remind me'
+        ) from None
+
+
+def _telling(phrases: tuple[str, ...]) -> tuple[str, ...]:
+    if not phrases:
+        raise ValueError("there is no phrase in it; name one, or set HITHERTO_CROSS_SESSION to off or always")
+    for phrase in phrases:
+        if not any(character.isalnum() for character in phrase):
+            raise ValueError(f"the phrase {phrase!r} has no word in it, so that no message could have it; leave it out")
+    return phrases
+
+
 Duration = Annotated[timedelta, BeforeValidator(_seconds)]
+Phrases = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_phrases), AfterValidator(_telling)]
 
 
 class Settings(BaseSettings):
@@ -56,6 +82,18 @@ class Settings(BaseSettings):
     fails for good after `digest_tries`. When `breaker_failures` calls in a row have failed, none is made for
     `breaker_rest`. `daily_cost` (US dollars, calls without a known price left out) and `daily_tokens` (in and out):
     a tenant that has spent so much on a day (UTC) gets no more digests on it. `prices`: a price list of yours.
+
+    Recall. `embedder`: "wordllama" (in this process, no network), "none" (lexical search alone), or the name of a
+    model of `embedder_provider` at `embedder_base_url` (nothing: the provider's own) with `embedder_key`, in so many
+    `embedder_dimensions` (nothing: its own), which reads `embedder_input_limit` tokens of a text (nothing: what is
+    known of it). A question's vector gets `embedder_timeout` seconds; those made in the background get ten times as
+    long per request. `former_embedder`: the one before, of the same provider, which answers until its successor has
+    caught up. `reranker`: "model" (the model for digests orders what was found), or the name of a cross-encoder at
+    `reranker_base_url` with `reranker_key`; it gets `reranker_timeout` seconds. `recall_share`: the part of a
+    context's budget that recalled passages may take. `cross_session`: whether contexts get what fits from other
+    conversations: "off", "triggers" (where the incoming message has one of `search_triggers`, as whole words) or
+    "always"; only what is as relevant as `relevance_threshold` (0 to 1), at most `cross_session_limit` of it.
+    Documents are cut into passages of `passage_tokens` tokens that share `passage_overlap`.
 
     `tracing`: whether there are OpenTelemetry spans. Durations are a number of seconds or ISO 8601 (PT5M).
     """
@@ -98,9 +136,40 @@ class Settings(BaseSettings):
     daily_cost: Annotated[float, BeforeValidator(_ceiling)] | None = Field(default=None, gt=0, allow_inf_nan=False)
     daily_tokens: Annotated[int, BeforeValidator(_ceiling)] | None = Field(default=None, gt=0)
     prices: Annotated[Path, AfterValidator(Path.expanduser)] | None = None
+    embedder: str = Field(default="wordllama", min_length=1)
+    embedder_provider: Literal["openai", "azure", "ollama", "sentence_transformers"] = "openai"
+    embedder_base_url: str | None = None
+    embedder_key: SecretStr | None = None
+    embedder_api_version: str | None = Field(default=None, min_length=1)
+    embedder_dimensions: int | None = Field(default=None, ge=8, le=16_000)
+    embedder_input_limit: int | None = Field(default=None, ge=16)
+    embedder_timeout: float = Field(default=5.0, gt=0)
+    former_embedder: str | None = Field(default=None, min_length=1)
+    reranker: str | None = Field(default=None, min_length=1)
+    reranker_base_url: str | None = None
+    reranker_key: SecretStr | None = None
+    reranker_timeout: float = Field(default=2.0, gt=0)
+    recall_share: float = Field(default=0.25, gt=0, lt=1)
+    cross_session: Literal["off", "triggers", "always"] = "off"
+    search_triggers: Phrases = TRIGGERS
+    relevance_threshold: float = Field(default=0.7, ge=0, le=1)
+    cross_session_limit: int = Field(default=3, ge=1, le=50)
+    passage_tokens: int = Field(default=800, ge=16, le=8_000)
+    passage_overlap: int = Field(default=100, ge=0)
     tracing: bool = False
     keep_receipts: Duration = Field(default=timedelta(days=30), gt=timedelta(0), le=timedelta(days=36_500))
     grace: float = Field(default=5.0, ge=0)
+
+    @field_validator("passage_overlap")
+    @classmethod
+    def _shorter_than_a_passage(cls, value: int, info: ValidationInfo) -> int:
+        tokens = info.data.get("passage_tokens")
+        if tokens is not None and value >= tokens:
+            raise ValueError(
+                f"passages of {tokens} tokens (HITHERTO_PASSAGE_TOKENS) cannot share {value} of them; share fewer, or "
+                "make passages longer"
+            )
+        return value
 
     @classmethod
     def load(cls, **given: Any) -> Settings:

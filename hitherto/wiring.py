@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,19 +10,23 @@ from typing import Any
 
 from hitherto import tokens, wire
 from hitherto.core.presets import PolicyLike
+from hitherto.embedders.named import embedder_of, former_of, learn
 from hitherto.engine.memory import Memory
 from hitherto.engine.parts import Parts
-from hitherto.errors import ModelUnreachable
+from hitherto.errors import ModelError, ModelUnreachable
 from hitherto.logs import logger
 from hitherto.models import named
 from hitherto.policies import discover
 from hitherto.ports.compactor import Compactor
+from hitherto.ports.embedder import Embedder
 from hitherto.ports.model import Model
 from hitherto.ports.queue import DigestQueue
+from hitherto.ports.reranker import Reranker
 from hitherto.ports.store import Store
 from hitherto.ports.watch import Watch
 from hitherto.pricing import listed
 from hitherto.queues.tasks import TaskQueue
+from hitherto.rerankers.named import reranker_of
 from hitherto.settings import Settings
 from hitherto.watching import watch_of
 
@@ -57,25 +61,31 @@ def open(  # noqa: A001 (the name users read: hitherto.open)
     policy: PolicyLike | None = None,
     store: Store | None = None,
     compactor: Compactor | None = None,
+    embedder: Embedder | str | None = None,
+    former_embedders: Sequence[Embedder] = (),
+    reranker: Reranker | str | None = None,
     watch: Watch | None = None,
     **settings: Any,
 ) -> Opening:
     """Open a memory.
 
-    With no argument: on Hitherto's own PostgreSQL in the user's data directory, digests without a model. `database`
-    is a PostgreSQL URL, or "memory:" for a memory that ends with the process. `model` makes the digests: the name of
-    one behind an OpenAI-compatible endpoint, "extractive", or an object of your own. `policy` counts for
-    conversations that have none. A `store`, model or compactor object given here must be open and stays so; digests in
-    a store of yours are made in this process. `watch` is told what happens, in the place of our own metrics. Everything
-    in `Settings` can be passed by its name, or stand in the environment as HITHERTO_….
+    With no argument: on Hitherto's own PostgreSQL in the user's data directory, digests without a model. `database` is
+    a PostgreSQL URL, or "memory:" for a memory that ends with the process. `model` makes the digests: the name of one
+    behind an OpenAI-compatible endpoint, "extractive", or an object of your own. `policy` counts for conversations that
+    have none. `embedder` and `reranker` are names as in `Settings`, or objects of your own; `former_embedders` are such
+    whose vectors answer until the embedder has caught up. A `store`, model, compactor, embedder or reranker object
+    given here must be open and stays so; digests in a store of yours are made in this process. `watch` is told what
+    happens, in the place of our own metrics. Everything in `Settings` can be passed by its name, or stand in the
+    environment as HITHERTO_….
 
     Entering raises InvalidSettings, InvalidPolicy, DatabaseUnreachable, SchemaMismatch or EmbeddedServerError.
     """
 
     async def make() -> Memory:
         discover()
-        name = model if isinstance(model, str) else None
-        loaded = Settings.load(database=database, model=name, **settings)
+        named_ones = {"model": model, "embedder": embedder, "reranker": reranker}
+        names = {setting: name for setting, name in named_ones.items() if isinstance(name, str)}
+        loaded = Settings.load(database=database, **names, **settings)
         async with AsyncExitStack() as opened:
             kept, queue = (store, TaskQueue(at_once=loaded.digests_at_once)) if store else await _store(loaded, opened)
             parts = Parts(
@@ -91,11 +101,40 @@ def open(  # noqa: A001 (the name users read: hitherto.open)
                 compactor=compactor or await _compactor(loaded, opened),
                 price=listed(loaded.prices).of,
                 watch=watch_of(loaded) if watch is None else watch,
+                index=getattr(kept, "index", None),
+                library=getattr(kept, "library", None),
             )
+            parts = replace(parts, **await _recalling(loaded, opened, parts.model, embedder, reranker))
+            if former_embedders:
+                parts = replace(parts, former=(*former_embedders, *parts.former))
             parts = replace(parts, policy=parts.usable(policy))
             return await Memory(parts, opened=opened.pop_all()).start()
 
     return Opening(make)
+
+
+async def _recalling(
+    settings: Settings,
+    opened: AsyncExitStack,
+    model: Model,
+    embedder: Embedder | str | None,
+    reranker: Reranker | str | None,
+) -> dict[str, Any]:
+    """The parts that recall needs: the embedder and those before it, and the reranker."""
+    current = embedder_of(settings) if embedder is None or isinstance(embedder, str) else embedder
+    former = former_of(settings)
+    ours = former if current is embedder or current is None else (current, *former)
+    for one in ours:
+        opened.push_async_callback(one.aclose)
+    for one in (*([] if current is None else [current]), *former):
+        try:
+            await learn(one)
+        except ModelError as error:
+            log.warning("The embedder could not be asked how long its vectors are: %s", error)
+    ranks = reranker_of(settings, model) if reranker is None or isinstance(reranker, str) else reranker
+    if ranks is not None and ranks is not reranker:
+        opened.push_async_callback(ranks.aclose)
+    return {"embedder": current, "former": former, "reranker": ranks}
 
 
 async def _store(settings: Settings, opened: AsyncExitStack) -> tuple[Store, DigestQueue]:

@@ -6,12 +6,24 @@ from collections.abc import Callable
 
 import typer
 
-from hitherto.cli import costs, doctor, replay, simulate, stored, terminal, worker
+from hitherto.cli import bench, costs, doctor, documents, recall, replay, simulate, stored, terminal, worker
 from hitherto.cli.app import app
-from hitherto.errors import HithertoError, InvalidInput, InvalidTranscript
+from hitherto.errors import HithertoError, InvalidDocument, InvalidInput, InvalidTranscript
 from hitherto.policies import discover
 
-__all__ = ["app", "costs", "doctor", "main", "replay", "simulate", "stored", "worker"]
+__all__ = [
+    "app",
+    "bench",
+    "costs",
+    "doctor",
+    "documents",
+    "main",
+    "recall",
+    "replay",
+    "simulate",
+    "stored",
+    "worker",
+]
 
 _INTERRUPTED = 130
 _Misuse: type[Exception] = typer.BadParameter.__mro__[2]  # ClickException, for which Typer has no public name
@@ -24,7 +36,7 @@ def main() -> None:
     try:
         code = app(prog_name="hitherto", standalone_mode=False)
     except HithertoError as error:
-        misuse = isinstance(error, InvalidInput) and not isinstance(error, InvalidTranscript)
+        misuse = isinstance(error, InvalidInput) and not isinstance(error, InvalidTranscript | InvalidDocument)
         terminal.fail(str(error), 2 if misuse else 1)
     except (KeyboardInterrupt, typer.Abort):
         code = _INTERRUPTED

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,13 +16,23 @@ from hitherto.wire import read
 _SESSION = re.compile(r"session_([0-9]{1,9})")
 
 
-def samples(data: bytes, path: Path, wanted: str | None) -> list[tuple[str, tuple[Message, ...]]]:
-    """The conversations of a LoCoMo file under their `sample_id`, or the `wanted` one; `speaker_a` is the user.
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One conversation of the file under its `sample_id`, and its questions (`qa`) as they stand there."""
+
+    name: str
+    messages: tuple[Message, ...]
+    qa: object = None
+
+
+def samples(data: bytes, path: Path, wanted: str | None, *, named: bool = False) -> list[Sample]:
+    """The conversations of a LoCoMo file, or the `wanted` one; `speaker_a` is the user.
 
     A picture is told by its caption. A message's metadata has what the sample says of it: dia_id, session and date.
-    Raises InvalidTranscript.
+    `named` messages have their speaker in the field `name`, and others than the two may speak. Raises
+    InvalidTranscript.
     """
-    found: dict[str, Mapping[str, Any]] = {}
+    found: dict[str, tuple[Mapping[str, Any], object]] = {}
     for number, sample in enumerate(_list(data, path)):
         talk = cast("Mapping[str, Any]", sample).get("conversation") if isinstance(sample, dict) else None
         if not isinstance(talk, dict):
@@ -32,15 +43,17 @@ def samples(data: bytes, path: Path, wanted: str | None) -> list[tuple[str, tupl
         name = cast("Mapping[str, Any]", sample).get("sample_id", f"{path.stem}-{number}")
         if not isinstance(name, str) or name in found:
             raise InvalidTranscript(f"{path}: entry {number} has the sample_id {name!r}; give each a text of its own")
-        found[name] = cast("Mapping[str, Any]", talk)
+        found[name] = cast("Mapping[str, Any]", talk), cast("Mapping[str, Any]", sample).get("qa")
     if not found or (wanted is not None and wanted not in found):
         there = ", ".join(found) or "none at all"
         raise InvalidTranscript(f"{path} has no conversation{'' if wanted is None else f' {wanted!r}'}; it has {there}")
     chosen = found if wanted is None else {wanted: found[wanted]}
-    read_all = [(name, tuple(_messages(talk, f"{path}: {name}"))) for name, talk in chosen.items()]
-    for name, messages in read_all:
-        if not messages:
-            raise InvalidTranscript(f"{path}: {name} has no session_1, session_2, … with turns in them")
+    read_all = [
+        Sample(name, tuple(_messages(talk, f"{path}: {name}", named=named)), qa) for name, (talk, qa) in chosen.items()
+    ]
+    for one in read_all:
+        if not one.messages:
+            raise InvalidTranscript(f"{path}: {one.name} has no session_1, session_2, … with turns in them")
     return read_all
 
 
@@ -51,7 +64,7 @@ def _list(data: bytes, path: Path) -> list[object]:
         raise InvalidTranscript(f"{path} begins like a LoCoMo file (a JSON list) but is not JSON: {error}") from error
 
 
-def _messages(talk: Mapping[str, Any], where: str) -> Iterator[Message]:
+def _messages(talk: Mapping[str, Any], where: str, *, named: bool) -> Iterator[Message]:
     speakers = (talk.get("speaker_a"), talk.get("speaker_b"))
     if not all(isinstance(speaker, str) for speaker in speakers):
         raise InvalidTranscript(f"{where} needs speaker_a and speaker_b, the names of the two who talk")
@@ -63,22 +76,26 @@ def _messages(talk: Mapping[str, Any], where: str) -> Iterator[Message]:
         for number, turn in enumerate(cast("list[object]", turns), 1):
             notes = {"session": session, "date": talk.get(f"{key}_date_time")}
             try:
-                message = _message(turn, speakers, notes)
+                message = _message(turn, speakers, notes, named=named)
             except InvalidMessage as error:
                 raise InvalidTranscript(f"{where}, {key}, turn {number} is unusable: {error}") from error
             yield message
 
 
-def _message(turn: object, speakers: tuple[object, ...], notes: Mapping[str, Any]) -> Message:
+def _message(turn: object, speakers: tuple[object, ...], notes: Mapping[str, Any], *, named: bool) -> Message:
     if not isinstance(turn, dict):
         raise InvalidMessage("it is not an object with speaker and text")
     # `query` is the annotator's and never part of what was said.
     said = cast("Mapping[str, Any]", turn)
     speaker, text, caption = said.get("speaker"), said.get("text"), said.get("blip_caption")
-    if speaker not in speakers:
+    if named and not isinstance(speaker, str):
+        raise InvalidMessage(f"its speaker is {speaker!r}; give a name")
+    if not named and speaker not in speakers:
         raise InvalidMessage(f"its speaker is {speaker!r}, neither speaker_a nor speaker_b")
     if not isinstance(text, str) or not isinstance(caption, str | None):
         raise InvalidMessage("its text (or its blip_caption) is not text")
     content = f"{text}\n[shares a picture: {caption}]" if caption else text
     role = "user" if speaker == speakers[0] else "assistant"
-    return read({"role": role, "content": content}, CHAT).with_metadata({"dia_id": said.get("dia_id"), **notes})
+    author = {"name": speaker} if named else {}
+    item = {"role": role, **author, "content": content}
+    return read(item, CHAT).with_metadata({"dia_id": said.get("dia_id"), **notes})

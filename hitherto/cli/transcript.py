@@ -43,12 +43,16 @@ class Transcript:
 
 def load(path: Path, *, conversation: str | None = None) -> list[Transcript]:
     """The conversations of the file at `path`, as `parse` gives them. Raises InvalidTranscript."""
+    return parse(content(path), path, conversation=conversation)
+
+
+def content(path: Path) -> bytes:
+    """What is in the file at `path`. Raises InvalidTranscript."""
     try:
-        data = path.read_bytes()
+        return path.read_bytes()
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise InvalidTranscript(f"cannot read {path}: {why}") from error
-    return parse(data, path, conversation=conversation)
 
 
 def parse(data: bytes, path: Path, *, conversation: str | None = None) -> list[Transcript]:
@@ -57,15 +61,20 @@ def parse(data: bytes, path: Path, *, conversation: str | None = None) -> list[T
 
     Raises InvalidTranscript, naming the line where one line is at fault.
     """
-    if data.startswith(_UTF16_MARKS):
-        raise InvalidTranscript(f"{path} is written in UTF-16; save it in UTF-8")
-    data = data.removeprefix(_UTF8_MARK)
+    data = unmarked(data, path)
     if data.lstrip()[:1] == b"[":
         samples = locomo.samples(data, path, conversation)
-        return [Transcript(_usable(name, path), messages) for name, messages in samples]
+        return [Transcript(usable(one.name, path), one.messages) for one in samples]
     if conversation is not None and conversation != path.stem:
         raise InvalidTranscript(f"{path} holds one conversation, {path.stem!r}; leave --conversation out")
-    return [Transcript(_usable(path.stem, path), _lines(data, path))]
+    return [Transcript(usable(path.stem, path), _lines(data, path))]
+
+
+def unmarked(data: bytes, path: Path) -> bytes:
+    """UTF-8 without the mark that some editors begin it with. Raises InvalidTranscript for UTF-16."""
+    if data.startswith(_UTF16_MARKS):
+        raise InvalidTranscript(f"{path} is written in UTF-16; save it in UTF-8")
+    return data.removeprefix(_UTF8_MARK)
 
 
 def _lines(data: bytes, path: Path) -> tuple[Message, ...]:
@@ -117,7 +126,8 @@ def _check_calls(messages: Sequence[Message], numbers: Sequence[int], path: Path
             ) from error
 
 
-def _usable(name: str, path: Path) -> str:
+def usable(name: str, path: Path) -> str:
+    """`name`, if a conversation can be kept under it. Raises InvalidTranscript."""
     try:
         return checked_name(name, "conversation")
     except InvalidScope as error:

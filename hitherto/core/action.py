@@ -85,7 +85,7 @@ class Redact(Action):
 class Summarise(Action):
     """Derive a digest of the range, built on the digest before; at most `limit` tokens of text.
 
-    `archive` is kept with its digests, for an archive to come; it does nothing yet.
+    With `archive`, the messages that are new to it become a document of the user's knowledge base too.
     """
 
     limit: int = 1_000

@@ -49,7 +49,8 @@ class Ask:
     """What a context is asked for: everything but the conversation itself.
 
     `family` names the models whose opaque items the model understands. `opaque` are the items that the view's opaque
-    digest stands for, `injected` is the memory of an earlier conversation for the instructions.
+    digest stands for, `injected` is the memory of an earlier conversation for the instructions. `recall_tokens` are set
+    aside for what is recalled, where the budget cuts anyway.
     """
 
     incoming: tuple[Message, ...]
@@ -63,6 +64,7 @@ class Ask:
     family: str | None = None
     opaque: tuple[Payload, ...] = ()
     injected: str | None = None
+    recall_tokens: int = 0
 
     @property
     def room(self) -> int:

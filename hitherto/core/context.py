@@ -10,7 +10,7 @@ from hitherto.core.budget import cut, step_of
 from hitherto.core.fates import before, fates, left_behind
 from hitherto.core.group import Group, groups
 from hitherto.core.head import Head
-from hitherto.core.manifest import Span
+from hitherto.core.manifest import Recalled, Span
 from hitherto.core.masking import Masking
 from hitherto.core.message import Logged, Payload
 from hitherto.core.standing import digest_tokens, stood_in
@@ -34,7 +34,8 @@ class Reach:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembled:
-    """A finished payload: system texts and items, tokens by section, and every message's fate."""
+    """A finished payload: system texts and items, tokens by section, and every message's fate. The last `tail` items
+    are those of the incoming messages and what belongs to them; without any, of the newest group."""
 
     system: tuple[str, ...]
     items: tuple[Payload, ...]
@@ -42,6 +43,8 @@ class Assembled:
     fates: tuple[Span, ...]
     digest: bool
     injection: bool
+    tail: int = 0
+    recalled: tuple[Recalled, ...] = ()
 
     @property
     def total(self) -> int:
@@ -60,7 +63,10 @@ def reach(view: View, head: Head, ask: Ask) -> Reach:
     room = ask.room - needed - (digest if shown else 0)
     begin = view.lies.place(view.lies.start_sums.tokens)
     total = view.lies.place(head.sums.tokens) - begin
-    away = min(cut(total, room, step_of(ask.budget)), total)  # the newest message is read in any case
+    away = cut(total, room, step_of(ask.budget))
+    if away and ask.recall_tokens:  # what is recalled gives way first, but has its share of a budget that cuts anyway
+        away = cut(total, max(room - ask.recall_tokens, 0), step_of(ask.budget))
+    away = min(away, total)  # the newest message is read in any case
     return Reach(tokens=begin + away, digest=shown, injection=injection)
 
 
@@ -83,11 +89,13 @@ def assemble(view: View, head: Head, ask: Ask, loaded: Sequence[Logged], start: 
     digest, injection = start.digest, start.injection
     required = head.next_seq if ask.incoming else max(newest, view.start)
     masking = Masking(view.lies, ask.codec)
+    whole = view.lies.place(view.lies.start_sums.tokens)
     while True:
         kept, more = _keep(found, view, required, floor, step)
+        aside = ask.recall_tokens if more and floor > whole else 0
         left = left_behind(found, kept, view, head, start.tokens)
         built = _build(kept, view, head, ask, loaded, left=left, masking=masking, digest=digest, injection=injection)
-        if built.total <= ask.room:
+        if built.total <= ask.room - aside:
             return built
         if more:
             floor += step
@@ -146,7 +154,7 @@ def _build(
 ) -> Assembled:
     items: list[Payload] = []
     costs: dict[int, int] = {}
-    incoming_cost = 0
+    incoming_cost = tail = 0
     for group in kept:
         unanswered = sorted(group.open - (group.pending if group is kept[-1] else set())) if group.open else ()
         written = ask.codec.write([masking(member) for member in group.members], unanswered=unanswered)
@@ -156,6 +164,8 @@ def _build(
         costs[group.first] = own
         incoming_cost += cost - own
         items += written
+        if group is kept[-1] or (ask.incoming and group.last >= head.next_seq):
+            tail += len(written)
 
     system = ask.system(injection=injection)
     sections = {
@@ -179,4 +189,5 @@ def _build(
         fates=fates(kept, view, loaded, costs, left=left, masking=masking, digest=digest),
         digest=digest,
         injection=injection,
+        tail=tail,
     )

@@ -14,6 +14,9 @@ class Purpose(StrEnum):
     CONDENSE = "condense"
     CORRECT = "correct"
     COMPACT = "compact"
+    ARCHIVE = "archive"
+    EMBED = "embed"
+    RERANK = "rerank"
     CHECK = "check"
 
 

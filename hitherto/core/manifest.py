@@ -38,6 +38,7 @@ class Reason(StrEnum):
     EXPIRED = "expired"
     RETRACTED = "taken back"
     CALL_NOT_IN = "result of a call that is not in"
+    RECALLED = "recalled for the incoming message"
 
 
 class _Frozen(BaseModel):
@@ -65,16 +66,36 @@ class Injected(_Frozen):
     limit: int
 
 
+class Recalled(_Frozen):
+    """One thing that was recalled, and why: by the "request", the "policy" or for a "cross_session" question. `kind` is
+    "message", "digest" or "passage"; it stands for the messages `start` to `end` of `conversation` (of the scope's
+    user; `agent` says whose). `passage` is its place in `document`. `score` (0 to 1) is how relevant it was found,
+    `tokens` what its line takes by itself."""
+
+    why: str
+    kind: str
+    conversation: str | None = None
+    agent: str | None = None
+    start: int | None = None
+    end: int | None = None
+    digest: int | None = None
+    document: int | None = None
+    passage: int | None = None
+    score: float
+    tokens: int
+
+
 class Request(_Frozen):
     """What the caller asked with: enough, with the rev, to build the context again. `incoming` are pairs of a wire
     format and an item's JSON text; `tools` are the schemas' JSON texts; `model` is what tokens were to be
-    counted for, `family` whose opaque items could be sent."""
+    counted for, `family` whose opaque items could be sent, `recall_tokens` what was set aside for what is recalled."""
 
     incoming: list[tuple[str, str]]
     instructions: str | None
     tools: list[str]
     model: str | None = None
     family: str | None = None
+    recall_tokens: int = 0
 
 
 PolicyFrom = Literal["request", "conversation", "agent", "memory", "none"]
@@ -93,7 +114,7 @@ class Manifest(_Frozen):
     payload's JSON. `policy` is the policy's JSON as it stood and `policy_from` says whose it was, `rev` is the
     conversation's revision. `digest` is the id of
     the summary shown, `opaque` that of the opaque item, `injected` says where memory of an earlier conversation came
-    from.
+    from, `recalled` what was found for the incoming message and shown.
     """
 
     version: Literal[1] = 1
@@ -116,6 +137,7 @@ class Manifest(_Frozen):
     digest: int | None
     opaque: int | None = None
     injected: Injected | None = None
+    recalled: list[Recalled] = []
     missing: list[str] = []
     request: Request
     sha256: str

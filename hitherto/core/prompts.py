@@ -46,6 +46,27 @@ class CondenseTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveTask:
+    """Say what `lines` were about, for an archive: a summary of at most `limit` tokens, topics, entities, decisions and
+    open questions. `digest` is what was kept of them (and of what came before) as a digest."""
+
+    lines: tuple[Line, ...]
+    digest: str
+    limit: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerankTask:
+    """Put `passages` in the order in which they help to answer `question`, the most helpful first."""
+
+    question: str
+    passages: tuple[str, ...]
+
+
+Task = DigestTask | CondenseTask | ArchiveTask | RerankTask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
     """One request to a model: the texts for one that reads, the `task` itself for one that computes, and the JSON
     schema of the answer. `max_tokens` bounds the answer. `corrects` says that an answer to it was unusable before."""
@@ -55,14 +76,22 @@ class Prompt:
     schema_name: str
     schema: Mapping[str, Any]
     max_tokens: int
-    task: DigestTask | CondenseTask
+    task: Task
     corrects: bool = False
 
     @property
     def purpose(self) -> Purpose:
         if self.corrects:
             return Purpose.CORRECT
-        return Purpose.DIGEST if isinstance(self.task, DigestTask) else Purpose.CONDENSE
+        match self.task:
+            case DigestTask():
+                return Purpose.DIGEST
+            case CondenseTask():
+                return Purpose.CONDENSE
+            case ArchiveTask():
+                return Purpose.ARCHIVE
+            case RerankTask():
+                return Purpose.RERANK
 
 
 def _object(**properties: Any) -> dict[str, Any]:

@@ -114,6 +114,7 @@ class Appending:
         else:
             # Even if this task is cancelled meanwhile, a digest that is written is also submitted.
             fired, digest = await uninterrupted(self._committed(unit, changes))
+        self.place.parts.appended.set()
         return Appended(start=receipt.start, end=receipt.end, rev=receipt.rev, digest=digest, fired=fired)
 
     async def _committed(self, unit: Unit, changes: Changes) -> tuple[tuple[int, ...], int | None]:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from tenacity import (
     AsyncRetrying,
@@ -23,8 +23,6 @@ from hitherto.core.ledger import Cause, ModelCall, Purpose, Spent
 from hitherto.engine.parts import Parts
 from hitherto.errors import HithertoError, ModelAnswerUnusable, ModelBusy, ModelRefused, ModelUnreachable
 from hitherto.logs import logger
-from hitherto.ports.compactor import Compacted
-from hitherto.ports.model import Completion
 
 log = logger("hitherto.model")
 
@@ -40,10 +38,28 @@ _AGAIN = 600.0
 _TO_SAY_SO = 1.0
 """Seconds that an adapter has to say itself that a call took too long."""
 
+_APART = frozenset({Purpose.COMPACT, Purpose.EMBED, Purpose.RERANK})
+"""What may be asked of another endpoint under the same name."""
+
 _Took = tuple[int | None, int | None, int | None]
 """Tokens in, those of them from the cache, and out."""
 
-_Answer = TypeVar("_Answer", Completion, Compacted)
+
+class Answered(Protocol):
+    """What any of the endpoints answers: how many tokens it took, where it said so, and whether one was asked at
+    all."""
+
+    @property
+    def tokens_in(self) -> int | None: ...
+    @property
+    def tokens_cached(self) -> int | None: ...
+    @property
+    def tokens_out(self) -> int | None: ...
+    @property
+    def asked(self) -> bool: ...
+
+
+_Answer = TypeVar("_Answer", bound=Answered)
 
 
 class NotNow(Exception):
@@ -58,12 +74,12 @@ class NotNow(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """Which model is asked, what for, and for whose digest."""
+    """Which model is asked, what for, for whom, and for which digest, if it is for one."""
 
     model: str
     purpose: Purpose
     tenant: str
-    digest: int
+    digest: int | None = None
 
 
 class Calls:
@@ -71,17 +87,19 @@ class Calls:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._breakers: dict[tuple[str, bool], Breaker] = {}
+        self._breakers: dict[tuple[str, Purpose | None], Breaker] = {}
         self._spent: dict[str, tuple[float, Spent]] = {}
         self._unwritten: dict[str, Spent] = {}
         self._last_words: dict[str, tuple[str, Cause]] = {}
         self._told: set[tuple[str, date]] = set()
 
-    async def make(self, ask: Callable[[], Awaitable[_Answer]], what: Asked, ledger: list[ModelCall]) -> _Answer:
+    async def make(
+        self, ask: Callable[[], Awaitable[_Answer]], what: Asked, ledger: list[ModelCall], *, tries: int | None = None
+    ) -> _Answer:
         """The answer to `ask`, which is one request. Every request made is added to `ledger`.
 
-        What fails for a passing reason is asked `model_tries` times in all, after a wait that grows, and not before the
-        endpoint's Retry-After. Raises NotNow, and what the model raises.
+        What fails for a passing reason is asked `tries` times in all (by default the setting `model_tries`), after a
+        wait that grows, and not before the endpoint's Retry-After. Raises NotNow, and what the model raises.
         """
 
         async def once() -> _Answer:
@@ -94,7 +112,7 @@ class Calls:
 
         trying = AsyncRetrying(
             retry=retry_if_exception(_passes_soon),
-            stop=stop_after_attempt(self._parts.settings.model_tries),
+            stop=stop_after_attempt(tries or self._parts.settings.model_tries),
             wait=_wait,
             reraise=True,
         )
@@ -134,7 +152,7 @@ class Calls:
             finally:
                 call = self._entry(took, what, cause, seconds=time.monotonic() - began)
                 self._tell(breaker, ticket, call)
-                if not (isinstance(answer, Completion) and not answer.asked):
+                if answer is None or answer.asked:
                     ledger.append(call)
                     self._add(what.tenant, call)
                     self._parts.watch.called(call)
@@ -181,7 +199,7 @@ class Calls:
         )
 
     def _breaker(self, what: Asked) -> Breaker:
-        settings, endpoint = self._parts.settings, (what.model, what.purpose is Purpose.COMPACT)
+        settings, endpoint = self._parts.settings, (what.model, what.purpose if what.purpose in _APART else None)
         if endpoint not in self._breakers:
             self._breakers[endpoint] = Breaker(
                 failures=settings.breaker_failures, rest=settings.breaker_rest.total_seconds()

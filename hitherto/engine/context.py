@@ -81,6 +81,7 @@ def finished(
         digest=shown.digest.id if made.digest and shown.digest is not None else None,
         opaque=shown.opaque if made.digest else None,
         injected=injected if made.injection else None,
+        recalled=list(made.recalled),
         missing=missing,
         request=Request(
             incoming=[(message.wire, message.raw) for message in ask.incoming],
@@ -88,6 +89,7 @@ def finished(
             tools=[to_json(tool, what="a tool schema") for tool in ask.tools],
             model=ask.model,
             family=ask.family,
+            recall_tokens=ask.recall_tokens,
         ),
         sha256=request_sha256(request),
     )

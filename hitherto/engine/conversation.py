@@ -23,6 +23,8 @@ from hitherto.engine.context import Context
 from hitherto.engine.injecting import chosen, earlier_than
 from hitherto.engine.parts import Parts
 from hitherto.engine.place import Place
+from hitherto.engine.recall import Recaller
+from hitherto.engine.recalling import Recalling, recalling_of
 from hitherto.engine.taking_back import TakingBack, cleared
 from hitherto.engine.views import Views
 from hitherto.errors import HithertoError, InvalidBatch, InvalidInput, InvalidMessage
@@ -34,8 +36,16 @@ Appendable = Message | Mapping[str, Any]
 class Conversation:
     """One conversation in a scope. Cheap to make, holds no connection; it comes to be with its first append."""
 
-    def __init__(self, parts: Parts, id: str, *, scope: Scope, policy: PolicyLike | None = None) -> None:
-        self._parts = parts
+    def __init__(
+        self,
+        parts: Parts,
+        id: str,
+        *,
+        scope: Scope,
+        policy: PolicyLike | None = None,
+        recaller: Recaller | None = None,
+    ) -> None:
+        self._parts, self._recaller = parts, recaller
         self._policy = parts.usable(policy)
         self._request: Policy | None = None
         self.id = checked_name(id, "conversation")
@@ -94,6 +104,8 @@ class Conversation:
         model: str | None = None,
         policy: PolicyLike | None = None,
         injection: bool | None = None,
+        recall: Recalling | int | bool | None = None,
+        cross_session: bool | None = None,
         at: int | None = None,
         wait: bool | float = False,
     ) -> Context:
@@ -104,9 +116,15 @@ class Conversation:
         "openai.responses" or "anthropic". Tokens are counted with the tokenizer of `model` (or of the encoding it
         names), without one with the setting `encoding`; `model` also tells which opaque items can be sent. `policy`, an
         object or its name, governs this context and this object's next append; `injection` says whether memory of the
-        scope's earlier conversations goes into the instructions. `at` shows the conversation as it was at that
-        revision. `wait` lets a digest that is in progress finish first, for at most so many seconds (True: 30); one
-        that was put off for a later try is not waited for.
+        scope's earlier conversations goes into the instructions.
+
+        `recall` finds what was said that bears on the incoming message and that the view no longer shows, here and in
+        the scope's other conversations, and puts it in front of that message: True, how many things, or a `Recalling`
+        with what to find and which share of the budget it may take. `cross_session` says whether what is relevant
+        enough in other conversations goes in front of the messages; without it the settings do. A policy that renders
+        what is recalled, such as `chunks`, needs neither. `at` shows the conversation as it was at that revision.
+        `wait` lets a digest that is in progress finish first, for at most so many seconds (True: 30); one that was put
+        off for a later try is not waited for.
 
         Raises OverBudget when not even the incoming messages fit, InvalidMessage or InvalidBatch for an unusable
         `incoming`, NotFound for a revision that does not exist. A conversation that does not exist yet is empty.
@@ -127,12 +145,14 @@ class Conversation:
             model=model or self._parts.settings.encoding,
             family=self._parts.family(model),
         )
-        governing = self._parts.usable(policy)
+        governing, recalling = self._parts.usable(policy), recalling_of(recall)
         if wait:
             await self._wait(30.0 if wait is True else float(wait))
         scope, watch, began = self._place.scope, self._parts.watch, time.perf_counter()
         with watch.span("context", tenant=scope.tenant, conversation=self._place.id, budget=budget) as span:
-            made = await Views(self._place).fitted(ask, governing, at, injection=injection)
+            made = await Views(self._place, self._recaller).fitted(
+                ask, governing, at, injection=injection, recall=recalling, cross_session=cross_session
+            )
             span.set(tokens=made.tokens, rev=made.manifest.rev, missing=" ".join(made.manifest.missing))
         watch.contexted(seconds=time.perf_counter() - began)
         if at is None:

@@ -18,6 +18,7 @@ from hitherto.core.masking import Masking
 from hitherto.core.message import RESPONSES
 from hitherto.core.policy import Stage
 from hitherto.core.prompts import PROMPT_VERSION, Line, Prompt
+from hitherto.engine.archiving import Archivist
 from hitherto.engine.calls import Asked, Calls
 from hitherto.engine.parts import Parts
 from hitherto.engine.place import Place
@@ -36,6 +37,7 @@ class Digester:
     def __init__(self, parts: Parts, calls: Calls) -> None:
         self._parts = parts
         self._calls = calls
+        self._archivist = Archivist(parts, calls)
 
     async def make(self, work: DigestWork, ledger: list[ModelCall]) -> Outcome:
         """The digest of `work`; every model call on the way is added to `ledger`.
@@ -72,7 +74,7 @@ class Digester:
                 made = await _step(partial(making.throw, error), big)
             else:
                 made = await self._read(partial(making.send, answer.text), big, ledger)
-        return Outcome(
+        outcome = Outcome(
             digest=work.digest.id,
             items=made.items,
             text=made.text,
@@ -80,6 +82,10 @@ class Digester:
             model=model.name,
             prompt_version=PROMPT_VERSION,
         )
+        if isinstance(action, Summarise) and action.archive:
+            archive = await self._archivist.document(work, outcome, ledger, limit=action.limit)
+            return replace(outcome, archive=archive)
+        return outcome
 
     async def _read(self, step: Callable[[], Prompt], big: bool, ledger: list[ModelCall]) -> Prompt | Digested:
         """What an answer leads to. One that cannot be used came to nothing, in the ledger too."""

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
-from datetime import date
+from dataclasses import replace
+from datetime import date, datetime
 from types import TracebackType
-from typing import Self
+from typing import Self, cast
 
+from hitherto.core.admission import type_of
 from hitherto.core.ledger import Costs
+from hitherto.core.message import Logged
 from hitherto.core.presets import PolicyLike, one_of
 from hitherto.core.scope import Scope, checked_name
+from hitherto.core.wanted import EntryKind, Wanted
+from hitherto.engine.calls import Calls
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.housekeeping import tidy
+from hitherto.engine.indexer import Indexer
+from hitherto.engine.knowledge import Knowledge
 from hitherto.engine.parts import Parts
+from hitherto.engine.recall import Hit, Recall, Recaller
+from hitherto.engine.recalling import checked_k
 from hitherto.engine.worker import Worker
-from hitherto.errors import DatabaseReadOnly, StoreError
+from hitherto.errors import DatabaseReadOnly, InvalidInput, StoreError
 from hitherto.logs import logger
 from hitherto.ports.store import By, Defaults, Listed, Load
 from hitherto.uninterrupted import uninterrupted
@@ -33,7 +43,10 @@ class Memory:
     def __init__(self, parts: Parts, *, opened: AsyncExitStack | None = None) -> None:
         self._parts = parts
         self._opened = opened or AsyncExitStack()
-        self._worker = Worker(parts) if parts.settings.worker else None
+        calls = Calls(parts)
+        self._worker = Worker(parts, calls) if parts.settings.worker else None
+        self._recaller = Recaller(parts, calls)
+        self._indexer = None if parts.index is None else Indexer(parts, parts.index, calls)
         self._closing: asyncio.Task[None] | None = None
 
     async def start(self) -> Self:
@@ -41,6 +54,8 @@ class Memory:
         try:
             if self._worker is not None:
                 await self._worker.start()
+                if self._indexer is not None:
+                    await self._indexer.start()
             await self.tidy()
         except DatabaseReadOnly:
             log.debug("Nothing is tidied up: the database is read-only")
@@ -63,6 +78,8 @@ class Memory:
 
     async def _close(self) -> None:
         try:
+            if self._indexer is not None:
+                await self._indexer.aclose()
             if self._worker is not None:
                 await self._worker.aclose()
         finally:
@@ -88,7 +105,89 @@ class Memory:
 
         Raises InvalidScope for an unusable id, InvalidPolicy for an unusable policy.
         """
-        return Conversation(self._parts, id, scope=scope, policy=policy)
+        return Conversation(self._parts, id, scope=scope, policy=policy, recaller=self._recaller)
+
+    async def recall(
+        self,
+        question: str,
+        *,
+        scope: Scope,
+        k: int = 10,
+        conversation: str | None = None,
+        other_than: str | None = None,
+        kinds: Iterable[EntryKind | str] | None = None,
+        every_agent: bool = False,
+        after: datetime | None = None,
+        before: datetime | None = None,
+        as_of: int | None = None,
+        least: float = 0.0,
+        doc_type: str | None = None,
+        namespace: str | None = None,
+        metadata: Mapping[str, object] | None = None,
+        rerank: bool = True,
+    ) -> Recall:
+        """What was said in the scope that answers the question best: at most `k` hits, the best first.
+
+        Messages, digests and passages of documents are searched, or only the `kinds` named: of one `conversation`, or
+        of all `other_than` one; said from `after` to `before` (times with a zone, both inclusive); `as_of` a seq of the
+        conversation, resting on nothing later. `every_agent`: those of the user's other agents too. Hits with a score
+        below `least` (0 to 1) are left out. `doc_type`, `namespace` and `metadata` choose among documents, and nothing
+        but passages is found with them; "conversations" means the doc_type "conversation", "all" means any.
+
+        An empty question finds nothing. Where the embedder or the reranker is away, `Recall.missing` says so. Raises
+        InvalidScope and InvalidInput.
+        """
+        chosen = _kinds(kinds)
+        doc_type = type_of(doc_type)
+        if doc_type is not None or namespace is not None or metadata:
+            chosen &= {EntryKind.PASSAGE}
+        for name, time in (("after", after), ("before", before)):
+            if time is not None and time.tzinfo is None:
+                raise InvalidInput(
+                    f"{name} is {time!r}, a time without a zone; give one, e.g. datetime.now(timezone.utc)"
+                )
+        if as_of is not None and conversation is None:
+            raise InvalidInput("as_of is a seq; name the conversation that it is of")
+        wanted = Wanted(
+            scope=Scope.checked(scope),
+            every_agent=every_agent,
+            kinds=chosen,
+            conversation=None if conversation is None else checked_name(conversation, "conversation"),
+            other_than=None if other_than is None else checked_name(other_than, "other_than"),
+            after=after,
+            before=before,
+            as_of=as_of,
+            doc_type=doc_type,
+            namespace=namespace,
+            metadata=metadata or {},
+        )
+        if not isinstance(cast(object, question), str):
+            raise InvalidInput(f"the question is {question!r}; give a text")
+        return await self._recaller.recall(question, wanted, k=checked_k(k), least=least, rerank=rerank)
+
+    async def around(self, hit: Hit, *, scope: Scope, messages: int = 3) -> list[Logged]:
+        """The messages that a hit is or stands for, and so many before and after them; none for a passage of a document
+        that a user added, which `knowledge(scope).get(hit.document)` opens, and for what is no longer there."""
+        if hit.conversation is None or hit.start is None or hit.end is None:
+            return []
+        theirs = replace(Scope.checked(scope), agent=hit.agent or scope.agent)
+        conversation = self.conversation(hit.conversation, scope=theirs)
+        head = await conversation.head()
+        first = max(hit.start - messages, 0 if head is None else head.view_start)
+        if head is None or first > hit.end + messages:
+            return []
+        found = await conversation.messages(start=first, stop=hit.end + messages + 1)
+        return [one for one in found if one.live(head.rev) and not one.erased]
+
+    def knowledge(self, scope: Scope) -> Knowledge:
+        """The documents of the scope's user: those archived from conversations, and those that the user adds. Raises
+        InvalidInput where the store keeps none."""
+        return Knowledge(self._parts, Scope.checked(scope))
+
+    async def indexed(self) -> bool:
+        """Index here and now whatever of any tenant waits for it; returns once all of it is found by its words, and
+        says whether by its meaning too, which an embedder that is away prevents."""
+        return True if self._indexer is None else await self._indexer.caught_up()
 
     async def configure_agent(
         self,
@@ -149,3 +248,18 @@ class Memory:
         """The ledger of model calls in sums, dearest first (by day: latest first), of one tenant or of all; `since` and
         `until` are days in UTC, both inclusive."""
         return await self._parts.store.costs(by, tenant=tenant, since=since, until=until)
+
+
+def _kinds(kinds: Iterable[EntryKind | str] | None) -> frozenset[EntryKind]:
+    """Raises InvalidInput for what is no kind of entry, and for none at all."""
+    if kinds is None:
+        return frozenset(EntryKind)
+    listed = [kinds] if isinstance(kinds, str) else list(kinds)
+    known = ", ".join(EntryKind)
+    try:
+        found = frozenset(EntryKind(one) for one in listed)
+    except ValueError as error:
+        raise InvalidInput(f"{error}; kinds are {known}") from None
+    if not found:
+        raise InvalidInput(f"kinds is empty; name at least one of {known}, or leave it out for all")
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import Event
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,8 +17,12 @@ from hitherto.core.presets import policy_of
 from hitherto.core.price import Price
 from hitherto.errors import InvalidPolicy
 from hitherto.ports.compactor import Compactor, family_of
+from hitherto.ports.embedder import Embedder
+from hitherto.ports.index import SearchIndex
+from hitherto.ports.library import Library
 from hitherto.ports.model import Model
 from hitherto.ports.queue import DigestQueue
+from hitherto.ports.reranker import Reranker
 from hitherto.ports.store import Store
 from hitherto.ports.watch import Unwatched, Watch
 from hitherto.settings import Settings
@@ -35,7 +40,11 @@ class Parts:
     """The adapters of one memory. `canonical` counts what triggers and running sums are made of (o200k_base);
     `counter` gives the one for a model or encoding (None: the settings'), `codec` the wire format of a name.
     `compactor` makes opaque items, where there is an endpoint that can; `policy` counts where nothing else does.
-    `price` gives what a model's calls cost, None where that is not known; `watch` is told what happens."""
+    `price` gives what a model's calls cost, None where that is not known; `watch` is told what happens.
+
+    `index` and `library` are the store's, if it has them; without an index nothing can be recalled. `embedder` makes
+    the vectors, `former` know the spaces of embedders before it, and `reranker` looks at what was found once more.
+    `appended` is set when something waits to be indexed."""
 
     store: Store
     model: Model
@@ -50,6 +59,12 @@ class Parts:
     compactor: Compactor | None = None
     price: Callable[[str], Price | None] = lambda _: None
     watch: Watch = field(default_factory=Unwatched)
+    index: SearchIndex | None = None
+    library: Library | None = None
+    embedder: Embedder | None = None
+    former: tuple[Embedder, ...] = ()
+    reranker: Reranker | None = None
+    appended: Event = field(default_factory=Event)
 
     @property
     def window(self) -> int:

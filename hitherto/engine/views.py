@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,16 +12,21 @@ from hitherto.core.context import assemble, reach
 from hitherto.core.digest import Done
 from hitherto.core.group import groups
 from hitherto.core.head import Head
-from hitherto.core.manifest import Manifest
+from hitherto.core.manifest import Fate, Manifest
 from hitherto.core.masking import Masking
 from hitherto.core.message import CHAT, RESPONSES, Kind, Logged, Message, Payload, Role
 from hitherto.core.policy import Policy, Unreadable, stored
+from hitherto.core.recalled import Recollection
+from hitherto.core.recollecting import recollected
 from hitherto.core.render import Prefix
 from hitherto.core.standing import stood_in
 from hitherto.core.view import View, view
 from hitherto.engine.context import Context, begins_earlier, finished, request_sha256, tools_from
 from hitherto.engine.injecting import Source, again, chosen
 from hitherto.engine.place import Place
+from hitherto.engine.recall import Recaller
+from hitherto.engine.recalling import Purpose, Recalling, found, looked, purposes, question_of, recalls
+from hitherto.engine.recalling import again as recalled_again
 from hitherto.errors import InvalidInput, NotFound, Unreproducible
 from hitherto.ports.store import Reading
 
@@ -30,17 +36,26 @@ _MARGIN = 64
 
 @dataclass(frozen=True, slots=True)
 class Views:
-    """The contexts and views of one conversation. Reads only."""
+    """The contexts and views of one conversation. Reads only. Without a `recaller` nothing is recalled."""
 
     place: Place
+    recaller: Recaller | None = None
 
     async def fitted(
-        self, ask: Ask, policy: Policy | None, at: int | None, *, injection: bool | Source | None = None
+        self,
+        ask: Ask,
+        policy: Policy | None,
+        at: int | None,
+        *,
+        injection: bool | Source | None = None,
+        recall: Recalling | Sequence[Recollection] | None = None,
+        cross_session: bool | None = None,
     ) -> Context:
         """The context: one round trip for the head, one for the messages that can fit, one more where an opaque item
-        or memory of another conversation is shown.
+        or memory of another conversation is shown, and one where something is recalled.
 
-        `injection` is what the request says of that memory, or the memory itself.
+        `injection` is what the request says of that memory, or the memory itself; `recall` what is to be recalled, or
+        what was.
         """
         head = await self.place.head(at)
         defaults = await self.place.defaults(head)
@@ -50,6 +65,18 @@ class Views:
             source = await chosen(self.place, head, source, defaults)
         ask = replace(ask, injected=None if source is None else source.text)
         shown, ask = await self._seen(used, head, ask)
+        recollections: Sequence[Recollection] = ()
+        wanted: Sequence[Purpose] = ()
+        if recall is None or isinstance(recall, Recalling):
+            if self.recaller is not None and self.recaller.able and recalls(self.place, used, recall, cross_session):
+                # Without a user's words among the incoming messages, the newest in the log say what it is about.
+                question = question_of(ask.incoming) or question_of(await self._newest(head))
+                if question:
+                    wanted = purposes(self.place, used, shown, question, asked=recall, cross_session=cross_session)
+            if wanted:
+                ask = replace(ask, recall_tokens=self._set_aside(ask, recall))
+        else:
+            recollections = recall
         start = reach(shown, head, ask)
         reading = Reading(
             start=shown.start,
@@ -58,14 +85,21 @@ class Views:
             tools_from=tools_from(ask, head, at),
             live_at=head.rev,
         )
-        loaded: list[Logged] = []
-        if reading.start < reading.stop or reading.tools_from is not None:
-            loaded = await self._messages(head, reading)
-        if not ask.incoming and begins_earlier(loaded, shown.start, head):
-            from_ = await self._newest_group(shown, head)
-            loaded = await self._messages(head, replace(reading, tools_from=from_))
-        made = assemble(shown, head, ask, loaded, start)
+        begun = asyncio.ensure_future(looked(self._recaller, wanted)) if wanted else None
+        try:
+            loaded = await self._loaded(ask, shown, head, reading)
+            made = assemble(shown, head, ask, loaded, start)
+        except BaseException:
+            if begun is not None:
+                begun.cancel()
+            raise
         missing = [] if at is not None else _missing(used, head)
+        if begun is not None:
+            visible = [span for span in made.fates if span.fate in (Fate.IN, Fate.REDACTED)]
+            recollections = await found(
+                self.place, self._recaller, wanted, await begun, visible=visible, missing=missing
+            )
+        made = recollected(made, recollections, ask, self.place.id)
         return finished(
             ask,
             made,
@@ -78,6 +112,30 @@ class Views:
             injected=None if source is None else source.says,
             missing=missing,
         )
+
+    async def _loaded(self, ask: Ask, shown: View, head: Head, reading: Reading) -> list[Logged]:
+        loaded: list[Logged] = []
+        if reading.start < reading.stop or reading.tools_from is not None:
+            loaded = await self._messages(head, reading)
+        if not ask.incoming and begins_earlier(loaded, shown.start, head):
+            from_ = await self._newest_group(shown, head)
+            loaded = await self._messages(head, replace(reading, tools_from=from_))
+        return loaded
+
+    async def _newest(self, head: Head) -> list[Message]:
+        start = max(head.view_start, head.next_seq - _MARGIN)
+        newest = await self._live(Reading(start=start, stop=head.next_seq, live_at=head.rev), head)
+        users = [one.message for one in newest if one.message.opens_turn]
+        return users[-1:]
+
+    @property
+    def _recaller(self) -> Recaller:
+        assert self.recaller is not None, "nothing is to be recalled without"
+        return self.recaller
+
+    def _set_aside(self, ask: Ask, recall: Recalling | None) -> int:
+        share = None if recall is None else recall.share
+        return int(ask.budget * (self.place.parts.settings.recall_share if share is None else share))
 
     async def rebuilt(self, manifest: Manifest) -> Context:
         """The context that `manifest` is the receipt of; see `Conversation.rebuild`."""
@@ -102,11 +160,16 @@ class Views:
             codec=parts.codec(manifest.wire),
             model=asked.model,
             family=asked.family,
+            recall_tokens=asked.recall_tokens,
         )
         source = await again(place, manifest.injected)
         try:
             made = await self.fitted(
-                ask, stored(json.dumps(manifest.policy)), manifest.rev, injection=False if source is None else source
+                ask,
+                stored(json.dumps(manifest.policy)),
+                manifest.rev,
+                injection=False if source is None else source,
+                recall=await recalled_again(place, manifest.recalled),
             )
         except NotFound as error:
             raise Unreproducible(

@@ -39,10 +39,10 @@ class Worker:
     thinks. Whatever goes wrong with a model ends in the digest's row, never in an exception.
     """
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, calls: Calls | None = None) -> None:
         self._parts = parts
         self._store = parts.store
-        self._calls = Calls(parts)
+        self._calls = calls or Calls(parts)
         self._in_hand: dict[Claim, _InHand] = {}
         self._loops: list[asyncio.Task[None]] = []
         self._lease = parts.settings.take_over_after / 2

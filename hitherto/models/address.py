@@ -7,19 +7,21 @@ from urllib.parse import urlsplit
 
 from hitherto.errors import InvalidSettings
 
-_CALLS = ("/chat/completions", "/completions", "/responses", "/messages")
-"""Ends of a call's own address, which the SDKs put there themselves."""
+_CALLS = ("/chat/completions", "/completions", "/responses", "/messages", "/embeddings", "/rerank")
+"""Ends of a call's own address, which are put there by whoever makes the call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
     """The settings that an endpoint's faults are blamed on, as they stand in the environment, and what a base URL looks
-    like."""
+    like. `smaller` is what makes a request smaller."""
 
     model: str = "HITHERTO_MODEL"
     key: str = "HITHERTO_MODEL_KEY"
     base_url: str = "HITHERTO_MODEL_BASE_URL"
     timeout: str = "HITHERTO_MODEL_TIMEOUT"
+    api_version: str = "HITHERTO_MODEL_API_VERSION"
+    smaller: str = "lower HITHERTO_MODEL_INPUT_LIMIT"
     form: str = "it often ends in /v1"
     example: str = "http://localhost:11434/v1"
 

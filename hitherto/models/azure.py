@@ -9,11 +9,10 @@ from hitherto.errors import InvalidSettings
 from hitherto.models.address import Named, shown_url, with_path
 from hitherto.models.openai_compatible import OpenAICompatible
 
-_NAMED = Named(
-    form="it is the address of the resource, without the path of a deployment",
-    example="https://my-resource.openai.azure.com",
-)
-_API_VERSION = "HITHERTO_MODEL_API_VERSION"
+FORM = "it is the address of the resource, without the path of a deployment"
+EXAMPLE = "https://my-resource.openai.azure.com"
+
+_NAMED = Named(form=FORM, example=EXAMPLE)
 _NEWER = "/openai/v1"
 
 
@@ -37,7 +36,7 @@ class AzureOpenAI(OpenAICompatible):
     ) -> None:
         super().__init__(
             model=model,
-            base_url=_address(base_url, api_version),
+            base_url=resource_address(base_url, api_version, _NAMED),
             api_key=api_key,
             timeout=timeout,
             input_limit=input_limit,
@@ -48,25 +47,27 @@ class AzureOpenAI(OpenAICompatible):
         self._dialect = replace(self._dialect, bound="max_completion_tokens")
 
 
-def _address(base_url: str, api_version: str | None) -> str:
-    shown = shown_url(base_url, _NAMED)
+def resource_address(base_url: str, api_version: str | None, named: Named) -> str:
+    """What an endpoint of the resource is made with. Raises InvalidSettings, in the words of `named`, where address and
+    version do not go together."""
+    shown = shown_url(base_url, named)
     if api_version is None:
         return with_path(base_url, _NEWER)
     if not all(part.isascii() and part.isalnum() for part in api_version.split("-")):
-        raise InvalidSettings(f"{api_version!r} ({_API_VERSION}) is no version of Azure's API; one is 2024-10-21")
+        raise InvalidSettings(f"{api_version!r} ({named.api_version}) is no version of Azure's API; one is 2024-10-21")
     if urlsplit(base_url).query:
         raise InvalidSettings(
-            f"{_NAMED.base_url} ({shown}) must not have a query; the version stands in {_API_VERSION}"
+            f"{named.base_url} ({shown}) must not have a query; the version stands in {named.api_version}"
         )
     path = urlsplit(shown).path.rstrip("/")
     if path.endswith(_NEWER):
         raise InvalidSettings(
-            f"{_NAMED.base_url} ({shown}) is the address of Azure's newer API, which has no versions; leave out "
-            f"{_API_VERSION}, or {_NEWER}"
+            f"{named.base_url} ({shown}) is the address of Azure's newer API, which has no versions; leave out "
+            f"{named.api_version}, or {_NEWER}"
         )
     if path.endswith("/openai") or "/deployments" in path:
         raise InvalidSettings(
-            f"{_NAMED.base_url} ({shown}) goes too far: it is the address of the resource, e.g. {_NAMED.example}, and "
-            f"the deployment's name stands in {_NAMED.model}"
+            f"{named.base_url} ({shown}) goes too far: it is the address of the resource, e.g. {named.example}, and "
+            f"the deployment's name stands in {named.model}"
         )
     return base_url

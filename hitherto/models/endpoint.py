@@ -40,17 +40,19 @@ class Endpoint:
         self.timeout = timeout
 
     @asynccontextmanager
-    async def in_time(self) -> AsyncGenerator[None]:
-        """Ends the block at the timeout with ModelUnreachable, however busy the endpoint keeps it."""
+    async def in_time(self, seconds: float | None = None) -> AsyncGenerator[None]:
+        """Ends the block after `seconds` (the timeout, if left out) with ModelUnreachable, however busy the endpoint
+        keeps it."""
+        seconds = self.timeout if seconds is None else seconds
         try:
-            async with asyncio.timeout(self.timeout):
+            async with asyncio.timeout(seconds):
                 yield
         except TimeoutError as error:
-            raise self.late() from error
+            raise self.late(seconds) from error
 
-    def late(self) -> ModelUnreachable:
+    def late(self, seconds: float | None = None) -> ModelUnreachable:
         return ModelUnreachable(
-            f"{self.url} did not answer within {self.timeout:g} seconds; see whether it is overloaded "
+            f"{self.url} did not answer within {seconds or self.timeout:g} seconds; see whether it is overloaded "
             f"or still loading {self.model!r}, or allow it more time ({self.named.timeout})"
         )
 
@@ -62,7 +64,7 @@ class Endpoint:
 
     def too_long(self) -> ModelAnswerUnusable:
         return ModelAnswerUnusable(
-            f"{self.url} answered with more than {LONGEST // 1_000_000} MB, which no digest has; see whether "
+            f"{self.url} answered with more than {LONGEST // 1_000_000} MB, which no answer has; see whether "
             f"{self.named.base_url} is right ({self.named.form})"
         )
 
@@ -74,13 +76,13 @@ class Endpoint:
 
     def broke_off(self) -> ModelAnswerUnusable:
         return ModelAnswerUnusable(
-            f"the answer of {self.model!r} broke off at its bound of tokens; give the digest a higher "
+            f"the answer of {self.model!r} broke off at its bound of tokens; give a digest a higher "
             "limit, or take a model that writes shorter (or thinks less)"
         )
 
     def nothing_said(self, why: str) -> ModelAnswerUnusable:
         return ModelAnswerUnusable(
-            f"{self.model!r} {self.excerpt(why)}; the messages stay undigested until the next attempt"
+            f"{self.model!r} {self.excerpt(why)}; what it was to do is left undone until the next attempt"
         )
 
     def answer(self, body: str) -> object:
@@ -109,8 +111,7 @@ class Endpoint:
             )
         if status == 429 and _TOO_LARGE in said.lower():
             return ModelRefused(
-                f"{self.url} takes no request of this size {said}; raise the account's limits, or lower "
-                f"HITHERTO_MODEL_INPUT_LIMIT"
+                f"{self.url} takes no request of this size {said}; raise the account's limits, or {self.named.smaller}"
             )
         if status == 429:
             return ModelBusy(

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from hitherto.core.digest import Item
 from hitherto.core.message import storable
-from hitherto.core.prompts import CondenseTask, DigestTask, Line, Prompt
+from hitherto.core.prompts import ArchiveTask, CondenseTask, DigestTask, Line, Prompt, RerankTask, Task
+from hitherto.models.frequent import names, topics
 from hitherto.models.sentences import REMARKABLE, SUBSTANCE, key, plain, sentences, shortened, weight
 from hitherto.ports.model import Completion, Model
 
@@ -31,7 +32,9 @@ class Extractive(Model):
     A statement is one sentence with its speaker ("User: …") and rests on the one message it is from. Nothing
     is merged or reworded: a decision that is changed later stays beside the new one, in the order in which
     they were made. A known statement that rests partly on messages which left the window is let go, since
-    there is no telling which part of it. Tokens are estimated as a quarter of the UTF-8 bytes.
+    there is no telling which part of it. For an archive, topics are the words that come most often, and
+    entities the names that do; it does not judge what is a decision or an open question. Tokens are estimated
+    as a quarter of the UTF-8 bytes.
     """
 
     @property
@@ -51,13 +54,17 @@ class Extractive(Model):
         pass
 
 
-def _answer(task: DigestTask | CondenseTask) -> str:
+def _answer(task: Task) -> str:
     match task:
         case DigestTask():
             added = [{"text": one.text, "sources": [one.seq]} for one in _picked(task)]
             changes = {"add": added, "replace": [], "drop": []}
         case CondenseTask():
             changes = {"items": [{"text": text, "items": [number]} for number, text in _condensed(task)]}
+        case ArchiveTask():
+            changes = _archived(task)
+        case RerankTask():  # which takes reading: they stay in their order
+            changes = {"ranking": list(range(1, len(task.passages) + 1))}
     # A reader may look for a code fence in an answer first; quoted backticks must not pass for one.
     return json.dumps(changes).replace("`", "\\u0060")
 
@@ -159,6 +166,21 @@ def _condensed(task: CondenseTask) -> list[tuple[int, str]]:
             kept.append((number, text))
             room -= _size(text)
     return sorted(kept)
+
+
+def _archived(task: ArchiveTask) -> dict[str, object]:
+    """The conversation's own sentences, or the digest's statements where there are none; what it was about by what
+    comes often."""
+    everything = DigestTask(known=(), leaving=frozenset(), lines=task.lines, limit=task.limit)
+    summary = "\n".join(one.text for one in _picked(everything)) or task.digest
+    texts = [storable(line.text) for line in task.lines if line.role != "tool"]
+    return {
+        "summary": summary,
+        "topics": topics(texts),
+        "entities": names(texts),
+        "decisions": [],
+        "questions": [],
+    }
 
 
 def _within(text: str, tokens: int) -> str:

@@ -75,9 +75,10 @@ class OpenAIEndpoint(Endpoint):
         await self.client.close()
 
     @asynccontextmanager
-    async def answering(self) -> AsyncGenerator[None]:
-        """Turns what the SDK raises in the block into an error of a model, within the timeout."""
-        async with self.in_time():
+    async def answering(self, seconds: float | None = None) -> AsyncGenerator[None]:
+        """Turns what the SDK raises in the block into an error of a model, within `seconds`, which are less than the
+        timeout, or the timeout."""
+        async with self.in_time(seconds):
             try:
                 yield
             except TooLong:

@@ -26,6 +26,7 @@ class Compacted:
     tokens_in: int | None = None
     tokens_cached: int | None = None
     tokens_out: int | None = None
+    asked: bool = True
 
 
 class Compactor(Protocol):

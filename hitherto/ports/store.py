@@ -13,12 +13,15 @@ from datetime import date, datetime, timedelta
 from typing import Literal, Protocol
 
 from hitherto.core.digest import Digest, Done, Item, Ranges
+from hitherto.core.document import NewDocument
 from hitherto.core.head import Head
 from hitherto.core.ledger import Costs, ModelCall, Spent
 from hitherto.core.message import Logged, Payload
 from hitherto.core.policy import Policy
 from hitherto.core.probe import AnyProbe, Freeable, Mark
 from hitherto.core.scope import Scope
+from hitherto.ports.index import SearchIndex
+from hitherto.ports.library import Library
 from hitherto.ports.queue import DigestJob
 
 
@@ -60,7 +63,8 @@ class NewDigest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of a digest in progress: its statements, or the error that ended it."""
+    """What became of a digest in progress: its statements, or the error that ended it. `archive` is kept with it as a
+    document of the conversation's."""
 
     digest: int
     items: tuple[Item, ...] = ()
@@ -73,6 +77,7 @@ class Outcome:
     superseded: bool = False
     opaque: str | None = None
     family: str | None = None
+    archive: NewDocument | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,7 +281,14 @@ class Store(Protocol):
 
     All verbs raise DatabaseUnreachable when the store cannot be reached, DatabaseReadOnly when it refuses to write,
     and change nothing then (but see `Unit.commit`). What belongs to another scope is never found, counted or named.
+    `index` and `library` are its search index and its documents, on the same data.
     """
+
+    @property
+    def index(self) -> SearchIndex: ...
+
+    @property
+    def library(self) -> Library: ...
 
     async def open(self) -> None:
         """Make ready for use, schema included. Raises SchemaMismatch for a database of a newer Hitherto."""

@@ -23,16 +23,17 @@ class Span(Protocol):
 class Watch(Protocol):
     """Is told what happens. Every verb returns at once and never raises.
 
-    `span` is a piece of work with a name of `append`, `context`, `digest` or `model_call`, timed by a `with` block.
-    `appended` are messages written, in so many seconds; `contexted` a context made; `digested` the end of a digest that
-    was made in the background: `cause` is None if it is completed; `called` a model call, told inside its span; `show`
-    how digests stand. `exposition` is what was counted so far, in Prometheus's text format; empty where nobody
-    counts.
+    `span` is a piece of work with a name of `append`, `context`, `recall`, `digest` or `model_call`, timed by a `with`
+    block. `appended` are messages written, in so many seconds; `contexted` a context made; `recalled` a search;
+    `digested` the end of a digest that was made in the background: `cause` is None if it is completed; `called` a model
+    call, told inside its span; `show` how digests stand. `exposition` is what was counted so far, in Prometheus's text
+    format; empty where nobody counts.
     """
 
     def span(self, name: str, **attributes: Value | None) -> AbstractContextManager[Span]: ...
     def appended(self, *, messages: int, seconds: float) -> None: ...
     def contexted(self, *, seconds: float) -> None: ...
+    def recalled(self, *, seconds: float) -> None: ...
     def digested(self, *, done: Done, cause: Cause | None, seconds: float) -> None: ...
     def called(self, call: ModelCall) -> None: ...
     def show(self, load: Load) -> None: ...
@@ -49,6 +50,9 @@ class Unwatched(Watch):
         pass
 
     def contexted(self, *, seconds: float) -> None:
+        pass
+
+    def recalled(self, *, seconds: float) -> None:
         pass
 
     def digested(self, *, done: Done, cause: Cause | None, seconds: float) -> None:

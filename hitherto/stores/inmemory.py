@@ -37,8 +37,10 @@ from hitherto.ports.store import (
     Unit,
 )
 from hitherto.stores.inmemory_claims import Claims, Name
+from hitherto.stores.inmemory_index import InMemoryIndex
 from hitherto.stores.inmemory_kept import Kept
 from hitherto.stores.inmemory_ledger import Ledger
+from hitherto.stores.inmemory_library import InMemoryLibrary
 
 
 class InMemoryStore:
@@ -53,6 +55,8 @@ class InMemoryStore:
         self._held: dict[int | None, Name] = {}
         self._claims = Claims(self._kept, clock)
         self._ledger = Ledger()
+        self.library = InMemoryLibrary(clock)
+        self.index = InMemoryIndex(self._kept, self.library.shelved, clock)
         self._refs = count(1)
         self._digest_ids = count(1)
 
@@ -214,7 +218,9 @@ class InMemoryStore:
         if changes.key is not None and (name, changes.key) in self._receipts:
             raise Conflict("nothing was written: this idempotency key has a receipt already; begin with the key")
         fired = tuple(self.next_digest() if fire.id is None else fire.id for fire in changes.fire)
+        before, view_start = kept.digests, kept.head.view_start
         kept.apply(changes, fired, now, due_at=self._clock())
+        self.library.follow(name, before, changes, view_start)
         self._kept[name] = kept
         self._claims.note(name, fired)
         self._ledger.note(name[0], kept.head.ref, changes.calls, self._clock())
@@ -228,6 +234,7 @@ class InMemoryStore:
         kept = self._kept.pop(name, None)
         if kept is not None:
             self._ledger.forget(kept.head.ref)
+            self.library.remove(name, ((0, kept.head.last_seq),))
             self._forget_content(name, 0, kept.head.last_seq)
 
     def _completed(self, scope: Scope, head: Head) -> Head:
@@ -246,7 +253,8 @@ class InMemoryStore:
         return replace(head, agent_policy=agent.policy, injection=injection)
 
     def _forget_content(self, name: Name, first: int, last: int) -> None:
-        """Leave of the receipts of these messages only what still answers."""
+        """Leave of the receipts of these messages only what still answers, and nothing in the index."""
+        self.index.forget(name[0])
         for key, (receipt, created_at) in self._receipts.items():
             if key[0] == name and receipt.start <= last and receipt.end >= first:
                 self._receipts[key] = (replace(receipt, fingerprint=None), created_at)

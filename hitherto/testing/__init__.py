@@ -30,6 +30,17 @@ pytest.register_assert_rewrite(
     "hitherto.testing.conformance_walls",
     "hitherto.testing.conformance_keeping",
     "hitherto.testing.conformance_ledger",
+    "hitherto.testing.conformance_library",
+    "hitherto.testing.conformance_archive",
+    "hitherto.testing.conformance_search",
+    "hitherto.testing.conformance_search_filters",
+    "hitherto.testing.conformance_search_digests",
+    "hitherto.testing.conformance_search_documents",
+    "hitherto.testing.conformance_search_taking_away",
+    "hitherto.testing.conformance_search_vectors",
+    "hitherto.testing.conformance_search_walls",
+    "hitherto.testing.conformance_search_claims",
+    "hitherto.testing.material_search",
 )
 
 # Only after the line above do the failures of these modules' assertions show their values.

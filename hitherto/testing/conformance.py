@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hitherto.testing.conformance_agents import AgentCases
+from hitherto.testing.conformance_archive import ArchiveCases
 from hitherto.testing.conformance_claims import ClaimCases, ProlongCases, PutOffCases
 from hitherto.testing.conformance_digests import DigestCases
 from hitherto.testing.conformance_erasure import ErasureCases
@@ -10,12 +11,21 @@ from hitherto.testing.conformance_fence import FenceCases
 from hitherto.testing.conformance_histories import HistoryCases
 from hitherto.testing.conformance_keeping import KeepingCases
 from hitherto.testing.conformance_ledger import LedgerCases
+from hitherto.testing.conformance_library import LibraryCases
 from hitherto.testing.conformance_load import LoadCases
 from hitherto.testing.conformance_messages import MessageCases
 from hitherto.testing.conformance_reading import ReadingCases
 from hitherto.testing.conformance_receipts import ReceiptCases
 from hitherto.testing.conformance_retraction import RetractionCases
 from hitherto.testing.conformance_revisions import RevisionCases
+from hitherto.testing.conformance_search import SearchCases
+from hitherto.testing.conformance_search_claims import IndexClaimCases
+from hitherto.testing.conformance_search_digests import SearchDigestCases
+from hitherto.testing.conformance_search_documents import SearchDocumentCases
+from hitherto.testing.conformance_search_filters import SearchFilterCases
+from hitherto.testing.conformance_search_taking_away import SearchTakingAwayCases
+from hitherto.testing.conformance_search_vectors import SearchVectorCases
+from hitherto.testing.conformance_search_walls import SearchWallCases
 from hitherto.testing.conformance_stages import StageCases
 from hitherto.testing.conformance_units import UnitCases
 from hitherto.testing.conformance_walls import WallCases
@@ -43,6 +53,16 @@ class StoreConformance(
     WallCases,
     KeepingCases,
     LedgerCases,
+    LibraryCases,
+    ArchiveCases,
+    SearchCases,
+    SearchFilterCases,
+    SearchDigestCases,
+    SearchDocumentCases,
+    SearchTakingAwayCases,
+    SearchVectorCases,
+    SearchWallCases,
+    IndexClaimCases,
 ):
     """Every promise of `Store`, `Unit` and their values, as tests of whatever the fixture `store` gives them.
 

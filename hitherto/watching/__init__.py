@@ -31,6 +31,9 @@ class Watching(Watch):
     def contexted(self, *, seconds: float) -> None:
         self.metrics.contexted(seconds=seconds)
 
+    def recalled(self, *, seconds: float) -> None:
+        self.metrics.recalled(seconds=seconds)
+
     def digested(self, *, done: Done, cause: Cause | None, seconds: float) -> None:
         self.metrics.digested(done=done, cause=cause, seconds=seconds)
 

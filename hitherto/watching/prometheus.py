@@ -45,6 +45,7 @@ class Metrics(Watch):
         self._messages = counted("messages_appended_total", "Messages written to logs.")
         self._append = timed("append_seconds", "Seconds that an append took, until its messages were durable.", _QUICK)
         self._context = timed("context_seconds", "Seconds that it took to make a context.", _QUICK)
+        self._recall = timed("recall_seconds", "Seconds that it took to search.", _QUICK)
         self._digests = counted(
             "digests_total",
             "Digests that ended in this process, by what they did and how they ended: completed, or why not.",
@@ -82,6 +83,9 @@ class Metrics(Watch):
 
     def contexted(self, *, seconds: float) -> None:
         self._context.observe(seconds)
+
+    def recalled(self, *, seconds: float) -> None:
+        self._recall.observe(seconds)
 
     def digested(self, *, done: Done, cause: Cause | None, seconds: float) -> None:
         self._digests.labels(done.value, "completed" if cause is None else cause.value).inc()

@@ -90,6 +90,9 @@ class Tracing(Watch):
     def contexted(self, *, seconds: float) -> None:
         pass
 
+    def recalled(self, *, seconds: float) -> None:
+        pass
+
     def digested(self, *, done: Done, cause: Cause | None, seconds: float) -> None:
         pass
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from hitherto.stores.inmemory import InMemoryStore
-from hitherto.testing.material import AT_ONCE, HOUR, SCOPE, claimed, head_of, talk, write
+from hitherto.testing.material import AT_ONCE, HOUR, SCOPE, claimed, head_of, talk, user, write
 from hitherto.testing.material_claims import begun
+from hitherto.testing.material_search import candidates, found, indexed, keys_of, matter, taken
 
 MINUTE = timedelta(minutes=1)
 
@@ -89,3 +90,25 @@ async def test_rest_ends(store: InMemoryStore, clock: Clock) -> None:
     assert ((await head_of(store, "c")).resting, (await store.load()).resting) == (True, 1)
     clock.now += MINUTE
     assert ((await head_of(store, "c")).resting, (await store.load()).resting) == (False, 0)
+
+
+async def test_what_is_indexed_ends_with_its_time(store: InMemoryStore, clock: Clock) -> None:
+    await write(store, "c", replace(user("tea"), expires_at=clock.now + MINUTE), user("milk"))
+    await indexed(store)
+    assert await found(store) == ["milk", "tea"]
+    keys = keys_of(await matter(store))
+    clock.now += MINUTE
+    assert [one.source.text for one in await candidates(store, keys=keys, around=1)] == ["milk"]
+    assert await found(store) == ["milk"]
+
+
+async def test_a_claim_on_an_index_ends_with_its_lease(store: InMemoryStore, clock: Clock) -> None:
+    await write(store, "c", user("tea"))
+    first = await taken(store.index, lease=HOUR)
+    clock.now += HOUR - MINUTE
+    assert await store.index.take(space=None, lease=HOUR, limit=9) is None
+    clock.now += MINUTE
+    assert (await taken(store.index, lease=HOUR)).attempt == first.attempt + 1
+    clock.now -= 5 * HOUR
+    again = await taken(store.index)
+    assert again.attempt == first.attempt + 2, "what a clock that was put back leaves behind waits for nobody"

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from hitherto.core.message import Payload
-from hitherto.core.prompts import CondenseTask, Prompt
+from hitherto.core.prompts import DigestTask, Prompt
 from hitherto.errors import ModelRefused, ModelUnreachable
 from hitherto.models.scripted import items
 from hitherto.ports.compactor import Compacted
@@ -110,7 +110,7 @@ class HeldModel:
 
     async def complete(self, prompt: Prompt) -> Completion:
         hold = _hold.get()
-        if not isinstance(prompt.task, CondenseTask):
+        if isinstance(prompt.task, DigestTask):
             hold.shown += [line.seq for line in prompt.task.lines if line.seq not in hold.shown]
         how = await hold.passed()
         match how:
@@ -124,7 +124,7 @@ class HeldModel:
                 raise RuntimeError("a defect in an adapter")
             case "plain":
                 return Completion(text="They talk.")
-            case _ if isinstance(prompt.task, CondenseTask):
+            case _ if not isinstance(prompt.task, DigestTask):
                 return Completion(text="They went on talking.")
             case _:
                 seqs = dict.fromkeys(line.seq for line in prompt.task.lines)

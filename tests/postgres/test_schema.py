@@ -186,12 +186,18 @@ class TestKeys:
     """
 
     async def test_every_key_and_index_begins_with_the_tenant(self, database: str) -> None:
-        """But for those by time, with which housekeeping finds what is due of any tenant."""
+        """But for those by time, with which housekeeping finds what is due of any tenant, that of vectors that are to
+        be made in one space, and the names of spaces, which are the same for all."""
         found = await rows(database, self.INDEXES)
-        assert {row["of"] for row in found} == {"agent", "conversation", "message", "digest", "receipt", "model_call"}
-        others = {row["name"] for row in found if row["columns"][0] != "tenant"}
+        assert {row["of"] for row in found} == {
+            *("agent", "conversation", "message", "digest", "receipt", "model_call", "document", "passage"),
+            *("search_scope", "search_space", "search_filling", "search_entry", "search_segment", "search_posting"),
+            *("search_vector", "search_codes"),
+        }
+        others = {row["name"] for row in found if row["columns"][0] != "tenant" and row["of"] != "search_space"}
         assert others == {
-            *("conversation_expiring", "conversation_resting", "receipt_by_age", "digest_stuck", "digest_due")
+            *("conversation_expiring", "conversation_resting", "receipt_by_age", "digest_stuck", "digest_due"),
+            "search_filling_behind",
         }
         assert not any(row["only"] for row in found if row["name"] in others)
 
@@ -211,6 +217,21 @@ class TestKeys:
             ("digest", ("tenant", "id"), None),
             ("digest", ("tenant", "conversation", "stage"), "(status = 'processing'::text)"),
             ("digest", ("tenant", "conversation", "stage", "start_seq", "end_seq"), "(status = 'completed'::text)"),
+            ("document", ("tenant", "id"), None),
+            ("document", ("tenant", "user_id", "agent", "namespace", "fingerprint"), None),
+            ("document", ("tenant", "digest"), "(digest IS NOT NULL)"),
+            ("passage", ("tenant", "document", "no"), None),
+            ("search_scope", ("tenant", "ref"), None),
+            ("search_scope", ("tenant", "user_id", "agent"), None),
+            ("search_space", ("id",), None),
+            ("search_space", ("name", "dimensions"), None),
+            ("search_filling", ("tenant", "scope", "space"), None),
+            ("search_entry", ("tenant", "scope", "no"), None),
+            ("search_entry", ("tenant", "kind", "origin", "place"), None),
+            ("search_segment", ("tenant", "scope", "segment"), None),
+            ("search_posting", ("tenant", "scope", "term", "segment"), None),
+            ("search_vector", ("tenant", "scope", "space", "no"), None),
+            ("search_codes", ("tenant", "scope", "space", "segment"), None),
         }
 
     async def test_every_reference_has_an_index(self, database: str) -> None:

@@ -1,4 +1,4 @@
-"""Sessions for the OpenAI Agents SDK: `pip install 'hitherto[agents]'`."""
+"""Sessions and tools for the OpenAI Agents SDK: `pip install 'hitherto[agents]'`."""
 
 from importlib.util import find_spec
 
@@ -6,6 +6,7 @@ if find_spec("agents") is None:
     raise ImportError("the OpenAI Agents SDK is not installed; install it with: pip install 'hitherto[agents]'")
 
 from hitherto.integrations.openai_agents.home import Portal
+from hitherto.integrations.openai_agents.knowledge import knowledge_tools
 from hitherto.integrations.openai_agents.session import HithertoSession, Route
 from hitherto.integrations.openai_agents.strategies import (
     CompactingSession,
@@ -26,4 +27,5 @@ __all__ = [
     "SummarizingSession",
     "TrackingCompactingSession",
     "TrimmingSession",
+    "knowledge_tools",
 ]

@@ -6,7 +6,16 @@ import re
 from importlib import resources
 from typing import LiteralString, cast
 
-_FILES = ("heads.sql", "log.sql", "digests.sql", "keeping.sql", "ledger.sql", "examination.sql")
+_FILES = (
+    "heads.sql",
+    "log.sql",
+    "digests.sql",
+    "keeping.sql",
+    "ledger.sql",
+    "examination.sql",
+    "index.sql",
+    "library.sql",
+)
 
 
 def _load() -> dict[str, LiteralString]:

@@ -23,6 +23,8 @@ from hitherto.ports.queue import DigestJob
 from hitherto.ports.store import By, Claim, Defaults, DigestWork, Due, Earlier, Listed, Load, Reading, Unit
 from hitherto.stores.postgres import faults, heads, ledger, rows, schema
 from hitherto.stores.postgres.connections import Connections
+from hitherto.stores.postgres.index import PostgresIndex
+from hitherto.stores.postgres.library import PostgresLibrary
 from hitherto.stores.postgres.sql import SQL
 from hitherto.stores.postgres.unit import PostgresUnit
 
@@ -44,6 +46,8 @@ class PostgresStore:
         self._patience = patience
         self._gates = WeakValueDictionary[tuple[Scope, str], asyncio.Lock]()
         self._connections = Connections(url, size=pool_size, patience=patience, prepared=prepared)
+        self.index = PostgresIndex(self._got)
+        self.library = PostgresLibrary(self._got)
 
     async def open(self) -> None:
         await schema.ensure(self._url, patience=self._patience)

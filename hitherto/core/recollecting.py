@@ -1,0 +1,109 @@
+"""Putting what was recalled into a finished payload, as far as there is room for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from hitherto.core.ask import Ask
+from hitherto.core.context import Assembled
+from hitherto.core.manifest import Fate, Reason, Recalled, Span
+from hitherto.core.recalled import ELSEWHERE, Recollection, Why, as_message, shown
+from hitherto.core.view import merged, overlaid
+from hitherto.core.wanted import EntryKind
+
+
+def recollected(made: Assembled, found: Sequence[Recollection], ask: Ask, conversation: str) -> Assembled:
+    """`made` with as many of `found` (the best first) as fit into what is left of the budget and of what was set aside.
+
+    What was found in other conversations for a question that asks for them stands before the messages, as a text of the
+    system's; all else ahead of the incoming message, as one message of its own. One that does not fit is left out for
+    the next that does.
+    """
+    room = min(ask.recall_tokens, ask.room - made.total)
+    chosen: list[Recollection] = []
+    for one in found:
+        if _cost([*chosen, one], ask) <= room:
+            chosen.append(one)
+    return _with(made, chosen, ask, conversation) if chosen else made
+
+
+def _apart(found: Iterable[Recollection]) -> tuple[list[Recollection], list[Recollection]]:
+    listed = list(found)
+    crossing = [one for one in listed if one.why is Why.CROSS_SESSION]
+    return crossing, [one for one in listed if one.why is not Why.CROSS_SESSION]
+
+
+def _cost(found: Sequence[Recollection], ask: Ask) -> int:
+    crossing, rest = _apart(found)
+    system = ask.codec.system_tokens(shown(crossing, ELSEWHERE), ask.counter) if crossing else 0
+    return system + (ask.cost(ask.codec.write([as_message(rest)])) if rest else 0)
+
+
+def _with(made: Assembled, chosen: Sequence[Recollection], ask: Ask, conversation: str) -> Assembled:
+    crossing, rest = _apart(chosen)
+    items, sections, system = list(made.items), dict(made.sections), made.system
+    if crossing:
+        text = shown(crossing, ELSEWHERE)
+        system = (*system, text)
+        sections["cross_session"] = ask.codec.system_tokens(text, ask.counter)
+    if rest:
+        written = ask.codec.write([as_message(rest)])
+        at = len(items) - made.tail
+        items[at:at] = written
+        sections["recalled"] = ask.cost(written)
+    told = [_told(one, ask) for one in chosen]
+    return replace(
+        made,
+        system=system,
+        items=tuple(items),
+        sections=sections,
+        fates=_fates(made.fates, told, conversation),
+        recalled=tuple(told),
+    )
+
+
+def _told(one: Recollection, ask: Ask) -> Recalled:
+    return Recalled(
+        why=one.why.value,
+        kind=one.kind.value,
+        conversation=one.conversation,
+        agent=one.agent,
+        start=one.start,
+        end=one.end,
+        digest=one.digest,
+        document=one.document,
+        passage=one.passage,
+        score=round(one.score, 6),
+        tokens=ask.counter.count(one.shown),
+    )
+
+
+def _fates(fates: Sequence[Span], told: Sequence[Recalled], conversation: str) -> tuple[Span, ...]:
+    """The fates, with the messages that were recalled; of those in a chunk that was, the chunk is named."""
+    over: list[Span] = []
+    for one in told:
+        if one.conversation != conversation or one.start is None or one.end is None:
+            continue
+        if one.kind == EntryKind.MESSAGE:
+            over.append(
+                Span(start=one.start, end=one.end, fate=Fate.RECALLED, reason=Reason.RECALLED, tokens=one.tokens)
+            )
+    over.sort(key=lambda span: span.start)
+    laid = [piece for span in fates for piece in overlaid(span, over)]
+    chunks = [one for one in told if one.conversation == conversation and one.kind == EntryKind.DIGEST]
+    return merged(piece for span in laid for piece in _named(span, chunks))
+
+
+def _named(span: Span, chunks: Sequence[Recalled]) -> Iterable[Span]:
+    if span.reason is not Reason.CHUNKED:
+        return [span]
+    over = sorted(
+        (
+            span.model_copy(update={"start": one.start, "end": one.end, "digest": one.digest})
+            for one in chunks
+            if one.start is not None and one.end is not None
+        ),
+        key=lambda one: one.start,
+    )
+    return overlaid(span, over)

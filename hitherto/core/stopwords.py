@@ -1,0 +1,22 @@
+"""English words that a question is asked with and not about."""
+
+from __future__ import annotations
+
+_FUNCTION_WORDS = """
+    a about after again all also am an and any are as at be because been before being both but by can cant could
+    couldnt did didnt do does doesnt doing dont down during each ever every few for from further get gets getting got
+    had hadnt has hasnt have havent having he her here hers herself him himself his how i if in into is isnt it its
+    itself just let many me might more most much must my myself no nor not now of off on once one only or other our
+    ours ourselves out over own please same shall she should shouldnt so some such tell than that the their theirs
+    them themselves then there these they this those through to too under until up us very was wasnt we were werent
+    what whats when where whether which while who whom whose why will with without wont would wouldnt yet you your
+    yours yourself yourselves
+"""
+
+_OF_CONVERSATION = """
+    discuss discussed discussing earlier mention mentioned mentioning mentions previously recall recalled remember
+    remind reminded said say saying says talk talked talking talks telling tells told
+"""
+"""Whoever asks a memory says these, whatever it is about."""
+
+STOP_WORDS = frozenset([*_FUNCTION_WORDS.split(), *_OF_CONVERSATION.split()])

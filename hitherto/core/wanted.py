@@ -1,0 +1,65 @@
+"""What a recall looks for, and among what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from hitherto.core.scope import Scope
+
+
+class EntryKind(StrEnum):
+    """What an entry of the search index is a piece of."""
+
+    MESSAGE = "message"
+    DIGEST = "digest"
+    PASSAGE = "passage"
+
+
+CODES = {kind: number for number, kind in enumerate(EntryKind, 1)}
+"""Kinds as small numbers, in packed columns; 0 is nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Among what is searched. Nothing outside of `scope` is, but with `every_agent` what belongs to the same user's
+    other agents is too.
+
+    Conversations are named as the scope's own agent has them. `conversation` leaves only what belongs to that one,
+    `other_than` all but it; archived documents belong to the conversation they came from. `after` and `before` bound
+    the time at which it was said, both inclusive. `as_of`: only what rests on messages of `conversation` up to that
+    seq. `hidden`: of these conversations nothing that rests on a message from that seq on; `but`: not these digests. Of
+    passages only those whose document has the `doc_type`, the `namespace` and every entry of `metadata`, where given.
+    """
+
+    scope: Scope
+    every_agent: bool = False
+    kinds: frozenset[EntryKind] = frozenset(EntryKind)
+    conversation: str | None = None
+    other_than: str | None = None
+    after: datetime | None = None
+    before: datetime | None = None
+    as_of: int | None = None
+    hidden: Mapping[str, int] = field(default_factory=dict[str, int])
+    but: frozenset[int] = frozenset()
+    doc_type: str | None = None
+    namespace: str | None = None
+    metadata: Mapping[str, object] = field(default_factory=dict[str, object])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The conversations that it names."""
+        named = (self.conversation, self.other_than, *self.hidden)
+        return tuple(dict.fromkeys(name for name in named if name is not None))
+
+    @property
+    def of_documents(self) -> bool:
+        """Whether it chooses among documents."""
+        return self.doc_type is not None or self.namespace is not None or bool(self.metadata)
+
+    @property
+    def told_by_columns(self) -> bool:
+        """Whether the entries' origins and times have to be looked at."""
+        return bool(self.names) or self.after is not None or self.before is not None

@@ -1,0 +1,1 @@
+"""Adapters that turn texts into vectors, one a file."""

@@ -1,0 +1,132 @@
+"""Vectors from embedders, through the breaker and into the ledger."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Sequence
+
+import numpy as np
+
+from hitherto.core.ledger import ModelCall, Purpose
+from hitherto.engine.calls import Asked, Calls
+from hitherto.engine.parts import Parts
+from hitherto.errors import EmbeddingUnusable, ModelError, ModelRefused, ModelUnreachable
+from hitherto.logs import logger
+from hitherto.ports.embedder import Embedded, Embedder, Space, Vector, Vectors, usable
+
+log = logger("hitherto.embedding")
+
+
+class Embedding:
+    """What asks the embedders of a memory."""
+
+    def __init__(self, parts: Parts, calls: Calls) -> None:
+        self._parts, self._calls = parts, calls
+
+    @property
+    def space(self) -> Space | None:
+        """The space that is filled; None where there is no embedder, or nothing is known of its space yet."""
+        return None if self._parts.embedder is None else _space(self._parts.embedder)
+
+    @property
+    def spaces(self) -> tuple[Space, ...]:
+        """The spaces that questions can be asked in, the preferred one first."""
+        embedders = (*([self._parts.embedder] if self._parts.embedder else []), *self._parts.former)
+        found = [_space(one) for one in embedders]
+        return tuple(dict.fromkeys(space for space in found if space is not None))
+
+    async def documents(self, texts: Sequence[str], tenant: str, ledger: list[ModelCall]) -> tuple[Space, Vectors]:
+        """The space that is filled, and the vectors of texts in it. Raises NotNow and what the embedder raises."""
+        embedder = self._parts.embedder
+        assert embedder is not None, "who has a space has an embedder"
+        made: list[Vectors] = []
+        for at in range(0, len(texts), embedder.batch):
+            batch = texts[at : at + embedder.batch]
+            try:
+                made.append(await self._batch(embedder, batch, tenant, ledger))
+            except ModelRefused:
+                # Of the key, the model, or one of the texts? A word that nobody refuses tells.
+                await self._batch(embedder, ["hello"], tenant, ledger)
+                made.append(await self._without_refused(embedder, batch, tenant, ledger))
+        space = embedder.space
+        return space, np.concatenate(made) if made else np.zeros((0, space.dimensions), np.float32)
+
+    async def _without_refused(
+        self, embedder: Embedder, texts: Sequence[str], tenant: str, ledger: list[ModelCall]
+    ) -> Vectors:
+        """The vectors of texts of which the endpoint refuses some; zeros for those, which are found by their words."""
+        try:
+            return await self._batch(embedder, texts, tenant, ledger)
+        except ModelRefused as error:
+            if len(texts) == 1:
+                log.warning("A text has no vector: %s", error, tenant=tenant)
+                return np.zeros((1, embedder.space.dimensions), np.float32)
+            half = len(texts) // 2
+            parts = [
+                await self._without_refused(embedder, part, tenant, ledger) for part in (texts[:half], texts[half:])
+            ]
+            return np.concatenate(parts)
+
+    async def _batch(self, embedder: Embedder, texts: Sequence[str], tenant: str, ledger: list[ModelCall]) -> Vectors:
+        async def ask() -> Embedded:
+            return await embedder.documents(texts)
+
+        return await self._asked(embedder, ask, len(texts), tenant, ledger, tries=None)
+
+    async def question(self, text: str, space: Space, tenant: str, ledger: list[ModelCall]) -> Vector:
+        """The vector of a question. It is asked for once, and not waited for longer than the setting
+        `embedder_timeout`. Raises NotNow and what the embedder raises."""
+        known = (*([self._parts.embedder] if self._parts.embedder else []), *self._parts.former)
+        embedder = next(one for one in known if _space(one) == space)
+
+        async def ask() -> Embedded:
+            try:
+                async with asyncio.timeout(self._parts.settings.embedder_timeout):
+                    return await embedder.query(text)
+            except TimeoutError:
+                raise ModelUnreachable(
+                    f"the embedder {space.name!r} did not answer within {self._parts.settings.embedder_timeout:g} "
+                    "seconds; allow it more time (HITHERTO_EMBEDDER_TIMEOUT), or see what it waits for"
+                ) from None
+
+        return (await self._asked(embedder, ask, 1, tenant, ledger, tries=1))[0]
+
+    async def _asked(
+        self,
+        embedder: Embedder,
+        ask: Callable[[], Awaitable[Embedded]],
+        count: int,
+        tenant: str,
+        ledger: list[ModelCall],
+        *,
+        tries: int | None,
+    ) -> Vectors:
+        async def checked() -> Embedded:
+            answer = await ask()
+            try:
+                vectors = usable(answer.vectors, count=count, space=embedder.space)
+            except EmbeddingUnusable as error:
+                error.tokens = (answer.tokens, None, None)
+                raise
+            return Embedded(vectors, answer.tokens, answer.asked)
+
+        what = Asked(model=_name(embedder), purpose=Purpose.EMBED, tenant=tenant)
+        return (await self._calls.make(checked, what, ledger, tries=tries)).vectors
+
+
+def _space(embedder: Embedder) -> Space | None:
+    try:
+        return embedder.space
+    except ModelError:  # of an endpoint that could not be asked yet
+        return None
+
+
+def _name(embedder: Embedder) -> str:
+    """As price lists and the ledger have it: the model's name without what else makes the space."""
+    space = _space(embedder)
+    return "an embedder" if space is None else _BESIDE.split(space.name)[0]
+
+
+_BESIDE = re.compile(r"/\d+(?:/|$)")
+"""Where the name of a space goes on with its dimensions."""

@@ -1,0 +1,178 @@
+"""Indexing in the background: messages, digests and passages get entries, then vectors, batch by batch."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hitherto.core.analysis import Analysed, analysed
+from hitherto.core.ledger import ModelCall
+from hitherto.core.scope import Scope
+from hitherto.engine.attempt import jitter
+from hitherto.engine.calls import Calls, NotNow
+from hitherto.engine.embedding import Embedding
+from hitherto.engine.parts import Parts
+from hitherto.errors import DatabaseReadOnly, HithertoError, StoreError
+from hitherto.logs import logger
+from hitherto.ports.embedder import Space
+from hitherto.ports.index import IndexWork, SearchIndex, Source
+from hitherto.uninterrupted import uninterrupted
+
+log = logger("hitherto.index")
+
+_EVERY = 2.0
+"""Seconds between two looks for what others appended."""
+
+_GATHER = 0.1
+"""Seconds in which appends of this process gather, so that they are indexed together."""
+
+_BATCH = 512
+_LATER = 30.0
+"""Seconds for which an embedder that failed is left alone."""
+
+_DOCUMENTS = "documents"
+"""Whom the ledger names for what belongs to no agent."""
+
+_BIG = 50_000
+"""Characters from which on a text's analysis leaves the event loop."""
+
+
+class Indexer:
+    """Keeps the search index up to date, for all tenants: one scope at a time, behind a claim. A dead process's scope
+    is taken over when its claim ends. Whatever goes wrong with an embedder is tried again later; meanwhile what was
+    said is found by its words."""
+
+    def __init__(self, parts: Parts, index: SearchIndex, calls: Calls) -> None:
+        self._parts, self._index = parts, index
+        self._embedding = Embedding(parts, calls)
+        self._calls = calls
+        self._lease = parts.settings.take_over_after
+        self._loop: asyncio.Task[None] | None = None
+        self._again = 0.0
+        """When the embedder is to be asked again, by the event loop's clock."""
+
+    async def start(self) -> None:
+        """Begin to index what comes."""
+        self._loop = asyncio.create_task(self._run(), name="indexing")
+
+    async def aclose(self) -> None:
+        """Stop; a batch in hand is given back."""
+        loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.cancel()
+            await asyncio.wait([loop])
+
+    async def caught_up(self) -> bool:
+        """Index all that waits, and wait for what others have in hand; returns whether all of it has vectors too, which
+        an embedder that is away prevents."""
+        self._again = 0.0
+        while True:
+            worked = await self._round()
+            space = self._space()
+            load = await self._index.load(space)
+            if not load.waiting and (space is None or not load.unembedded):
+                return space is not None or self._parts.embedder is None
+            if not worked:
+                await asyncio.sleep(0.05)
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                while await self._round():
+                    pass
+                await self._wait()
+            except DatabaseReadOnly:
+                await asyncio.sleep(60 * jitter())
+            except StoreError as error:
+                log.warning("Indexing was put off: %s", error)
+                await asyncio.sleep(_EVERY * 5 * jitter())
+            except Exception:  # the edge of a worker: the next round may do better
+                log.exception("Indexing failed")
+                await asyncio.sleep(_EVERY * 5 * jitter())
+
+    async def _wait(self) -> None:
+        try:
+            async with asyncio.timeout(_EVERY * jitter()):
+                await self._parts.appended.wait()
+            await asyncio.sleep(_GATHER)
+        except TimeoutError:
+            pass
+        self._parts.appended.clear()
+
+    def _space(self) -> Space | None:
+        """The space to be filled; None while the embedder is left alone."""
+        return self._embedding.space if asyncio.get_running_loop().time() >= self._again else None
+
+    async def _round(self) -> bool:
+        """One scope, until nothing is left to be done there; whether there was one."""
+        work = await self._index.take(space=self._space(), lease=self._lease, limit=_BATCH)
+        if work is None:
+            return False
+        keeping = asyncio.create_task(self._keep(work), name="an index claim")
+        try:
+            current: IndexWork | None = work
+            while current is not None and not current.done:
+                if not await self._worked(current):
+                    break
+                current = await self._index.more(current, space=self._space(), lease=self._lease, limit=_BATCH)
+        finally:
+            keeping.cancel()
+            await uninterrupted(self._given_back(work))
+        return True
+
+    async def _keep(self, work: IndexWork) -> None:
+        """Renews the claim while an embedder takes its time."""
+        while True:
+            await asyncio.sleep(self._lease.total_seconds() / 3)
+            try:
+                await self._index.prolong(work, lease=self._lease)
+            except StoreError as error:
+                log.debug("A claim on an index could not be renewed: %s", error)
+
+    async def _given_back(self, work: IndexWork) -> None:
+        try:
+            await self._index.release(work)
+        except StoreError as error:
+            log.debug("A claim on an index ends by itself: %s", error)
+
+    async def _worked(self, work: IndexWork) -> bool:
+        """Whether the claim still holds after this batch."""
+        if work.seen or work.sources:
+            entries = [await _analysed(source) for source in work.sources]
+            if not await self._index.add(work, entries):
+                return False
+        if work.unembedded:
+            held = await self._embedded(work)
+            if not held:
+                return False
+        return await self._index.tend(work) if work.untidy else True
+
+    async def _embedded(self, work: IndexWork) -> bool:
+        ledger: list[ModelCall] = []
+        try:
+            texts = [one.text for one in work.unembedded]
+            space, vectors = await self._embedding.documents(texts, work.tenant, ledger)
+        except Exception as error:  # noqa: BLE001 (an embedder may be somebody's own; whatever it does, there are words)
+            seconds = error.seconds if isinstance(error, NotNow) else _LATER
+            self._again = asyncio.get_running_loop().time() + min(seconds, _LATER)
+            log.warning("Embedding was put off: %s", error, tenant=work.tenant)
+            return True
+        finally:
+            await self._noted(work, ledger)
+        return await self._index.embed(work, space, vectors)
+
+    async def _noted(self, work: IndexWork, ledger: list[ModelCall]) -> None:
+        if not ledger:
+            return
+        try:
+            scope = Scope(tenant=work.tenant, user=work.user, agent=work.agent or _DOCUMENTS)
+            await self._parts.store.note_calls(scope, None, ledger)
+        except HithertoError as error:
+            log.warning("%s calls of the embedder could not be put into the ledger: %s", len(ledger), error)
+        finally:
+            self._calls.written(work.tenant, ledger)
+
+
+async def _analysed(source: Source) -> Analysed:
+    if len(source.text) < _BIG:
+        return analysed(source.text, author=source.author)
+    return await asyncio.to_thread(analysed, source.text, author=source.author)

@@ -1,0 +1,117 @@
+"""What can be found in memory: messages, digests and passages as they stand now, and whose they are."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import NamedTuple
+
+from hitherto.core.digest import Digest, Done
+from hitherto.core.document import Document, Passage
+from hitherto.core.message import Kind, Logged
+from hitherto.core.speaker import author_in
+from hitherto.core.wanted import EntryKind
+from hitherto.ports.index import OF_NO_AGENT, Source
+from hitherto.stores.inmemory_claims import Name
+from hitherto.stores.inmemory_kept import Kept
+from hitherto.stores.inmemory_library import Shelved
+
+_KINDS = (Kind.TEXT, Kind.TOOL_CALL, Kind.TOOL_RESULT)
+
+
+class Place(NamedTuple):
+    """What tells a source from all others: its kind, origin and place."""
+
+    kind: EntryKind
+    origin: int
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class Findable:
+    """Something that can be found: its text, and all of it where it is asked for."""
+
+    text: str
+    source: Callable[[], Source]
+
+
+def of_conversation(name: Name, kept: Kept, now: datetime) -> Iterator[tuple[Place, Findable]]:
+    """The messages of a conversation that views at the time `now` can show and that have text, then its digests."""
+    ref = kept.head.ref
+    for seq in kept.live[bisect_left(kept.live, kept.head.view_start) :]:
+        logged = kept.log[seq]
+        message = logged.message
+        expired = message.expires_at is not None and message.expires_at <= now
+        if message.kind in _KINDS and not logged.erased and not expired and message.text.strip():
+            yield Place(EntryKind.MESSAGE, ref, seq), Findable(message.text, partial(_message, name, ref, logged))
+    for digest in _digests(kept):
+        yield Place(EntryKind.DIGEST, ref, digest.id), Findable(digest.text, partial(_digest, name, kept, digest))
+
+
+def of_document(id: int, shelved: Shelved) -> Iterator[tuple[Place, Findable]]:
+    """The passages of a document."""
+    document = shelved.document
+    for at, passage in enumerate(shelved.passages):
+        yield Place(EntryKind.PASSAGE, id, at), Findable(passage.text, partial(_passage, document, at, passage))
+
+
+def _digests(kept: Kept) -> Iterator[Digest]:
+    """The summary that stands for the conversation, and every chunk that views can show, as far as they have text."""
+    standing = kept.standing()
+    for digest in kept.digests:
+        chunk = digest.done is Done.CHUNK and digest.visible(kept.head.rev)
+        shown = chunk and digest.end >= kept.head.view_start
+        if (shown or digest is standing) and digest.text.strip():
+            yield digest
+
+
+def _message(name: Name, ref: int, logged: Logged) -> Source:
+    return Source(
+        kind=EntryKind.MESSAGE,
+        origin=ref,
+        place=logged.seq,
+        text=logged.message.text,
+        said_at=logged.created_at,
+        conversation=name[1],
+        start=logged.seq,
+        end=logged.seq,
+        role=logged.message.role.value,
+        author=author_in(logged.message.role, logged.message.raw),
+        agent=name[0].agent,
+    )
+
+
+def _digest(name: Name, kept: Kept, digest: Digest) -> Source:
+    return Source(
+        kind=EntryKind.DIGEST,
+        origin=kept.head.ref,
+        place=digest.id,
+        text=digest.text,
+        said_at=kept.log[digest.end].created_at,
+        conversation=name[1],
+        start=digest.start,
+        end=digest.end,
+        agent=name[0].agent,
+    )
+
+
+def _passage(document: Document, at: int, passage: Passage) -> Source:
+    archived = document.archived
+    return Source(
+        kind=EntryKind.PASSAGE,
+        origin=document.id,
+        place=at,
+        text=passage.text,
+        said_at=document.said_at,
+        conversation=None if archived is None else archived.conversation,
+        start=None if archived is None else archived.start,
+        end=None if archived is None else archived.end,
+        agent=document.agent or OF_NO_AGENT,
+        title=document.title,
+        doc_type=document.doc_type,
+        namespace=document.namespace,
+        metadata=document.metadata,
+    )

@@ -1,0 +1,333 @@
+"""The search index on PostgreSQL: what a search reads, and how a scope is indexed behind a claim."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, LiteralString, Protocol, TypeVar
+
+import numpy as np
+from psycopg import AsyncConnection
+
+from hitherto.core.analysis import Analysed
+from hitherto.core.codes import codes_of
+from hitherto.core.wanted import CODES, EntryKind, Wanted
+from hitherto.ports.embedder import Space, Vectors
+from hitherto.ports.index import Candidate, IndexLoad, IndexWork, Key, Matter, Source, Unembedded, wanted_of
+from hitherto.stores.postgres import searching
+from hitherto.stores.postgres.searching import SEGMENT
+from hitherto.stores.postgres.segments import pack, pack_codes
+from hitherto.stores.postgres.sql import SQL
+
+_T = TypeVar("_T")
+
+_ABREAST = 20
+"""So many scopes are looked at for one that nobody else has."""
+
+
+class Got(Protocol):
+    """What a function gets with a connection of the store's, which stays held until the end."""
+
+    def __call__(self, get: Callable[[AsyncConnection[Any]], Awaitable[_T]]) -> AbstractAsyncContextManager[_T]: ...
+
+
+class PostgresIndex:
+    """`SearchIndex` on the connections of a store."""
+
+    def __init__(self, got: Got) -> None:
+        self._got = got
+        self._spaces: dict[Space, int] = {}
+        self._after = ("", "", "")
+        """The scope that was taken last: the next one is looked for from there on, so that each gets its turn."""
+
+    async def matter(self, wanted: Wanted, *, terms: Sequence[int], spaces: Sequence[Space], limit: int) -> Matter:
+        values: dict[str, Any] = {
+            **searching.wanted_values(wanted),
+            **searching.space_values(spaces),
+            "terms": list(terms),
+            "told": wanted.told_by_columns,
+            "limit": limit,
+            "ids": list(wanted.names),
+        }
+        names: tuple[LiteralString, ...] = (
+            "segments",
+            "postings",
+            "tail",
+            "codes",
+            "waiting",
+            *(("refs",) if wanted.names else ()),
+        )
+
+        async def read(connection: AsyncConnection[Any]) -> list[list[Any]]:
+            # One snapshot, so that what is packed meanwhile is neither missed nor there twice.
+            async with connection.pipeline():
+                await connection.execute("begin isolation level repeatable read read only")
+                asked = [
+                    await connection.execute(SQL[f"search_{name}"], values, binary=True)  # pyright: ignore[reportArgumentType] (names of ours)
+                    for name in names
+                ]
+                await connection.execute("commit")
+            return [await cursor.fetchall() for cursor in asked]
+
+        async with self._got(read) as (segments, postings, tails, codes, waiting, *refs):
+            pass
+        found = None
+        if codes:
+            number, name, dimensions = codes[0][:3]
+            found = Space(name, dimensions)
+            self._spaces.setdefault(found, number)
+        blocks = searching.blocks_from(terms, segments, postings, tails, codes)
+        return Matter(
+            blocks=blocks,
+            waiting=tuple(
+                searching.message_from(row[1:], row[0]) if row[0] is not None else searching.source_from(row[1:])
+                for row in reversed(waiting)
+            ),
+            space=found,
+            entries=sum(int(np.count_nonzero(block.kinds)) for block in blocks),
+            embedded=sum(
+                int(np.count_nonzero(block.coded & (block.kinds > 0))) for block in blocks if block.coded is not None
+            ),
+            refs=dict(refs[0]) if refs else {},
+        )
+
+    async def candidates(
+        self, wanted: Wanted, keys: Sequence[Key], *, space: Space | None, around: int
+    ) -> list[Candidate]:
+        values = {
+            **searching.wanted_values(wanted),
+            "scopes": [scope for scope, _ in keys],
+            "nos": [no for _, no in keys],
+            "space": None if space is None else await self._space(space),
+            "around": around,
+        }
+        rows = await self._all(SQL["search_candidates"], values) if keys else []
+        return wanted_of(map(searching.candidate_from, rows), wanted, keys, around=around)
+
+    async def take(self, *, space: Space | None, lease: timedelta, limit: int) -> IndexWork | None:
+        number = None if space is None else await self._space(space)
+        for after in dict.fromkeys((self._after, ("", "", ""))):
+            values = {"space": number, "limit": _ABREAST, **_scope_values(after)}
+            for tenant, user, agent in await self._all(SQL["index_due"], values):
+                name = {**_scope_values((tenant, user, agent)), "lease": lease}
+                claimed = await self._claim(name)
+                if claimed is not None:
+                    self._after = (tenant, user, agent)
+                    work = IndexWork(tenant=tenant, user=user, agent=agent, ref=claimed[0], attempt=claimed[1])
+                    return await self._filled(work, number, limit)
+        self._after = ("", "", "")
+        return None
+
+    async def _claim(self, values: dict[str, Any]) -> tuple[int, int] | None:
+        async def claim(connection: AsyncConnection[Any]) -> tuple[int, int] | None:
+            async with connection.pipeline():
+                await connection.execute(SQL["index_scope"], values)
+                claimed = await connection.execute(SQL["index_claim"], values)
+            return await claimed.fetchone()
+
+        async with self._got(claim) as found:
+            return found
+
+    async def more(self, work: IndexWork, *, space: Space | None, lease: timedelta, limit: int) -> IndexWork | None:
+        number = None if space is None else await self._space(space)
+        held = await self.prolong(work, lease=lease)
+        blank = IndexWork(tenant=work.tenant, user=work.user, agent=work.agent, ref=work.ref, attempt=work.attempt)
+        return await self._filled(blank, number, limit) if held else None
+
+    async def prolong(self, work: IndexWork, *, lease: timedelta) -> bool:
+        return bool(await self._all(SQL["index_prolong"], {**_at(work), "lease": lease}))
+
+    async def _filled(self, work: IndexWork, space: int | None, limit: int) -> IndexWork:
+        """The claim with the next of what is to be done."""
+        values = {**_at(work), "space": space, "limit": limit, "size": SEGMENT}
+
+        async def read(connection: AsyncConnection[Any]) -> list[list[Any]]:
+            async with connection.pipeline():
+                if space is not None:
+                    await connection.execute(SQL["index_fill"], values)
+                asked = [
+                    await connection.execute(query, values)
+                    for query in (
+                        SQL["index_messages"],
+                        SQL["index_digests"],
+                        SQL["index_passages"],
+                        SQL["index_unembedded"],
+                        SQL["index_untidy"],
+                    )
+                ]
+                if space is not None:
+                    await connection.execute(SQL["index_caught_up"], values)
+            return [await cursor.fetchall() for cursor in asked]
+
+        async with self._got(read) as (messages, digests, passages, unembedded, untidy):
+            pass
+        sources: list[Source] = []
+        seen: dict[tuple[str, int], tuple[int, int]] = {}
+        for start, payload, *row in messages:
+            seen[EntryKind.MESSAGE.value, row[1]] = (start, row[2] + 1)
+            if row[3] and not row[3].isspace():
+                sources.append(searching.message_from(row, payload))
+        for reads, *row in digests:
+            seen[EntryKind.DIGEST.value, row[2]] = (row[1], reads)
+            if row[3] and not row[3].isspace():
+                sources.append(searching.source_from(row))
+        for row in passages:
+            seen[EntryKind.PASSAGE.value, row[1]] = (0, 0)
+            if row[3] is not None:
+                sources.append(searching.source_from(row))
+        return replace(
+            work,
+            sources=tuple(sources),
+            seen=tuple((kind, origin, *span) for (kind, origin), span in seen.items()),
+            unembedded=tuple(Unembedded(no=no, text=text or "") for no, text in unembedded),
+            embedded_to=unembedded[-1][0] + 1 if unembedded else 0,
+            untidy=bool(untidy and untidy[0][0]),
+        )
+
+    async def add(self, work: IndexWork, entries: Sequence[Analysed]) -> bool:
+        assert len(entries) == len(work.sources), "an entry for each source"
+
+        async def write(connection: AsyncConnection[Any]) -> bool:
+            await connection.execute("begin")
+            held = await self._seen(connection, work)
+            row = await (await connection.execute(SQL["index_hold"], _at(work))).fetchone()
+            if row is None:
+                await connection.execute("rollback")
+                return False
+            values: list[dict[str, Any]] = []
+            for source, entry in zip(work.sources, entries, strict=True):
+                if (source.kind.value, source.place if source.kind is EntryKind.DIGEST else source.origin) in held:
+                    values.append({**_at(work), "no": row[0] + len(values), **_entry_values(source, entry)})
+            cursor = connection.cursor()
+            async with connection.pipeline():
+                if values:
+                    await cursor.executemany(SQL["index_entry"], values)
+                summarised = {source.origin for source in work.sources if source.kind is EntryKind.DIGEST}
+                for origin in sorted(summarised):
+                    await connection.execute(
+                        SQL["index_older_summaries"], {**_at(work), "origin": origin, "size": SEGMENT}
+                    )
+                if values:
+                    await connection.execute(SQL["index_grown"], {**_at(work), "next_no": row[0] + len(values)})
+                await connection.execute("commit")
+            return True
+
+        async with self._got(write) as held:
+            return held
+
+    async def _seen(self, connection: AsyncConnection[Any], work: IndexWork) -> set[tuple[str, int]]:
+        """Note what was looked at, which holds its rows: nobody takes anything of it away meanwhile. Returns what has
+        stayed as it was."""
+        asked: list[tuple[tuple[str, int], Any]] = []
+        async with connection.pipeline():
+            for kind, origin, start, stop in sorted(work.seen):
+                at = {"tenant": work.tenant, "origin": origin, "start": start, "stop": stop}
+                match EntryKind(kind):
+                    case EntryKind.MESSAGE:
+                        cursor = await connection.execute(SQL["index_seen_messages"], at)
+                    case EntryKind.DIGEST:
+                        cursor = await connection.execute(SQL["index_seen_digest"], {**at, "digest": origin})
+                    case EntryKind.PASSAGE:
+                        cursor = await connection.execute(SQL["index_seen_document"], {**at, "document": origin})
+                asked.append(((kind, origin), cursor))
+        return {name for name, cursor in asked if cursor.rowcount}
+
+    async def embed(self, work: IndexWork, space: Space, vectors: Vectors) -> bool:
+        assert len(vectors) == len(work.unembedded), "a vector for each entry"
+        number = await self._space(space)
+        codes = codes_of(vectors)
+        halves = vectors.astype("<f2")
+        values = [
+            {**_at(work), "space": number, "no": one.no, "code": codes[at].tobytes(), "vector": halves[at].tobytes()}
+            for at, one in enumerate(work.unembedded)
+        ]
+
+        async def write(connection: AsyncConnection[Any]) -> bool:
+            await connection.execute("begin")
+            if not await (await connection.execute(SQL["index_hold"], _at(work))).fetchone():
+                await connection.execute("rollback")
+                return False
+            cursor = connection.cursor()
+            async with connection.pipeline():
+                await cursor.executemany(SQL["index_vector"], values)
+                await connection.execute(SQL["index_embedded"], {**_at(work), "space": number, "to": work.embedded_to})
+                await connection.execute("commit")
+            return True
+
+        async with self._got(write) as held:
+            return held
+
+    async def tend(self, work: IndexWork) -> bool:
+        async def write(connection: AsyncConnection[Any]) -> bool:
+            await connection.execute("begin")
+            row = await (await connection.execute(SQL["index_hold"], _at(work))).fetchone()
+            if row is None:
+                await connection.execute("rollback")
+                return False
+            await pack(connection, _at(work), next_no=row[0], packed=row[1])
+            await pack_codes(connection, _at(work))
+            await connection.execute("commit")
+            return True
+
+        async with self._got(write) as held:
+            return held
+
+    async def release(self, work: IndexWork) -> None:
+        async def give_back(connection: AsyncConnection[Any]) -> None:
+            await connection.execute(SQL["index_release"], _at(work))
+
+        async with self._got(give_back):
+            pass
+
+    async def load(self, space: Space | None) -> IndexLoad:
+        number = None if space is None else await self._space(space)
+        ((waiting, unembedded),) = await self._all(SQL["index_load"], {"space": number})
+        return IndexLoad(waiting=waiting, unembedded=unembedded)
+
+    async def _space(self, space: Space) -> int:
+        """The number of a space, which is to be filled in every scope from now on."""
+        if space not in self._spaces:
+            values = {"name": space.name, "dimensions": space.dimensions}
+
+            async def begin(connection: AsyncConnection[Any]) -> int:
+                row = await (await connection.execute(SQL["index_space"], values)).fetchone()
+                if row is None:  # another one has just made it
+                    row = await (await connection.execute(SQL["index_space"], values)).fetchone()
+                assert row is not None, "a space has a number once it was asked for"
+                await connection.execute(SQL["index_begin_filling"], {"space": row[0]})
+                return int(row[0])
+
+            async with self._got(begin) as number:
+                self._spaces[space] = number
+        return self._spaces[space]
+
+    async def _all(self, query: LiteralString, values: dict[str, Any]) -> list[Any]:
+        async def fetch(connection: AsyncConnection[Any]) -> list[Any]:
+            return await (await connection.execute(query, values, binary=True)).fetchall()
+
+        async with self._got(fetch) as found:
+            return found
+
+
+def _at(work: IndexWork) -> dict[str, Any]:
+    return {"tenant": work.tenant, "ref": work.ref, "attempt": work.attempt}
+
+
+def _scope_values(name: tuple[str, str, str]) -> dict[str, Any]:
+    tenant, user, agent = name
+    return {"tenant": tenant, "user": user, "agent": agent}
+
+
+def _entry_values(source: Source, entry: Analysed) -> dict[str, Any]:
+    return {
+        "kind": CODES[source.kind],
+        "origin": source.origin,
+        "place": source.place,
+        "length": min(entry.length, np.iinfo(np.uint16).max),
+        "said_at": source.said_at,
+        "author": source.author,
+        "hashes": entry.hashes.astype("<i8").tobytes(),
+        "counts": entry.counts.tobytes(),
+    }

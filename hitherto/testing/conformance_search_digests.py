@@ -1,0 +1,140 @@
+"""Digests in the search index: the summary that stands, and every chunk."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hitherto.core.digest import Done
+from hitherto.core.wanted import EntryKind
+from hitherto.ports.index import Source
+from hitherto.ports.store import Outcome, Store
+from hitherto.testing.material import (
+    OTHER_STAGE,
+    SCOPE,
+    STAGE,
+    ending,
+    fire,
+    head_of,
+    log_of,
+    talk,
+    user,
+    write,
+)
+from hitherto.testing.material_search import MINE, candidates, found, indexed, keys_of, matter, waiting
+from hitherto.testing.material_stages import stage_row, superseded
+
+DIGESTS = replace(MINE, kinds=frozenset({EntryKind.DIGEST}))
+
+each_side = pytest.mark.parametrize("first", [False, True], ids=["waiting", "indexed"])
+
+
+async def ended(store: Store, start: int, end: int, text: str, *, stage: str = STAGE, base: int | None = None) -> int:
+    """A summary of "c" with that text; its id."""
+    made = await fire(store, "c", start, end, stage=stage, base=base)
+    await write(store, "c", outcomes=[Outcome(digest=made, text=text, tokens=len(text))])
+    return made
+
+
+async def chunked(
+    store: Store, start: int, end: int, text: str, *, base: int | None = None, done: Done = Done.CHUNK
+) -> int:
+    """A chunk of "c" with that text; its id."""
+    (made,) = (await write(store, "c", fire=[stage_row(done, start, end, completed=False, base=base)])).fired
+    await write(store, "c", outcomes=[Outcome(digest=made, text=text, tokens=len(text))])
+    return made
+
+
+class SearchDigestCases:
+    @each_side
+    async def test_a_digest_is_told_whole(self, store: Store, first: bool) -> None:
+        for _ in range(3):
+            await write(store, "c", *talk(1))
+        digest = await ended(store, 1, 3, "a summary")
+        said_at = (await log_of(store, "c"))[3].created_at
+        if first:
+            await indexed(store)
+        told = [one.source for one in await candidates(store, DIGESTS)]
+        assert [*told, *(await matter(store, DIGESTS)).waiting] == [
+            Source(
+                kind=EntryKind.DIGEST,
+                origin=(await head_of(store, "c")).ref,
+                place=digest,
+                text="a summary",
+                said_at=said_at,
+                conversation="c",
+                start=1,
+                end=3,
+                agent=SCOPE.agent,
+            )
+        ]
+        assert len(told) == (1 if first else 0)
+
+    @each_side
+    async def test_of_a_chain_of_summaries_the_newest_is_found(self, store: Store, first: bool) -> None:
+        await write(store, "c", *talk(4))
+        base: int | None = None
+        for end in (1, 3, 5):
+            base = await ended(store, 0, end, f"up to {end}", base=base)
+            if first:
+                await indexed(store)
+            assert await found(store, DIGESTS) == [f"up to {end}"]
+        assert base is not None
+        await superseded(store, "c", base)
+        assert await found(store, DIGESTS) == ["up to 3"]
+        await indexed(store)
+        assert await waiting(store) == []
+        assert await found(store, DIGESTS) == ["up to 3"]
+        assert len(keys_of(await matter(store))) == len(await found(store))
+
+    @each_side
+    async def test_the_summary_that_reaches_furthest_stands(self, store: Store, first: bool) -> None:
+        """Whichever stage made it, and whatever was made later."""
+        await write(store, "c", *talk(4))
+        await ended(store, 0, 5, "further")
+        if first:
+            await indexed(store)
+        await ended(store, 0, 3, "later", stage=OTHER_STAGE)
+        assert await found(store, DIGESTS) == ["further"]
+        await indexed(store)
+        assert await waiting(store) == []
+        assert await found(store, DIGESTS) == ["further"]
+
+    @each_side
+    async def test_every_chunk_is_found(self, store: Store, first: bool) -> None:
+        await write(store, "c", *talk(4))
+        base: int | None = None
+        for start in (0, 2, 4):
+            base = await chunked(store, start, start + 1, f"from {start}", base=base)
+            if first:
+                await indexed(store)
+        await ended(store, 0, 7, "of all", base=base)
+        assert await found(store, DIGESTS) == ["from 0", "from 2", "from 4", "of all"]
+        assert base is not None
+        await superseded(store, "c", base)
+        assert await found(store, DIGESTS) == ["from 0", "from 2", "of all"]
+        await indexed(store)
+        assert await waiting(store) == []
+        assert await found(store, DIGESTS) == ["from 0", "from 2", "of all"]
+
+    async def test_what_is_no_text_of_a_range_is_not_found(self, store: Store) -> None:
+        await write(store, "c", *talk(4))
+        await fire(store, "c", 0, 1)
+        for how, stage in (("failed", "a"), ("superseded", "b")):
+            digest = await fire(store, "c", 0, 1, stage=stage)
+            await write(store, "c", outcomes=[replace(ending(how, digest), text="tea")])
+        for done in (Done.COMPACT, Done.DROP, Done.REDACT):
+            await chunked(store, 0, 1, "tea", done=done)
+        await chunked(store, 0, 1, " \n")
+        assert await found(store, DIGESTS) == []
+        await indexed(store)
+        assert await found(store, DIGESTS) == []
+        assert await waiting(store) == []
+
+    async def test_a_digest_has_no_neighbours(self, store: Store) -> None:
+        await write(store, "c", *(user(f"{at}") for at in range(4)))
+        await chunked(store, 0, 1, "of two")
+        await indexed(store)
+        (key,) = [one.key for one in await candidates(store, DIGESTS)]
+        assert [one.source.text for one in await candidates(store, keys=[key], around=9)] == ["of two"]
