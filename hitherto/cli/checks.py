@@ -29,6 +29,14 @@ _NO_SETTINGS = {"HITHERTO_TRACEBACK"}
 _OF: Mapping[str, tuple[str, ...]] = {
     "database": ("database", "home", "pool_size", "database_timeout"),
     "model": ("model", "model_provider", "model_api_version", "model_base_url", "model_key", "model_timeout"),
+    "embedder": (
+        *("embedder", "embedder_provider", "embedder_base_url", "embedder_key", "embedder_api_version"),
+        *("embedder_dimensions", "embedder_input_limit", "embedder_timeout", "former_embedder"),
+    ),
+    "reranker": (
+        *("reranker", "reranker_base_url", "reranker_key", "reranker_timeout"),
+        *("model", "model_provider", "model_api_version", "model_base_url", "model_key", "model_timeout"),
+    ),
     "compactor": ("compact_model", "compact_base_url", "compact_key", "model_timeout"),
     "prices": ("prices", "model"),
     "ceilings": ("daily_cost", "daily_tokens"),
@@ -196,10 +204,6 @@ async def check_compactor(found: Given) -> Check:
     finally:
         await compactor.aclose()
     return ok(name, f"{compactor.name}: its endpoint can compact")
-
-
-def check_embedder() -> Check:
-    return skipped("embedder", "none is needed: this version has no semantic search")
 
 
 def check_prices(found: Given) -> Check:

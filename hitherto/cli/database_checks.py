@@ -1,16 +1,22 @@
-"""What `hitherto doctor` looks at in the database: server, schema, extension, queue. It changes nothing there."""
+"""What `hitherto doctor` looks at in the database: server, schema, queue, search index. It changes nothing there."""
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hitherto.cli.checks import Check, Given, failed, ok, skipped, warning
 from hitherto.errors import StoreError
+from hitherto.ports.embedder import Space
 from hitherto.ports.store import Load
 from hitherto.settings import Settings
 from hitherto.stores.postgres.examination import Examined, examine
 from hitherto.wiring import IN_MEMORY
+
+if TYPE_CHECKING:
+    from hitherto.stores.postgres.store import PostgresStore
 
 _FAR = 20.0
 """Milliseconds of a round trip from which on it is felt: an append takes several."""
@@ -18,25 +24,30 @@ _FAR = 20.0
 _LATE = 600.0
 """Seconds that a digest may wait before somebody is told."""
 
-_REST = ("schema", "extension", "queue")
+_BACKLOG = 1_000
+"""Scopes that wait for the index from which on somebody is told."""
+
+_REST = ("schema", "queue", "index")
 
 
-async def check_database(found: Given) -> list[Check]:
-    """The checks `database`, `schema`, `extension` and `queue`."""
+async def check_database(found: Given, space: Space | None) -> list[Check]:
+    """The checks `database`, `schema`, `queue` and `index`; vectors are wanted in `space`, if it is known."""
     name = "database"
     if skip := found.missing(name):
         return [skip, *(skipped(one, "not looked at: see database") for one in _REST)]
     if found.settings.database == IN_MEMORY:
         memory = ok(name, "in memory: nothing is kept when a process ends")
-        return [memory, *(skipped(one, "the store in memory has none") for one in _REST)]
+        return [memory, *(skipped(one, "nothing to be looked at: the store is in memory") for one in _REST)]
     async with AsyncExitStack() as opened:
         try:
             url, home = await _where(found.settings, opened)
             examined = await examine(url, patience=found.settings.database_timeout)
         except StoreError as error:
             return [failed(name, error), *(skipped(one, "not looked at: no database") for one in _REST)]
-        schema = _schema(examined)
-        return [_server(examined, home), schema, _extension(examined), await _queue(examined, url, found.settings)]
+        checks = [_server(examined, home), _schema(examined)]
+        if not examined.current or not examined.usable or examined.lacking:
+            return [*checks, *(skipped(one, "not looked at: see schema") for one in _REST[1:])]
+        return [*checks, await _queue(examined, url, found.settings), await _index(url, found.settings, space)]
 
 
 async def _where(settings: Settings, opened: AsyncExitStack) -> tuple[str, Path | None]:
@@ -126,21 +137,8 @@ def _grants(examined: Examined) -> str:
     return f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA hitherto TO {examined.role}"
 
 
-def _extension(examined: Examined) -> Check:
-    """Says what there is, for those who plan; nothing depends on it."""
-    if examined.vector is not None:
-        there = f"pgvector {examined.vector} is installed"
-    elif examined.vector_available is not None:
-        there = f"pgvector {examined.vector_available} is there to be installed"
-    else:
-        there = "the server has no pgvector"
-    return skipped("extension", f"none is needed in this version ({there})")
-
-
 async def _queue(examined: Examined, url: str, settings: Settings) -> Check:
     name = "queue"
-    if not examined.current or not examined.usable or examined.lacking:
-        return skipped(name, "not looked at: see schema")
     if not examined.queue:
         return failed(
             name,
@@ -154,14 +152,42 @@ async def _queue(examined: Examined, url: str, settings: Settings) -> Check:
             f"{len(examined.lost_functions)} of its functions have lost the schema they work in: {names}",
             "for each: ALTER FUNCTION hitherto.…(…) SET search_path = hitherto, pg_temp",
         )
+    try:
+        async with _store(url, settings) as store:
+            return _load(await store.load(), settings)
+    except StoreError as error:
+        return failed(name, error)
+
+
+async def _index(url: str, settings: Settings, space: Space | None) -> Check:
+    name = "index"
+    try:
+        async with _store(url, settings) as store:
+            load = await store.index.load(space)
+    except StoreError as error:
+        return failed(name, error)
+    if not load.waiting and not load.unembedded:
+        return ok(name, "all is in the search index")
+    says = f"scopes with something that waits for the search index: {load.waiting:,}, for vectors: {load.unembedded:,}"
+    if max(load.waiting, load.unembedded) >= _BACKLOG:
+        return warning(
+            name,
+            f"{says}; until then it is found by its words alone, and of a scope the newest only",
+            "start more workers (hitherto worker), or see in their logs what holds them up; after an upgrade, or a "
+            "change of the embedder, it takes its time",
+        )
+    return ok(name, f"{says}; processes that make digests see to it")
+
+
+@asynccontextmanager
+async def _store(url: str, settings: Settings) -> AsyncGenerator[PostgresStore]:
+    """An open store, which finds nothing to bring up to date."""
     from hitherto.stores.postgres.store import PostgresStore
 
     store = PostgresStore(url, pool_size=1, patience=settings.database_timeout)
     try:
-        await store.open()  # which finds nothing to bring up to date
-        return _load(await store.load(), settings)
-    except StoreError as error:
-        return failed(name, error)
+        await store.open()
+        yield store
     finally:
         await store.aclose()
 

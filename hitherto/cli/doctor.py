@@ -12,6 +12,7 @@ from hitherto.cli import checks, terminal
 from hitherto.cli.app import DatabaseOption, JsonOption, app
 from hitherto.cli.checks import Check, State
 from hitherto.cli.database_checks import check_database
+from hitherto.cli.recall_checks import check_embedder, check_reranker
 from hitherto.cli.running import run
 from hitherto.cli.tables import table_of
 
@@ -22,7 +23,8 @@ _COLOUR = {State.OK: "green", State.WARNING: "yellow", State.FAILED: "red", Stat
 def doctor(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """Check database, schema, queue, models and the rest, and say what to do about each.
 
-    Changes nothing. Asks the model for digests for a tiny one, which may cost a fraction of a cent.
+    Changes nothing. Asks the model for digests for a tiny one, the embedder for the vector of a word, a reranker for the
+    order of two sentences: that may cost a fraction of a cent.
     """
     found = run(_checked(database))
     well = all(one.state is not State.FAILED for one in found)
@@ -37,12 +39,14 @@ def doctor(database: DatabaseOption = None, as_json: JsonOption = False) -> None
 
 async def _checked(database: str | None) -> list[Check]:
     given = checks.given(database=database)
+    embedder, space = await check_embedder(given)
     return [
         *checks.check_settings(given),
-        *await check_database(given),
+        *await check_database(given, space),
         await checks.check_model(given),
         await checks.check_compactor(given),
-        checks.check_embedder(),
+        embedder,
+        await check_reranker(given),
         checks.check_prices(given),
         checks.check_ceilings(given),
         checks.check_tracing(given),

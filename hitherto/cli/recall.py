@@ -143,7 +143,7 @@ def _nothing(question: str, found: Recall, scope: Scope, least: float) -> str:
     if not question.strip():
         return "Nothing was found: the question is empty."
     if not found.searched:
-        return f"Nothing was found: nothing that was asked for is there, in scope {scope}."
+        return f"Nothing was found: there is nothing to search there, in scope {scope}."
     relevant = f" that is as relevant as {least}" if least else ""
     return f"Nothing{relevant} was found among {found.searched:,} entries in scope {scope}."
 

@@ -23,7 +23,8 @@ class Why(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recollection:
     """One thing recalled. `start` and `end` are the messages of `conversation` that it is or stands for; a passage of a
-    document that a user added has none. `passage` is the passage's place in `document`. `said_at` as in `Source`."""
+    document that a user added has none. `members` are a group's messages, between which others may stand. `passage` is
+    the passage's place in `document`. `said_at` as in `Source`."""
 
     why: Why
     kind: EntryKind
@@ -39,6 +40,7 @@ class Recollection:
     passage: int | None = None
     title: str | None = None
     speaker: str | None = None
+    members: tuple[int, ...] = ()
 
     @property
     def shown(self) -> str:

@@ -13,19 +13,19 @@ from hitherto.core.view import merged, overlaid
 from hitherto.core.wanted import EntryKind
 
 
-def recollected(made: Assembled, found: Sequence[Recollection], ask: Ask, conversation: str) -> Assembled:
+def recollected(made: Assembled, found: Sequence[Recollection], ask: Ask, *, own: tuple[str, str]) -> Assembled:
     """`made` with as many of `found` (the best first) as fit into what is left of the budget and of what was set aside.
 
-    What was found in other conversations for a question that asks for them stands before the messages, as a text of the
-    system's; all else ahead of the incoming message, as one message of its own. One that does not fit is left out for
-    the next that does.
+    What was found in other conversations for a question that asks for them stands before the messages, as a text of
+    the system's; all else ahead of the incoming message, as one message of its own. One that does not fit is left out
+    for the next that does. `own` are the agent and the name of the conversation that the context is of.
     """
     room = min(ask.recall_tokens, ask.room - made.total)
     chosen: list[Recollection] = []
     for one in found:
         if _cost([*chosen, one], ask) <= room:
             chosen.append(one)
-    return _with(made, chosen, ask, conversation) if chosen else made
+    return _with(made, chosen, ask, own) if chosen else made
 
 
 def _apart(found: Iterable[Recollection]) -> tuple[list[Recollection], list[Recollection]]:
@@ -40,7 +40,7 @@ def _cost(found: Sequence[Recollection], ask: Ask) -> int:
     return system + (ask.cost(ask.codec.write([as_message(rest)])) if rest else 0)
 
 
-def _with(made: Assembled, chosen: Sequence[Recollection], ask: Ask, conversation: str) -> Assembled:
+def _with(made: Assembled, chosen: Sequence[Recollection], ask: Ask, own: tuple[str, str]) -> Assembled:
     crossing, rest = _apart(chosen)
     items, sections, system = list(made.items), dict(made.sections), made.system
     if crossing:
@@ -58,7 +58,10 @@ def _with(made: Assembled, chosen: Sequence[Recollection], ask: Ask, conversatio
         system=system,
         items=tuple(items),
         sections=sections,
-        fates=_fates(made.fates, told, conversation),
+        fates=_fates(
+            made.fates,
+            [(one, says) for one, says in zip(chosen, told, strict=True) if (one.agent, one.conversation) == own],
+        ),
         recalled=tuple(told),
     )
 
@@ -79,19 +82,22 @@ def _told(one: Recollection, ask: Ask) -> Recalled:
     )
 
 
-def _fates(fates: Sequence[Span], told: Sequence[Recalled], conversation: str) -> tuple[Span, ...]:
-    """The fates, with the messages that were recalled; of those in a chunk that was, the chunk is named."""
-    over: list[Span] = []
-    for one in told:
-        if one.conversation != conversation or one.start is None or one.end is None:
-            continue
-        if one.kind == EntryKind.MESSAGE:
-            over.append(
-                Span(start=one.start, end=one.end, fate=Fate.RECALLED, reason=Reason.RECALLED, tokens=one.tokens)
-            )
-    over.sort(key=lambda span: span.start)
+def _fates(fates: Sequence[Span], own: Sequence[tuple[Recollection, Recalled]]) -> tuple[Span, ...]:
+    """The fates, with the messages of the conversation's own that were recalled; of those in a chunk that was, the
+    chunk is named."""
+    # One by one: other messages may stand between those of a group, and a fate may end within it.
+    tokens = {
+        seq: 0 if at else says.tokens
+        for one, says in own
+        if one.kind is EntryKind.MESSAGE and one.start is not None
+        for at, seq in enumerate(one.members or (one.start,))
+    }
+    over = [
+        Span(start=seq, end=seq, fate=Fate.RECALLED, reason=Reason.RECALLED, tokens=tokens[seq])
+        for seq in sorted(tokens)
+    ]
     laid = [piece for span in fates for piece in overlaid(span, over)]
-    chunks = [one for one in told if one.conversation == conversation and one.kind == EntryKind.DIGEST]
+    chunks = [says for one, says in own if one.kind is EntryKind.DIGEST]
     return merged(piece for span in laid for piece in _named(span, chunks))
 
 

@@ -216,6 +216,7 @@ class Attempt:
                 rest = backoff(self._parts.settings.backoff, head.failures) if head.failures else timedelta(0)
                 after = replace(head, failures=head.failures + 1, resume_at=head.now + rest if rest else None)
             await unit.commit(Changes(head=after, outcomes=(outcome,), calls=tuple(self._ledger)))
+        self._parts.appended.set()
         return True
 
 

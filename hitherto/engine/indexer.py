@@ -25,7 +25,9 @@ _EVERY = 2.0
 _GATHER = 0.1
 """Seconds in which appends of this process gather, so that they are indexed together."""
 
-_BATCH = 512
+_BATCH, _IN_A_ROW = 512, 8
+"""So many messages at once, and so many times before the next scope has its turn."""
+
 _LATER = 30.0
 """Seconds for which an embedder that failed is left alone."""
 
@@ -103,15 +105,15 @@ class Indexer:
         return self._embedding.space if asyncio.get_running_loop().time() >= self._again else None
 
     async def _round(self) -> bool:
-        """One scope, until nothing is left to be done there; whether there was one."""
+        """One scope, until nothing is left to be done there or it is others' turn; whether there was one."""
         work = await self._index.take(space=self._space(), lease=self._lease, limit=_BATCH)
         if work is None:
             return False
         keeping = asyncio.create_task(self._keep(work), name="an index claim")
         try:
             current: IndexWork | None = work
-            while current is not None and not current.done:
-                if not await self._worked(current):
+            for _ in range(_IN_A_ROW):
+                if current is None or current.done or not await self._worked(current):
                     break
                 current = await self._index.more(current, space=self._space(), lease=self._lease, limit=_BATCH)
         finally:

@@ -32,6 +32,9 @@ _WAITING = 500
 _LONGEST = 20_000
 """Characters of a question that are read."""
 
+_LAG = 0.1
+"""The part of all that is searched that may be without vectors for a while before it is worth a word."""
+
 _OF_DOCUMENTS = 500
 """So many go on to the second stage where documents are chosen by what only that looks at."""
 
@@ -102,9 +105,9 @@ class Hit:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recall:
     """What was found, the best first. `missing` names what it had to do without: "embedder" (it is away, or answered
-    with what is no vector: only words were compared), "vectors" (not all is embedded yet), "reranker" (the order of the
-    fusion stands). `space` names the space in which meanings were compared, None if they were not. `searched` is among
-    how many entries."""
+    with what is no vector: only words were compared), "vectors" (more than a tenth is not embedded yet), "reranker"
+    (the order of the fusion stands). `space` names the space in which meanings were compared, None if they were not.
+    `searched` is among how many entries."""
 
     hits: tuple[Hit, ...]
     missing: tuple[str, ...] = ()
@@ -174,7 +177,8 @@ class Recaller:
             looked.vector = await self._vector(topic(question, authors=authors), matter.space, looked)
         elif not spaces:
             looked.missing.append("embedder")
-        if not looked.missing and (matter.embedded < matter.entries or matter.waiting):
+        without = matter.entries - matter.embedded + len(matter.waiting)
+        if not looked.missing and without > _LAG * (matter.entries + len(matter.waiting)):
             looked.missing.append("vectors")
         return looked
 

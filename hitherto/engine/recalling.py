@@ -171,13 +171,13 @@ async def found(
             log.warning("Nothing could be recalled: %s", error, tenant=place.scope.tenant)
             _miss(missing, ("recall",))
             continue
-        _miss(missing, answer.missing)
+        _miss(missing, [name for name in answer.missing if name != "vectors"])  # a lag, and no part that is down
         mine: list[Recollection] = []
         for hit in answer.hits:
             one = await _recollected(place, hit, purpose.why)
             if len(mine) == purpose.k:
                 break
-            if one is not None and _name(one) not in taken and not _in_sight(place.id, one, visible):
+            if one is not None and _name(one) not in taken and not _in_sight(place, one, visible):
                 taken.add(_name(one))
                 mine.append(one)
         recollections += mine
@@ -201,8 +201,8 @@ def _seen(visible: Sequence[Span]) -> int:
     return min(sum(span.end - span.start + 1 for span in visible[:-1]), 50)
 
 
-def _in_sight(conversation: str, one: Recollection, visible: Sequence[Span]) -> bool:
-    if one.conversation != conversation or one.start is None or one.end is None:
+def _in_sight(place: Place, one: Recollection, visible: Sequence[Span]) -> bool:
+    if (one.agent, one.conversation) != (place.scope.agent, place.id) or one.start is None or one.end is None:
         return False
     return any(span.start <= one.end and one.start <= span.end for span in visible)
 
@@ -263,6 +263,7 @@ def _of_messages(
         start=first.seq,
         end=members[-1].seq,
         speaker=speaker_of(first.message),
+        members=tuple(one.seq for one in members),
     )
 
 
@@ -311,11 +312,12 @@ async def _messages_again(place: Place, scope: Scope, says: Recalled) -> Recolle
     head: Head | None = await place.parts.store.head(scope, name)
     if head is None:
         return None
-    if says.start != says.end:
-        members = await _group(place, scope.agent, name, start)
-    else:
-        reading = Reading(start=start, stop=end + 1)
-        members = await place.parts.store.messages(scope, name, head.ref, reading)
+    members = await place.parts.store.messages(scope, name, head.ref, Reading(start=start, stop=end + 1))
+    if members and start != end:
+        # As the group was when its last message came: results may have come since, and messages been taken back.
+        then = members[-1].rev
+        grouped = groups([one for one in members if one.live(then)], head.retracted)
+        members = next((group.members for group in grouped if group.first == start), list[Logged]())
     if not members or any(one.erased for one in members):
         return None
     return _of_messages(members, name, says.agent, Why(says.why), says.score)

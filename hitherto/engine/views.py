@@ -99,7 +99,7 @@ class Views:
             recollections = await found(
                 self.place, self._recaller, wanted, await begun, visible=visible, missing=missing
             )
-        made = recollected(made, recollections, ask, self.place.id)
+        made = recollected(made, recollections, ask, own=(self.place.scope.agent, self.place.id))
         return finished(
             ask,
             made,

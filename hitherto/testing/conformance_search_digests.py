@@ -118,6 +118,26 @@ class SearchDigestCases:
         assert await waiting(store) == []
         assert await found(store, DIGESTS) == ["from 0", "from 2", "of all"]
 
+    @each_side
+    async def test_chunks_go_with_a_clear(self, store: Store, first: bool) -> None:
+        """Those that reach beyond it stay."""
+        await write(store, "c", *talk(4))
+        await chunked(store, 0, 1, "early")
+        await chunked(store, 2, 7, "late")
+        if first:
+            await indexed(store)
+        before = keys_of(await matter(store))
+        await write(store, "c", view_start=4)
+        assert await found(store, DIGESTS) == ["late"]
+        assert {one.source.text for one in await candidates(store, DIGESTS, keys=before)} <= {"late"}
+        await indexed(store)
+        assert await found(store, DIGESTS) == ["late"]
+        await write(store, "c", view_start=0)
+        assert await found(store, DIGESTS) == ["early", "late"]
+        await indexed(store)
+        assert await found(store, DIGESTS) == ["early", "late"]
+        assert await waiting(store) == []
+
     async def test_what_is_no_text_of_a_range_is_not_found(self, store: Store) -> None:
         await write(store, "c", *talk(4))
         await fire(store, "c", 0, 1)

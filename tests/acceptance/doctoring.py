@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 from tests.acceptance.test_cli import Cli, Ran, bare
-from tests.models.endpoint import Endpoint, said
+from tests.models.endpoint import Answer, Endpoint, said
 
 NAMES = [
-    *("settings", "database", "schema", "extension", "queue", "model", "compactor", "embedder", "prices", "ceilings"),
-    "tracing",
+    *("settings", "database", "schema", "queue", "index", "model", "compactor", "embedder", "reranker", "prices"),
+    *("ceilings", "tracing"),
 ]
 STATEMENTS = {
     "add": [{"text": "They meet on Tuesday at nine, in Lisbon.", "sources": [0, 1]}],
@@ -61,6 +61,17 @@ def on_memory(**given: str) -> Found:
 
 def in_database(database: str, **given: str) -> Found:
     return doctor(bare, "--database", database, **given)
+
+
+def embedder_at(endpoint: Endpoint, **given: str) -> dict[str, str]:
+    where = {"HITHERTO_EMBEDDER_BASE_URL": endpoint.url, "HITHERTO_EMBEDDER_KEY": KEY}
+    return {"HITHERTO_EMBEDDER": "tiny", **where, **given}
+
+
+def ranked(*places: int) -> Answer:
+    """Passages in this order, as a cross-encoder says it."""
+    results = [{"index": place, "relevance_score": 1 / at} for at, place in enumerate(places, 1)]
+    return Answer(body=json.dumps({"results": results}))
 
 
 def model_at(endpoint: Endpoint, name: str = "small", **given: str) -> dict[str, str]:

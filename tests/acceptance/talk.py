@@ -13,6 +13,7 @@ from hitherto import Call, Context, Conversation, Memory, Message, assistant, to
 from hitherto.core.digest import Digest
 from hitherto.core.manifest import Fate, Reason
 from hitherto.core.prompts import DigestTask
+from hitherto.core.recalled import LEAD
 from hitherto.models.scripted import Scripted, items
 from hitherto.ports.model import Prompt
 from hitherto.ports.store import Store
@@ -96,11 +97,20 @@ def new_to(model: Scripted) -> list[int]:
 
 
 def bodies(context: Context) -> list[str]:
-    return [str(item["content"]) for item in context.messages]
+    """What its items say, but for what was recalled: when a chunk is found depends on when it is indexed."""
+    said = [str(item["content"]) for item in context.messages]
+    return [text for text in said if not text.startswith(LEAD)]
 
 
 def fates(context: Context) -> list[tuple[int, int, Fate, Reason]]:
-    return [(span.start, span.end, span.fate, span.reason) for span in context.manifest.fates]
+    """Its fates, those next to each other as one that differ only in which chunk is shown in their place."""
+    found: list[tuple[int, int, Fate, Reason]] = []
+    for span in context.manifest.fates:
+        if found and found[-1][2:] == (span.fate, span.reason):
+            found[-1] = (found[-1][0], span.end, span.fate, span.reason)
+        else:
+            found.append((span.start, span.end, span.fate, span.reason))
+    return found
 
 
 def ranges(rows: Iterable[Digest]) -> list[tuple[int, int]]:
@@ -108,7 +118,8 @@ def ranges(rows: Iterable[Digest]) -> list[tuple[int, int]]:
 
 
 def bytes_of(context: Context) -> list[str]:
-    return [json.dumps(item) for item in context.messages]
+    """Its items but for what was recalled, which has a zone of its own behind the verbatim ones."""
+    return [json.dumps(item) for item in context.messages if not str(item.get("content")).startswith(LEAD)]
 
 
 def check_begins_with(later: Context, earlier: Context) -> None:

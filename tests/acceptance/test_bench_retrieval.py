@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -18,11 +19,11 @@ import psycopg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from psycopg.conninfo import conninfo_to_dict
 
 import hitherto
-from hitherto.cli import evidence
+from hitherto.cli import evidence, transcript
 from hitherto.cli.retrieval import Among, indexed, loaded, measured, quantile
+from hitherto.errors import InvalidTranscript
 from hitherto.stores.postgres.embedded import EmbeddedServer
 from tests.acceptance.test_cli import Cli, Ran, bare, processes_in
 from tests.models.endpoint import Answer, Endpoint
@@ -233,9 +234,9 @@ def test_people_get_a_table(file: Path) -> None:
 def test_what_is_no_such_file(tmp_path: Path, content: str, why: str) -> None:
     path = tmp_path / "talks.json"
     path.write_text(content)
-    said = bench(path).failed(1)
-    assert why in said
-    assert str(path) in said
+    with pytest.raises(InvalidTranscript, match=re.escape(why)) as raised:
+        evidence.load(path)
+    assert str(path) in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -266,7 +267,9 @@ def test_what_is_wrong_with_a_conversation_is_told(tmp_path: Path, change: dict[
         else:
             one[name] = value
     path = written(tmp_path / "talks.json", [one])
-    assert why in bench(path).failed(1)
+    with pytest.raises(InvalidTranscript, match=re.escape(why)) as raised:
+        evidence.load(path)
+    assert str(path) in str(raised.value)
 
 
 @pytest.mark.parametrize("words", [("--k", "0"), ("--k", ""), ("--k", "5,x"), ("--k", "1001"), ("--scope", "user")])
@@ -274,8 +277,9 @@ def test_wrong_usage(file: Path, words: tuple[str, str]) -> None:
     assert bench(file, *words).failed(2)
 
 
-def test_an_unreadable_file(tmp_path: Path) -> None:
+def test_an_unusable_file_is_one_line(tmp_path: Path) -> None:
     assert "cannot read" in bench(tmp_path / "nowhere.json").failed(1)
+    assert "no conversation" in bench(written(tmp_path / "talks.json", [])).failed(1)
 
 
 @given(st.text(), st.text(max_size=300))
@@ -298,10 +302,14 @@ def test_any_speaker_and_any_text(speaker: str, text: str) -> None:
 
 def test_replay_reads_the_same_file_as_before(file: Path) -> None:
     """The names are for this command only: a replay's messages have none."""
-    ran = bare("replay", file, "--database", "memory:", "--policy", "none", "--json")
-    assert ran.code == 0
-    named = figures(bench(file, "--json", *WORDS))
-    assert sum(one["messages"] for one in ran.json["conversations"]) == named["messages"]
+    replayed, asked = transcript.load(file), [one.transcript for one in evidence.load(file)]
+    assert [one.id for one in replayed] == [one.id for one in asked]
+    for before, named in zip(replayed, asked, strict=True):
+        for one, other in zip(before.messages, named.messages, strict=True):
+            item = json.loads(other.raw)
+            assert item.pop("name")
+            assert json.loads(one.raw) == item
+            assert (one.text, one.metadata) == (other.text, other.metadata)
 
 
 @given(st.lists(st.floats(0, 1_000), min_size=1, max_size=50), st.sampled_from([0.01, 0.5, 0.95, 1.0]))
@@ -416,7 +424,6 @@ def test_ctrl_c_while_the_server_starts(file: Path, folder: Path) -> None:
 
 def databases(server: EmbeddedServer) -> set[str]:
     """Those that this command makes."""
-    assert conninfo_to_dict(server.admin_url)["dbname"]
     with psycopg.connect(server.admin_url) as connection:
         rows = connection.execute("select datname from pg_database where datname like 'hitherto_bench%'").fetchall()
     return {row[0] for row in rows}
@@ -436,7 +443,6 @@ def test_locomo_within_the_conversations(locomo: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     found = json.loads(done.stdout)
-    print(found)
     assert found["questions"] == 1_536
     counts = {name: one["questions"] for name, one in found["by_category"].items()}
     assert counts == {"1": 282, "2": 321, "3": 92, "4": 841, "5": 446}
@@ -458,7 +464,6 @@ async def test_locomo_over_all_conversations(locomo: Path, database: str) -> Non
         await loaded(memory, asked)
         seconds = await indexed(memory)
         found = await measured(memory, asked, ks=[10, 30], among=Among.ALL, index_seconds=seconds)
-    print(found.to_json())
     assert len(found.counted) == 1_536
     assert found.recall(found.counted)[10] >= 0.62
     assert seconds <= 20

@@ -9,9 +9,20 @@ from pathlib import Path
 import pytest
 
 from hitherto.stores.postgres import schema
-from tests.acceptance.doctoring import KEY, NAMES, STRUCTURED, doctor, in_database, model_at, on_memory
+from tests.acceptance.doctoring import (
+    KEY,
+    NAMES,
+    STRUCTURED,
+    doctor,
+    embedder_at,
+    in_database,
+    model_at,
+    on_memory,
+    ranked,
+)
 from tests.acceptance.test_cli import NOWHERE, Cli, bare
 from tests.acceptance.test_cli import cli as cli  # a fixture
+from tests.embedders.serving import PATH, listed
 from tests.models.endpoint import Answer, Endpoint, compacted, refused, said
 
 # What is well
@@ -30,8 +41,9 @@ def test_all_is_well(cli: Cli) -> None:
     assert "set: home" in found.said("settings", "ok")
     assert "0 due, 0 in hand" in found.said("queue", "ok")
     assert "without a model" in found.said("model", "ok")
-    assert "pgvector" in found.said("extension", "skipped")
-    assert found.state("embedder") == found.state("compactor") == found.state("tracing") == "skipped"
+    assert "wait" in found.said("index", "ok") or "all is in the search index" in found.said("index", "ok")
+    assert "vectors of 256 numbers are made in this process" in found.said("embedder", "ok")
+    assert found.state("reranker") == found.state("compactor") == found.state("tracing") == "skipped"
 
 
 def test_a_table_for_people(cli: Cli) -> None:
@@ -50,7 +62,7 @@ def test_in_memory() -> None:
     found = on_memory()
     assert found.code == 0
     assert "nothing is kept" in found.said("database", "ok")
-    assert {found.state(name) for name in ("schema", "extension", "queue")} == {"skipped"}
+    assert {found.state(name) for name in ("schema", "queue", "index")} == {"skipped"}
 
 
 # Settings
@@ -154,6 +166,71 @@ class TestModel:
     def test_settings_that_contradict_each_other(self) -> None:
         found = on_memory(HITHERTO_MODEL="small", HITHERTO_MODEL_PROVIDER="azure")
         assert "HITHERTO_MODEL_BASE_URL" in found.said("model", "failed")
+
+
+class TestEmbedder:
+    def test_one_behind_an_endpoint_is_really_asked(self) -> None:
+        with Endpoint(listed([[1, 2, 3]]), path=PATH) as endpoint:
+            found = on_memory(**embedder_at(endpoint))
+        assert re.match(r"tiny/3 answered in [\d,]+ ms, with a vector of 3 numbers", found.said("embedder", "ok"))
+        assert endpoint.headers[0]["authorization"] == f"Bearer {KEY}"
+
+    @pytest.mark.parametrize(
+        ("answer", "says"),
+        [
+            (refused(401, "Incorrect API key provided"), "HITHERTO_EMBEDDER_KEY"),
+            (refused(404, "no such model", code="model_not_found"), "HITHERTO_EMBEDDER"),
+            (Answer(body="<html>"), "HITHERTO_EMBEDDER_BASE_URL"),
+        ],
+    )
+    def test_what_it_answers(self, answer: Answer, says: str) -> None:
+        with Endpoint(answer, path=PATH) as endpoint:
+            found = on_memory(**embedder_at(endpoint))
+        line = found.said("embedder", "failed")
+        assert says in line
+        assert "recall goes by words alone" in line
+        assert found.others("embedder") == {"ok", "skipped"}
+
+    def test_another_dimension(self) -> None:
+        with Endpoint(listed([[1, 2, 3, 4]]), path=PATH) as endpoint:
+            found = on_memory(**embedder_at(endpoint, HITHERTO_EMBEDDER_DIMENSIONS="8"))
+        assert "4" in found.said("embedder", "failed")
+
+    def test_none(self) -> None:
+        assert "words alone" in on_memory(HITHERTO_EMBEDDER="none").said("embedder", "skipped")
+
+    def test_settings_that_contradict_each_other(self) -> None:
+        found = on_memory(HITHERTO_EMBEDDER_BASE_URL="http://localhost:1/v1")
+        assert "HITHERTO_EMBEDDER_BASE_URL" in found.said("embedder", "failed")
+
+    def test_a_setting_that_cannot_be_used(self) -> None:
+        found = on_memory(HITHERTO_EMBEDDER_TIMEOUT="soon")
+        assert "embedder_timeout cannot be used" in found.said("embedder", "skipped")
+
+
+class TestReranker:
+    def test_one_that_is_right(self) -> None:
+        with Endpoint(ranked(1, 0), path="/rerank") as endpoint:
+            found = on_memory(HITHERTO_RERANKER="cross", HITHERTO_RERANKER_BASE_URL=endpoint.root)
+        assert re.match(r"cross answered in [\d,]+ ms \|", found.said("reranker", "ok"))
+
+    def test_one_that_is_not(self) -> None:
+        with Endpoint(ranked(0, 1), path="/rerank") as endpoint:
+            found = on_memory(HITHERTO_RERANKER="cross", HITHERTO_RERANKER_BASE_URL=endpoint.root)
+        assert "did not put first what answers the question" in found.said("reranker", "warning")
+        assert found.code == 0
+
+    def test_one_that_is_away(self) -> None:
+        found = on_memory(HITHERTO_RERANKER="cross", HITHERTO_RERANKER_BASE_URL=f"http://{NOWHERE}")
+        assert "the order of the search" in found.said("reranker", "failed")
+
+    def test_the_model_for_digests(self) -> None:
+        with Endpoint(STRUCTURED, said('{"ranking": [2, 1]}')) as endpoint:
+            found = on_memory(**model_at(endpoint, HITHERTO_RERANKER="model"))
+        assert "small answered in" in found.said("reranker", "ok")
+
+    def test_settings_that_contradict_each_other(self) -> None:
+        assert "HITHERTO_RERANKER" in on_memory(HITHERTO_RERANKER="model").said("reranker", "failed")
 
 
 class TestCompactor:

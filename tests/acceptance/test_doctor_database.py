@@ -11,11 +11,13 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+import hitherto
 from hitherto.stores.postgres.embedded import EmbeddedServer
 from hitherto.stores.postgres.store import PostgresStore
 from hitherto.testing.material import fire, talk, write
 from tests.acceptance.doctoring import STRUCTURED, doctor, in_database, model_at
 from tests.acceptance.test_cli import NOWHERE, Cli, executed
+from tests.conftest import SCOPE
 from tests.models.endpoint import Endpoint
 
 
@@ -41,6 +43,7 @@ def test_it_changes_nothing_in_a_database(empty: str) -> None:
     found = in_database(empty)
     assert "there is none yet" in found.said("schema", "ok")
     assert "see schema" in found.said("queue", "skipped")
+    assert "see schema" in found.said("index", "skipped")
     with psycopg.connect(empty) as connection:
         assert connection.execute("select to_regnamespace('hitherto')::text").fetchone() == (None,)
 
@@ -64,7 +67,7 @@ def test_a_database_that_is_down() -> None:
     line = found.said("database", "failed")
     assert f"{NOWHERE}/app" in line
     assert "check that the server runs" in line
-    assert {found.state(name) for name in ("schema", "extension", "queue")} == {"skipped"}
+    assert {found.state(name) for name in ("schema", "queue", "index")} == {"skipped"}
     assert found.state("model") == "ok"
 
 
@@ -176,6 +179,32 @@ async def test_digests_that_failed(database: str) -> None:
     assert "1 conversations rest" in line
     query = line.partition("see why: ")[2]
     executed(database, query)
+
+
+# The index
+
+
+async def test_what_waits_for_the_index(database: str) -> None:
+    await (await filled(database)).aclose()
+    line = in_database(database).said("index", "ok")
+    assert "waits for the search index: 1, for vectors: 0" in line
+    executed(
+        database,
+        "insert into hitherto.conversation (tenant, user_id, agent, id, rev, next_seq, tokens, turns, talk, updated_at) "
+        "select 'acme', n::text, 'a', 'c', 1, 1, 0, 0, 0, now() from generate_series(1, 1000) n",
+    )
+    line = in_database(database).said("index", "warning")
+    assert "waits for the search index: 1,001" in line
+    assert "start more workers" in line
+
+
+async def test_an_index_that_has_all(database: str) -> None:
+    async with hitherto.open(database) as memory:
+        await memory.conversation("c", scope=SCOPE).append(hitherto.user("The boiler leaks."))
+        assert await memory.indexed()
+    assert "all is in the search index" in in_database(database).said("index", "ok")
+    found = in_database(database, HITHERTO_EMBEDDER="none")
+    assert "all is in the search index" in found.said("index", "ok")
 
 
 def test_functions_that_lost_their_schema(database: str) -> None:

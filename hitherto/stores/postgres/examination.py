@@ -25,8 +25,8 @@ class Examined:
     `revision` is the schema's, of `revisions` that this version knows, oldest first; None where there is none, or none
     that may be read. `lacking` are rights that a store needs and the role has not, as "table: SELECT, …".
 
-    `vector` is the installed version of pgvector, `vector_available` the one that the server has. `queue`: the job
-    queue's tables are there; `lost_functions` are those of its functions that do not name the schema they work in.
+    `queue`: the job queue's tables are there; `lost_functions` are those of its functions that do not name the schema they
+    work in.
     """
 
     address: str
@@ -42,8 +42,6 @@ class Examined:
     revision: str | None
     revisions: tuple[str, ...]
     lacking: tuple[str, ...]
-    vector: str | None
-    vector_available: str | None
     queue: bool
     lost_functions: tuple[str, ...]
 
@@ -86,7 +84,6 @@ async def _examined(connection: AsyncConnection[Any]) -> Examined:
     exists, usable, makeable, readable, owner = await _row(connection, "examine_schema")
     known = usable and readable
     revision = (await _row(connection, "examine_revision") or (None,))[0] if known else None
-    vector, available = await _row(connection, "examine_extension")
     queue, lost = await _row(connection, "examine_queue") if exists else (False, ())
     return Examined(
         address=f"{info.host}:{info.port}/{info.dbname}",
@@ -102,8 +99,6 @@ async def _examined(connection: AsyncConnection[Any]) -> Examined:
         revision=revision,
         revisions=tuple(schema.revisions()),
         lacking=tuple([row[0] for row in await _rows(connection, "examine_rights")]),
-        vector=vector,
-        vector_available=available,
         queue=queue,
         lost_functions=tuple(lost),
     )

@@ -48,13 +48,6 @@ where case when c.relkind = 'S' then not has_sequence_privilege(c.oid, 'usage') 
   and (c.relname = 'digest_id_seq' or not exists (select from pg_depend d where d.objid = c.oid and d.deptype = 'i'))
 order by 1;
 
--- name: examine_extension
--- The version of pgvector that this database has, and the one that the server could give it.
-select x.extversion, a.default_version
-from (select) one
-left join pg_extension x on x.extname = 'vector'
-left join pg_available_extensions a on a.name = 'vector';
-
 -- name: examine_queue
 -- Whether the queue's tables are there, and which of its functions would not find them.
 select exists (select from pg_class c where c.relnamespace = n.oid and c.relname = 'procrastinate_jobs'),

@@ -282,8 +282,9 @@ class PostgresIndex:
             pass
 
     async def load(self, space: Space | None) -> IndexLoad:
-        number = None if space is None else await self._space(space)
-        ((waiting, unembedded),) = await self._all(SQL["index_load"], {"space": number})
+        name, dimensions = (None, None) if space is None else (space.name, space.dimensions)
+        values = {"name": name, "dimensions": dimensions}
+        ((waiting, unembedded),) = await self._all(SQL["index_load"], values)
         return IndexLoad(waiting=waiting, unembedded=unembedded)
 
     async def _space(self, space: Space) -> int:

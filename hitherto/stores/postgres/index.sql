@@ -78,8 +78,13 @@ group by f.space, f.name, f.dimensions, f.scope;
 
 -- name: search_refs
 -- The numbers of the scope's own conversations by their names.
-select c.id, c.ref from hitherto.conversation c
-where hitherto.within(c.tenant, c.user_id, c.agent, %(tenant)s, %(user)s, %(agent)s, false) and c.id = any(%(ids)s);
+select c.id, c.ref
+from unnest(%(ids)s::text[]) as i (id)
+cross join lateral (
+    select * from hitherto.conversation c
+    where hitherto.within(c.tenant, c.user_id, c.agent, %(tenant)s, %(user)s, %(agent)s, false) and c.agent = %(agent)s
+      and c.id = i.id limit 1
+) c;
 
 -- name: search_waiting
 -- The newest of what has no entry yet, of all scopes that are searched.
@@ -99,7 +104,7 @@ select * from (
        and (m.expires_at is null or m.expires_at > statement_timestamp()) and m.text ~ '\S'
        and not exists (
            select from hitherto.search_entry e
-           where e.tenant = c.tenant and e.kind = 1 and e.origin = c.ref and e.place = m.seq))
+           where e.tenant = c.tenant and e.kind = 1 and e.origin = c.ref and e.place = m.seq offset 0))
     union all
     (select null, 2, c.ref, d.id, left(d.text, %(text)s), (
                 select created_at from hitherto.message m
@@ -207,22 +212,26 @@ where e.kind = any(%(kinds)s);
 
 -- name: index_due
 -- Scopes, in the order of their names from one on, in which something has no entry or no vector, or is to be put in order.
--- Each part reads an index that holds such rows alone.
+-- Each part reads an index that holds such rows alone (in whose order they are asked for: no estimate of how many rows wait
+-- is any good).
 select tenant, user_id, agent from (
     (select tenant, user_id, agent from hitherto.conversation
      where indexed_seq < next_seq and (tenant, user_id, agent) > (%(tenant)s, %(user)s, %(agent)s)
-     order by tenant, user_id, agent limit %(limit)s)
+     order by tenant, user_id, agent, ref limit %(limit)s)
     union
-    (select c.tenant, c.user_id, c.agent from hitherto.digest d
+    (select c.tenant, c.user_id, c.agent
+     from (
+         select tenant, conversation from hitherto.digest
+         where done in ('summarise', 'chunk') and status = 'completed' and not indexed order by tenant, conversation, id
+     ) d
      cross join lateral (
          select * from hitherto.conversation c where c.tenant = d.tenant and c.ref = d.conversation limit 1
      ) c
-     where d.done in ('summarise', 'chunk') and d.status = 'completed' and not d.indexed
-       and (c.tenant, c.user_id, c.agent) > (%(tenant)s, %(user)s, %(agent)s) limit %(limit)s)
+     where (c.tenant, c.user_id, c.agent) > (%(tenant)s, %(user)s, %(agent)s) limit %(limit)s)
     union
     (select tenant, user_id, agent from hitherto.document
      where not indexed and (tenant, user_id, agent) > (%(tenant)s, %(user)s, %(agent)s)
-     order by tenant, user_id, agent limit %(limit)s)
+     order by tenant, user_id, agent, id limit %(limit)s)
     union
     (select s.tenant, s.user_id, s.agent from hitherto.search_filling f
      cross join lateral (
@@ -232,7 +241,8 @@ select tenant, user_id, agent from (
        and (s.tenant, s.user_id, s.agent) > (%(tenant)s, %(user)s, %(agent)s) limit %(limit)s)
     union
     (select tenant, user_id, agent from hitherto.search_scope
-     where stale and (tenant, user_id, agent) > (%(tenant)s, %(user)s, %(agent)s) limit %(limit)s)
+     where stale and (tenant, user_id, agent) > (%(tenant)s, %(user)s, %(agent)s)
+     order by tenant, ref limit %(limit)s)
 ) due
 order by tenant, user_id, agent
 limit %(limit)s;
@@ -388,15 +398,16 @@ with stale as (
     where e.tenant = %(tenant)s and e.kind = 2 and e.origin = %(origin)s and e.place = stale.id
     returning e.scope, e.no
 ), vectors as (
-    delete from hitherto.search_vector v using gone, hitherto.search_filling f
-    where f.tenant = %(tenant)s and f.scope = gone.scope and v.tenant = f.tenant and v.scope = f.scope
-      and v.space = f.space and v.no = gone.no
+    delete from hitherto.search_vector
+    where tenant = %(tenant)s and scope = (select scope from gone limit 1)
+      and space = any(array(select id from hitherto.search_space)) and no = any(array(select no from gone))
 ), segments as (
-    update hitherto.search_segment g set stale = true from gone
-    where g.tenant = %(tenant)s and g.scope = gone.scope and g.segment = gone.no / %(size)s
+    update hitherto.search_segment set stale = true
+    where tenant = %(tenant)s and scope = (select scope from gone limit 1)
+      and segment = any(array(select distinct (no / %(size)s)::integer from gone))
 )
-update hitherto.search_scope s set stale = true from gone
-where s.tenant = %(tenant)s and s.ref = gone.scope and gone.no < s.packed;
+update hitherto.search_scope set stale = true
+where tenant = %(tenant)s and ref = (select scope from gone limit 1) and packed > (select min(no) from gone);
 
 -- name: index_entry
 -- An entry, if what it is made of is still there and has none.
@@ -537,25 +548,29 @@ select (select count(*) from (
             select tenant, user_id, agent from hitherto.conversation where indexed_seq < next_seq
             union
             select tenant, user_id, agent from hitherto.document where not indexed) w),
-       (select count(*) from hitherto.search_filling where behind and space = %(space)s);
+       (select count(*) from hitherto.search_filling where behind and space = (
+            select id from hitherto.search_space where name = %(name)s and dimensions = %(dimensions)s));
 
 -- name: unindex_messages
--- The entries of messages that are taken away go, with their vectors; what stands in segments is put in order later.
+-- The entries of messages that are taken away go, with their vectors; what stands in segments is put in order later. (A
+-- conversation's entries are all of one scope. What goes with them is looked up by arrays and not joined: a planner that
+-- takes them for many would read all vectors there are.)
 with gone as (
     delete from hitherto.search_entry e
     where e.tenant = %(tenant)s and e.kind = 1 and e.origin = %(ref)s
       and (e.place = any(%(seqs)s::bigint[]) or e.place between %(first)s and %(last)s)
     returning e.scope, e.no
 ), vectors as (
-    delete from hitherto.search_vector v using gone, hitherto.search_filling f
-    where f.tenant = %(tenant)s and f.scope = gone.scope and v.tenant = f.tenant and v.scope = f.scope
-      and v.space = f.space and v.no = gone.no
+    delete from hitherto.search_vector
+    where tenant = %(tenant)s and scope = (select scope from gone limit 1)
+      and space = any(array(select id from hitherto.search_space)) and no = any(array(select no from gone))
 ), segments as (
-    update hitherto.search_segment g set stale = true from gone
-    where g.tenant = %(tenant)s and g.scope = gone.scope and g.segment = gone.no / %(size)s
+    update hitherto.search_segment set stale = true
+    where tenant = %(tenant)s and scope = (select scope from gone limit 1)
+      and segment = any(array(select distinct (no / %(size)s)::integer from gone))
 )
-update hitherto.search_scope s set stale = true from gone
-where s.tenant = %(tenant)s and s.ref = gone.scope and gone.no < s.packed;
+update hitherto.search_scope set stale = true
+where tenant = %(tenant)s and ref = (select scope from gone limit 1) and packed > (select min(no) from gone);
 
 -- name: unindex_digests
 -- The entries of a conversation's digests go; those that can still be found are made anew.
@@ -567,15 +582,16 @@ with again as (
     where e.tenant = %(tenant)s and e.kind = 2 and e.origin = %(ref)s
     returning e.scope, e.no
 ), vectors as (
-    delete from hitherto.search_vector v using gone, hitherto.search_filling f
-    where f.tenant = %(tenant)s and f.scope = gone.scope and v.tenant = f.tenant and v.scope = f.scope
-      and v.space = f.space and v.no = gone.no
+    delete from hitherto.search_vector
+    where tenant = %(tenant)s and scope = (select scope from gone limit 1)
+      and space = any(array(select id from hitherto.search_space)) and no = any(array(select no from gone))
 ), segments as (
-    update hitherto.search_segment g set stale = true from gone
-    where g.tenant = %(tenant)s and g.scope = gone.scope and g.segment = gone.no / %(size)s
+    update hitherto.search_segment set stale = true
+    where tenant = %(tenant)s and scope = (select scope from gone limit 1)
+      and segment = any(array(select distinct (no / %(size)s)::integer from gone))
 )
-update hitherto.search_scope s set stale = true from gone
-where s.tenant = %(tenant)s and s.ref = gone.scope and gone.no < s.packed;
+update hitherto.search_scope set stale = true
+where tenant = %(tenant)s and ref = (select scope from gone limit 1) and packed > (select min(no) from gone);
 
 -- name: reindex_messages
 -- A clear was taken back: what it hid is to be found again.

@@ -95,19 +95,20 @@ with d as (
     where hitherto.within(d.tenant, d.user_id, d.agent, %(tenant)s, %(user)s, %(agent)s, %(every_agent)s) and d.id = %(id)s
     returning d.tenant, d.id
 ), gone as (
-    delete from hitherto.search_entry e using d
-    where e.tenant = d.tenant and e.tenant = %(tenant)s and e.kind = 3 and e.origin = d.id
-    returning e.scope, e.no
+    delete from hitherto.search_entry
+    where tenant = %(tenant)s and kind = 3 and origin = any(array(select id from d))
+    returning scope, no
 ), vectors as (
-    delete from hitherto.search_vector v using gone, hitherto.search_filling f
-    where f.tenant = %(tenant)s and f.scope = gone.scope and v.tenant = f.tenant and v.scope = f.scope
-      and v.space = f.space and v.no = gone.no
+    delete from hitherto.search_vector
+    where tenant = %(tenant)s and scope = (select scope from gone limit 1)
+      and space = any(array(select id from hitherto.search_space)) and no = any(array(select no from gone))
 ), segments as (
-    update hitherto.search_segment g set stale = true from gone
-    where g.tenant = %(tenant)s and g.scope = gone.scope and g.segment = gone.no / %(size)s
+    update hitherto.search_segment set stale = true
+    where tenant = %(tenant)s and scope = (select scope from gone limit 1)
+      and segment = any(array(select distinct (no / %(size)s)::integer from gone))
 ), scopes as (
-    update hitherto.search_scope s set stale = true from gone
-    where s.tenant = %(tenant)s and s.ref = gone.scope and gone.no < s.packed
+    update hitherto.search_scope set stale = true
+    where tenant = %(tenant)s and ref = (select scope from gone limit 1) and packed > (select min(no) from gone)
 )
 select id from d;
 
@@ -121,16 +122,17 @@ with d as (
            or exists (select from unnest(%(seqs)s::bigint[]) as t (seq) where t.seq between d.start_seq and d.end_seq))
     returning d.tenant, d.id
 ), gone as (
-    delete from hitherto.search_entry e using d
-    where e.tenant = d.tenant and e.tenant = %(tenant)s and e.kind = 3 and e.origin = d.id
-    returning e.scope, e.no
+    delete from hitherto.search_entry
+    where tenant = %(tenant)s and kind = 3 and origin = any(array(select id from d))
+    returning scope, no
 ), vectors as (
-    delete from hitherto.search_vector v using gone, hitherto.search_filling f
-    where f.tenant = %(tenant)s and f.scope = gone.scope and v.tenant = f.tenant and v.scope = f.scope
-      and v.space = f.space and v.no = gone.no
+    delete from hitherto.search_vector
+    where tenant = %(tenant)s and scope = (select scope from gone limit 1)
+      and space = any(array(select id from hitherto.search_space)) and no = any(array(select no from gone))
 ), segments as (
-    update hitherto.search_segment g set stale = true from gone
-    where g.tenant = %(tenant)s and g.scope = gone.scope and g.segment = gone.no / %(size)s
+    update hitherto.search_segment set stale = true
+    where tenant = %(tenant)s and scope = (select scope from gone limit 1)
+      and segment = any(array(select distinct (no / %(size)s)::integer from gone))
 )
-update hitherto.search_scope s set stale = true from gone
-where s.tenant = %(tenant)s and s.ref = gone.scope and gone.no < s.packed;
+update hitherto.search_scope set stale = true
+where tenant = %(tenant)s and ref = (select scope from gone limit 1) and packed > (select min(no) from gone);

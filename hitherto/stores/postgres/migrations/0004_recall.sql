@@ -1,7 +1,7 @@
 -- Recall: documents and their passages, and the search index.
 --
 -- Processes of the revision before go on working meanwhile: what they write waits to be indexed. What they take away is
--- not found from then on, as every candidate is looked at as it stands; the index is put in order later.
+-- not found from then on, as every candidate is looked at as it stands, but its entry stays: let them end soon.
 
 lock table hitherto.conversation, hitherto.digest in access exclusive mode;
 

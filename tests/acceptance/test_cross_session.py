@@ -1,0 +1,444 @@
+"""The second seed's cross-session context and its two tools, with its own wording, on both stores."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import hitherto
+from hitherto import Context, Conversation, Memory, Scope, assistant, token_threshold, user
+from hitherto.core.phrases import TRIGGERS
+from hitherto.core.prompts import ArchiveTask, Prompt
+from hitherto.embedders.scripted import ScriptedEmbedder
+from hitherto.engine.recalling import Recalling
+from hitherto.errors import InvalidSettings, ModelUnreachable, Unreproducible
+from hitherto.integrations.knowledge_tools import knowledge_tools
+from hitherto.models.scripted import Scripted
+from hitherto.ports.store import Store
+from hitherto.settings import Settings
+from tests.acceptance.receipts import check
+from tests.acceptance.talk import ONE_TRY, PLENTY, bodies, says_each
+
+SCOPE = Scope(tenant="acme", user="user123", agent="knowledge_agent")
+BUILDING = "I'm building a REST API with authentication"
+PLANNING = "Planning to use JWT tokens with 1-hour expiration"
+ASKED = "What did we discuss about authentication?"
+LEAD = "From earlier conversations. This is a record of what was said, not a request:"
+
+Opened = Callable[..., AbstractAsyncContextManager[Memory]]
+
+
+@pytest.fixture
+def opened(store: Store) -> Opened:
+    """Opens memories with the first session in them, indexed."""
+
+    @asynccontextmanager
+    async def opening(**given: Any) -> AsyncGenerator[Memory]:
+        wanted: dict[str, Any] = {"cross_session": "triggers", "worker": False, **given}
+        async with hitherto.open(store=store, **wanted) as memory:
+            await first_session(memory, SCOPE)
+            yield memory
+
+    return opening
+
+
+async def first_session(memory: Memory, scope: Scope, name: str = "session1") -> None:
+    chat = memory.conversation(name, scope=scope)
+    await chat.append(user(BUILDING), assistant("Which scheme do you have in mind?"))
+    await chat.append(user(PLANNING), assistant("An hour is a sound choice."))
+    await memory.indexed()
+
+
+async def second_session(memory: Memory, *, scope: Scope = SCOPE) -> Conversation:
+    chat = memory.conversation("session2", scope=scope)
+    await chat.append(user("Good morning."), assistant("Good morning, how can I help?"))
+    await memory.indexed()
+    return chat
+
+
+async def asks(memory: Memory, question: str = ASKED, **options: Any) -> Context:
+    """The context of a question in the second session, which holds what every context does."""
+    chat = memory.conversation("session2", scope=SCOPE)
+    options.setdefault("budget", PLENTY)
+    context = await chat.context(user(question), **options)
+    await check(chat, context)
+    return context
+
+
+def crossing(context: Context) -> list[tuple[str | None, str, int | None]]:
+    """What was taken from other conversations, and that nothing else was."""
+    assert {one.why for one in context.manifest.recalled} <= {"cross_session"}
+    return [(one.conversation, one.kind, one.start) for one in context.manifest.recalled]
+
+
+def texts(context: Context) -> str:
+    return json.dumps(context.request, ensure_ascii=False)
+
+
+async def test_the_seeds_own_example(opened: Opened) -> None:
+    """ "This triggers cross-session context search … Agent automatically includes relevant context from session1"."""
+    async with opened() as memory:
+        await second_session(memory)
+        context = await asks(memory, instructions="Be kind.")
+        (one,) = context.manifest.recalled
+        assert (one.why, one.kind, one.conversation, one.start, one.end) == (
+            "cross_session",
+            "message",
+            "session1",
+            0,
+            0,
+        )
+        assert one.score >= 0.7
+        # "Injects relevant context before recent messages", with its date and where it is from.
+        day = f"{datetime.now(UTC):%Y-%m-%d}"
+        instructions, recalled, *rest = bodies(context)
+        assert instructions == "Be kind."
+        assert recalled.startswith(f"{LEAD}\n- [{day} ")
+        assert recalled.endswith(f'UTC, conversation "session1", user] {BUILDING}')
+        assert rest == ["Good morning.", "Good morning, how can I help?", ASKED]
+        assert [item["role"] for item in context.messages[:2]] == ["system", "system"]
+        assert context.manifest.sections["cross_session"] > one.tokens > 0
+        assert context.manifest.missing == []
+
+
+@pytest.mark.parametrize(("wire", "field"), [("openai.responses", "instructions"), ("anthropic", "system")])
+async def test_in_the_other_formats_it_stands_with_the_instructions(opened: Opened, wire: str, field: str) -> None:
+    async with opened() as memory:
+        await second_session(memory)
+        context = await asks(memory, wire=wire, instructions="Be kind.")
+        system = json.dumps(context.request[field])
+        assert system.index("Be kind.") < system.index(LEAD) < system.index(BUILDING)
+        assert BUILDING not in json.dumps(context.messages)
+
+
+async def test_it_is_rebuilt_after_more_was_said(opened: Opened) -> None:
+    async with opened() as memory:
+        chat = await second_session(memory)
+        context = await asks(memory)
+        for name in ("session1", "session2", "session3"):
+            await memory.conversation(name, scope=SCOPE).append(user(f"More on authentication in {name}"))
+        await memory.indexed()
+        again = await chat.rebuild(context.manifest)
+        assert json.dumps(again.request) == json.dumps(context.request)
+        assert len((await asks(memory)).manifest.recalled) > 1
+
+
+async def test_what_was_erased_is_not_there_any_more(opened: Opened) -> None:
+    async with opened() as memory:
+        chat = await second_session(memory)
+        context = await asks(memory)
+        assert crossing(context) == [("session1", "message", 0)]
+        await memory.conversation("session1", scope=SCOPE).delete()
+        assert crossing(await asks(memory)) == []
+        with pytest.raises(Unreproducible):
+            await chat.rebuild(context.manifest)
+
+
+async def test_what_was_cleared_is_not_found(opened: Opened) -> None:
+    async with opened() as memory:
+        await second_session(memory)
+        await memory.conversation("session1", scope=SCOPE).clear()
+        assert crossing(await asks(memory)) == []
+
+
+# ------------------------------------------------------------------------------------------------- when it is asked
+
+
+async def test_it_is_off_unless_it_is_set(opened: Opened) -> None:
+    """ "`enable_cross_session_context` (boolean, default: false)"."""
+    assert Settings().cross_session == "off"
+    async with opened(cross_session=None) as memory:
+        assert crossing(await asks(memory)) == []
+        assert crossing(await asks(memory, cross_session=True)) != [], "but a request may ask for it"
+    async with opened() as memory:
+        assert crossing(await asks(memory, cross_session=False)) == [], "and may ask for none"
+
+
+def test_the_seeds_triggers() -> None:
+    assert Settings().search_triggers == TRIGGERS
+    assert TRIGGERS == (
+        "what did we discuss",
+        "previous conversation",
+        "last time",
+        "remind me",
+        "we mentioned",
+        "earlier you said",
+    )
+    assert Settings().relevance_threshold == 0.7
+
+
+@pytest.mark.parametrize("phrase", TRIGGERS)
+@pytest.mark.parametrize("question", ["{}, authentication", "authentication: {}!", "{}\nauthentication?"])
+async def test_every_trigger_triggers(phrase: str, question: str, memory: Memory) -> None:
+    for spelled in (phrase, phrase.upper(), phrase.replace(" ", "  ")):
+        assert crossing(await asks(memory, question.format(spelled))) == [("session1", "message", 0)]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How do I do authentication?",
+        "The blast times out during authentication",
+        "Lasting time for authentication",
+        "It was reminded meanwhile: authentication",
+        "the last of its time, authentication",
+        "authentication? He mentioned we",
+    ],
+)
+async def test_without_a_trigger_nothing_is_taken(question: str, memory: Memory) -> None:
+    """A phrase counts as words, not as a part of words."""
+    context = await asks(memory, question)
+    assert crossing(context) == []
+    assert "cross_session" not in context.manifest.sections
+    assert BUILDING not in texts(context)
+
+
+@pytest.fixture
+async def memory(opened: Opened) -> AsyncGenerator[Memory]:
+    async with opened() as memory:
+        await second_session(memory)
+        yield memory
+
+
+@pytest.mark.parametrize(
+    ("phrase", "said", "question"),
+    [
+        ("letztes Mal", "Wir nehmen JWT für die Anmeldung.", "Was war LETZTES MAL mit der Anmeldung?"),
+        ("rappelle-moi", "On a choisi Lyon pour la réunion.", "Rappelle-moi : la réunion, c'est où ?"),
+        ("上次", "我们决定用令牌做身份验证。", "我们上次说的身份验证是什么？"),
+        ("في المرة السابقة", "اخترنا القاهرة للاجتماع.", "ماذا قلنا في المرة السابقة عن الاجتماع؟"),
+        ("geçen sefer", "Toplantı İzmir'de olacak.", "GEÇEN SEFER toplantı için ne demiştik?"),
+    ],
+)
+async def test_triggers_of_other_languages(opened: Opened, phrase: str, said: str, question: str) -> None:
+    async with opened(search_triggers=("remind me", phrase), relevance_threshold=0.0) as memory:
+        await memory.conversation("session0", scope=SCOPE).append(user(said))
+        await memory.indexed()
+        assert ("session0", "message", 0) in crossing(await asks(memory, question))
+        assert crossing(await asks(memory, ASKED)) == [], "the defaults are replaced"
+
+
+def test_triggers_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HITHERTO_SEARCH_TRIGGERS", "letztes Mal, 上次")
+    assert Settings.load().search_triggers == ("letztes Mal", "上次")
+    monkeypatch.setenv("HITHERTO_SEARCH_TRIGGERS", '["one, with a comma", "two"]')
+    assert Settings.load().search_triggers == ("one, with a comma", "two")
+    for wrong in ("?!", '["x"', "[]"):
+        monkeypatch.setenv("HITHERTO_SEARCH_TRIGGERS", wrong)
+        with pytest.raises(InvalidSettings, match="SEARCH_TRIGGERS"):
+            Settings.load()
+
+
+async def test_always(opened: Opened) -> None:
+    async with opened(cross_session="always") as memory:
+        await second_session(memory)
+        assert crossing(await asks(memory, "How do I do authentication?")) == [("session1", "message", 0)]
+        assert crossing(await asks(memory, "Is the pasta ready?")) == [], "only what is relevant enough"
+
+
+async def test_the_relevance_threshold(opened: Opened) -> None:
+    found: list[int] = []
+    for threshold in (0.0, 0.5, 0.7, 0.99, 1.0):
+        async with opened(relevance_threshold=threshold, cross_session_limit=50) as memory:
+            context = await asks(memory)
+            assert all(threshold <= one.score <= 1 for one in context.manifest.recalled)
+            found.append(len(context.manifest.recalled))
+            await memory.conversation("session1", scope=SCOPE).delete()
+    assert found == sorted(found, reverse=True)
+    assert found[0] > found[2] > found[-1] == 0
+
+
+async def test_no_more_than_the_limit_the_best_of_it(opened: Opened) -> None:
+    async with opened(relevance_threshold=0.0, cross_session_limit=2) as memory:
+        for number in range(5):
+            chat = memory.conversation(f"more-{number}", scope=SCOPE)
+            await chat.append(user("authentication " * number + "once"))
+        await memory.indexed()
+        assert len(crossing(await asks(memory))) == 2
+
+
+# --------------------------------------------------------------------------------------------------------- of whom
+
+
+async def test_the_conversation_itself_is_left_out(opened: Opened) -> None:
+    async with opened() as memory:
+        chat = await second_session(memory)
+        await chat.append(user("Authentication, authentication!"), assistant("Yes, authentication."))
+        await memory.indexed()
+        assert crossing(await asks(memory)) == [("session1", "message", 0)]
+        # Nor when it is cut out of its context.
+        tight = await asks(memory, budget=130)
+        assert {name for name, _, _ in crossing(tight)} <= {"session1"}
+
+
+@pytest.mark.parametrize("name", ["tenant", "user"])
+async def test_others_are_never_searched(opened: Opened, name: str) -> None:
+    """Theirs would come first, and another agent's counts only where a recall asks for every agent's."""
+    theirs = replace(SCOPE, **{name: "somebody-else"})
+    async with opened() as memory:
+        await second_session(memory)
+        for other in (theirs, replace(theirs, agent="other")):
+            for conversation in ("session1", "session7"):
+                await memory.conversation(conversation, scope=other).append(
+                    user("What did we discuss about authentication? Authentication, of somebody else's!")
+                )
+        await memory.indexed()
+        asked: list[dict[str, Any]] = [
+            {},
+            {"cross_session": True},
+            {"recall": Recalling(k=50, least=0.0, every_agent=True)},
+        ]
+        for options in asked:
+            chat = memory.conversation("session2", scope=SCOPE)
+            context = await chat.context(user(ASKED), budget=PLENTY, **options)
+            await check(chat, context)
+            assert "somebody else's" not in texts(context)
+            assert {one.conversation for one in context.manifest.recalled} <= {"session1"}
+
+
+async def test_other_agents_only_if_asked(opened: Opened) -> None:
+    other = replace(SCOPE, agent="travel_agent")
+    async with opened() as memory:
+        chat = await second_session(memory)
+        await memory.conversation("session1", scope=other).append(user("Authentication at the airport took an hour"))
+        await memory.conversation("session2", scope=other).append(user("Authentication again, in the other session2"))
+        await memory.indexed()
+        assert {one.agent for one in (await asks(memory)).manifest.recalled} == {"knowledge_agent"}
+        context = await chat.context(
+            user("authentication"), budget=PLENTY, recall=Recalling(least=0.0, every_agent=True)
+        )
+        await check(chat, context)
+        found = {(one.agent, one.conversation) for one in context.manifest.recalled}
+        assert {("travel_agent", "session1"), ("travel_agent", "session2"), ("knowledge_agent", "session1")} <= found
+
+
+# ------------------------------------------------------------------------------------------------------ the archive
+
+ANSWER = """\
+## SUMMARY
+The user builds a REST API. Access is granted by signed tokens that expire after an hour.
+
+## TOPICS
+authentication, JWT, security
+
+## ENTITIES
+UserService, Redis
+
+## DECISIONS
+Use JWT with 1-hour expiration
+
+## QUESTIONS
+Should we implement refresh tokens?
+"""
+
+
+def archives(prompt: Prompt) -> str:
+    """Under the seed's headings what the first digest is about; of a later one, little."""
+    if not isinstance(prompt.task, ArchiveTask):
+        return says_each(prompt)
+    return ANSWER if prompt.task.lines[0].seq == 0 else "## SUMMARY\nSmall talk."
+
+
+@asynccontextmanager
+async def archived(store: Store, **given: Any) -> AsyncGenerator[tuple[Memory, int]]:
+    """A memory whose first session was long enough to be archived, and the number of messages in the archive."""
+    policy = token_threshold(threshold=60, keep_messages=2, archive=True)
+    wanted: dict[str, Any] = {"cross_session": "triggers", **ONE_TRY, **given}
+    async with hitherto.open(store=store, model=Scripted(then=archives), **wanted) as memory:
+        chat = memory.conversation("session1", scope=SCOPE, policy=policy)
+        for text in (BUILDING, PLANNING, "The users are kept in a service of their own", "Redis has the rest"):
+            await chat.append(user(text), assistant("That is a sound choice, and I have noted it down for later on."))
+            await memory.settled()
+        await memory.indexed()
+        (digest, *_) = await chat.digests()
+        yield memory, digest.end + 1
+
+
+async def test_the_archived_summary_is_found(store: Store) -> None:
+    """ "Searches archived conversations … excludes current session … before recent messages"."""
+    async with archived(store) as (memory, count):
+        await second_session(memory)
+        question = "Remind me: when do the signed tokens expire, by which access is granted?"
+        context = await asks(memory, question)
+        (one,) = [one for one in context.manifest.recalled if one.kind == "passage"]
+        assert (one.why, one.conversation, one.start, one.end) == ("cross_session", "session1", 0, count - 1)
+        assert one.score >= 0.7
+        assert "signed tokens that expire after an hour" in bodies(context)[0]
+        assert 'conversation "session1", passage]' in bodies(context)[0]
+        # In the session that it is from, it is not another one's.
+        own = memory.conversation("session1", scope=SCOPE)
+        assert crossing(await own.context(user(question), budget=PLENTY)) == []
+
+
+async def test_the_seeds_two_tools(store: Store) -> None:
+    """`search_knowledge_base(query="authentication discussion", search_type="conversations", limit=5)` and
+    `list_documents(doc_type="conversations", limit=10)`."""
+    async with archived(store) as (memory, count):
+        await memory.knowledge(SCOPE).add("# Handbook\n\nAuthentication is by badge at the door.", title="Handbook")
+        await memory.indexed()
+        # The knowledge base is the user's, whichever agent asks.
+        tools = knowledge_tools(memory, replace(SCOPE, agent="other_agent"))
+        listed = await tools.list_documents(doc_type="conversations", limit=10)
+        found = await tools.search_knowledge_base(
+            query="authentication discussion", search_type="conversations", limit=5
+        )
+        assert listed != []
+        assert {one["doc_type"] for one in (*listed, *found)} == {"conversation"}
+        first = listed[-1]
+        assert first["namespace"] == "conversations:user123"
+        assert first["content"].startswith("# Conversation Summary\n## Date Range: ")
+        assert "\n## Summary: The user builds a REST API." in first["content"]
+        metadata = first["metadata"]
+        start, end = metadata["date_range"].pop("start"), metadata["date_range"].pop("end")
+        assert start <= end
+        assert start.endswith("Z")
+        assert metadata == {
+            "session_id": "session1",
+            "agent_id": "knowledge_agent",
+            "conversation_topics": ["authentication", "JWT", "security"],
+            "entities_mentioned": ["UserService", "Redis"],
+            "decisions_made": ["Use JWT with 1-hour expiration"],
+            "open_questions": ["Should we implement refresh tokens?"],
+            "message_count": count,
+            "date_range": {},
+        }
+        everything = await tools.search_knowledge_base(query="authentication by badge")
+        assert everything[0]["title"] == "Handbook"
+        assert len(await tools.list_documents()) == len(listed) + 1
+        nobody = knowledge_tools(memory, replace(SCOPE, user="nobody"))
+        assert await nobody.list_documents() == await nobody.search_knowledge_base("authentication") == []
+        json.dumps([listed, found, tools.schemas])
+
+
+# ----------------------------------------------------------------------------------------------- budgets and faults
+
+
+async def test_with_the_embedder_down_words_are_compared_and_it_is_told(opened: Opened) -> None:
+    embedder = ScriptedEmbedder()
+    async with opened(embedder=embedder, **ONE_TRY) as memory:
+        await second_session(memory)
+        assert (await asks(memory)).manifest.missing == []
+        embedder._then = ModelUnreachable("nobody there")
+        context = await asks(memory)
+        assert context.manifest.missing == ["embedder"]
+        assert BUILDING in texts(await asks(memory, "authentication", recall=True))
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(budget=st.integers(20, 600), wire=st.sampled_from(["openai.chat", "openai.responses", "anthropic"]))
+async def test_no_budget_is_exceeded(memory: Memory, budget: int, wire: str) -> None:
+    """What is recalled gives way first: with less than it takes, the rest is as it would be without."""
+    context = await asks(memory, budget=budget, wire=wire)
+    plain = await asks(memory, budget=budget, wire=wire, cross_session=False)
+    share = int(budget * Settings().recall_share)
+    assert context.manifest.sections.get("cross_session", 0) <= share
+    if not context.manifest.recalled:
+        assert context.request == plain.request

@@ -1,0 +1,185 @@
+"""Plans of the search index: a search reads what its scope has and looks up the rest; indexing reads what waits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from hitherto.stores.postgres.embedded import EmbeddedServer
+from hitherto.stores.postgres.sql import SQL
+from tests.postgres.test_plans import FILL, LENGTH, OTHERS, SCOPE, Case, Connection, examined, explain, nodes, prepare
+
+SEGMENT = 4_096
+TERMS = 50
+TAIL = LENGTH + 40 - SEGMENT
+MORE = 20_000
+TOUCHED = 64
+"""The most rows a look-up may examine beside those it is for."""
+
+# One scope has an entry for each message of the long conversation, half of them in a segment, and for some chunks and
+# passages; others have twenty entries each, of which the first three scopes' are not all indexed and embedded; and many
+# more have a conversation that is indexed, and a document.
+SEARCH_FILL = f"""
+    update hitherto.conversation set indexed_seq = next_seq;
+    update hitherto.digest set indexed = true where done in ('summarise', 'chunk') and status = 'completed';
+
+    insert into hitherto.conversation (tenant, ref, user_id, agent, id, rev, next_seq, indexed_seq, tokens, turns, talk,
+        updated_at)
+    select 'acme', 1000 + n, 'u' || n, 'a', 'd', 1, 20, case when n <= 3 then 0 else 20 end, 200, 5, 10, now()
+    from generate_series(1, {MORE}) n;
+
+    insert into hitherto.message (tenant, conversation, seq, wire, role, kind, text, payload, call_ids, result_ids,
+        tool_names, metadata, tokens, sum_tokens, sum_turns, sum_talk, sum_results, rev, created_at)
+    select 'acme', 1000 + c, n, 'openai.chat', 'user', 'text', 'text of a message', '{{"a": "b"}}', '{{}}', '{{}}',
+           '{{}}', '{{}}', 10, 10 * (n + 1), n + 1, n + 1, 0, 1, now()
+    from generate_series(1, {OTHERS}) c, generate_series(0, 19) n;
+
+    insert into hitherto.search_space (name, dimensions) values ('words', 256), ('others', 8);
+
+    insert into hitherto.search_scope (tenant, ref, user_id, agent, next_no, packed) overriding system value
+    select 'acme', 1, 'u', 'a', {LENGTH} + 40, {SEGMENT}
+    union all
+    select 'acme', 1 + n, 'u' || n, 'a', 20, 0 from generate_series(1, {MORE}) n;
+    update hitherto.search_scope set stale = true where ref between 2 and 4;
+
+    insert into hitherto.search_filling (tenant, scope, space, embedded, coded, behind)
+    select tenant, ref, space, case when ref between 2 and 4 then 10 else next_no end, packed, ref between 2 and 4
+    from hitherto.search_scope, generate_series(1, 2) space;
+
+    insert into hitherto.search_entry (tenant, scope, no, kind, origin, place, length, said_at, hashes, counts)
+    select 'acme', 1, n, 1, 1, n, 5, now(), ''::bytea, ''::bytea from generate_series(0, {LENGTH - 1}) n
+    union all
+    select 'acme', 1 + s, n, 1, 1000 + s, n, 5, now(), ''::bytea, ''::bytea
+    from generate_series(1, {OTHERS}) s, generate_series(0, 19) n where s > 3 or n < 10;
+
+    insert into hitherto.document (tenant, user_id, agent, namespace, doc_type, content, fingerprint, indexed)
+    select 'acme', case when n <= 20 then 'u' else 'u' || n - 20 end, '', 'documents', 'note', 'text', n::text,
+           n not in (21, 22, 23)
+    from generate_series(1, {MORE}) n;
+    insert into hitherto.passage (tenant, document, no, text, start_at, tokens)
+    select 'acme', id, 0, 'text', 0, 1 from hitherto.document;
+
+    insert into hitherto.search_entry (tenant, scope, no, kind, origin, place, length, said_at, hashes, counts)
+    select 'acme', 1, {LENGTH - 1} + row_number() over (), 2, 1, id, 5, now(), ''::bytea, ''::bytea
+    from (select id from hitherto.digest
+          where conversation = 1 and done = 'chunk' and status = 'completed' and hidden_rev is null limit 20) d
+    union all
+    select 'acme', 1, {LENGTH + 19} + row_number() over (), 3, id, 0, 5, now(), ''::bytea, ''::bytea
+    from (select id from hitherto.document where user_id = 'u') d;
+
+    insert into hitherto.search_segment (tenant, scope, segment, lengths, kinds, origins, places, times)
+    select 'acme', s, 0, '', '', '', '', '' from generate_series(1, {OTHERS}) s;
+    insert into hitherto.search_posting (tenant, scope, term, segment, offsets, counts)
+    select 'acme', s, t, 0, '\\x0100', '\\x01' from generate_series(1, {OTHERS}) s, generate_series(1, {TERMS}) t;
+    insert into hitherto.search_vector (tenant, scope, space, no, code, vector)
+    select tenant, scope, space, no, '\\x01', '\\x0102' from hitherto.search_entry, generate_series(1, 2) space
+    where scope not between 2 and 4 or no < 10;
+    insert into hitherto.search_codes (tenant, scope, space, segment, codes)
+    select 'acme', s, space, 0, '\\x01' from generate_series(1, {OTHERS}) s, generate_series(1, 2) space;
+"""
+
+ASKED = {**SCOPE, "every_agent": False}
+WAITING = {**ASKED, "text": 4_000, "limit": 500, "kinds": [1, 2, 3]}
+SPACES = {"names": ["words", "others"], "dimensions": [256, 8]}
+FOUND = {
+    **ASKED, "scopes": [1] * 80, "nos": [*range(0, LENGTH, LENGTH // 40), *range(LENGTH, LENGTH + 40)],
+    "around": 2, "text": 4_000, "space": 1, "kinds": [1, 2, 3],
+}  # fmt: skip
+DUE = {"tenant": "", "user": "", "agent": "", "space": 1, "limit": 20}
+TAKEN = {"tenant": "acme", "ref": 1, "size": SEGMENT}
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A statement with its values, and how many rows it may examine: of a scope by design, or for what it gives."""
+
+    case: Case
+    examined: int
+
+
+def bound(query: str, values: dict[str, Any], rows: int, examined: int) -> Bound:
+    """Of the values, those that the statement asks for."""
+    asked = re.findall(r"%\((\w+)\)s", SQL[query])
+    return Bound(Case(query, {name: value for name, value in values.items() if name in asked}, rows), examined)
+
+
+CASES = {
+    "search_segments": bound("search_segments", {**ASKED, "told": True}, 1, 2),
+    "search_postings": bound("search_postings", {**ASKED, "terms": [3, 5, 7, 99]}, 3, 4),
+    "search_tail": bound("search_tail", ASKED, 1, TAIL + 1),
+    "search_codes": bound("search_codes", {**ASKED, **SPACES}, 2, TAIL),
+    "search_refs": bound("search_refs", {**ASKED, "ids": ["c-7", "c-9"]}, 2, 2),
+    # The scope's conversations are gone through for what waits; of the log nothing is read.
+    "search_waiting, nothing": bound("search_waiting", WAITING, 0, 2 * (OTHERS + 1)),
+    "search_waiting, something": bound("search_waiting", {**WAITING, "user": "u3"}, 11, 50),
+    # Five messages around each hit that is one; of each its entry, what it stands for, its conversation and vector.
+    "search_candidates": bound("search_candidates", FOUND, 238, 2 * 80 + 5 * 238),
+    "search_candidates of another": bound("search_candidates", {**FOUND, "user": "v"}, 0, 80),
+    "index_due": bound("index_due", DUE, 6, 30),
+    "index_messages": bound("index_messages", {**TAKEN, "ref": 4, "limit": 512}, 20, 22),
+    "index_messages, nothing": bound("index_messages", {**TAKEN, "limit": 512}, 0, OTHERS + 2),
+    "index_digests, nothing": bound("index_digests", {**TAKEN, "limit": 512}, 0, OTHERS + 2),
+    "index_passages, nothing": bound("index_passages", {**TAKEN, "limit": 512}, 0, 1),
+    "index_unembedded": bound("index_unembedded", {**TAKEN, "ref": 1, "space": 1, "limit": 512}, 0, 1),
+    "index_untidy": bound("index_untidy", TAKEN, 1, 5),
+    "index_load": bound("index_load", {"name": "words", "dimensions": 256}, 1, 10),
+    # At worst the conversation's entries are gone through, but no vector beside those that go.
+    "unindex_messages": bound("unindex_messages", {**TAKEN, "seqs": [7, 9], "first": 20, "last": 24}, 0, LENGTH),
+    "unindex_digests": bound("unindex_digests", TAKEN, 0, LENGTH + 3 * OTHERS),
+    "remove_documents": bound("remove_documents", {**TAKEN, "digests": [], "seqs": [7], "first": 0, "last": -1}, 0, 5),
+    "discard_document": bound("discard_document", {**ASKED, "id": 7, "size": SEGMENT}, 1, 15),
+}
+
+
+@pytest.fixture(scope="module", params=["not analyzed", "analyzed"])
+async def filled(request: pytest.FixtureRequest, server: EmbeddedServer) -> AsyncIterator[Connection]:
+    """A database with one large scope and many small ones, whether the planner has seen statistics or not."""
+    name = sql.Identifier("test_search_plans")
+    async with await psycopg.AsyncConnection[Any].connect(server.admin_url, autocommit=True) as admin:
+        await admin.execute(sql.SQL("create database {} template template_hitherto owner hitherto").format(name))
+        url = make_conninfo(server.url, dbname="test_search_plans")
+        async with await psycopg.AsyncConnection[Any].connect(url, autocommit=True) as connection:
+            tables = await connection.execute(
+                "select relname from pg_class where relnamespace = 'hitherto'::regnamespace and relkind = 'r' "
+                "and relname not like 'procrastinate%'"
+            )
+            for (table,) in await tables.fetchall():
+                await connection.execute(
+                    sql.SQL("alter table hitherto.{} set (autovacuum_enabled = false)").format(sql.Identifier(table))
+                )
+            for number, one in enumerate(CASES.values()):
+                await prepare(connection, f"early_{number}", one.case)
+            await connection.execute(FILL.encode())
+            await connection.execute(SEARCH_FILL.encode())
+            if request.param == "analyzed":
+                await connection.execute("analyze")
+            yield connection
+        await admin.execute(sql.SQL("drop database {} with (force)").format(name))
+
+
+@pytest.mark.parametrize("plan", ["of these values", "of any values", "of an empty database"])
+@pytest.mark.parametrize("name", CASES)
+async def test_it_reads_no_more_than_it_is_for(filled: Connection, name: str, plan: str) -> None:
+    """However many scopes, conversations and messages there are beside, and whenever the server made its plan."""
+    one, number = CASES[name], list(CASES).index(name)
+    mode = "force_custom_plan" if plan == "of these values" else "force_generic_plan"
+    await filled.execute("select set_config('plan_cache_mode', %s, false)", [mode])
+    prepared = f"early_{number}"
+    if plan != "of an empty database":
+        prepared = f"{mode}_{number}"
+        await prepare(filled, prepared, one.case)
+    found = await explain(filled, prepared, one.case)
+    assert found["Actual Rows"] == one.case.rows
+    scanned = {node["Relation Name"] for node in nodes(found) if node["Node Type"] == "Seq Scan"}
+    assert scanned <= {
+        "search_space",
+        *(["digest"] if name == "unindex_digests" else []),
+    }  # most digests are of that one
+    assert examined(found) <= one.examined + TOUCHED
