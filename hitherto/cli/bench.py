@@ -18,7 +18,7 @@ from hitherto.cli.retrieval import Among, Measured, indexed, loaded, measured
 from hitherto.cli.running import run
 from hitherto.cli.scratch import scratch
 from hitherto.cli.tables import numbers, table_of
-from hitherto.engine.recall import MOST
+from hitherto.engine.asked import MOST
 from hitherto.errors import InvalidInput
 
 bench = typer.Typer(

@@ -23,8 +23,8 @@ _COLOUR = {State.OK: "green", State.WARNING: "yellow", State.FAILED: "red", Stat
 def doctor(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """Check database, schema, queue, models and the rest, and say what to do about each.
 
-    Changes nothing. Asks the model for digests for a tiny one, the embedder for the vector of a word, a reranker for the
-    order of two sentences: that may cost a fraction of a cent.
+    Changes nothing. Asks the model for digests for a tiny one, the embedder for the vector of a word, a reranker for
+    the order of two sentences: that may cost a fraction of a cent.
     """
     found = run(_checked(database))
     well = all(one.state is not State.FAILED for one in found)

@@ -27,8 +27,9 @@ from hitherto.cli.running import run
 from hitherto.cli.tables import WIDE, cut, numbers, table_of
 from hitherto.core.scope import Scope
 from hitherto.core.wanted import EntryKind
+from hitherto.engine.asked import MOST
 from hitherto.engine.memory import Memory
-from hitherto.engine.recall import MOST, Hit, Recall
+from hitherto.engine.recall import Hit, Recall
 from hitherto.errors import DatabaseReadOnly, InvalidInput, NotFound
 
 _PATIENCE = 30.0

@@ -164,7 +164,8 @@ async def _replayed(
 ) -> Replayed:
     found = Replayed(id=transcript.id)
     # Opaque items travel in this format alone.
-    wire = RESPONSES if (await chat.policy()).doing(Done.COMPACT) else CHAT
+    policy = await chat.policy()
+    wire = RESPONSES if policy.doing(Done.COMPACT) else CHAT
     repeats = Repeats(codec(wire), counter)
     full = list(accumulate(costs, initial=_CHAT.framing))
     for portion in transcript.rounds():
@@ -186,6 +187,8 @@ async def _replayed(
         appended = await chat.append(head, *portion[1:], expect=found.messages)
         found.messages = appended.end + 1
         await memory.settled()
+        if policy.recalls:
+            await memory.indexed()  # what is recalled depends on what is found
         if first.opens_turn:
             advance()
     found.digests = [digest for digest in await chat.digests() if digest.done is not Done.CLEAR]

@@ -35,7 +35,7 @@ class Reach:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembled:
     """A finished payload: system texts and items, tokens by section, and every message's fate. The last `tail` items
-    are those of the incoming messages and what belongs to them; without any, of the newest group."""
+    begin with the first that belongs to an incoming message; without any, with the newest group."""
 
     system: tuple[str, ...]
     items: tuple[Payload, ...]
@@ -154,7 +154,8 @@ def _build(
 ) -> Assembled:
     items: list[Payload] = []
     costs: dict[int, int] = {}
-    incoming_cost = tail = 0
+    incoming_cost = 0
+    ahead: int | None = None
     for group in kept:
         unanswered = sorted(group.open - (group.pending if group is kept[-1] else set())) if group.open else ()
         written = ask.codec.write([masking(member) for member in group.members], unanswered=unanswered)
@@ -163,10 +164,12 @@ def _build(
         own = cost if len(logged) == len(group.members) else ask.cost(ask.codec.write(logged))
         costs[group.first] = own
         incoming_cost += cost - own
+        # What answers a call of long ago belongs to a group that stands before others.
+        if ahead is None and (group.last >= head.next_seq if ask.incoming else group is kept[-1]):
+            ahead = len(items)
         items += written
-        if group is kept[-1] or (ask.incoming and group.last >= head.next_seq):
-            tail += len(written)
 
+    tail = len(items) - (len(items) if ahead is None else ahead)
     system = ask.system(injection=injection)
     sections = {
         **ask.fixed(),

@@ -184,6 +184,11 @@ class Policy:
         """The stages whose action does one of `done`, in order."""
         return tuple(stage for stage in self.stages if stage.action.done in done)
 
+    @property
+    def recalls(self) -> bool:
+        """Whether contexts show what a recall finds for them."""
+        return any(isinstance(stage.render, Recalled) for stage in self.stages)
+
     def to_json(self) -> dict[str, Any]:
         """`{"version": 1, "name": …, "stages": [{"trigger": {"is": …}, "keep", "action", "render"}, …]}`."""
         return {"version": VERSION, "name": self.name, "stages": [stage.to_json() for stage in self.stages]}

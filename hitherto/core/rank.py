@@ -39,7 +39,7 @@ _AFTER_A_QUESTION = 0.4
 _OF_LIKENESS = 0.5
 """Likenesses of those around add up where words count once; so each lends less."""
 
-FIRST = 40
+FIRST = 30
 """So many go on from the first stage, before those around them are added."""
 
 

@@ -49,7 +49,8 @@ class Recollection:
         where = f"conversation {_quoted(self.conversation)}" if self.conversation is not None else None
         if self.kind is EntryKind.PASSAGE and where is None:
             where = f"document {_quoted(self.title)}" if self.title else f"document {self.document}"
-        what = {EntryKind.DIGEST: "summary", EntryKind.PASSAGE: "passage"}.get(self.kind, self.speaker)
+        speaker = self.speaker if self.speaker in _ROLES or self.speaker is None else _quoted(self.speaker)
+        what = {EntryKind.DIGEST: "summary", EntryKind.PASSAGE: "passage"}.get(self.kind, speaker)
         date = self.said_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
         label = ", ".join(part for part in (date, where, what) if part)
         return f"- [{label}] " + "\n  ".join(self.text.strip().splitlines())
@@ -75,5 +76,10 @@ def as_message(recollections: Sequence[Recollection]) -> Message:
     return Message(raw=raw, wire=CHAT, role=Role.USER, kind=Kind.TEXT, text=text)
 
 
+_ROLES = frozenset(Role)
+_BREAKS = str.maketrans({mark: f"\\u{ord(mark):04x}" for mark in "\x7f\x85\u2028\u2029"})
+"""What JSON leaves as it is, and some take for the end of a line."""
+
+
 def _quoted(name: str | None) -> str:
-    return json.dumps(name, ensure_ascii=False)
+    return json.dumps(name, ensure_ascii=False).translate(_BREAKS)

@@ -107,6 +107,10 @@ class OpenAICompatibleEmbedder(Embedder):
         return self._space(self._dimensions)
 
     @property
+    def local(self) -> bool:
+        return False
+
+    @property
     def batch(self) -> int:
         return BATCH
 

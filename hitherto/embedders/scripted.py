@@ -94,6 +94,10 @@ class ScriptedEmbedder(Embedder):
         return self._space
 
     @property
+    def local(self) -> bool:
+        return False
+
+    @property
     def batch(self) -> int:
         return self._batch
 

@@ -56,6 +56,10 @@ class SentenceTransformersEmbedder(Embedder):
         return Space(f"{self._model}/{self._dimensions}", self._dimensions)
 
     @property
+    def local(self) -> bool:
+        return True
+
+    @property
     def batch(self) -> int:
         return self._batch
 

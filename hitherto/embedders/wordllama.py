@@ -50,6 +50,10 @@ class Wordllama:
         return _SPACE
 
     @property
+    def local(self) -> bool:
+        return True
+
+    @property
     def batch(self) -> int:
         return 512
 

@@ -130,7 +130,8 @@ class Calls:
         answer: _Answer | None = None
         took: _Took = (None, None, None)
         cause: Cause | None = Cause.DEFECT
-        provider = self._parts.settings.model_provider
+        settings = self._parts.settings
+        provider = settings.embedder_provider if what.purpose is Purpose.EMBED else settings.model_provider
         with self._parts.watch.span(
             "model_call", model=what.model, purpose=what.purpose.value, digest=what.digest, provider=provider
         ):

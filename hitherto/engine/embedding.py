@@ -17,6 +17,9 @@ from hitherto.ports.embedder import Embedded, Embedder, Space, Vector, Vectors, 
 
 log = logger("hitherto.embedding")
 
+_NOBODY = "-"
+"""The tenant of what is asked for none of them."""
+
 
 class Embedding:
     """What asks the embedders of a memory."""
@@ -28,6 +31,19 @@ class Embedding:
     def space(self) -> Space | None:
         """The space that is filled; None where there is no embedder, or nothing is known of its space yet."""
         return None if self._parts.embedder is None else _space(self._parts.embedder)
+
+    @property
+    def known(self) -> bool:
+        """Whether there is nothing to be learnt of the embedder: its space is known, or there is none."""
+        return self._parts.embedder is None or _space(self._parts.embedder) is not None
+
+    async def learn(self) -> None:
+        """Ask the embedder for a word, where nothing is known of its space yet. Raises NotNow and what it raises."""
+        embedder = self._parts.embedder
+        if embedder is not None and _space(embedder) is None:
+            await self._calls.make(
+                lambda: embedder.query("hello"), Asked(model=_name(embedder), purpose=Purpose.EMBED, tenant=_NOBODY), []
+            )
 
     @property
     def spaces(self) -> tuple[Space, ...]:
@@ -45,7 +61,7 @@ class Embedding:
             batch = texts[at : at + embedder.batch]
             try:
                 made.append(await self._batch(embedder, batch, tenant, ledger))
-            except ModelRefused:
+            except (ModelRefused, EmbeddingUnusable):
                 # Of the key, the model, or one of the texts? A word that nobody refuses tells.
                 await self._batch(embedder, ["hello"], tenant, ledger)
                 made.append(await self._without_refused(embedder, batch, tenant, ledger))
@@ -58,7 +74,7 @@ class Embedding:
         """The vectors of texts of which the endpoint refuses some; zeros for those, which are found by their words."""
         try:
             return await self._batch(embedder, texts, tenant, ledger)
-        except ModelRefused as error:
+        except (ModelRefused, EmbeddingUnusable) as error:
             if len(texts) == 1:
                 log.warning("A text has no vector: %s", error, tenant=tenant)
                 return np.zeros((1, embedder.space.dimensions), np.float32)
@@ -111,6 +127,8 @@ class Embedding:
                 raise
             return Embedded(vectors, answer.tokens, answer.asked)
 
+        if embedder.local:
+            return (await checked()).vectors
         what = Asked(model=_name(embedder), purpose=Purpose.EMBED, tenant=tenant)
         return (await self._calls.make(checked, what, ledger, tries=tries)).vectors
 

@@ -106,7 +106,8 @@ class Indexer:
 
     async def _round(self) -> bool:
         """One scope, until nothing is left to be done there or it is others' turn; whether there was one."""
-        work = await self._index.take(space=self._space(), lease=self._lease, limit=_BATCH)
+        await self._learn()
+        work = await self._taken()
         if work is None:
             return False
         keeping = asyncio.create_task(self._keep(work), name="an index claim")
@@ -120,6 +121,32 @@ class Indexer:
             keeping.cancel()
             await uninterrupted(self._given_back(work))
         return True
+
+    async def _learn(self) -> None:
+        """An endpoint that was away when the memory was opened may be there by now."""
+        if self._embedding.known or asyncio.get_running_loop().time() < self._again:
+            return
+        try:
+            await self._embedding.learn()
+        except Exception as error:  # noqa: BLE001 (an embedder may be somebody's own; whatever it does, there are words)
+            self._again = asyncio.get_running_loop().time() + _LATER
+            log.warning("Embedding was put off: %s", error)
+
+    async def _taken(self) -> IndexWork | None:
+        """A claim, if there is one to be had. Cancelled meanwhile, it gives back what it got."""
+        found: IndexWork | None = None
+
+        async def take() -> None:
+            nonlocal found
+            found = await self._index.take(space=self._space(), lease=self._lease, limit=_BATCH)
+
+        try:
+            await uninterrupted(take())
+        except asyncio.CancelledError:
+            if found is not None:
+                await uninterrupted(self._given_back(found))
+            raise
+        return found
 
     async def _keep(self, work: IndexWork) -> None:
         """Renews the claim while an embedder takes its time."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -10,12 +11,13 @@ from datetime import date, datetime
 from types import TracebackType
 from typing import Self, cast
 
-from hitherto.core.admission import type_of
+from hitherto.core.admission import metadata_json, type_of
 from hitherto.core.ledger import Costs
 from hitherto.core.message import Logged
 from hitherto.core.presets import PolicyLike, one_of
 from hitherto.core.scope import Scope, checked_name
 from hitherto.core.wanted import EntryKind, Wanted
+from hitherto.engine.asked import checked_k, checked_kinds, checked_seq, checked_share, checked_switch, checked_time
 from hitherto.engine.calls import Calls
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.housekeeping import tidy
@@ -23,7 +25,6 @@ from hitherto.engine.indexer import Indexer
 from hitherto.engine.knowledge import Knowledge
 from hitherto.engine.parts import Parts
 from hitherto.engine.recall import Hit, Recall, Recaller
-from hitherto.engine.recalling import checked_k
 from hitherto.engine.worker import Worker
 from hitherto.errors import DatabaseReadOnly, InvalidInput, StoreError
 from hitherto.logs import logger
@@ -137,38 +138,38 @@ class Memory:
         An empty question finds nothing. Where the embedder or the reranker is away, `Recall.missing` says so. Raises
         InvalidScope and InvalidInput.
         """
-        chosen = _kinds(kinds)
+        chosen = checked_kinds(kinds)
         doc_type = type_of(doc_type)
         if doc_type is not None or namespace is not None or metadata:
             chosen &= {EntryKind.PASSAGE}
-        for name, time in (("after", after), ("before", before)):
-            if time is not None and time.tzinfo is None:
-                raise InvalidInput(
-                    f"{name} is {time!r}, a time without a zone; give one, e.g. datetime.now(timezone.utc)"
-                )
         if as_of is not None and conversation is None:
             raise InvalidInput("as_of is a seq; name the conversation that it is of")
         wanted = Wanted(
             scope=Scope.checked(scope),
-            every_agent=every_agent,
+            every_agent=checked_switch(every_agent, "every_agent"),
             kinds=chosen,
             conversation=None if conversation is None else checked_name(conversation, "conversation"),
             other_than=None if other_than is None else checked_name(other_than, "other_than"),
-            after=after,
-            before=before,
-            as_of=as_of,
+            after=checked_time(after, "after"),
+            before=checked_time(before, "before"),
+            as_of=checked_seq(as_of, "as_of"),
             doc_type=doc_type,
             namespace=namespace,
-            metadata=metadata or {},
+            metadata=json.loads(metadata_json(metadata or {})),
         )
         if not isinstance(cast(object, question), str):
             raise InvalidInput(f"the question is {question!r}; give a text")
-        return await self._recaller.recall(question, wanted, k=checked_k(k), least=least, rerank=rerank)
+        return await self._recaller.recall(
+            question, wanted, k=checked_k(k), least=checked_share(least, "least", ends=True), rerank=rerank
+        )
 
-    async def around(self, hit: Hit, *, scope: Scope, messages: int = 3) -> list[Logged]:
-        """The messages that a hit is or stands for, and so many before and after them; none for a passage of a document
-        that a user added, which `knowledge(scope).get(hit.document)` opens, and for what is no longer there."""
-        if hit.conversation is None or hit.start is None or hit.end is None:
+    async def around(self, hit: Hit, *, scope: Scope, messages: int = 3, every_agent: bool = False) -> list[Logged]:
+        """The messages that a hit is or stands for, and so many before and after them; for a hit of another agent's
+        only with `every_agent`. None for a passage of a document that a user added, which
+        `knowledge(scope).get(hit.document)` opens, and for what is no longer there."""
+        messages = checked_k(messages, least=0, name="messages")
+        theirs_too = every_agent or hit.agent == Scope.checked(scope).agent
+        if hit.conversation is None or hit.start is None or hit.end is None or not theirs_too:
             return []
         theirs = replace(Scope.checked(scope), agent=hit.agent or scope.agent)
         conversation = self.conversation(hit.conversation, scope=theirs)
@@ -248,18 +249,3 @@ class Memory:
         """The ledger of model calls in sums, dearest first (by day: latest first), of one tenant or of all; `since` and
         `until` are days in UTC, both inclusive."""
         return await self._parts.store.costs(by, tenant=tenant, since=since, until=until)
-
-
-def _kinds(kinds: Iterable[EntryKind | str] | None) -> frozenset[EntryKind]:
-    """Raises InvalidInput for what is no kind of entry, and for none at all."""
-    if kinds is None:
-        return frozenset(EntryKind)
-    listed = [kinds] if isinstance(kinds, str) else list(kinds)
-    known = ", ".join(EntryKind)
-    try:
-        found = frozenset(EntryKind(one) for one in listed)
-    except ValueError as error:
-        raise InvalidInput(f"{error}; kinds are {known}") from None
-    if not found:
-        raise InvalidInput(f"kinds is empty; name at least one of {known}, or leave it out for all")
-    return found

@@ -41,9 +41,6 @@ _OF_DOCUMENTS = 500
 _MANY = 20_000
 """So many entries are gone through before another thread is asked to."""
 
-MOST = 1_000
-"""The most hits that can be asked for."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scores:
@@ -175,7 +172,7 @@ class Recaller:
             there = {term for block in matter.blocks for term, (entries, _) in block.postings.items() if len(entries)}
             authors = there.intersection(terms.authors.tolist())
             looked.vector = await self._vector(topic(question, authors=authors), matter.space, looked)
-        elif not spaces:
+        if not self._embedding.known and "embedder" not in looked.missing:
             looked.missing.append("embedder")
         without = matter.entries - matter.embedded + len(matter.waiting)
         if not looked.missing and without > _LAG * (matter.entries + len(matter.waiting)):

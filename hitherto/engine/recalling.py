@@ -18,8 +18,9 @@ from hitherto.core.scope import Scope
 from hitherto.core.speaker import speaker_of
 from hitherto.core.view import View
 from hitherto.core.wanted import EntryKind, Wanted
+from hitherto.engine.asked import checked_k, checked_kinds, checked_share, checked_switch
 from hitherto.engine.place import Place
-from hitherto.engine.recall import MOST, Hit, Looked, Recaller
+from hitherto.engine.recall import Hit, Looked, Recaller
 from hitherto.errors import InvalidInput, StoreError, Unreproducible
 from hitherto.logs import logger
 from hitherto.ports.index import TEXT
@@ -46,15 +47,12 @@ class Recalling:
 
     def __post_init__(self) -> None:
         checked_k(self.k)
-        if self.share is not None and not 0 < self.share < 1:
-            raise InvalidInput(f"share is {self.share!r}; give a part of the budget between 0 and 1, such as 0.25")
-
-
-def checked_k(k: object) -> int:
-    """Raises InvalidInput for what is no number of things to be recalled."""
-    if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= MOST:
-        raise InvalidInput(f"k is {k!r}; give a whole number from 1 to {MOST}")
-    return k
+        checked_share(self.least, "least", ends=True)
+        if self.share is not None:
+            checked_share(self.share, "share", ends=False)
+        object.__setattr__(self, "kinds", checked_kinds(self.kinds))
+        for name in ("elsewhere", "every_agent"):
+            checked_switch(getattr(self, name), name)
 
 
 def recalling_of(value: object) -> Recalling | None:
@@ -84,7 +82,7 @@ class Purpose:
 def recalls(place: Place, policy: Policy, asked: Recalling | None, cross_session: bool | None) -> bool:
     """Whether anything is to be recalled, whatever is asked."""
     crossing = place.parts.settings.cross_session != "off" if cross_session is None else cross_session
-    return asked is not None or crossing or any(isinstance(one.render, RecalledRender) for one in policy.stages)
+    return asked is not None or crossing or policy.recalls
 
 
 def purposes(
@@ -174,9 +172,11 @@ async def found(
         _miss(missing, [name for name in answer.missing if name != "vectors"])  # a lag, and no part that is down
         mine: list[Recollection] = []
         for hit in answer.hits:
-            one = await _recollected(place, hit, purpose.why)
             if len(mine) == purpose.k:
                 break
+            if purpose.why is Why.CROSS_SESSION and hit.conversation is None:
+                continue  # a user's own documents are no conversation
+            one = await _recollected(place, hit, purpose.why)
             if one is not None and _name(one) not in taken and not _in_sight(place, one, visible):
                 taken.add(_name(one))
                 mine.append(one)

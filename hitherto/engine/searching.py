@@ -226,7 +226,7 @@ class Search:
                 words=float(ranked.words[at]),
                 likeness=None if np.isnan(cosine[at]) else float(ranked.likeness[at]),
                 author=float(ranked.author[at]),
-                asking=float(ranked.asking[at]),
+                asking=float(ranked.asking[at]) + 0.0,  # never -0.0
                 neighbours=float(ranked.neighbours[at]),
             )
             for at in cast(list[int], ranked.order[ranked.relevance[ranked.order] >= least][:most].tolist())

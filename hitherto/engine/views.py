@@ -95,7 +95,7 @@ class Views:
             raise
         missing = [] if at is not None else _missing(used, head)
         if begun is not None:
-            visible = [span for span in made.fates if span.fate in (Fate.IN, Fate.REDACTED)]
+            visible = [span for span in made.fates if span.fate is Fate.IN]
             recollections = await found(
                 self.place, self._recaller, wanted, await begun, visible=visible, missing=missing
             )

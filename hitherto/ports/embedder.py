@@ -30,7 +30,7 @@ class Space:
 @dataclass(frozen=True, slots=True, eq=False)
 class Embedded:
     """What an embedder answered: one vector a row, and the tokens it took by the endpoint's own count, if given.
-    `asked` is whether an endpoint was asked at all: what was computed on the spot is in no ledger."""
+    `asked` is whether an endpoint was asked at all."""
 
     vectors: Vectors
     tokens: int | None = None
@@ -61,6 +61,11 @@ class Embedder(Protocol):
 
     @property
     def space(self) -> Space: ...
+
+    @property
+    def local(self) -> bool:
+        """Whether it computes in this process: then no endpoint is asked, and nothing goes into the ledger."""
+        ...
 
     @property
     def batch(self) -> int:

@@ -71,7 +71,7 @@ class Block:
     first: int
     lengths: NDArray[np.uint16]
     kinds: NDArray[np.uint8]
-    postings: Mapping[int, tuple[NDArray[np.uint16], NDArray[np.uint8]]]
+    postings: Mapping[int, tuple[NDArray[np.uint16 | np.uint32], NDArray[np.uint8]]]
     origins: NDArray[np.int64] | None = None
     places: NDArray[np.int64] | None = None
     times: NDArray[np.float64] | None = None

@@ -42,6 +42,7 @@ async def simulate(
     chat = memory.conversation(name, scope=SCOPE)
     repeats = Repeats(codec(CHAT), counter)
     calls, tokens_in, tokens_out = model.calls, model.tokens_in, model.tokens_out
+    recalls = (await chat.policy()).recalls
     seq = fired = 0
     for step in steps(messages):
         await asyncio.sleep(0)  # in memory nothing else would let a signal be heard
@@ -64,6 +65,8 @@ async def simulate(
             )
         await chat.append(*step.asked, *step.answered)
         await memory.settled()
+        if recalls:
+            await memory.indexed()  # what is recalled depends on what is found
         seq += len(step.asked) + len(step.answered)
         if step.asked:
             advance()

@@ -29,7 +29,7 @@ from hitherto.testing.material_search import (
 )
 from hitherto.testing.material_stages import superseded, take_back
 
-SHORT = timedelta(seconds=0.05)
+SHORT = timedelta(seconds=1)
 
 
 async def _erase(store: Store) -> None:

@@ -121,7 +121,8 @@ class Tracing(Watch):
 
 
 def _operation(attributes: Mapping[str, Value | None]) -> dict[str, Value]:
-    return {"gen_ai.operation.name": "compact" if attributes.get("purpose") == Purpose.COMPACT else "chat"}
+    named = {Purpose.COMPACT.value: "compact", Purpose.EMBED.value: "embeddings"}
+    return {"gen_ai.operation.name": named.get(str(attributes.get("purpose")), "chat")}
 
 
 def _named(attributes: Mapping[str, Value | None]) -> dict[str, Value]:

@@ -181,32 +181,6 @@ async def test_digests_that_failed(database: str) -> None:
     executed(database, query)
 
 
-# The index
-
-
-async def test_what_waits_for_the_index(database: str) -> None:
-    await (await filled(database)).aclose()
-    line = in_database(database).said("index", "ok")
-    assert "waits for the search index: 1, for vectors: 0" in line
-    executed(
-        database,
-        "insert into hitherto.conversation (tenant, user_id, agent, id, rev, next_seq, tokens, turns, talk, updated_at) "
-        "select 'acme', n::text, 'a', 'c', 1, 1, 0, 0, 0, now() from generate_series(1, 1000) n",
-    )
-    line = in_database(database).said("index", "warning")
-    assert "waits for the search index: 1,001" in line
-    assert "start more workers" in line
-
-
-async def test_an_index_that_has_all(database: str) -> None:
-    async with hitherto.open(database) as memory:
-        await memory.conversation("c", scope=SCOPE).append(hitherto.user("The boiler leaks."))
-        assert await memory.indexed()
-    assert "all is in the search index" in in_database(database).said("index", "ok")
-    found = in_database(database, HITHERTO_EMBEDDER="none")
-    assert "all is in the search index" in found.said("index", "ok")
-
-
 def test_functions_that_lost_their_schema(database: str) -> None:
     with psycopg.connect(database) as connection:
         (signature,) = connection.execute(
@@ -222,3 +196,29 @@ def test_functions_that_lost_their_schema(database: str) -> None:
 def test_a_queue_that_is_gone(database: str) -> None:
     executed(database, "drop table hitherto.procrastinate_jobs cascade")
     assert "tables are gone" in in_database(database).said("queue", "failed")
+
+
+# The index
+
+
+async def test_what_waits_for_the_index(database: str) -> None:
+    await (await filled(database)).aclose()
+    line = in_database(database).said("index", "ok")
+    assert "waits for the search index: 1, for vectors: 0" in line
+    executed(
+        database,
+        "insert into hitherto.conversation (tenant, user_id, agent, id, rev, next_seq, tokens, turns, talk, "
+        "updated_at) select 'acme', n::text, 'a', 'c', 1, 1, 0, 0, 0, now() from generate_series(1, 1000) n",
+    )
+    line = in_database(database).said("index", "warning")
+    assert "waits for the search index: 1,001" in line
+    assert "start more workers" in line
+
+
+async def test_an_index_that_has_all(database: str) -> None:
+    async with hitherto.open(database) as memory:
+        await memory.conversation("c", scope=SCOPE).append(hitherto.user("The boiler leaks."))
+        assert await memory.indexed()
+    assert "all is in the search index" in in_database(database).said("index", "ok")
+    found = in_database(database, HITHERTO_EMBEDDER="none")
+    assert "all is in the search index" in found.said("index", "ok")

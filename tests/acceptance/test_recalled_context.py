@@ -25,7 +25,7 @@ from hitherto.errors import InvalidInput, Unreproducible
 from hitherto.models.scripted import Scripted, items
 from hitherto.ports.store import Store
 from tests.acceptance.receipts import check
-from tests.acceptance.talk import ONE_TRY, PLENTY, bodies, fates
+from tests.acceptance.talk import ONE_TRY, PLENTY, fates
 from tests.conftest import SCOPE
 
 ANIMALS = ("badger", "heron", "lynx", "otter", "python", "raven", "salmon", "tortoise", "viper", "walrus")
@@ -71,9 +71,10 @@ def recalled(context: Context) -> list[tuple[str | None, int | None, int | None]
 
 def shown(context: Context) -> list[str]:
     """The lines of what was recalled, which stands in one message ahead of the incoming one."""
-    found = [body for body in bodies(context) if body.startswith(LEAD)]
-    assert found == bodies(context)[-2:-1]
-    return [] if not found else re.split(r"\n- ", found[0])[1:]
+    said = [str(item["content"]) for item in context.messages]
+    found = [text for text in said if text.startswith(LEAD)]
+    assert found == said[-2:-1]
+    return re.split(r"\n- ", found[0])[1:]
 
 
 class TestForARequest:
@@ -253,7 +254,7 @@ class TestForARequest:
             context = await context_of(memory.conversation("zoo", scope=SCOPE), "the heron", recall=True)
             (line,) = shown(context)
             assert line.count("\n  - [") == 2
-            lines = bodies(context)[-2].splitlines()
+            lines = str(context.messages[-2]["content"]).splitlines()
             assert sum(one.startswith("- [") for one in lines) == 1
 
 

@@ -142,8 +142,10 @@ def test_every_statement_on_documents_has_walls() -> None:
     named = dict(re.findall(r"^-- name: (\w+)\n(.*?)(?=^-- name: |\Z)", text, re.MULTILINE | re.DOTALL))
     reading = {name: body for name, body in named.items() if re.search(r"(from|using) hitherto\.document\b", body)}
     assert set(reading) == {
-        *("kept_document", "documents", "document", "passages", "discard_document", "remove_documents")
+        "hold_document",
+        "hold_documents",
+        *("kept_document", "documents", "document", "passages", "discard_document", "remove_documents"),
     }
     for name, body in reading.items():
         own = "tenant = %(tenant)s and user_id = %(user)s and agent = ''" in body
-        assert "hitherto.within(" in body or "d.conversation = %(ref)s" in body or own, name
+        assert "hitherto.within(" in body or "conversation = %(ref)s" in body or own, name

@@ -25,8 +25,8 @@ class Examined:
     `revision` is the schema's, of `revisions` that this version knows, oldest first; None where there is none, or none
     that may be read. `lacking` are rights that a store needs and the role has not, as "table: SELECT, …".
 
-    `queue`: the job queue's tables are there; `lost_functions` are those of its functions that do not name the schema they
-    work in.
+    `queue`: the job queue's tables are there; `lost_functions` are those of its functions that do not name the schema
+    they work in.
     """
 
     address: str

@@ -23,6 +23,9 @@ from hitherto.stores.postgres.sql import SQL
 
 _T = TypeVar("_T")
 
+_NOBODY = ("", "", "")
+"""What comes before the names of all scopes."""
+
 _ABREAST = 20
 """So many scopes are looked at for one that nobody else has."""
 
@@ -39,7 +42,7 @@ class PostgresIndex:
     def __init__(self, got: Got) -> None:
         self._got = got
         self._spaces: dict[Space, int] = {}
-        self._after = ("", "", "")
+        self._after = _NOBODY
         """The scope that was taken last: the next one is looked for from there on, so that each gets its turn."""
 
     async def matter(self, wanted: Wanted, *, terms: Sequence[int], spaces: Sequence[Space], limit: int) -> Matter:
@@ -108,17 +111,24 @@ class PostgresIndex:
 
     async def take(self, *, space: Space | None, lease: timedelta, limit: int) -> IndexWork | None:
         number = None if space is None else await self._space(space)
-        for after in dict.fromkeys((self._after, ("", "", ""))):
+        begun, after = self._after, self._after
+        while True:
             values = {"space": number, "limit": _ABREAST, **_scope_values(after)}
-            for tenant, user, agent in await self._all(SQL["index_due"], values):
+            due = await self._all(SQL["index_due"], values)
+            for tenant, user, agent in due:
                 name = {**_scope_values((tenant, user, agent)), "lease": lease}
                 claimed = await self._claim(name)
                 if claimed is not None:
                     self._after = (tenant, user, agent)
                     work = IndexWork(tenant=tenant, user=user, agent=agent, ref=claimed[0], attempt=claimed[1])
                     return await self._filled(work, number, limit)
-        self._after = ("", "", "")
-        return None
+            if due:  # others have all of these
+                after = tuple(due[-1])
+            elif begun == _NOBODY:
+                self._after = _NOBODY
+                return None
+            else:
+                begun = after = _NOBODY  # once more from the beginning
 
     async def _claim(self, values: dict[str, Any]) -> tuple[int, int] | None:
         async def claim(connection: AsyncConnection[Any]) -> tuple[int, int] | None:
@@ -221,8 +231,17 @@ class PostgresIndex:
         """Note what was looked at, which holds its rows: nobody takes anything of it away meanwhile. Returns what has
         stayed as it was."""
         asked: list[tuple[tuple[str, int], Any]] = []
+        conversations = {
+            start if kind == EntryKind.DIGEST else origin
+            for kind, origin, start, _ in work.seen
+            if kind != EntryKind.PASSAGE
+        }
         async with connection.pipeline():
-            for kind, origin, start, stop in sorted(work.seen):
+            # Conversations first: whoever holds one may want its digests, and then its documents.
+            await connection.execute(
+                SQL["index_hold_conversations"], {"tenant": work.tenant, "refs": sorted(conversations)}
+            )
+            for kind, origin, start, stop in sorted(work.seen, key=lambda one: (CODES[EntryKind(one[0])], one[1])):
                 at = {"tenant": work.tenant, "origin": origin, "start": start, "stop": stop}
                 match EntryKind(kind):
                     case EntryKind.MESSAGE:
@@ -260,19 +279,24 @@ class PostgresIndex:
             return held
 
     async def tend(self, work: IndexWork) -> bool:
-        async def write(connection: AsyncConnection[Any]) -> bool:
+        async def write(connection: AsyncConnection[Any]) -> bool | None:
+            """One segment; whether there is more, None where the claim is lost."""
             await connection.execute("begin")
             row = await (await connection.execute(SQL["index_hold"], _at(work))).fetchone()
             if row is None:
                 await connection.execute("rollback")
-                return False
+                return None
             await pack(connection, _at(work), next_no=row[0], packed=row[1])
             await pack_codes(connection, _at(work))
+            left = await (await connection.execute(SQL["index_untidy"], {**_at(work), "size": SEGMENT})).fetchone()
             await connection.execute("commit")
-            return True
+            return left is not None and left[0]
 
-        async with self._got(write) as held:
-            return held
+        more: bool | None = True
+        while more:  # each in a transaction of its own: whoever takes something away waits for no more than one
+            async with self._got(write) as more:
+                pass
+        return more is not None
 
     async def release(self, work: IndexWork) -> None:
         async def give_back(connection: AsyncConnection[Any]) -> None:

@@ -87,7 +87,8 @@ cross join lateral (
 ) c;
 
 -- name: search_waiting
--- The newest of what has no entry yet, of all scopes that are searched.
+-- The newest of what has no entry yet, of all scopes that are searched. Digests are found by what waits in the tenant, so
+-- that the conversations of the scope need not be gone through; where very many wait, as after an upgrade, not all of them.
 select * from (
     (select m.payload::text, 1 as kind, c.ref as origin, m.seq as place, left(m.text, %(text)s) as text,
             m.created_at as said_at, c.id, m.seq, m.seq, m.role, c.agent, null as title, null as doc_type, null as namespace,
@@ -110,13 +111,16 @@ select * from (
                 select created_at from hitherto.message m
                 where m.tenant = c.tenant and m.conversation = c.ref and m.seq = d.end_seq limit 1), c.id, d.start_seq, d.end_seq, null, c.agent,
             null, null, null, null
-     from hitherto.conversation c
-     cross join lateral (
+     from (
          select * from hitherto.digest d
-         where d.tenant = c.tenant and d.conversation = c.ref and d.done in ('summarise', 'chunk')
-           and d.status = 'completed' and not d.indexed
+         where d.tenant = %(tenant)s and d.done in ('summarise', 'chunk') and d.status = 'completed' and not d.indexed
+           and 2 = any(%(kinds)s)
+         order by d.tenant, d.conversation, d.id limit 2000
      ) d
-     where hitherto.within(c.tenant, c.user_id, c.agent, %(tenant)s, %(user)s, %(agent)s, %(every_agent)s) and 2 = any(%(kinds)s)
+     cross join lateral (
+         select * from hitherto.conversation c where c.tenant = d.tenant and c.ref = d.conversation limit 1
+     ) c
+     where hitherto.within(c.tenant, c.user_id, c.agent, %(tenant)s, %(user)s, %(agent)s, %(every_agent)s)
        and d.visible_rev is not null and d.hidden_rev is null and d.end_seq >= c.view_start and d.text ~ '\S'
        and (d.done = 'chunk' or d.id = (
            select s.id from hitherto.digest s
@@ -337,7 +341,7 @@ from hitherto.search_scope s
 cross join lateral (
     select * from hitherto.document d
     where d.tenant = s.tenant and d.user_id = s.user_id and d.agent = s.agent and not d.indexed
-    order by d.id limit greatest(%(limit)s / 16, 1)
+    order by d.id limit 4
 ) d
 left join lateral (select * from hitherto.passage p where p.tenant = d.tenant and p.document = d.id) p on true
 left join lateral (
@@ -368,6 +372,11 @@ select s.stale or s.next_no - s.packed >= %(size)s or exists (
     where f.tenant = s.tenant and f.scope = s.ref and least(f.embedded, s.packed) - f.coded >= %(size)s)
 from hitherto.search_scope s
 where s.tenant = %(tenant)s and s.ref = %(ref)s;
+
+-- name: index_hold_conversations
+-- Hold conversations, as their own verbs do before anything else of theirs.
+select ref from hitherto.conversation where tenant = %(tenant)s and ref = any(%(refs)s::bigint[])
+order by ref for no key update;
 
 -- name: index_seen_messages
 -- Messages up to here are indexed; unless something was put back meanwhile.
@@ -547,7 +556,13 @@ where tenant = %(tenant)s and ref = %(ref)s and not exists (
 select (select count(*) from (
             select tenant, user_id, agent from hitherto.conversation where indexed_seq < next_seq
             union
-            select tenant, user_id, agent from hitherto.document where not indexed) w),
+            select tenant, user_id, agent from hitherto.document where not indexed
+            union
+            select c.tenant, c.user_id, c.agent from hitherto.digest d
+            cross join lateral (
+                select * from hitherto.conversation c where c.tenant = d.tenant and c.ref = d.conversation limit 1
+            ) c
+            where d.done in ('summarise', 'chunk') and d.status = 'completed' and not d.indexed) w),
        (select count(*) from hitherto.search_filling where behind and space = (
             select id from hitherto.search_space where name = %(name)s and dimensions = %(dimensions)s));
 
@@ -572,12 +587,23 @@ with gone as (
 update hitherto.search_scope set stale = true
 where tenant = %(tenant)s and ref = (select scope from gone limit 1) and packed > (select min(no) from gone);
 
+-- name: reindex_digests
+-- Those of a conversation's digests that can still be found get their entries anew.
+update hitherto.digest set indexed = false
+where tenant = %(tenant)s and conversation = %(ref)s and done in ('summarise', 'chunk') and indexed;
+
+-- name: index_hold_scope
+-- Hold a scope's index, before entries of it go: what is being packed or embedded is waited for, and seen from then on.
+select ref from hitherto.search_scope
+where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s for no key update;
+
+-- name: index_hold_scopes
+-- Hold the index of all scopes of a user, in one order.
+select ref from hitherto.search_scope where tenant = %(tenant)s and user_id = %(user)s order by ref for no key update;
+
 -- name: unindex_digests
--- The entries of a conversation's digests go; those that can still be found are made anew.
-with again as (
-    update hitherto.digest set indexed = false
-    where tenant = %(tenant)s and conversation = %(ref)s and done in ('summarise', 'chunk') and indexed
-), gone as (
+-- The entries of a conversation's digests go.
+with gone as (
     delete from hitherto.search_entry e
     where e.tenant = %(tenant)s and e.kind = 2 and e.origin = %(ref)s
     returning e.scope, e.no

@@ -68,7 +68,17 @@ class PostgresLibrary:
 
     async def discard(self, scope: Scope, id: int, *, every_agent: bool = False) -> bool:
         values = {**_walls(scope, every_agent=every_agent), "id": id, "size": SEGMENT}
-        return bool(await self._all("discard_document", values))
+
+        async def discard(connection: AsyncConnection[Any]) -> list[Any]:
+            # One transaction. What goes is looked for once its index is held: see `unindexing`.
+            async with connection.pipeline():
+                await connection.execute(SQL["hold_document"], values)
+                await connection.execute(SQL["index_hold_scopes"], values)
+                gone = await connection.execute(SQL["discard_document"], values)
+            return await gone.fetchall()
+
+        async with self._got(discard) as found:
+            return bool(found)
 
     async def _all(self, name: str, values: dict[str, Any]) -> list[Row]:
         async def fetch(connection: AsyncConnection[Any]) -> list[Any]:

@@ -112,6 +112,16 @@ with d as (
 )
 select id from d;
 
+-- name: hold_documents
+-- Hold the documents of a conversation, ahead of the scope's index, as an indexing worker does.
+select id from hitherto.document where tenant = %(tenant)s and conversation = %(ref)s order by id for update;
+
+-- name: hold_document
+-- Hold one document likewise.
+select id from hitherto.document d
+where hitherto.within(d.tenant, d.user_id, d.agent, %(tenant)s, %(user)s, %(agent)s, %(every_agent)s) and d.id = %(id)s
+for update;
+
 -- name: remove_documents
 -- Archived documents of a conversation go likewise: those of some digests, those that stand for any message from `first` to
 -- `last`, or for any of `seqs`.

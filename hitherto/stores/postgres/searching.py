@@ -38,7 +38,7 @@ def space_values(spaces: Sequence[Space]) -> dict[str, Any]:
     return {"names": [one.name for one in spaces], "dimensions": [one.dimensions for one in spaces]}
 
 
-_Postings = dict[int, tuple[NDArray[np.uint16], NDArray[np.uint8]]]
+_Postings = dict[int, tuple[NDArray[np.uint16 | np.uint32], NDArray[np.uint8]]]
 _Loose = tuple[NDArray[np.int64], NDArray[np.uint8]]
 """Codes that stand in no segment, and the numbers of their entries."""
 
@@ -103,7 +103,7 @@ def _tail(row: Row, terms: Sequence[int], loose: _Loose | None) -> Block:
         return filled
 
     there, times_in = np.frombuffer(hashes, "<i8"), np.frombuffer(counts, np.uint8)
-    owners = np.repeat(at, np.frombuffer(sizes, ">i4")).astype(np.uint16)
+    owners = np.repeat(at, np.frombuffer(sizes, ">i4")).astype(np.uint32)
     postings: _Postings = {}
     for term in terms:
         which = np.flatnonzero(there == term)

@@ -16,8 +16,8 @@ from hitherto.ports.store import Changes, Outcome, Receipt
 from hitherto.stores.postgres import heads, ledger, rows
 from hitherto.stores.postgres.faults import ours
 from hitherto.stores.postgres.library import document_values
-from hitherto.stores.postgres.searching import SEGMENT
 from hitherto.stores.postgres.sql import SQL
+from hitherto.stores.postgres.unindexing import unindex, unindex_all
 
 
 class PostgresUnit:
@@ -44,6 +44,10 @@ class PostgresUnit:
     @property
     def _at(self) -> dict[str, Any]:
         return {"tenant": self._names["tenant"], "ref": self.head.ref}
+
+    @property
+    def _whose(self) -> dict[str, Any]:
+        return {**self._names, **self._at}
 
     async def begin(self, key: str | None, digest: int | None) -> None:
         """Hold the conversation, and the digest if there is one, and read its head and the key's receipt: one round
@@ -138,9 +142,7 @@ class PostgresUnit:
         with ours():
             async with self._connection.pipeline():
                 await self._connection.execute(SQL["forget_receipts_of"], self._at)
-                await self._unindex(first=0, last=self.head.last_seq)
-                await self._connection.execute(SQL["unindex_digests"], {**self._at, "size": SEGMENT})
-                await self._remove_documents(first=0, last=self.head.last_seq)
+                await unindex_all(self._connection, self._whose, last=self.head.last_seq)
                 await self._connection.execute(SQL["delete_conversation"], self._at)
                 # Last: calls that were noted while the line before waited are there now.
                 await self._connection.execute(SQL["forget_calls_of"], self._at)
@@ -185,8 +187,7 @@ class PostgresUnit:
         moved = head.view_start != self.head.view_start
         if moved or changes.outcomes or changes.rewritten or changes.supersede:
             await connection.execute(SQL["note_digested"], at)
-        if moved or changes.rewritten or changes.supersede:
-            await connection.execute(SQL["unindex_digests"], {**at, "size": SEGMENT})
+        await unindex(connection, self._whose, changes, view_start=self.head.view_start)
         return fired
 
     async def _take_away(self, changes: Changes) -> None:
@@ -197,7 +198,6 @@ class PostgresUnit:
             values = {**at, "seqs": list(changes.retract), "rev": rev}
             await connection.execute(SQL["retract_messages"], values)
             await connection.execute(SQL["note_retracted"], {**at, "retracted": retracted})
-            await self._unindex(seqs=changes.retract)
         if changes.supersede:
             values = {**at, "digests": list(changes.supersede), "rev": rev}
             await connection.execute(SQL["supersede_digests"], values)
@@ -205,20 +205,8 @@ class PostgresUnit:
             values = {**at, "first": first, "last": last}
             await connection.execute(SQL["erase_messages"], values)
             await connection.execute(SQL["forget_receipts_within"], values)
-            await self._unindex(first=first, last=last)
         for digest in changes.rewritten:
             await connection.execute(SQL["rewrite_digest"], {**at, **rows.rewritten_values(digest)})
-        await self._remove_outdated(changes)
-        before, after = self.head.view_start, changes.head.view_start
-        if after > before:
-            await self._unindex(first=before, last=after - 1)
-        elif after < before:
-            await connection.execute(SQL["reindex_messages"], {**at, "view_start": after})
-
-    async def _unindex(self, *, first: int = 0, last: int = -1, seqs: tuple[int, ...] = ()) -> None:
-        """The entries of messages `first` to `last` and of `seqs` go."""
-        values = {**self._at, "first": first, "last": last, "seqs": list(seqs), "size": SEGMENT}
-        await self._connection.execute(SQL["unindex_messages"], values)
 
     async def _archive(self, outcome: Outcome) -> None:
         """Keep the document that came with a digest, ahead of the digest itself: as long as that is in progress."""
@@ -227,19 +215,3 @@ class PostgresUnit:
         whose = {"user": self._scope.user, "agent": self._scope.agent, "digest": outcome.digest}
         values = {**self._at, **whose, **document_values(outcome.archive)}
         await self._connection.execute(SQL["archive_document"], values)
-
-    async def _remove_outdated(self, changes: Changes) -> None:
-        """The documents go that stand for what was taken back, erased or cleared, and those whose digest goes."""
-        digests = (*changes.supersede, *(one.digest for one in changes.rewritten if one.superseded))
-        if digests or changes.retract:
-            await self._remove_documents(digests=digests, seqs=changes.retract)
-        for first, last in changes.erase:
-            await self._remove_documents(first=first, last=last)
-        if changes.head.view_start > self.head.view_start:
-            await self._remove_documents(first=0, last=changes.head.view_start - 1)
-
-    async def _remove_documents(
-        self, *, first: int = 0, last: int = -1, seqs: tuple[int, ...] = (), digests: tuple[int, ...] = ()
-    ) -> None:
-        values = {"first": first, "last": last, "seqs": list(seqs), "digests": list(digests), "size": SEGMENT}
-        await self._connection.execute(SQL["remove_documents"], {**self._at, **values})
