@@ -22,7 +22,7 @@ import numpy as np
 import Stemmer
 from numpy.typing import NDArray
 
-from hitherto.core.stopwords import STOP_WORDS
+from hitherto.core.stopwords import POLITE_WORDS, STOP_WORDS
 
 ANALYSIS = 1
 """The version of what `analysed` gives. Rows that were analysed under another one must be analysed anew."""
@@ -52,6 +52,8 @@ class QuestionTerms:
 
     words: NDArray[np.int64]
     authors: NDArray[np.int64]
+    telling: bool = True
+    """Whether any of the words has a meaning of its own: "thanks!" and "what do you think about it?" have none."""
 
     @property
     def hashes(self) -> NDArray[np.int64]:
@@ -87,6 +89,7 @@ def question_terms(text: str) -> QuestionTerms:
     names = dict.fromkeys([*chosen, *_terms(" ".join(capitalised))])
     return QuestionTerms(
         words=_hashed(chosen),
+        telling=any(word not in _POLITE for word in telling),
         authors=_hashed([_AUTHOR + name for name in names][: 2 * MOST_QUESTION_TERMS]),
     )
 
@@ -245,6 +248,7 @@ def _stem(word: str) -> str:
     return _snowball.stem(word)
 
 
+_POLITE = frozenset(term for word in POLITE_WORDS for term in _of_token(word))
 _STOPS = frozenset(term for word in STOP_WORDS for term in _of_token(word))
 
 

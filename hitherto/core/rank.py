@@ -54,6 +54,8 @@ class FirstStage:
     """Which of the question's words are authors' names."""
 
     scale: Scale
+    telling: bool = True
+    """As in `QuestionTerms`."""
 
     def best(self, most: int = FIRST, *, within: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
         """The documents that score above 0, best first: at most so many, only those `within`; of equals the later."""
@@ -103,7 +105,7 @@ def first_stage(
     if within is not None:
         scores *= within
     names = np.array([int(name) in named for name in terms.authors[: len(terms.words)]], dtype=np.bool_)
-    return FirstStage(scores=scores, words=words, by_author=by_author, names=names, scale=scale)
+    return FirstStage(scores=scores, words=words, by_author=by_author, names=names, scale=scale, telling=terms.telling)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -167,7 +169,9 @@ def fused(first: FirstStage, candidates: Candidates) -> Ranked:
     asking = np.float32(ASKS_WEIGHT) * candidates.asks
     score = words + alike_part + author + asking + around
     asked = float(first.words.rarities.sum())
-    covered = (first.words.rarities @ lent_had) / np.float32(asked) if asked > 0 else np.zeros_like(score)
+    covered = np.zeros_like(score)
+    if asked > 0 and first.telling:  # to have "thanks" in common is nothing
+        covered = (first.words.rarities @ lent_had) / np.float32(asked)
     return Ranked(
         order=np.lexsort((-candidates.numbers, -candidates.seq, -score)),
         relevance=relevance(covered, alike, lent_alike),

@@ -20,3 +20,12 @@ _OF_CONVERSATION = """
 """Whoever asks a memory says these, whatever it is about."""
 
 STOP_WORDS = frozenset([*_FUNCTION_WORDS.split(), *_OF_CONVERSATION.split()])
+
+POLITE_WORDS = frozenset(
+    {
+        *("thanks", "thank", "please", "sure", "cool", "great", "nice", "wow"),
+        *("ok", "okay", "yes", "no", "yeah", "yep", "nope"),
+        *("hi", "hello", "hey", "bye"),
+    }
+)
+"""With these one answers and greets: they can be looked for, but to have them in common tells nothing."""

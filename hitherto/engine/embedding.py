@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 import numpy as np
 
+from hitherto.core.analysis import topic
 from hitherto.core.ledger import ModelCall, Purpose
 from hitherto.engine.calls import Asked, Calls
 from hitherto.engine.parts import Parts
@@ -90,16 +91,29 @@ class Embedding:
 
         return await self._asked(embedder, ask, len(texts), tenant, ledger, tries=None)
 
-    async def question(self, text: str, space: Space, tenant: str, ledger: list[ModelCall]) -> Vector:
+    @property
+    def local(self) -> bool:
+        """Whether the embedder computes in this process."""
+        return self._parts.embedder is not None and self._parts.embedder.local
+
+    async def question(
+        self, text: str, space: Space, tenant: str, ledger: list[ModelCall], *, authors: Collection[int]
+    ) -> Vector:
         """The vector of a question. It is asked for once, and not waited for longer than the setting
-        `embedder_timeout`. Raises NotNow and what the embedder raises."""
+        `embedder_timeout`. Raises NotNow and what the embedder raises.
+
+        In a mean of words the name of an author (`authors`: see `analysis.topic`) drowns all others, so it is left out
+        for what computes in this process; a model that reads gets the question as it is.
+        """
         known = (*([self._parts.embedder] if self._parts.embedder else []), *self._parts.former)
         embedder = next(one for one in known if _space(one) == space)
+
+        asked = topic(text, authors=authors) if embedder.local else text
 
         async def ask() -> Embedded:
             try:
                 async with asyncio.timeout(self._parts.settings.embedder_timeout):
-                    return await embedder.query(text)
+                    return await embedder.query(asked)
             except TimeoutError:
                 raise ModelUnreachable(
                     f"the embedder {space.name!r} did not answer within {self._parts.settings.embedder_timeout:g} "

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from hitherto.core import rank
-from hitherto.core.analysis import QuestionTerms, question_terms, topic
+from hitherto.core.analysis import QuestionTerms, question_terms
 from hitherto.core.ledger import ModelCall, Purpose
 from hitherto.core.wanted import EntryKind, Wanted
 from hitherto.engine.calls import Asked, Calls
@@ -20,7 +20,7 @@ from hitherto.engine.parts import Parts
 from hitherto.engine.searching import Search, Weighed, population, search
 from hitherto.errors import HithertoError, InvalidInput
 from hitherto.logs import logger
-from hitherto.ports.embedder import Space, Vector
+from hitherto.ports.embedder import Space, Vector, Vectors
 from hitherto.ports.index import Matter, SearchIndex
 from hitherto.ports.reranker import Reranked
 
@@ -131,6 +131,8 @@ class Looked:
     wanted: Wanted
     matter: Matter
     vector: Vector | None = None
+    space: Space | None = None
+    waiting: Vectors | None = None
     missing: list[str] = field(default_factory=list[str])
     ledger: list[ModelCall] = field(default_factory=list[ModelCall])
 
@@ -168,20 +170,27 @@ class Recaller:
         looked = Looked(question=question, terms=terms, wanted=wanted, matter=matter)
         if self._parts.embedder is None or not question:
             return looked
-        if matter.space is not None:
+        space = matter.space
+        if matter.waiting and self._embedding.local and spaces and space in (None, spaces[0]):
+            # What has just been said is compared by its meaning too: here that takes no time.
+            space = spaces[0]
+            texts = [source.text for source in matter.waiting]
+            _, looked.waiting = await self._embedding.documents(texts, wanted.scope.tenant, looked.ledger)
+        if space is not None:
             there = {term for block in matter.blocks for term, (entries, _) in block.postings.items() if len(entries)}
             authors = there.intersection(terms.authors.tolist())
-            looked.vector = await self._vector(topic(question, authors=authors), matter.space, looked)
+            looked.vector = await self._vector(question, space, looked, authors)
+            looked.space = space if looked.vector is not None else None
         if not self._embedding.known and "embedder" not in looked.missing:
             looked.missing.append("embedder")
-        without = matter.entries - matter.embedded + len(matter.waiting)
+        without = matter.entries - matter.embedded + (0 if looked.waiting is not None else len(matter.waiting))
         if not looked.missing and without > _LAG * (matter.entries + len(matter.waiting)):
             looked.missing.append("vectors")
         return looked
 
     async def find(self, looked: Looked, wanted: Wanted, *, k: int, least: float, rerank: bool) -> Recall:
         """The second part: one round trip more, and the reranker's answer if there is one."""
-        space = looked.matter.space if looked.vector is not None else None
+        space = looked.space
         hits: list[Hit] = []
         searched = 0
         if looked.question:
@@ -210,15 +219,16 @@ class Recaller:
 
         def first() -> Search:
             every = [*looked.terms.words.tolist(), *looked.terms.authors.tolist()]
-            return search(population(looked.matter, wanted, every), looked.terms, looked.vector, most=most)
+            among = population(looked.matter, wanted, every, waiting=looked.waiting)
+            return search(among, looked.terms, looked.vector, most=most)
 
         many = sum(len(block.lengths) for block in looked.matter.blocks) > _MANY
         return await asyncio.to_thread(first) if many else first()
 
-    async def _vector(self, question: str, space: Space, looked: Looked) -> Vector | None:
+    async def _vector(self, question: str, space: Space, looked: Looked, authors: Collection[int]) -> Vector | None:
         tenant = looked.wanted.scope.tenant
         try:
-            return await self._embedding.question(question, space, tenant, looked.ledger)
+            return await self._embedding.question(question, space, tenant, looked.ledger, authors=authors)
         except Exception as error:  # noqa: BLE001 (an embedder may be somebody's own; whatever it does, there are words)
             log.warning("Recall goes by words alone: %s", error, tenant=tenant)
             looked.missing.append("embedder")

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from hitherto.core import rank
 from hitherto.core.analysis import QuestionTerms, analysed, asks
+from hitherto.core.codes import codes_of
 from hitherto.core.wanted import CODES, EntryKind, Wanted
-from hitherto.ports.embedder import Vector
+from hitherto.ports.embedder import Vector, Vectors
 from hitherto.ports.index import Block, Candidate, Key, Matter, Source, keeps
 
 Numbers = NDArray[np.int64]
@@ -36,6 +37,7 @@ class Population:
     postings: dict[int, tuple[NDArray[np.uint32], NDArray[np.uint8]]]
     codes: NDArray[np.uint8] | None
     coded: NDArray[np.bool_]
+    vectors: Vectors | None
 
     @property
     def size(self) -> int:
@@ -46,6 +48,12 @@ class Population:
     def indexed(self) -> int:
         """From here on they are the waiting ones."""
         return len(self.lengths) - len(self.waiting)
+
+    def candidate(self, number: int) -> Candidate:
+        """What waits at this place."""
+        at = number - self.indexed
+        vector = None if self.vectors is None else self.vectors[at]
+        return Candidate(key=(-1, -1), source=self.waiting[at], vector=vector)
 
     def keys(self, numbers: Numbers) -> list[Key]:
         """The entries at these places, the waiting ones left out."""
@@ -74,17 +82,19 @@ class Population:
         return np.array(found, dtype=np.int64)
 
 
-def population(matter: Matter, wanted: Wanted, terms: Sequence[int]) -> Population:
-    """What is searched of `matter`, with the postings of `terms`."""
-    blocks = matter.blocks
+def population(matter: Matter, wanted: Wanted, terms: Sequence[int], *, waiting: Vectors | None = None) -> Population:
+    """What is searched of `matter`, with the postings of `terms`, and the vectors of what waits, if these are known."""
+    blocks, vectors = matter.blocks, waiting
     begins = tuple(accumulate((len(block.lengths) for block in blocks), initial=0))
-    waiting = tuple(source for source in matter.waiting if keeps(source, wanted))
-    entries = [analysed(source.text, author=source.author) for source in waiting]
+    kept = [at for at, source in enumerate(matter.waiting) if keeps(source, wanted)]
+    waiting_ones = tuple(matter.waiting[at] for at in kept)
+    vectors = None if vectors is None else vectors[kept]
+    entries = [analysed(source.text, author=source.author) for source in waiting_ones]
     lengths = [
         *(block.lengths.astype(np.int32) for block in blocks),
         *(np.array([one.length], np.int32) for one in entries),
     ]
-    within = [*(_within(block, wanted, matter) for block in blocks), np.ones(len(waiting), np.bool_)]
+    within = [*(_within(block, wanted, matter) for block in blocks), np.ones(len(waiting_ones), np.bool_)]
     postings: dict[int, tuple[NDArray[np.uint32], NDArray[np.uint8]]] = {}
     for term in terms:
         documents: list[NDArray[np.uint32]] = []
@@ -103,11 +113,12 @@ def population(matter: Matter, wanted: Wanted, terms: Sequence[int]) -> Populati
             np.concatenate(documents) if documents else np.zeros(0, np.uint32),
             np.concatenate(counts) if counts else np.zeros(0, np.uint8),
         )
-    codes, coded = _codes(blocks, len(waiting))
+    codes, coded = _codes(blocks, len(waiting_ones), vectors)
     return Population(
         blocks=blocks,
         begins=begins[:-1],
-        waiting=waiting,
+        waiting=waiting_ones,
+        vectors=vectors,
         lengths=np.concatenate(lengths) if lengths else np.zeros(0, np.int32),
         within=np.concatenate(within),
         postings=postings,
@@ -116,20 +127,24 @@ def population(matter: Matter, wanted: Wanted, terms: Sequence[int]) -> Populati
     )
 
 
-def _codes(blocks: Sequence[Block], waiting: int) -> tuple[NDArray[np.uint8] | None, NDArray[np.bool_]]:
+def _codes(
+    blocks: Sequence[Block], waiting: int, vectors: Vectors | None
+) -> tuple[NDArray[np.uint8] | None, NDArray[np.bool_]]:
     """The codes of all, zeros where there are none, and who has one."""
-    width = next((block.codes.shape[1] for block in blocks if block.codes is not None), 0)
+    of_waiting = None if vectors is None or not waiting else codes_of(vectors)
+    widths = [block.codes.shape[1] for block in blocks if block.codes is not None]
+    width = next(iter(widths), 0 if of_waiting is None else of_waiting.shape[1])
     coded = [
         np.zeros(len(block.lengths), np.bool_) if block.coded is None else block.coded[: len(block.lengths)]
         for block in blocks
     ]
-    flags = np.concatenate([*coded, np.zeros(waiting, np.bool_)])
+    flags = np.concatenate([*coded, np.full(waiting, of_waiting is not None, np.bool_)])
     if not width:
         return None, flags
     parts = [
         np.zeros((len(block.lengths), width), np.uint8) if block.codes is None else block.codes for block in blocks
     ]
-    return np.concatenate([*parts, np.zeros((waiting, width), np.uint8)]), flags
+    return np.concatenate([*parts, np.zeros((waiting, width), np.uint8) if of_waiting is None else of_waiting]), flags
 
 
 def _within(block: Block, wanted: Wanted, matter: Matter) -> NDArray[np.bool_]:
@@ -196,7 +211,7 @@ class Search:
         waiting: list[int] = [number for number in self.best.tolist() if number >= among.indexed]
         every: list[Candidate] = [
             *candidates,
-            *(Candidate(key=(-1, -1), source=among.waiting[number - among.indexed]) for number in waiting),
+            *(among.candidate(number) for number in waiting),
         ]
         if not every:
             return []

@@ -71,6 +71,25 @@ class TestWhatIsFound:
             whole = parts.lexical + (parts.semantic or 0) + parts.author + parts.asking + parts.neighbours
             assert parts.fused == pytest.approx(whole, abs=1e-4)
 
+    @pytest.mark.parametrize("said_", ["thanks!", "ok", "yes please", "What is it about?", "Hello"])
+    async def test_what_tells_nothing_is_relevant_to_nothing(self, opened: Opened, said_: str) -> None:
+        """However many others said the same."""
+        async with opened(embedder="wordllama") as memory:
+            await said(
+                memory, "Thanks!", "ok, it is here", "yes please do", "I do not know what to think about it", "hello"
+            )
+            await memory.indexed()
+            assert all(hit.score < 0.5 for hit in (await memory.recall(said_, scope=SCOPE)).hits)
+
+    async def test_what_has_just_been_said_is_compared_by_its_meaning(self, opened: Opened) -> None:
+        async with opened(embedder="wordllama") as memory:
+            await said(memory, "the harpsichord is in the loft", "we went to the sea")
+            await memory.indexed()
+            await said(memory, "the trombone belongs to aunt Rosa", conversation="d")
+            first = (await memory.recall("trombone", scope=SCOPE)).hits[0]
+            assert first.text.startswith("the trombone")
+            assert first.parts.semantic is not None
+
     async def test_what_is_around_a_hit_can_be_opened(self, memory: Memory) -> None:
         await said(memory, *(f"message {at} about trains" for at in range(9)), "the cat sleeps", "and purrs", "softly")
         (hit,) = (await memory.recall("cat", scope=SCOPE, k=1)).hits
