@@ -39,9 +39,9 @@ _BIG = 50_000
 
 
 class Indexer:
-    """Keeps the search index up to date, for all tenants: one scope at a time, behind a claim. A dead process's scope
-    is taken over when its claim ends. Whatever goes wrong with an embedder is tried again later; meanwhile what was
-    said is found by its words."""
+    """Keeps the search index up to date, for all tenants, and never leaves the store in the middle of a statement: one
+    scope at a time, behind a claim. A dead process's scope is taken over when its claim ends. Whatever goes wrong with
+    an embedder is tried again later; meanwhile what was said is found by its words."""
 
     def __init__(self, parts: Parts, index: SearchIndex, calls: Calls) -> None:
         self._parts, self._index = parts, index
@@ -116,7 +116,9 @@ class Indexer:
             for _ in range(_IN_A_ROW):
                 if current is None or current.done or not await self._worked(current):
                     break
-                current = await self._index.more(current, space=self._space(), lease=self._lease, limit=_BATCH)
+                current = await uninterrupted(
+                    self._index.more(current, space=self._space(), lease=self._lease, limit=_BATCH)
+                )
         finally:
             keeping.cancel()
             await uninterrupted(self._given_back(work))
@@ -153,7 +155,7 @@ class Indexer:
         while True:
             await asyncio.sleep(self._lease.total_seconds() / 3)
             try:
-                await self._index.prolong(work, lease=self._lease)
+                await uninterrupted(self._index.prolong(work, lease=self._lease))
             except StoreError as error:
                 log.debug("A claim on an index could not be renewed: %s", error)
 
@@ -167,13 +169,13 @@ class Indexer:
         """Whether the claim still holds after this batch."""
         if work.seen or work.sources:
             entries = [await _analysed(source) for source in work.sources]
-            if not await self._index.add(work, entries):
+            if not await uninterrupted(self._index.add(work, entries)):
                 return False
         if work.unembedded:
             held = await self._embedded(work)
             if not held:
                 return False
-        return await self._index.tend(work) if work.untidy else True
+        return await uninterrupted(self._index.tend(work)) if work.untidy else True
 
     async def _embedded(self, work: IndexWork) -> bool:
         ledger: list[ModelCall] = []
@@ -187,14 +189,14 @@ class Indexer:
             return True
         finally:
             await self._noted(work, ledger)
-        return await self._index.embed(work, space, vectors)
+        return await uninterrupted(self._index.embed(work, space, vectors))
 
     async def _noted(self, work: IndexWork, ledger: list[ModelCall]) -> None:
         if not ledger:
             return
         try:
             scope = Scope(tenant=work.tenant, user=work.user, agent=work.agent or _DOCUMENTS)
-            await self._parts.store.note_calls(scope, None, ledger)
+            await uninterrupted(self._parts.store.note_calls(scope, None, ledger))
         except HithertoError as error:
             log.warning("%s calls of the embedder could not be put into the ledger: %s", len(ledger), error)
         finally:

@@ -23,6 +23,7 @@ from hitherto.logs import logger
 from hitherto.ports.embedder import Space, Vector, Vectors
 from hitherto.ports.index import Matter, SearchIndex
 from hitherto.ports.reranker import Reranked
+from hitherto.uninterrupted import uninterrupted
 
 log = logger("hitherto.recall")
 
@@ -166,7 +167,7 @@ class Recaller:
         terms = question_terms(question)
         spaces = self._embedding.spaces if question else ()
         every = [*terms.words.tolist(), *terms.authors.tolist()]
-        matter = await self._index().matter(wanted, terms=every, spaces=spaces, limit=_WAITING)
+        matter = await uninterrupted(self._index().matter(wanted, terms=every, spaces=spaces, limit=_WAITING))
         looked = Looked(question=question, terms=terms, wanted=wanted, matter=matter)
         if self._parts.embedder is None or not question:
             return looked
@@ -196,7 +197,8 @@ class Recaller:
         if looked.question:
             begun = await self._first(looked, wanted, k)
             searched = begun.population.size
-            candidates = await self._index().candidates(wanted, begun.keys, space=space, around=rank.AROUND)
+            found = self._index().candidates(wanted, begun.keys, space=space, around=rank.AROUND)
+            candidates = await uninterrupted(found)
             most = k if not rerank or self._parts.reranker is None else max(k, self._parts.reranker.limit)
             hits = [_hit(one) for one in begun.weighed(candidates, most=most, least=least)]
         missing = list(looked.missing)
