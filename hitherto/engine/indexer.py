@@ -23,7 +23,8 @@ _EVERY = 2.0
 """Seconds between two looks for what others appended."""
 
 _GATHER = 0.1
-"""Seconds in which appends of this process gather, so that they are indexed together."""
+"""Seconds without an append of this process after which what it appended is indexed together; at the latest it is
+when others' are looked for."""
 
 _BATCH, _IN_A_ROW = 512, 8
 """So many messages at once, and so many times before the next scope has its turn."""
@@ -92,13 +93,16 @@ class Indexer:
                 await asyncio.sleep(_EVERY * 5 * jitter())
 
     async def _wait(self) -> None:
+        """Until others may have appended something, or this process has and is quiet again for a moment."""
+        appended = self._parts.appended
         try:
             async with asyncio.timeout(_EVERY * jitter()):
-                await self._parts.appended.wait()
-            await asyncio.sleep(_GATHER)
+                await appended.wait()
+                while appended.is_set():
+                    appended.clear()
+                    await asyncio.sleep(_GATHER)
         except TimeoutError:
-            pass
-        self._parts.appended.clear()
+            appended.clear()
 
     def _space(self) -> Space | None:
         """The space to be filled; None while the embedder is left alone."""

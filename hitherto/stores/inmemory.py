@@ -220,6 +220,7 @@ class InMemoryStore:
         fired = tuple(self.next_digest() if fire.id is None else fire.id for fire in changes.fire)
         before, view_start = kept.digests, kept.head.view_start
         kept.apply(changes, fired, now, due_at=self._clock())
+        self.index.changed(name)
         self.library.follow(name, before, changes, view_start)
         self._kept[name] = kept
         self._claims.note(name, fired)
@@ -231,6 +232,7 @@ class InMemoryStore:
         return fired
 
     def drop(self, name: Name) -> None:
+        self.index.changed(name)
         kept = self._kept.pop(name, None)
         if kept is not None:
             self._ledger.forget(kept.head.ref)

@@ -52,6 +52,9 @@ class InMemoryIndex:
         self._scopes: dict[Owner, Entries] = {}
         self._refs = count(1)
         self._taken = count(1)
+        self._changes: dict[Name, int] = {}
+        self._known: dict[Name, tuple[int, dict[Place, Findable]]] = {}
+        self._swept: dict[Owner, tuple[object, ...]] = {}
 
     async def matter(self, wanted: Wanted, *, terms: Sequence[int], spaces: Sequence[Space], limit: int) -> Matter:
         found = self._found(lambda owner: owner.within(wanted))
@@ -156,6 +159,19 @@ class InMemoryIndex:
             else sum(scope.embedded(space) < len(scope.by_no) for scope in self._scopes.values()),
         )
 
+    def changed(self, name: Name) -> None:
+        """Something was written to the conversation: what can be found of it is looked for anew."""
+        self._changes[name] = self._changes.get(name, 0) + 1
+
+    def _of(self, name: Name, kept: Kept, now: datetime) -> dict[Place, Findable]:
+        """What can be found in a conversation; known until it changes, or time may have changed it."""
+        changes = self._changes.get(name, 0)
+        known = self._known.get(name)
+        if known is None or known[0] != changes or kept.head.next_expiry is not None:
+            known = (changes, dict(of_conversation(name, kept, now)))
+            self._known[name] = known
+        return known[1]
+
     def forget(self, scope: Scope) -> None:
         """Something of the scope was erased: its entries go at once, not only when somebody looks."""
         if (mine := Owner.of(scope)) in self._scopes:
@@ -165,17 +181,22 @@ class InMemoryIndex:
         """What can be found now in the scopes that are asked for; entries of anything else in them are gone."""
         now = self._clock()
         found: _Found = {}
+        seen: dict[Owner, list[object]] = {}
         for name, kept in self._conversations.items():
             owner = Owner.of(name[0])
             if mine(owner):
-                found.setdefault(owner, {}).update(of_conversation(name, kept, now))
+                found.setdefault(owner, {}).update(known := self._of(name, kept, now))
+                seen.setdefault(owner, []).append((name, self._changes.get(name, 0), len(known)))
         for document, shelved in self._documents.items():
             owner = Owner(shelved.tenant, shelved.user, shelved.document.agent or OF_NO_AGENT)
             if mine(owner):
                 found.setdefault(owner, {}).update(of_document(document, shelved))
+                seen.setdefault(owner, []).append(document)
         for owner, scope in self._scopes.items():
-            if mine(owner):
+            state = (scope.next_no, *seen.get(owner, ()))
+            if mine(owner) and self._swept.get(owner) != state:
                 scope.sweep(found.get(owner, {}))
+                self._swept[owner] = state
         return found
 
     def _waiting(

@@ -66,7 +66,8 @@ def test_every_preset(locomo: Path, home: Path, policy: str) -> None:
     assert len(conversations) == 10
     for one in conversations:
         check(one)
-        assert policy == "sliding_window" or one["repeated"] >= 0.85
+        # What chunks recall is chosen for each request anew, and has its share of it.
+        assert policy == "sliding_window" or one["repeated"] >= (0.5 if policy == "chunks" else 0.85)
 
 
 def test_native_compaction(locomo: Path, home: Path) -> None:
