@@ -248,6 +248,6 @@ async def test_a_database_that_takes_no_writes_is_searched(home: tuple[Path, str
     read_only = home[1] + "&options=-c%20default_transaction_read_only%3Don"
     ran = bare("recall", "zeppelin", "--json", "--user", "reader", "--k", "1", "--database", read_only)
     assert (ran.code, [one["text"] for one in ran.json["hits"]]) == (0, ["The zeppelin landed."])
-    assert "vectors" in ran.json["missing"]
+    assert ran.json["missing"] == [], "what waits is compared by its meaning all the same"
     shown = bare("recall", "zeppelin", "--user", "reader", "--k", "1", "--database", read_only)
     assert "hitherto: warning: searched without: vectors" in shown.err

@@ -103,7 +103,8 @@ class PostgresIndex:
             **searching.wanted_values(wanted),
             "scopes": [scope for scope, _ in keys],
             "nos": [no for _, no in keys],
-            "space": None if space is None else await self._space(space),
+            # A space that no vector was found in needs no number; to make one would be to write.
+            "space": None if space is None else self._spaces.get(space),
             "around": around,
         }
         rows = await self._all(SQL["search_candidates"], values) if keys else []
