@@ -10,8 +10,9 @@ LLM    := .venv-llm
 demo: $(READY)
 	$(BIN)/hitherto demo
 
+# Two runners, each with a database server of its own: with one, the machine mostly waits.
 test: check
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist worksteal
 
 # Digests through a real, very small model. Its server has an environment of its own, and compiles at the first set-up.
 test-llm: $(READY) $(LLM)/.ready
