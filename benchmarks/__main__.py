@@ -16,8 +16,10 @@ from typing import Any
 from benchmarks import (
     append,
     enqueue,
+    facts,
     history,
     idle,
+    known,
     length,
     planning,
     recall,
@@ -44,6 +46,8 @@ BENCHMARKS: dict[str, Callable[[Ground], Awaitable[Findings]]] = {
     "throughput": throughput.run,
     "idle": idle.run,
     "recall": recall.run,
+    "facts": facts.run,
+    "known": known.run,
     "soak": soak.run,
 }
 

@@ -1,5 +1,6 @@
 """Hitherto: conversation memory for LLM agents. Every message kept, every turn within its token budget."""
 
+from hitherto.core.fact import Fact, Subject
 from hitherto.core.manifest import Manifest
 from hitherto.core.message import Message
 from hitherto.core.policy import Policy
@@ -18,6 +19,7 @@ from hitherto.core.scope import Scope
 from hitherto.engine.appending import Appended
 from hitherto.engine.context import Context
 from hitherto.engine.conversation import Conversation
+from hitherto.engine.facts import Facts
 from hitherto.engine.memory import Memory
 from hitherto.engine.recall import Hit, Recall
 from hitherto.engine.recalling import Recalling
@@ -30,6 +32,8 @@ __all__ = [
     "Call",
     "Context",
     "Conversation",
+    "Fact",
+    "Facts",
     "Hit",
     "HithertoError",
     "Manifest",
@@ -39,6 +43,7 @@ __all__ = [
     "Recall",
     "Recalling",
     "Scope",
+    "Subject",
     "assistant",
     "chunks",
     "compact",

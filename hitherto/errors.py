@@ -9,11 +9,13 @@
     │   ├── InvalidBudget
     │   ├── InvalidSettings
     │   ├── InvalidDocument
+    │   ├── InvalidFact
     │   └── InvalidTranscript
     ├── Conflict                the call lost against another one; nothing was changed
     │   ├── KeyReused
-    │   └── Interleaved
-    ├── NotFound                (also a LookupError) no such conversation, revision or digest in this scope
+    │   ├── Interleaved
+    │   └── Outdated
+    ├── NotFound                (also a LookupError) no such conversation, revision, digest or fact in this scope
     ├── OverBudget              the incoming message does not fit; `over_by` says by how many tokens
     ├── Unreproducible          a saved manifest no longer gives the bytes it stands for
     ├── StoreError
@@ -72,6 +74,10 @@ class InvalidDocument(InvalidInput):
     """A document has nothing in it that could be found, or is not text."""
 
 
+class InvalidFact(InvalidInput):
+    """A fact, its category, its subject or what is to be done to it does not make sense."""
+
+
 class InvalidTranscript(InvalidInput):
     """A transcript file cannot be read; `line` (counted from 1) is where, if it is one line's fault."""
 
@@ -91,6 +97,14 @@ class KeyReused(Conflict):
 class Interleaved(Conflict):
     """`expect=` did not hold: others wrote in between. `actual` is the next seq now, or the revision, whichever was
     expected."""
+
+    def __init__(self, message: str, *, actual: int) -> None:
+        super().__init__(message)
+        self.actual = actual
+
+
+class Outdated(Conflict):
+    """`expect=` did not hold: somebody changed the fact meanwhile. `actual` is its version now."""
 
     def __init__(self, message: str, *, actual: int) -> None:
         super().__init__(message)

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from hitherto.core.fact import CATEGORIES, LONGEST_CATEGORY
 from hitherto.core.phrases import TRIGGERS
 from hitherto.errors import InvalidSettings
 
@@ -44,6 +45,34 @@ def _phrases(value: object) -> object:
         ) from None
 
 
+def _names(value: object) -> object:
+    """The environment has only text: names with commas between them, or a JSON list."""
+    if not isinstance(value, str):
+        return value
+    if not value.lstrip().startswith("["):
+        return [name.strip() for name in value.split(",")]
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        raise ValueError(
+            'it begins like a JSON list and is none; write ["hobby", "current city"], or hobby, current city'
+        ) from None
+
+
+def _categories(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if not any(character.isalnum() for character in name) or not name.isprintable():
+            raise ValueError(f"the category {name!r} has no word in it, or cannot be printed; name it in words")
+        if len(name) > LONGEST_CATEGORY:
+            raise ValueError(f"the category {name!r} has {len(name)} characters; at most {LONGEST_CATEGORY} are kept")
+    if len(names) > _MOST_CATEGORIES:
+        raise ValueError(f"there are {len(names)} categories; at most {_MOST_CATEGORIES} fit into a prompt well")
+    return tuple(dict.fromkeys(names))
+
+
+_MOST_CATEGORIES = 50
+
+
 def _telling(phrases: tuple[str, ...]) -> tuple[str, ...]:
     if not phrases:
         raise ValueError("there is no phrase in it; name one, or set HITHERTO_CROSS_SESSION to off or always")
@@ -54,6 +83,7 @@ def _telling(phrases: tuple[str, ...]) -> tuple[str, ...]:
 
 
 Duration = Annotated[timedelta, BeforeValidator(_seconds)]
+Categories = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names), AfterValidator(_categories)]
 Phrases = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_phrases), AfterValidator(_telling)]
 
 
@@ -94,6 +124,13 @@ class Settings(BaseSettings):
     conversations: "off", "triggers" (where the incoming message has one of `search_triggers`, as whole words) or
     "always"; only what is as relevant as `relevance_threshold` (0 to 1), at most `cross_session_limit` of it.
     Documents are cut into passages of `passage_tokens` tokens that share `passage_overlap`.
+
+    Facts. `facts`: whether contexts show what is known of a conversation's subject, in at most the part `facts_share`
+    of their budget. `facts_place`: "system" (always at the end of the instructions, as seed 002 has them), "incoming"
+    (always in front of the incoming message) or "auto" (the first as long as all of them fit; those that are chosen for
+    the incoming message stand in front of it, so that what comes before stays the same). `fact_categories` are those
+    that are extracted ("other" is always one), and of each of `single_fact_categories`, such as "current city", a
+    subject has one at a time.
 
     `tracing`: whether there are OpenTelemetry spans. Durations are a number of seconds or ISO 8601 (PT5M).
     """
@@ -156,6 +193,11 @@ class Settings(BaseSettings):
     cross_session_limit: int = Field(default=3, ge=1, le=50)
     passage_tokens: int = Field(default=800, ge=16, le=8_000)
     passage_overlap: int = Field(default=100, ge=0)
+    facts: bool = True
+    facts_share: float = Field(default=0.15, gt=0, lt=1)
+    facts_place: Literal["auto", "system", "incoming"] = "auto"
+    fact_categories: Categories = CATEGORIES
+    single_fact_categories: Categories = ()
     tracing: bool = False
     keep_receipts: Duration = Field(default=timedelta(days=30), gt=timedelta(0), le=timedelta(days=36_500))
     grace: float = Field(default=5.0, ge=0)
@@ -169,6 +211,26 @@ class Settings(BaseSettings):
                 f"passages of {tokens} tokens (HITHERTO_PASSAGE_TOKENS) cannot share {value} of them; share fewer, or "
                 "make passages longer"
             )
+        return value
+
+    @field_validator("fact_categories")
+    @classmethod
+    def _some(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not value:
+            raise ValueError(
+                'there is no category in it; name at least one, or set "facts": false in the policy\'s stage'
+            )
+        return value
+
+    @field_validator("single_fact_categories")
+    @classmethod
+    def _among_the_categories(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        known = info.data.get("fact_categories", ())
+        for name in value:
+            if known and name not in known:
+                raise ValueError(
+                    f"{name!r} is none of {', '.join(known)} (HITHERTO_FACT_CATEGORIES); name it there too"
+                )
         return value
 
     @classmethod

@@ -103,6 +103,7 @@ def open(  # noqa: A001 (the name users read: hitherto.open)
                 watch=watch_of(loaded) if watch is None else watch,
                 index=getattr(kept, "index", None),
                 library=getattr(kept, "library", None),
+                facts=getattr(kept, "facts", None),
             )
             parts = replace(parts, **await _recalling(loaded, opened, parts.model, embedder, reranker))
             if former_embedders:

@@ -6,7 +6,21 @@ from collections.abc import Callable
 
 import typer
 
-from hitherto.cli import bench, costs, doctor, documents, recall, replay, simulate, stored, terminal, worker
+from hitherto.cli import (
+    bench,
+    costs,
+    doctor,
+    documents,
+    fact_review,
+    fact_subjects,
+    facts,
+    recall,
+    replay,
+    simulate,
+    stored,
+    terminal,
+    worker,
+)
 from hitherto.cli.app import app
 from hitherto.errors import HithertoError, InvalidDocument, InvalidInput, InvalidTranscript
 from hitherto.policies import discover
@@ -17,6 +31,9 @@ __all__ = [
     "costs",
     "doctor",
     "documents",
+    "fact_review",
+    "fact_subjects",
+    "facts",
     "main",
     "recall",
     "replay",

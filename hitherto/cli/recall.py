@@ -50,6 +50,9 @@ def recall_command(
         str | None, typer.Option(metavar="DATE", help="Said on this day or later, like 2026-11-30 or 2026-11-30T09:15.")
     ] = None,
     before: Annotated[str | None, typer.Option(metavar="DATE", help="Said on this day or before.")] = None,
+    subject: Annotated[
+        str | None, typer.Option(metavar="SUBJECT", help="Only facts about it, and what conversations about it have.")
+    ] = None,
     least: Annotated[
         float, typer.Option(min=0, max=1, metavar="SCORE", help="Only what is at least so relevant, from 0 to 1.")
     ] = 0.0,
@@ -81,6 +84,7 @@ def recall_command(
                 every_agent=all_agents,
                 after=since,
                 before=until,
+                subject=subject,
                 least=least,
             )
             if conversation is not None and not found.hits:
@@ -177,7 +181,7 @@ def _table(hits: Sequence[Hit], *, width: int, agents: bool) -> Table:
 
 def _where(hit: Hit) -> str:
     """The messages that it is or stands for, as conversation:seq, and the document with its passage."""
-    place = ""
+    place = "" if hit.fact is None else f"fact {hit.fact}"
     if hit.conversation is not None:
         place = f"{hit.conversation}:{hit.start}" + (f"–{hit.end}" if hit.end != hit.start else "")
     if hit.document is None:

@@ -15,7 +15,7 @@ from hitherto.cli.rounds import Replayed, Round, repeated
 from hitherto.cli.tables import WIDE, cut, numbers, table_of
 from hitherto.cli.terminal import one_line, plain
 from hitherto.core.digest import Digest, Done, Ranges, Status
-from hitherto.core.manifest import Fate, Manifest
+from hitherto.core.manifest import FactsShown, Fate, Manifest
 from hitherto.core.message import Kind, Logged
 from hitherto.engine.context import Context
 
@@ -188,9 +188,18 @@ def _governed(manifest: Manifest) -> Text:
     lines = [f"Policy {plain(str(manifest.policy['name']))} ({said})"]
     if manifest.injected is not None:
         lines.append(f"Memory of {plain(manifest.injected.conversation)}, digest {manifest.injected.digest}")
+    if manifest.facts is not None:
+        lines.append(_known(manifest.facts))
     if manifest.missing:
         lines.append(f"Missing: {', '.join(manifest.missing)}")
     return Text("\n".join(lines))
+
+
+def _known(facts: FactsShown) -> str:
+    shown, whom = len(facts.shown), plain(facts.name)
+    count = f"All {shown:,}" if shown == facts.known else f"{shown:,} of {facts.known:,}"
+    where = "at the end of the instructions" if facts.place == "system" else "before the incoming message"
+    return f"{count} facts about {whom}, {where}"
 
 
 _FATE = {Fate.IN: "green", Fate.DIGESTED: "yellow", Fate.REDACTED: "yellow", Fate.DROPPED: "red"}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, cast
 
 from hitherto.core.digest import Done
-from hitherto.core.part import Part, names, quoted, register, whole
-from hitherto.errors import InvalidPolicy
+from hitherto.core.part import Part, flags, names, register, whole
 
 _LONG = 10_000
 _PLACEHOLDER = 12
@@ -58,8 +57,7 @@ class Redact(Action):
     done: ClassVar[Done] = Done.REDACT
 
     def __post_init__(self) -> None:
-        if not isinstance(cast(object, self.calls), bool):
-            raise InvalidPolicy(f"{type(self).__name__}.calls is {quoted(self.calls)}; give true or false")
+        flags(self, calls=self.calls)
         if isinstance(cast(object, self.never), list):
             object.__setattr__(self, "never", tuple(self.never))
         names(self, never=self.never)
@@ -85,32 +83,38 @@ class Redact(Action):
 class Summarise(Action):
     """Derive a digest of the range, built on the digest before; at most `limit` tokens of text.
 
-    With `archive`, the messages that are new to it become a document of the user's knowledge base too.
+    With `archive`, the messages that are new to it become a document of the user's knowledge base too. With `facts`,
+    the same call to the model finds what they say of the conversation's subject.
     """
 
     limit: int = 1_000
     archive: bool = False
+    facts: bool = field(default=False, metadata={"later": True})
     word: ClassVar[str] = "summarise"
     done: ClassVar[Done] = Done.SUMMARISE
 
     def __post_init__(self) -> None:
         whole(self, limit=self.limit)
-        if not isinstance(cast(object, self.archive), bool):
-            raise InvalidPolicy(f"{type(self).__name__}.archive is {quoted(self.archive)}; give true or false")
+        flags(self, archive=self.archive, facts=self.facts)
 
 
 @register
 @dataclass(frozen=True)
 class Chunk(Action):
-    """Derive from the oldest `batch` messages that are in no digest one of their own, of at most `limit` tokens."""
+    """Derive from the oldest `batch` messages that are in no digest one of their own, of at most `limit` tokens.
+
+    With `facts`, the same call to the model finds what they say of the conversation's subject.
+    """
 
     batch: int = 20
     limit: int = 300
+    facts: bool = field(default=True, metadata={"later": True})
     word: ClassVar[str] = "chunk"
     done: ClassVar[Done] = Done.CHUNK
 
     def __post_init__(self) -> None:
         whole(self, batch=self.batch, limit=self.limit)
+        flags(self, facts=self.facts)
 
 
 @register

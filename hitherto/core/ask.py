@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Protocol
 
 from hitherto.core.budget import TokenCounter
-from hitherto.core.message import Message, Payload
+from hitherto.core.message import CHAT, Kind, Message, Payload, Role
 
 
 class Codec(Protocol):
@@ -49,8 +51,10 @@ class Ask:
     """What a context is asked for: everything but the conversation itself.
 
     `family` names the models whose opaque items the model understands. `opaque` are the items that the view's opaque
-    digest stands for, `injected` is the memory of an earlier conversation for the instructions. `recall_tokens` are set
-    aside for what is recalled, where the budget cuts anyway.
+    digest stands for, `injected` is the memory of an earlier conversation for the instructions. `facts` is what is
+    known of the subject, at the end of the instructions, or, with `facts_ahead`, as a message in front of the incoming
+    ones. `recall_tokens` are set aside for what is recalled, and `facts_room` for facts that stand ahead, where the
+    budget cuts anyway: so the cut does not depend on what was chosen this time.
     """
 
     incoming: tuple[Message, ...]
@@ -65,6 +69,9 @@ class Ask:
     opaque: tuple[Payload, ...] = ()
     injected: str | None = None
     recall_tokens: int = 0
+    facts: str | None = None
+    facts_ahead: bool = False
+    facts_room: int = 0
 
     @property
     def room(self) -> int:
@@ -72,8 +79,8 @@ class Ask:
 
     def fixed(self) -> dict[str, int]:
         """The sections that do not depend on the conversation."""
-        texts = self.system(injection=False)
-        system = self.codec.system_tokens(texts[0], self.counter) if texts else 0
+        texts = self.system(injection=False, facts=False)
+        system = _counted(self.codec, self.counter, texts[0]) if texts else 0
         return {
             "framing": self.codec.framing,
             "instructions": system,
@@ -84,14 +91,47 @@ class Ask:
         """What the memory of an earlier conversation adds to the instructions."""
         if self.injected is None:
             return 0
-        return self.codec.system_tokens(self.system(injection=True)[0], self.counter) - self.fixed()["instructions"]
+        return self._system_tokens(injection=True, facts=False) - self.fixed()["instructions"]
 
-    def system(self, *, injection: bool) -> list[str]:
-        """The instructions as one text, with the memory of an earlier conversation at their end; none at all, if there
-        is neither."""
-        parts = [self.instructions, self.injected if injection else None]
+    def facts_tokens(self, *, injection: bool) -> int:
+        """What the facts add to the request; to instructions with the memory of an earlier conversation, or without."""
+        if self.facts is None:
+            return 0
+        if self.facts_ahead:
+            return self.cost(self.facts_items())
+        return self._system_tokens(injection=injection, facts=True) - self._system_tokens(
+            injection=injection, facts=False
+        )
+
+    def knowing(self, text: str | None, *, ahead: bool, room: int = 0) -> Ask:
+        """The same with these facts."""
+        return replace(self, facts=text, facts_ahead=ahead, facts_room=room)
+
+    def facts_items(self) -> list[Payload]:
+        """The facts as they stand in front of the incoming messages: a user's message, for what people said must not
+        have the authority of instructions."""
+        if self.facts is None:
+            return []
+        raw = json.dumps({"role": "user", "content": self.facts})
+        return self.codec.write([Message(raw=raw, wire=CHAT, role=Role.USER, kind=Kind.TEXT, text=self.facts)])
+
+    def _system_tokens(self, *, injection: bool, facts: bool) -> int:
+        texts = self.system(injection=injection, facts=facts)
+        return sum(_counted(self.codec, self.counter, text) for text in texts)
+
+    def system(self, *, injection: bool, facts: bool) -> list[str]:
+        """The instructions as one text, with the memory of an earlier conversation and the facts at their end; none at
+        all, if there is none of them."""
+        known = self.facts if facts and not self.facts_ahead else None
+        parts = [self.instructions, self.injected if injection else None, known]
         texts = [part for part in parts if part is not None]
         return ["\n\n".join(texts)] if texts else []
 
     def cost(self, items: Iterable[Payload]) -> int:
         return sum(self.codec.tokens(item, self.counter) for item in items)
+
+
+@lru_cache(maxsize=64)
+def _counted(codec: Codec, counter: TokenCounter, text: str) -> int:
+    """What a system text costs: the same ones are asked for again and again while a context is fitted."""
+    return codec.system_tokens(text, counter)

@@ -23,11 +23,12 @@ class Reach:
     """How far back the messages must be read: from the one at which the running sum of what is shown (`Layout.place`)
     reaches `tokens`.
 
-    `digest` says whether the digest is going to be shown, `injection` whether the memory of an earlier conversation is:
-    they give way last, in this order, but before the incoming message.
+    `facts`, `digest` and `injection` say whether what is known, the digest and the memory of an earlier conversation
+    are going to be shown: they give way last, in this order, but before the incoming message.
     """
 
     tokens: int
+    facts: bool
     digest: bool
     injection: bool
 
@@ -41,6 +42,7 @@ class Assembled:
     items: tuple[Payload, ...]
     sections: dict[str, int]
     fates: tuple[Span, ...]
+    facts: bool
     digest: bool
     injection: bool
     tail: int = 0
@@ -49,6 +51,13 @@ class Assembled:
     @property
     def total(self) -> int:
         return sum(self.sections.values())
+
+
+def room_beside(view: View, ask: Ask) -> int:
+    """What is left for facts beside all that gives way after them, but for verbatim messages: below 0 where not even
+    that fits."""
+    needed = sum(ask.fixed().values()) + ask.cost(ask.codec.write(ask.incoming)) + digest_tokens(view, ask)
+    return ask.room - needed - ask.injection()
 
 
 def reach(view: View, head: Head, ask: Ask) -> Reach:
@@ -60,14 +69,18 @@ def reach(view: View, head: Head, ask: Ask) -> Reach:
     needed += ask.injection() if injection else 0
     digest = digest_tokens(view, ask)
     shown = (view.digest is not None or view.opaque is not None) and needed + digest <= ask.room
-    room = ask.room - needed - (digest if shown else 0)
+    needed += digest if shown else 0
+    known = ask.facts_tokens(injection=injection)
+    facts = ask.facts is not None and needed + known <= ask.room
+    room = ask.room - needed - (known if facts else 0)
     begin = view.lies.place(view.lies.start_sums.tokens)
     total = view.lies.place(head.sums.tokens) - begin
     away = cut(total, room, step_of(ask.budget))
-    if away and ask.recall_tokens:  # what is recalled gives way first, but has its share of a budget that cuts anyway
-        away = cut(total, max(room - ask.recall_tokens, 0), step_of(ask.budget))
+    aside = _aside(ask, known)
+    if away and aside:  # what is recalled gives way first, but has its share of a budget that cuts anyway
+        away = cut(total, max(room - aside, 0), step_of(ask.budget))
     away = min(away, total)  # the newest message is read in any case
-    return Reach(tokens=begin + away, digest=shown, injection=injection)
+    return Reach(tokens=begin + away, facts=facts, digest=shown, injection=injection)
 
 
 def assemble(view: View, head: Head, ask: Ask, loaded: Sequence[Logged], start: Reach) -> Assembled:
@@ -86,25 +99,35 @@ def assemble(view: View, head: Head, ask: Ask, loaded: Sequence[Logged], start: 
         raise InvalidBatch("the incoming tool result answers no call that is there; append the call first")
     newest = loaded[-1].seq if loaded else head.last_seq
     step, floor = step_of(ask.budget), start.tokens
-    digest, injection = start.digest, start.injection
+    facts, digest, injection = start.facts, start.digest, start.injection
+    set_aside = _aside(ask, ask.facts_tokens(injection=injection))
     required = head.next_seq if ask.incoming else max(newest, view.start)
     masking = Masking(view.lies, ask.codec)
     whole = view.lies.place(view.lies.start_sums.tokens)
     while True:
         kept, more = _keep(found, view, required, floor, step)
-        aside = ask.recall_tokens if more and floor > whole else 0
+        aside = set_aside if more and floor > whole else 0
         left = left_behind(found, kept, view, head, start.tokens)
-        built = _build(kept, view, head, ask, loaded, left=left, masking=masking, digest=digest, injection=injection)
+        built = _build(
+            kept, view, head, ask, loaded, left=left, masking=masking, facts=facts, digest=digest, injection=injection
+        )
         if built.total <= ask.room - aside:
             return built
         if more:
             floor += step
+        elif facts:
+            facts, floor = False, start.tokens
         elif digest:
             digest = False
         elif injection:
             injection = False
         else:
             raise _over(built.total, ask)
+
+
+def _aside(ask: Ask, known: int) -> int:
+    """What is set aside for what is chosen anew each time, beside the facts that were chosen, which take `known`."""
+    return ask.recall_tokens + max(ask.facts_room - known, 0)
 
 
 def _over(needed: int, ask: Ask) -> OverBudget:
@@ -149,6 +172,7 @@ def _build(
     *,
     left: Sequence[Span],
     masking: Masking,
+    facts: bool,
     digest: bool,
     injection: bool,
 ) -> Assembled:
@@ -170,10 +194,11 @@ def _build(
         items += written
 
     tail = len(items) - (len(items) if ahead is None else ahead)
-    system = ask.system(injection=injection)
+    system = ask.system(injection=injection, facts=facts)
     sections = {
         **ask.fixed(),
         "injection": ask.injection() if injection else 0,
+        **({"facts": ask.facts_tokens(injection=injection)} if facts else {}),
         "digest": 0,
         "verbatim": sum(costs.values()),
         "incoming": incoming_cost,
@@ -181,6 +206,9 @@ def _build(
     if digest:
         items, text, sections["digest"] = stood_in(view, ask, items)
         system += text
+    if facts and ask.facts_ahead:
+        at = len(items) - tail
+        items[at:at] = ask.facts_items()
     opening = ask.codec.opening(items[0]) if items else None
     if opening is not None:
         items.insert(0, opening)
@@ -190,6 +218,7 @@ def _build(
         items=tuple(items),
         sections=sections,
         fates=fates(kept, view, loaded, costs, left=left, masking=masking, digest=digest),
+        facts=facts,
         digest=digest,
         injection=injection,
         tail=tail,

@@ -9,42 +9,68 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, cast
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar, cast
 
 from hitherto.core.digest import Item, clipped, joined, ranges, render_items
-from hitherto.core.message import storable
-from hitherto.core.prompts import CondenseTask, DigestTask, Line, Prompt, condense_prompt, corrected, digest_prompt
+from hitherto.core.digest_answer import SEED, changes, json_object, numbers, statement
+from hitherto.core.extraction import Extraction, extraction, once_each
+from hitherto.core.fact import Extracted
+from hitherto.core.prompts import (
+    CondenseTask,
+    DigestTask,
+    FactsTask,
+    Line,
+    Prompt,
+    condense_prompt,
+    corrected,
+    digest_prompt,
+    known_line,
+)
 from hitherto.errors import ModelAnswerUnusable
 
 Count = Callable[[str], int]
 Digesting = Generator[Prompt, str, "Digested"]
+_Read = TypeVar("_Read")
 
 _CONDENSING_ROUNDS = 2
 _FAR_TOO_LONG = 4
 """An answer of so many times the tokens that it was given is not read."""
 
 _WORD = re.compile(r"[^\W_]")
-_JSON = json.JSONDecoder(strict=False)
-"""Grammars that endpoints hold a model to may let line breaks stand in a string."""
 
 _PROMPT_OVERHEAD = 800
-"""Tokens of a digest prompt beside its material, rounded up (checked by a test)."""
+"""Tokens of a digest prompt beside its material, rounded up (checked by a test); what facts add is counted."""
+
+_KNOWN_SHARE = 4
+"""Of the input, known facts take no more than one part in so many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digested:
     """A finished digest. `cut` counts statements that had to be cut because condensing did not bring them under the
-    limit; 0 is the rule."""
+    limit; 0 is the rule. `facts` are those that the new messages tell; None where they were not asked for, or no answer
+    said anything of facts. `left_out` counts facts that were not taken, for their length or their number."""
 
     items: tuple[Item, ...]
     text: str
     tokens: int
     cut: int = 0
+    facts: tuple[Extracted, ...] | None = None
+    left_out: int = 0
 
 
 def digest(
-    *, base: Sequence[Item], lines: Sequence[Line], start: int, end: int, limit: int, input_limit: int, count: Count
+    *,
+    base: Sequence[Item],
+    lines: Sequence[Line],
+    start: int,
+    end: int,
+    limit: int,
+    input_limit: int,
+    count: Count,
+    facts: FactsTask | None = None,
+    prose: bool = False,
 ) -> Digesting:
     """The digest of `start` to `end` (inclusive), from the base's statements and the new messages `lines`.
 
@@ -53,33 +79,66 @@ def digest(
     digested in several steps; nothing is left out. An answer that is empty, garbled, far too long, or leaves no
     statement at all (a digest of nothing would hide its messages) is asked for once more; so is one that the driver
     throws ModelAnswerUnusable for. Raises ModelAnswerUnusable if that is none either.
+
+    With `facts` the same prompts ask for facts too; malformed ones make an answer unusable. Of the facts known so far
+    the first are shown, as many as a quarter of `input_limit` holds. With `prose` the statements are the sentences of
+    a short summary.
     """
     items = tuple(item for item in base if clipped(item.sources, start))
-    steps = list(_steps(lines, max(input_limit - _PROMPT_OVERHEAD - 2 * limit, 500), count))
+    if facts is not None:
+        facts = _shortened(facts, input_limit // _KNOWN_SHARE, count)
+    bare = DigestTask(known=(), leaving=frozenset(), lines=(), limit=limit, facts=facts, prose=prose)
+    steps = list(_steps(lines, max(input_limit - _overhead(bare, count) - 2 * limit, 500), count))
+    extractions: list[Extraction] = []
     something = any(_WORD.search(line.text) for line in lines)
     for number, shown in enumerate(steps, 1):
         leaving = frozenset(number for number, item in enumerate(items, 1) if item.first < start)
-        task = DigestTask(known=items, leaving=leaving, lines=tuple(shown), limit=limit)
+        task = replace(bare, known=items, leaving=leaving, lines=tuple(shown))
         last = number == len(steps)
 
-        def read(answer: str, task: DigestTask = task, *, needed: bool = something and last) -> tuple[Item, ...]:
-            changed = _changed(answer, task, start, task.lines[-1].seq)
+        def read(
+            answer: str, task: DigestTask = task, *, needed: bool = something and last
+        ) -> tuple[tuple[Item, ...], Extraction | None]:
+            changed, extracted = _taken(answer, task, start)
             if needed and not changed:
                 raise ModelAnswerUnusable("the model's answer leaves nothing of the messages; they stay undigested")
-            return changed
+            return changed, extracted
 
-        items = yield from _asked(digest_prompt(task), read, count)
+        items, extracted = yield from _asked(digest_prompt(task), read, count)
+        if extracted is not None:
+            extractions.append(extracted)
     items, cut = yield from _condensed(items, limit, count)
     text = render_items(items)
-    return Digested(items=items, text=text, tokens=count(text), cut=cut)
+    return Digested(
+        items=items,
+        text=text,
+        tokens=count(text),
+        cut=cut,
+        facts=once_each(fact for one in extractions for fact in one.facts) if extractions else None,
+        left_out=sum(one.left_out for one in extractions),
+    )
 
 
-def _asked(
-    prompt: Prompt, read: Callable[[str], tuple[Item, ...]], count: Count
-) -> Generator[Prompt, str, tuple[Item, ...]]:
+def _shortened(facts: FactsTask, room: int, count: Count) -> FactsTask:
+    """The task with the first of its known facts, as many as take `room` tokens."""
+    used = 0
+    for number, fact in enumerate(facts.known, 1):
+        used += count(known_line(number, fact)) + 1
+        if used > room:
+            return replace(facts, known=facts.known[: number - 1])
+    return facts
+
+
+def _overhead(bare: DigestTask, count: Count) -> int:
+    """Tokens of a prompt beside the statements so far and the messages."""
+    prompt = corrected(digest_prompt(bare))
+    return max(_PROMPT_OVERHEAD, count(prompt.system + prompt.user) + count(json.dumps(prompt.schema)))
+
+
+def _asked(prompt: Prompt, read: Callable[[str], _Read], count: Count) -> Generator[Prompt, str, _Read]:
     """What `read` makes of the answer to `prompt`, which is asked for twice at most."""
 
-    def usable(answer: str) -> tuple[Item, ...]:
+    def usable(answer: str) -> _Read:
         if len(answer) > _FAR_TOO_LONG * prompt.max_tokens and count(answer) > _FAR_TOO_LONG * prompt.max_tokens:
             raise ModelAnswerUnusable(
                 f"the model's answer is far longer than the {prompt.max_tokens} tokens it was given; it is not read"
@@ -122,98 +181,41 @@ def _pieces(line: Line, room: int, count: Count) -> Iterator[Line]:
         yield from _pieces(Line(line.seq, line.role, part), room, count)
 
 
-def _changed(answer: str, task: DigestTask, start: int, end: int) -> tuple[Item, ...]:
-    """The statements after one answer: structured changes, or a plain text that stands for everything."""
-    found = _json_object(answer)
+def _taken(answer: str, task: DigestTask, start: int) -> tuple[tuple[Item, ...], Extraction | None]:
+    """The statements after one answer, and the facts in it: structured changes, or a plain text that stands for
+    everything and says nothing of facts."""
+    also = SEED if task.prose or task.facts is not None else ()
+    found = json_object(answer, also=also)
     if found is None:
         first = min(start, task.lines[0].seq)
-        return (Item(_statement(answer), ((first, end),)),)
-    changes = _changes(found)
+        return (Item(statement(answer), ((first, task.lines[-1].seq),)),), None
+    items = _changed(changes(found, also=also), task, start)
+    if task.facts is None:
+        return items, None
+    return items, extraction(found, task.facts, task.lines)
+
+
+def _changed(changes: dict[str, list[Any]], task: DigestTask, start: int) -> tuple[Item, ...]:
+    """The statements after structured changes."""
     fresh = {line.seq for line in task.lines}
     everything = joined((line.seq, line.seq) for line in task.lines)
     replaced: dict[int, Item] = {}
     added: list[Item] = []
     for change in changes["replace"]:
         number = change.get("item")
-        sources = ranges(_seqs(change.get("sources"), fresh))
-        text = _statement(change.get("text"))
+        sources = ranges(numbers(change.get("sources"), fresh))
+        text = statement(change.get("text"))
         if isinstance(number, int) and 1 <= number <= len(task.known):
             kept = clipped(task.known[number - 1].sources, start)
             replaced[number] = Item(text, joined((*kept, *sources)))
         else:
             added.append(Item(text, sources or everything))
     for change in changes["add"]:
-        sources = ranges(_seqs(change.get("sources"), fresh))
-        added.append(Item(_statement(change.get("text")), sources or everything))
-    gone = set(_seqs(changes["drop"], set(range(1, len(task.known) + 1)))) | (task.leaving - set(replaced))
+        sources = ranges(numbers(change.get("sources"), fresh))
+        added.append(Item(statement(change.get("text")), sources or everything))
+    gone = set(numbers(changes["drop"], set(range(1, len(task.known) + 1)))) | (task.leaving - set(replaced))
     kept_items = (replaced.get(number, item) for number, item in enumerate(task.known, 1) if number not in gone)
     return (*kept_items, *added)
-
-
-_OURS = ("add", "replace", "drop", "items")
-_BROKEN_OFF = re.compile(r'\{\s*"(add|replace|drop|items)"')
-
-
-def _json_object(answer: str) -> dict[str, Any] | None:
-    """The JSON object that was asked for: bare, in a code fence, or after some words; None for plain text.
-
-    JSON that has none of the asked-for keys is part of a plain text, but for an answer that is nothing else. Raises
-    ModelAnswerUnusable for nothing at all, for JSON of another shape, and for the asked-for JSON where it breaks off.
-    """
-    text = answer.strip()
-    if not text:
-        raise ModelAnswerUnusable("the model answered with nothing; the range stays undigested until the next round")
-    fenced = re.search(r"```(?:json)?\s*(\{.*)```", text, re.DOTALL)
-    begun = _BROKEN_OFF.search(text)
-    starts = [text, *([fenced[1]] if fenced else []), *([text[begun.start() :]] if begun else [])]
-    for body in starts:
-        try:
-            value, end = _JSON.raw_decode(body)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict) and any(key in value for key in _OURS):
-            return cast(dict[str, Any], value)
-        if body is text and end == len(text) and isinstance(value, dict | list):
-            raise ModelAnswerUnusable("the model's answer is JSON, but not the object that was asked for")
-    if begun is not None:
-        raise ModelAnswerUnusable("the model's answer breaks off in the middle of its JSON")
-    return None
-
-
-def _changes(found: dict[str, Any]) -> dict[str, list[Any]]:
-    if not {"add", "replace", "drop"} & set(found):
-        raise ModelAnswerUnusable("the model's JSON has none of add, replace and drop")
-    changes: dict[str, list[Any]] = {}
-    for name in ("add", "replace", "drop"):
-        value = found.get(name)
-        if value is None:
-            value = []
-        if not isinstance(value, list):
-            raise ModelAnswerUnusable(f"the model's JSON has {name!r} as {type(value).__name__}, not as a list")
-        listed = cast(list[Any], value)
-        if name != "drop" and not all(isinstance(one, dict) for one in listed):
-            raise ModelAnswerUnusable(f"the model's JSON has something else than objects in {name!r}")
-        changes[name] = [one for one in listed if name == "drop" or not _says_nothing(one)]
-    return changes
-
-
-def _says_nothing(change: dict[str, Any]) -> bool:
-    """Small models fill a list up with statements whose text is blank."""
-    text = change.get("text")
-    return isinstance(text, str) and not text.strip()
-
-
-def _statement(value: object) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise ModelAnswerUnusable(f"the model's answer has a statement without text (it is {type(value).__name__})")
-    return storable(value.strip())
-
-
-def _seqs(value: object, allowed: set[int]) -> list[int]:
-    """The numbers of `value` that are allowed; a model's other numbers are not believed."""
-    if not isinstance(value, list):
-        return []
-    return [one for one in cast(list[object], value) if type(one) is int and one in allowed]
 
 
 def _condensed(
@@ -248,18 +250,18 @@ def _oldest(items: Sequence[Item], tokens: int, count: Count) -> int:
 
 def _said_shorter(answer: str, task: CondenseTask) -> tuple[Item, ...]:
     everything = joined(source for item in task.items for source in item.sources)
-    found = _json_object(answer)
+    found = json_object(answer)
     if found is None:
-        return (Item(_statement(answer), everything),)
+        return (Item(statement(answer), everything),)
     listed = found.get("items")
     if not isinstance(listed, list) or not all(isinstance(one, dict) for one in cast(list[object], listed)):
         raise ModelAnswerUnusable("the model's JSON has no list of objects as 'items'")
     allowed = set(range(1, len(task.items) + 1))
     shorter: list[Item] = []
     for one in cast(list[dict[str, Any]], listed):
-        numbers = _seqs(one.get("items"), allowed)
-        sources = joined(source for number in numbers for source in task.items[number - 1].sources)
-        shorter.append(Item(_statement(one.get("text")), sources or everything))
+        stands_for = numbers(one.get("items"), allowed)
+        sources = joined(source for number in stands_for for source in task.items[number - 1].sources)
+        shorter.append(Item(statement(one.get("text")), sources or everything))
     return tuple(shorter)
 
 

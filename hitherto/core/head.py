@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from hitherto.core.digest import Done
+from hitherto.core.fact import HIMSELF
 from hitherto.core.message import Sums
 from hitherto.core.policy import Policy
 
@@ -109,10 +110,13 @@ class Head:
     `late` are results that came in a later turn than their calls: (turn of the call, seq of the result). `erased` are
     inclusive ranges of messages whose time had come, `retracted` of those that were taken back. `policy` is the
     conversation's own, `agent_policy` its agent's. `failures` counts the digests that came to an end without a
-    result since the last that had one; until `resume_at`, if set, no other begins. `now` is the store's clock.
+    result since the last that had one; until `resume_at`, if set, no other begins. `subject` is what its facts are
+    about (`core.fact.HIMSELF`: the user), and `extracted` the ranges of messages from which facts have been extracted.
+    `now` is the store's clock.
 
-    `open_calls`, `late`, `failures`, `running`, `run_start`, `policy`, `agent_policy`, `injection` and `next_expiry`
-    are not kept for past revisions: a past head has none of the first four, and the others as they are now.
+    `open_calls`, `late`, `failures`, `running`, `run_start`, `policy`, `agent_policy`, `injection`, `next_expiry`,
+    `subject` and `extracted` are not kept for past revisions: a past head has none of the first four, and the others as
+    they are now.
     """
 
     ref: int
@@ -138,6 +142,8 @@ class Head:
     next_expiry: datetime | None = None
     failures: int = 0
     resume_at: datetime | None = None
+    subject: str = HIMSELF
+    extracted: tuple[tuple[int, int], ...] = ()
 
     @property
     def resting(self) -> bool:

@@ -85,10 +85,31 @@ class Recalled(_Frozen):
     tokens: int
 
 
+class ShownFact(_Frozen):
+    """One fact that is shown, as it read in its `version`; `shared` as its line says."""
+
+    fact: int
+    version: int
+    shared: bool
+
+
+class FactsShown(_Frozen):
+    """What is known of the `subject` (its id, "" for the user himself, and its `name`), shown at the end of the
+    instructions ("system") or in front of the incoming message ("incoming"). `shown` are in the order in which they
+    stand; there were `known` in all: of more than are shown, these were chosen for the incoming message."""
+
+    subject: str
+    name: str
+    place: Literal["system", "incoming"]
+    known: int
+    shown: list[ShownFact]
+
+
 class Request(_Frozen):
     """What the caller asked with: enough, with the rev, to build the context again. `incoming` are pairs of a wire
     format and an item's JSON text; `tools` are the schemas' JSON texts; `model` is what tokens were to be
-    counted for, `family` whose opaque items could be sent, `recall_tokens` what was set aside for what is recalled."""
+    counted for, `family` whose opaque items could be sent, `recall_tokens` and `facts_room` what was set aside for what
+    is recalled and for facts."""
 
     incoming: list[tuple[str, str]]
     instructions: str | None
@@ -96,6 +117,7 @@ class Request(_Frozen):
     model: str | None = None
     family: str | None = None
     recall_tokens: int = 0
+    facts_room: int = 0
 
 
 PolicyFrom = Literal["request", "conversation", "agent", "memory", "none"]
@@ -114,7 +136,7 @@ class Manifest(_Frozen):
     payload's JSON. `policy` is the policy's JSON as it stood and `policy_from` says whose it was, `rev` is the
     conversation's revision. `digest` is the id of
     the summary shown, `opaque` that of the opaque item, `injected` says where memory of an earlier conversation came
-    from, `recalled` what was found for the incoming message and shown.
+    from, `facts` which facts are shown, `recalled` what was found for the incoming message and shown.
     """
 
     version: Literal[1] = 1
@@ -137,6 +159,7 @@ class Manifest(_Frozen):
     digest: int | None
     opaque: int | None = None
     injected: Injected | None = None
+    facts: FactsShown | None = None
     recalled: list[Recalled] = []
     missing: list[str] = []
     request: Request

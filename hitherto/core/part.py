@@ -6,8 +6,8 @@ words of all parts are one name space per slot.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, fields
 from typing import Any, ClassVar, TypeVar, cast
 
 from hitherto.errors import InvalidPolicy
@@ -20,7 +20,9 @@ class Part:
     """A trigger, keep, action or render: a frozen dataclass whose fields are its JSON.
 
     `word` names it in JSON, `slot` says what it is: "trigger", "keep", "action" or "render". A field that holds
-    other parts, or a tuple of them, names their slot in its metadata: `field(metadata={"slot": "trigger"})`.
+    other parts, or a tuple of them, names their slot in its metadata: `field(metadata={"slot": "trigger"})`. One that
+    came to a part that was in use already says `"later": True` there: it is left out of the JSON and of what is printed
+    while it has its default, so that the rows written before it still name the same stage.
     """
 
     word: ClassVar[str]
@@ -28,11 +30,17 @@ class Part:
 
     def to_json(self) -> dict[str, Any]:
         """`{"is": word, parameter: value, …}`."""
-        return {"is": self.word, **{one.name: _plain(getattr(self, one.name)) for one in fields(self)}}
+        return {"is": self.word, **{name: _plain(value) for name, value in self._said()}}
 
     def __str__(self) -> str:
-        inner = ", ".join(f"{one.name}={_shown(getattr(self, one.name))}" for one in fields(self))
+        inner = ", ".join(f"{name}={_shown(value)}" for name, value in self._said())
         return f"{type(self).__name__}({inner})"
+
+    def _said(self) -> Iterator[tuple[str, object]]:
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if not (one.metadata.get("later") and _is_default(value, one)):
+                yield one.name, value
 
 
 _MOST = 10**15
@@ -130,12 +138,23 @@ def whole(owner: Part, least: int = 1, **values: object) -> None:
             raise InvalidPolicy(f"{found}; give a whole number of at least {least}")
 
 
+def flags(owner: Part, **values: object) -> None:
+    """Raises InvalidPolicy for a parameter that is neither true nor false."""
+    for name, value in values.items():
+        if not isinstance(value, bool):
+            raise InvalidPolicy(f"{type(owner).__name__}.{name} is {quoted(value)}; give true or false")
+
+
 def names(owner: Part, **values: object) -> None:
     """Raises InvalidPolicy for a parameter that is no tuple of non-empty texts."""
     for name, value in values.items():
         listed = cast(Iterable[object], value) if isinstance(value, tuple) else (None,)
         if not all(isinstance(one, str) and one for one in listed):
             raise InvalidPolicy(f"{type(owner).__name__}.{name} is {quoted(cast(object, value))}; give a list of names")
+
+
+def _is_default(value: object, one: Field[Any]) -> bool:
+    return type(value) is type(one.default) and value == one.default
 
 
 def _decoded(slot: str | None, value: object, where: str) -> object:

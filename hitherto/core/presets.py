@@ -70,13 +70,14 @@ def none() -> Policy:
 
 
 @_preset(memory_rolling_window_size="window", memory_summarize_after_seq="after_seq")
-def sliding_window(window: int = 14, after_seq: int = 5, limit: int = 1_000) -> Policy:
+def sliding_window(window: int = 14, after_seq: int = 5, limit: int = 1_000, *, facts: bool = False) -> Policy:
     """A digest of the newest `window` messages, renewed at the end of every round from seq `after_seq` on.
 
-    What is older than the window leaves the digest. `limit` bounds the digest's text in tokens. Seed 000, whose
-    `memory_rolling_window_size` and `memory_summarize_after_seq` are aliases.
+    What is older than the window leaves the digest. `limit` bounds the digest's text in tokens; with `facts`, the call
+    that makes it also finds what the messages say of the conversation's subject (both are the same in the presets
+    below). Seed 000, whose `memory_rolling_window_size` and `memory_summarize_after_seq` are aliases.
     """
-    stage = Stage(trigger=Seq(after_seq), keep=Window(window), action=Summarise(limit), render=Prefix())
+    stage = Stage(Seq(after_seq), Window(window), Summarise(limit, facts=facts), Prefix())
     return Policy("sliding_window", (stage,))
 
 
@@ -86,24 +87,27 @@ def sliding_window(window: int = 14, after_seq: int = 5, limit: int = 1_000) -> 
     archive_conversations="archive",
 )
 def token_threshold(
-    threshold: int = 10_000, keep_messages: int = 10, archive: bool = False, limit: int = 1_000
+    threshold: int = 10_000, keep_messages: int = 10, archive: bool = False, limit: int = 1_000, *, facts: bool = False
 ) -> Policy:
     """Above `threshold` tokens, all but the newest `keep_messages` messages become a summary.
 
     Seed 001, whose `threshold_tokens`, `recent_messages_to_keep` and `archive_conversations` are aliases.
     """
-    stage = Stage(Tokens(threshold), LastMessages(keep_messages), Summarise(limit, archive), SystemMessage())
+    stage = Stage(Tokens(threshold), LastMessages(keep_messages), Summarise(limit, archive, facts), SystemMessage())
     return Policy("token_threshold", (stage,))
 
 
 @_preset(SUMMARIZATION_THRESHOLD="threshold", BATCH_SIZE="batch")
-def chunks(threshold: int = 30, batch: int = 20, context: int = 20, top_k: int = 3, limit: int = 300) -> Policy:
-    """With more than `threshold` undigested messages, the oldest `batch` become a searchable chunk of their own.
+def chunks(
+    threshold: int = 30, batch: int = 20, context: int = 20, top_k: int = 3, limit: int = 300, *, facts: bool = True
+) -> Policy:
+    """With more than `threshold` undigested messages, the oldest `batch` become a searchable chunk of their own, and
+    facts of what they say, unless `facts` is false.
 
     Messages that have no chunk yet stay, and at least the newest `context`. Seed 002, whose
     `SUMMARIZATION_THRESHOLD` and `BATCH_SIZE` are aliases.
     """
-    stage = Stage(Undigested(threshold), LastMessages(context), Chunk(batch, limit), Recalled(top_k))
+    stage = Stage(Undigested(threshold), LastMessages(context), Chunk(batch, limit, facts), Recalled(top_k))
     return Policy("chunks", (stage,))
 
 
@@ -117,12 +121,12 @@ def trim(max_turns: int = 20, keep_turns: int = 8) -> Policy:
 
 
 @_preset(keep_last_n_turns="keep_turns")
-def summarize(context_limit: int = 20, keep_turns: int = 5, limit: int = 1_000) -> Policy:
+def summarize(context_limit: int = 20, keep_turns: int = 5, limit: int = 1_000, *, facts: bool = False) -> Policy:
     """At `context_limit` turns, all but the newest `keep_turns` become a summary, shown as a turn of its own.
 
     Seed 003, which states no defaults but recommends to keep 3–5 turns; `keep_last_n_turns` is an alias.
     """
-    stage = Stage(Turns(context_limit), LastTurns(keep_turns), Summarise(limit), ShadowTurn())
+    stage = Stage(Turns(context_limit), LastTurns(keep_turns), Summarise(limit, facts=facts), ShadowTurn())
     return Policy("summarize", (stage,))
 
 
@@ -162,12 +166,12 @@ def native(fraction: float = 0.75, keep_messages: int = 4) -> Policy:
     summary_threshold="threshold",
     summary_keep_last="keep_last",
 )
-def rolling(threshold: int = 40, keep_last: int = 12, limit: int = 1_000) -> Policy:
+def rolling(threshold: int = 40, keep_last: int = 12, limit: int = 1_000, *, facts: bool = False) -> Policy:
     """With more than `threshold` messages, all but the newest `keep_last` go into a running synopsis.
 
     Seed 004, whose `summaryThreshold` and `summaryKeepLast` are aliases.
     """
-    stage = Stage(Messages(threshold), LastMessages(keep_last), Summarise(limit), SystemMessage())
+    stage = Stage(Messages(threshold), LastMessages(keep_last), Summarise(limit, facts=facts), SystemMessage())
     return Policy("rolling", (stage,))
 
 

@@ -16,6 +16,7 @@ class EntryKind(StrEnum):
     MESSAGE = "message"
     DIGEST = "digest"
     PASSAGE = "passage"
+    FACT = "fact"
 
 
 CODES = {kind: number for number, kind in enumerate(EntryKind, 1)}
@@ -32,6 +33,7 @@ class Wanted:
     the time at which it was said, both inclusive. `as_of`: only what rests on messages of `conversation` up to that
     seq. `hidden`: of these conversations nothing that rests on a message from that seq on; `but`: not these digests. Of
     passages only those whose document has the `doc_type`, the `namespace` and every entry of `metadata`, where given.
+    `subject`: only facts about it, and what belongs to conversations about it.
     """
 
     scope: Scope
@@ -47,6 +49,7 @@ class Wanted:
     doc_type: str | None = None
     namespace: str | None = None
     metadata: Mapping[str, object] = field(default_factory=dict[str, object])
+    subject: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -62,4 +65,4 @@ class Wanted:
     @property
     def told_by_columns(self) -> bool:
         """Whether the entries' origins and times have to be looked at."""
-        return bool(self.names) or self.after is not None or self.before is not None
+        return bool(self.names) or self.after is not None or self.before is not None or self.subject is not None

@@ -97,7 +97,7 @@ class Appending:
     async def _write(
         self, unit: Unit, logged: Sequence[Logged], head: Head, key: str | None, receipt: Receipt
     ) -> Appended:
-        head = replace(head, policy=self.place.policy or head.policy)
+        head = replace(head, policy=self.place.policy or head.policy, subject=self.place.about(head))
         governing, _ = self.place.governing(head, self.request)
         firings = await planned(self.place, governing, head, logged, unit)
         for firing in firings:

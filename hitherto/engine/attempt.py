@@ -16,6 +16,7 @@ from hitherto.engine.calls import Calls, NotNow, cause_of
 from hitherto.engine.digester import Digester
 from hitherto.engine.expiry import erase_expired
 from hitherto.engine.frontiers import sums_through
+from hitherto.engine.learning import Learner, Lesson, noted
 from hitherto.engine.parts import Parts
 from hitherto.errors import Conflict, DatabaseUnreachable, HithertoError, ModelUnreachable, StoreError
 from hitherto.logs import logger
@@ -43,6 +44,7 @@ class _Ended:
 
     outcome: Outcome
     cause: Cause | None = None
+    lesson: Lesson | None = None
 
 
 Result = _Ended | _Later
@@ -54,7 +56,8 @@ class Attempt:
 
     def __init__(self, parts: Parts, calls: Calls, work: DigestWork, *, impatient: Callable[[], bool]) -> None:
         self._parts, self._store, self._work = parts, parts.store, work
-        self._calls, self._digester = calls, Digester(parts, calls)
+        self._calls, self._learner = calls, Learner(parts, calls)
+        self._digester = Digester(parts, calls, self._learner)
         self._impatient = impatient
         self._ledger: list[ModelCall] = []
         self._began = time.monotonic()
@@ -95,7 +98,8 @@ class Attempt:
         except Exception as error:  # the edge of a worker: a defect here must not hold up the conversation
             log.exception("Digest %s of %s failed unexpectedly", digest.id, work.conversation)
             return _failed(work, f"unexpected {type(error).__name__}: {error}", Cause.DEFECT)
-        return _Ended(replace(made, generation_time_ms=round((time.monotonic() - self._began) * 1_000)))
+        took = round((time.monotonic() - self._began) * 1_000)
+        return _Ended(replace(made.outcome, generation_time_ms=took), lesson=made.lesson)
 
     def _in_vain(self, error: HithertoError | NotNow) -> Result:
         """Whether a try that came to nothing is the last."""
@@ -191,15 +195,17 @@ class Attempt:
                 if result.error is not None:
                     say = log.debug if result.quiet else log.warning
                     say("Summarization put off for %s: %s", work.conversation, result.error, digest=work.digest.id)
-        elif await self._finish(result.outcome):
+        elif await self._finish(result.outcome, result.lesson):
             seconds = time.monotonic() - self._began
             self._parts.watch.digested(done=work.digest.done, cause=result.cause, seconds=seconds)
             _report(work, result.outcome)
         else:
             await self._note()
 
-    async def _finish(self, outcome: Outcome) -> bool:
-        """Write the outcome with what it cost, if the claim still holds; the conversation is locked meanwhile."""
+    async def _finish(self, outcome: Outcome, lesson: Lesson | None) -> bool:
+        """Write the outcome with what it cost and what was learnt, if the claim still holds; the conversation is locked
+        meanwhile."""
+        prepared = None if lesson is None else await self._learner.prepared(self._work, lesson)
         work, digest = self._work, self._work.digest
         async with self._store.write(work.scope, work.conversation, digest=digest.id) as unit:
             head = unit.head
@@ -215,7 +221,14 @@ class Attempt:
             else:
                 rest = backoff(self._parts.settings.backoff, head.failures) if head.failures else timedelta(0)
                 after = replace(head, failures=head.failures + 1, resume_at=head.now + rest if rest else None)
-            await unit.commit(Changes(head=after, outcomes=(outcome,), calls=tuple(self._ledger)))
+            learnt = None
+            if prepared is not None and outcome.error is None:
+                learnt = await self._learner.settled(prepared, unit)
+                after = replace(after, extracted=noted(after, prepared.lesson))
+            await unit.commit(Changes(head=after, outcomes=(outcome,), calls=tuple(self._ledger), learnt=learnt))
+        if learnt is not None:
+            new, again = len(learnt.facts), len(learnt.repeated)
+            log.info("Learnt %s facts from %s; %s were known", new, work.conversation, again, digest=digest.id)
         self._parts.appended.set()
         return True
 

@@ -12,7 +12,7 @@ from hitherto.core.ask import Ask
 from hitherto.core.context import Assembled
 from hitherto.core.group import groups
 from hitherto.core.head import Head
-from hitherto.core.manifest import Injected, Manifest, PolicyFrom, Request
+from hitherto.core.manifest import FactsShown, Injected, Manifest, PolicyFrom, Request
 from hitherto.core.message import Kind, Logged, Payload, to_json
 from hitherto.core.policy import Policy
 from hitherto.core.scope import Scope
@@ -57,6 +57,7 @@ def finished(
     scope: Scope,
     conversation: str,
     injected: Injected | None,
+    facts: FactsShown | None,
     missing: list[str],
 ) -> Context:
     """The context of an assembled payload, with its manifest."""
@@ -81,6 +82,7 @@ def finished(
         digest=shown.digest.id if made.digest and shown.digest is not None else None,
         opaque=shown.opaque if made.digest else None,
         injected=injected if made.injection else None,
+        facts=facts if made.facts else None,
         recalled=list(made.recalled),
         missing=missing,
         request=Request(
@@ -90,6 +92,7 @@ def finished(
             model=ask.model,
             family=ask.family,
             recall_tokens=ask.recall_tokens,
+            facts_room=ask.facts_room,
         ),
         sha256=request_sha256(request),
     )

@@ -43,6 +43,7 @@ class Conversation:
         *,
         scope: Scope,
         policy: PolicyLike | None = None,
+        subject: str | None = None,
         recaller: Recaller | None = None,
     ) -> None:
         self._parts, self._recaller = parts, recaller
@@ -50,7 +51,8 @@ class Conversation:
         self._request: Policy | None = None
         self.id = checked_name(id, "conversation")
         self.scope = Scope.checked(scope)
-        self._place = Place(parts, self.scope, self.id, self._policy)
+        about = None if subject is None else checked_name(subject, "subject")
+        self._place: Place = Place(parts, self.scope, self.id, self._policy, about)
 
     def __repr__(self) -> str:
         return f"<Conversation {self.id!r} of {self.scope}>"
@@ -85,12 +87,12 @@ class Conversation:
         except HithertoError:
             self._request = self._request or asked  # it has not been followed by an append yet
             raise
-        if self._policy is not None:
-            self._go_by_what_is_stored()
+        self._go_by_what_is_stored()
         return appended
 
     def _go_by_what_is_stored(self) -> None:
-        self._policy, self._place = None, replace(self._place, policy=None)
+        if self._policy is not None or self._place.subject is not None:
+            self._policy, self._place = None, replace(self._place, policy=None, subject=None)
 
     async def context(
         self,
@@ -106,6 +108,7 @@ class Conversation:
         injection: bool | None = None,
         recall: Recalling | int | bool | None = None,
         cross_session: bool | None = None,
+        facts: bool | None = None,
         at: int | None = None,
         wait: bool | float = False,
     ) -> Context:
@@ -122,7 +125,9 @@ class Conversation:
         the scope's other conversations, and puts it in front of that message: True, how many things, or a `Recalling`
         with what to find and which share of the budget it may take. `cross_session` says whether what is relevant
         enough in other conversations goes in front of the messages; without it the settings do. A policy that renders
-        what is recalled, such as `chunks`, needs neither. `at` shows the conversation as it was at that revision.
+        what is recalled, such as `chunks`, needs neither. `facts` says whether what is known of the conversation's
+        subject is shown; without it the settings do, which also say where it stands and how much of the budget it may
+        take. `at` shows the conversation as it was at that revision.
         `wait` lets a digest that is in progress finish first, for at most so many seconds (True: 30); one that was put
         off for a later try is not waited for.
 
@@ -151,7 +156,7 @@ class Conversation:
         scope, watch, began = self._place.scope, self._parts.watch, time.perf_counter()
         with watch.span("context", tenant=scope.tenant, conversation=self._place.id, budget=budget) as span:
             made = await Views(self._place, self._recaller).fitted(
-                ask, governing, at, injection=injection, recall=recalling, cross_session=cross_session
+                ask, governing, at, injection=injection, recall=recalling, cross_session=cross_session, facts=facts
             )
             span.set(tokens=made.tokens, rev=made.manifest.rev, missing=" ".join(made.manifest.missing))
         watch.contexted(seconds=time.perf_counter() - began)
@@ -199,6 +204,14 @@ class Conversation:
         source = await chosen(self._place, head, injection, await self._place.defaults(head))
         return None if source is None else source.text
 
+    async def known(self, *, budget: int | None = None) -> str | None:
+        """What is known of the conversation's subject, as it goes into instructions, beginning with "Known facts
+        about"; for requests that are not made by `context`. It takes at most the setting `facts_share` of `budget`
+        (tokens; without one, of the setting `budget`): where not all facts fit, those that bear most on the newest user
+        message in the log. None where nothing is known, or the setting `facts` is off."""
+        limit, _ = checked_budget(self._parts.settings.budget if budget is None else budget, 0)
+        return await Views(self._place, self._recaller).known(limit)
+
     async def head(self) -> Head | None:
         """The conversation's state, or None before its first append."""
         return await self._parts.store.head(self.scope, self.id)
@@ -228,10 +241,12 @@ class Conversation:
         *,
         policy: PolicyLike | None = None,
         injection: bool | None = None,
+        subject: str | None = None,
         memory_strategy: PolicyLike | None = None,
         memory_injection: bool | None = None,
     ) -> None:
-        """Store the conversation's own policy, and whether it wants memory of the scope's earlier conversations.
+        """Store the conversation's own policy, whether it wants memory of the scope's earlier conversations, and what
+        its facts are about from now on ("" is the user himself).
 
         What is not given stays as it is. `memory_strategy` and `memory_injection` are seed 003's names for the same.
 
@@ -240,6 +255,7 @@ class Conversation:
         is. Raises InvalidPolicy, InvalidInput for two names of the same with different values.
         """
         chosen_policy = self._parts.usable(one_of(policy=policy, memory_strategy=memory_strategy))
+        about = subject if not subject else checked_name(subject, "subject")
         wants = one_of(injection=injection, memory_injection=memory_injection)
         earlier = await earlier_than(self._place) if wants else None
         async with self._parts.store.write(self.scope, self.id) as unit:
@@ -247,9 +263,13 @@ class Conversation:
             memory = head.injection if wants is None else replace(head.injection, enabled=wants)
             if earlier is not None and head.next_seq and memory.digest is None:
                 memory = replace(memory, digest=earlier.digest)
-            await unit.commit(Changes(head=replace(head, policy=chosen_policy or head.policy, injection=memory)))
+            subject = head.subject if about is None else about
+            after = replace(head, policy=chosen_policy or head.policy, injection=memory, subject=subject)
+            await unit.commit(Changes(head=after))
         if chosen_policy is not None:
-            self._go_by_what_is_stored()
+            self._policy, self._place = None, replace(self._place, policy=None)
+        if about is not None:
+            self._place = replace(self._place, subject=None)
 
     async def pop(self, *, policy: PolicyLike | None = None, model: str | None = None) -> Payload | None:
         """Take the newest message back and return its item; None when there is none that was not cleared.
@@ -294,15 +314,18 @@ class Conversation:
         gone = joined((first, last) for first, last in ranges if first <= last)
         return hidden - sum(last - first + 1 for first, last in gone)
 
-    async def delete(self) -> int:
+    async def delete(self, *, facts: bool = False) -> int:
         """Erase the conversation: its messages, its digests and what its receipts tell of them. Returns how many
-        messages it had; 0 when there is no such conversation. A replay of an old key writes nothing."""
+        messages it had; 0 when there is no such conversation. A replay of an old key writes nothing.
+
+        Facts that were learnt from it stay, without a source in it; with `facts`, those that have no other source are
+        erased too."""
         async with self._parts.store.write(self.scope, self.id) as unit:
             head = unit.head
-            if head.rev == 0 and head.policy is None and head.injection.enabled is None:
+            if head.rev == 0 and head.policy is None and head.injection.enabled is None and not head.subject:
                 return 0
             messages = unit.head.next_seq
-            await unit.delete()
+            await unit.delete(facts=facts)
         return messages
 
     async def _wait(self, seconds: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from hitherto.core.action import Chunk, Summarise
@@ -20,26 +20,40 @@ from hitherto.core.policy import Stage
 from hitherto.core.prompts import PROMPT_VERSION, Line, Prompt
 from hitherto.engine.archiving import Archivist
 from hitherto.engine.calls import Asked, Calls
+from hitherto.engine.learning import Learner, Lesson, lesson_of
 from hitherto.engine.parts import Parts
 from hitherto.engine.place import Place
 from hitherto.errors import InvalidPolicy, ModelAnswerUnusable
+from hitherto.logs import logger
 from hitherto.ports.compactor import Compacted
 from hitherto.ports.model import Completion
 from hitherto.ports.store import DigestWork, Outcome
+
+log = logger("hitherto.digest")
 
 _BIG = 200_000
 """Characters from which on counting their tokens leaves the event loop."""
 
 
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A digest that was made, and what its messages tell of the conversation's subject, if that was asked for and
+    answered."""
+
+    outcome: Outcome
+    lesson: Lesson | None = None
+
+
 class Digester:
     """Makes digests; what it asks of a model goes through `calls`."""
 
-    def __init__(self, parts: Parts, calls: Calls) -> None:
+    def __init__(self, parts: Parts, calls: Calls, learner: Learner) -> None:
         self._parts = parts
         self._calls = calls
         self._archivist = Archivist(parts, calls)
+        self._learner = learner
 
-    async def make(self, work: DigestWork, ledger: list[ModelCall]) -> Outcome:
+    async def make(self, work: DigestWork, ledger: list[ModelCall]) -> Made:
         """The digest of `work`; every model call on the way is added to `ledger`.
 
         Raises NotNow and ModelUnreachable where a later try may have more luck, any other error of ours where it will
@@ -50,12 +64,13 @@ class Digester:
             case Summarise() | Chunk():
                 return await self._summarised(work, action, ledger)
             case _ if action.done is Done.COMPACT:
-                return await self._compacted(work, ledger)
+                return Made(await self._compacted(work, ledger))
             case _:
                 raise InvalidPolicy(f"{action} is nothing that is made in the background")
 
-    async def _summarised(self, work: DigestWork, action: Summarise | Chunk, ledger: list[ModelCall]) -> Outcome:
+    async def _summarised(self, work: DigestWork, action: Summarise | Chunk, ledger: list[ModelCall]) -> Made:
         model = self._parts.model
+        about = await self._learner.task(work, action)
         making = digest(
             base=work.base if isinstance(action, Summarise) else (),
             lines=[Line(one.seq, one.message.role.value, one.message.text) for one in work.messages],
@@ -64,6 +79,8 @@ class Digester:
             limit=action.limit,
             input_limit=model.input_limit,
             count=self._parts.canonical.count,
+            facts=None if about is None else about[1],
+            prose=isinstance(action, Chunk),
         )
         big = sum(len(one.message.text) for one in work.messages) > _BIG
         made = await _step(lambda: next(making), big)
@@ -82,10 +99,16 @@ class Digester:
             model=model.name,
             prompt_version=PROMPT_VERSION,
         )
+        lesson = None
+        if about is not None and made.facts is not None:
+            lesson = lesson_of(work, about[0], made.facts)
+            if made.left_out:
+                fields = {"tenant": work.scope.tenant, "digest": work.digest.id}
+                log.info("%s statements are no facts: too long, too many, or no user's", made.left_out, **fields)
         if isinstance(action, Summarise) and action.archive:
             archive = await self._archivist.document(work, outcome, ledger, limit=action.limit)
-            return replace(outcome, archive=archive)
-        return outcome
+            outcome = replace(outcome, archive=archive)
+        return Made(outcome, lesson)
 
     async def _read(self, step: Callable[[], Prompt], big: bool, ledger: list[ModelCall]) -> Prompt | Digested:
         """What an answer leads to. One that cannot be used came to nothing, in the ledger too."""

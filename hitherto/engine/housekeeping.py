@@ -13,8 +13,23 @@ log = logger("hitherto")
 async def tidy(parts: Parts) -> int:
     """Erase messages whose time has come, drop receipts beyond their retention. Returns how many conversations were
     touched. Raises StoreError."""
+    touched = await _erased(parts, None)
+    await parts.store.forget_receipts(older_than=parts.settings.keep_receipts)
+    return touched
+
+
+async def honoured(parts: Parts, tenant: str) -> int:
+    """Erase the tenant's messages whose time has come, and what rests on them, before that is shown. Returns how many
+    conversations were touched; none on a database that takes no writes."""
+    try:
+        return await _erased(parts, tenant)
+    except DatabaseReadOnly:
+        return 0
+
+
+async def _erased(parts: Parts, tenant: str | None) -> int:
     store = parts.store
-    due = await store.due()
+    due = await store.due(tenant=tenant)
     for one in due:
         try:
             await erase_expired(store, one.scope, one.conversation, parts.canonical)
@@ -22,5 +37,4 @@ async def tidy(parts: Parts) -> int:
             raise
         except HithertoError as error:  # one conversation that cannot be read must not keep the others waiting
             log.warning("%s of %s could not be tidied: %s", one.conversation, one.scope, error)
-    await store.forget_receipts(older_than=parts.settings.keep_receipts)
     return len(due)

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Self, cast
 
 from hitherto.core.admission import metadata_json, type_of
+from hitherto.core.fact import Subject
 from hitherto.core.ledger import Costs
 from hitherto.core.message import Logged
 from hitherto.core.presets import PolicyLike, one_of
@@ -20,7 +21,8 @@ from hitherto.core.wanted import EntryKind, Wanted
 from hitherto.engine.asked import checked_k, checked_kinds, checked_seq, checked_share, checked_switch, checked_time
 from hitherto.engine.calls import Calls
 from hitherto.engine.conversation import Conversation
-from hitherto.engine.housekeeping import tidy
+from hitherto.engine.facts import Facts
+from hitherto.engine.housekeeping import honoured, tidy
 from hitherto.engine.indexer import Indexer
 from hitherto.engine.knowledge import Knowledge
 from hitherto.engine.parts import Parts
@@ -28,6 +30,7 @@ from hitherto.engine.recall import Hit, Recall, Recaller
 from hitherto.engine.worker import Worker
 from hitherto.errors import DatabaseReadOnly, InvalidInput, StoreError
 from hitherto.logs import logger
+from hitherto.ports.facts import FactStore
 from hitherto.ports.store import By, Defaults, Listed, Load
 from hitherto.uninterrupted import uninterrupted
 
@@ -99,14 +102,17 @@ class Memory:
     ) -> None:
         await self.aclose()
 
-    def conversation(self, id: str, *, scope: Scope, policy: PolicyLike | None = None) -> Conversation:
+    def conversation(
+        self, id: str, *, scope: Scope, policy: PolicyLike | None = None, subject: str | None = None
+    ) -> Conversation:
         """The conversation `id` of `scope`, there already or not. A `policy` given here governs its contexts and is
         stored with its next append, and from then on the stored one counts; without one the stored policy counts, then
-        its agent's, the memory's own, `none`.
+        its agent's, the memory's own, `none`. Likewise `subject`, the id of what its facts are about; without one that
+        is the user himself.
 
-        Raises InvalidScope for an unusable id, InvalidPolicy for an unusable policy.
+        Raises InvalidScope for an unusable id or subject, InvalidPolicy for an unusable policy.
         """
-        return Conversation(self._parts, id, scope=scope, policy=policy, recaller=self._recaller)
+        return Conversation(self._parts, id, scope=scope, policy=policy, subject=subject, recaller=self._recaller)
 
     async def recall(
         self,
@@ -125,15 +131,17 @@ class Memory:
         doc_type: str | None = None,
         namespace: str | None = None,
         metadata: Mapping[str, object] | None = None,
+        subject: str | None = None,
         rerank: bool = True,
     ) -> Recall:
         """What was said in the scope that answers the question best: at most `k` hits, the best first.
 
-        Messages, digests and passages of documents are searched, or only the `kinds` named: of one `conversation`, or
-        of all `other_than` one; said from `after` to `before` (times with a zone, both inclusive); `as_of` a seq of the
-        conversation, resting on nothing later. `every_agent`: those of the user's other agents too. Hits with a score
-        below `least` (0 to 1) are left out. `doc_type`, `namespace` and `metadata` choose among documents, and nothing
-        but passages is found with them; "conversations" means the doc_type "conversation", "all" means any.
+        Messages, digests, passages of documents and facts are searched, or only the `kinds` named: of one
+        `conversation`, or of all `other_than` one; said from `after` to `before` (times with a zone, both inclusive);
+        `as_of` a seq of the conversation, resting on nothing later. `every_agent`: those of the user's other agents
+        too. Hits with a score below `least` (0 to 1) are left out. `doc_type`, `namespace` and `metadata` choose among
+        documents, and nothing but passages is found with them; "conversations" means the doc_type "conversation", "all"
+        means any. `subject`: only facts about it, and what belongs to conversations about it.
 
         An empty question finds nothing. Where the embedder or the reranker is away, `Recall.missing` says so. Raises
         InvalidScope and InvalidInput.
@@ -156,12 +164,16 @@ class Memory:
             doc_type=doc_type,
             namespace=namespace,
             metadata=json.loads(metadata_json(metadata or {})),
+            subject=subject if not subject else checked_name(subject, "subject"),
         )
         if not isinstance(cast(object, question), str):
             raise InvalidInput(f"the question is {question!r}; give a text")
-        return await self._recaller.recall(
-            question, wanted, k=checked_k(k), least=checked_share(least, "least", ends=True), rerank=rerank
-        )
+        most, at_least = checked_k(k), checked_share(least, "least", ends=True)
+        found = await self._recaller.recall(question, wanted, k=most, least=at_least, rerank=rerank)
+        facts = any(hit.kind is EntryKind.FACT for hit in found.hits)
+        if facts and await honoured(self._parts, wanted.scope.tenant):  # one may rest on what was erased just now
+            found = await self._recaller.recall(question, wanted, k=most, least=at_least, rerank=rerank)
+        return found
 
     async def around(self, hit: Hit, *, scope: Scope, messages: int = 3, every_agent: bool = False) -> list[Logged]:
         """The messages that a hit is or stands for, and so many before and after them; for a hit of another agent's
@@ -184,6 +196,46 @@ class Memory:
         """The documents of the scope's user: those archived from conversations, and those that the user adds. Raises
         InvalidInput where the store keeps none."""
         return Knowledge(self._parts, Scope.checked(scope))
+
+    def facts(self, scope: Scope, *, subject: str | None = None, every_agent: bool = False) -> Facts:
+        """The facts of the scope's user, and those that others share with him, about one `subject` ("": the user
+        himself) or any. Raises InvalidScope; its verbs raise InvalidInput where the store keeps none."""
+        return Facts(self._parts, scope, subject, every_agent=every_agent)
+
+    async def configure_subject(
+        self, *, tenant: str, subject: str, name: str | None = None, members: Iterable[str] | None = None
+    ) -> Subject:
+        """Say what a subject is called and who its members are: the users who see what one of them shares about it.
+        What is not given stays as it was; a new subject has its id as its name, and no members. Returns it as it is
+        now.
+
+        Who is a member no more sees shared facts no more, and what he shared is seen by nobody, from the next context
+        on. This is a verb for the application, which knows who may be a member: whoever may call it decides who sees
+        what. Raises InvalidScope for an unusable name.
+        """
+        tenant, subject = checked_name(tenant, "tenant"), checked_name(subject, "subject")
+        if isinstance(members, str):
+            raise InvalidInput(f"members is {members!r}; give a list of users")
+        users = None if members is None else [checked_name(user, "a member") for user in members]
+        return await self._fact_store().set_subject(
+            tenant,
+            subject,
+            name=None if name is None else checked_name(name, "name"),
+            members=None if users is None else list(dict.fromkeys(users)),
+        )
+
+    async def subject(self, id: str, *, tenant: str) -> Subject | None:
+        """A subject as it was configured; None where it was not."""
+        return await self._fact_store().subject(checked_name(tenant, "tenant"), checked_name(id, "subject"))
+
+    async def subjects(self, *, tenant: str) -> list[Subject]:
+        """All subjects of a tenant that were configured, by id; for operators."""
+        return await self._fact_store().subjects(checked_name(tenant, "tenant"))
+
+    def _fact_store(self) -> FactStore:
+        if self._parts.facts is None:
+            raise InvalidInput("this memory's store keeps no facts; open it on PostgreSQL, or as 'memory:'")
+        return self._parts.facts
 
     async def indexed(self) -> bool:
         """Index here and now whatever of any tenant waits for it; returns once all of it is found by its words, and

@@ -18,6 +18,7 @@ from hitherto.core.price import Price
 from hitherto.errors import InvalidPolicy
 from hitherto.ports.compactor import Compactor, family_of
 from hitherto.ports.embedder import Embedder
+from hitherto.ports.facts import FactStore
 from hitherto.ports.index import SearchIndex
 from hitherto.ports.library import Library
 from hitherto.ports.model import Model
@@ -42,9 +43,9 @@ class Parts:
     `compactor` makes opaque items, where there is an endpoint that can; `policy` counts where nothing else does.
     `price` gives what a model's calls cost, None where that is not known; `watch` is told what happens.
 
-    `index` and `library` are the store's, if it has them; without an index nothing can be recalled. `embedder` makes
-    the vectors, `former` know the spaces of embedders before it, and `reranker` looks at what was found once more.
-    `appended` is set when something waits to be indexed."""
+    `index`, `library` and `facts` are the store's, if it has them; without an index nothing can be recalled. `embedder`
+    makes the vectors, `former` know the spaces of embedders before it, and `reranker` looks at what was found once
+    more. `appended` is set when something waits to be indexed."""
 
     store: Store
     model: Model
@@ -61,6 +62,7 @@ class Parts:
     watch: Watch = field(default_factory=Unwatched)
     index: SearchIndex | None = None
     library: Library | None = None
+    facts: FactStore | None = None
     embedder: Embedder | None = None
     former: tuple[Embedder, ...] = ()
     reranker: Reranker | None = None

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hitherto.core.fact import HIMSELF
 from hitherto.core.head import Head, empty
 from hitherto.core.manifest import PolicyFrom
 from hitherto.core.policy import Policy
 from hitherto.core.presets import none
 from hitherto.core.scope import Scope
 from hitherto.engine.expiry import erase_expired, is_due
+from hitherto.engine.housekeeping import honoured
 from hitherto.engine.parts import Parts
 from hitherto.errors import NotFound
+from hitherto.ports.embedder import Space
+from hitherto.ports.facts import Known, KnownAsked
 from hitherto.ports.store import Defaults
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a conversation is kept, and the policy that its object was made with."""
+    """Where a conversation is kept, and the policy and the subject that its object was made with."""
 
     parts: Parts
     scope: Scope
     id: str
     policy: Policy | None = None
+    subject: str | None = None
 
     async def head(self, at: int | None = None) -> Head:
         """The head now, or at a past revision; an empty one before the first append. Messages whose time has come are
@@ -32,6 +37,25 @@ class Place:
         if head is not None and is_due(head):
             await erase_expired(store, self.scope, self.id, self.parts.canonical)
             head = await store.head(self.scope, self.id, at=at)
+        return self._there(head, at)
+
+    async def head_and_known(self, space: Space | None, at: int | None = None) -> tuple[Head, Known]:
+        """The head, as `head` gives it, and what is known of the conversation's subject: one round trip, as a rule."""
+        store, asked = self.parts.store, KnownAsked(subject=self.subject or HIMSELF, space=space)
+        head, known = await store.head_and_known(self.scope, self.id, asked, at=at)
+        if (head is not None and is_due(head)) or (known.due and len(known.ids)):
+            await honoured(self.parts, self.scope.tenant)
+            head, known = await store.head_and_known(self.scope, self.id, asked, at=at)
+        found = self._there(head, at)
+        if known.subject.id != self.about(found):  # this object names another one, which is not stored yet
+            known = await store.facts.known(self.scope, self.about(found), space=space)
+        return found, known
+
+    def about(self, head: Head) -> str:
+        """What facts of the conversation are about: its object's subject, or else its own."""
+        return head.subject if self.subject is None else self.subject
+
+    def _there(self, head: Head | None, at: int | None) -> Head:
         if head is None:
             if at not in (None, 0):
                 raise NotFound(f"{self.id!r} has no revision {at} in scope {self.scope}")

@@ -13,6 +13,7 @@ from typing import Any
 from hitherto.core import rank
 from hitherto.core.analysis import QuestionTerms, question_terms
 from hitherto.core.ledger import ModelCall, Purpose
+from hitherto.core.scope import Scope
 from hitherto.core.wanted import EntryKind, Wanted
 from hitherto.engine.calls import Asked, Calls
 from hitherto.engine.embedding import Embedding
@@ -37,7 +38,7 @@ _LAG = 0.1
 """The part of all that is searched that may be without vectors for a while before it is worth a word."""
 
 _OF_DOCUMENTS = 500
-"""So many go on to the second stage where documents are chosen by what only that looks at."""
+"""So many go on to the second stage where documents or facts are chosen by what only that looks at."""
 
 _MANY = 20_000
 """So many entries are gone through before another thread is asked to."""
@@ -63,9 +64,10 @@ class Scores:
 class Hit:
     """Something that was said. `score` (0 to 1) is how relevant it is, judged by itself: see `core.rank.relevance`.
 
-    `kind` is "message", "digest" or "passage". It stands for the messages `start` to `end` (inclusive) of
-    `conversation`; a passage of a document that a user added stands for none. `digest`, or `document` with the
-    `passage`'s place in it, say which one it is. `said_at` is when it was said. `text` is cut after 4,000 characters.
+    `kind` is "message", "digest", "passage" or "fact". It stands for the messages `start` to `end` (inclusive) of
+    `conversation`; a fact, and a passage of a document that a user added, stands for none. `digest`, `fact`, or
+    `document` with the `passage`'s place in it, say which one it is. `subject` is what it, or its conversation, is
+    about ("": the user himself). `said_at` is when it was said. `text` is cut after 4,000 characters.
     `Memory.around` opens what is around it.
     """
 
@@ -81,6 +83,8 @@ class Hit:
     digest: int | None = None
     document: int | None = None
     passage: int | None = None
+    fact: int | None = None
+    subject: str | None = None
     title: str | None = None
     doc_type: str | None = None
     namespace: str | None = None
@@ -160,6 +164,25 @@ class Recaller:
         self._parts.watch.recalled(seconds=time.perf_counter() - began)
         return found
 
+    @property
+    def space(self) -> Space | None:
+        """The space that vectors are made in now."""
+        return self._embedding.space
+
+    async def vector(self, question: str, scope: Scope) -> Vector | None:
+        """The vector of a question in `space`; None where there is none, and where the embedder is away."""
+        space, asked = self._embedding.space, question[:_LONGEST].strip()
+        if space is None or not asked:
+            return None
+        ledger: list[ModelCall] = []
+        try:
+            return await self._embedding.question(asked, space, scope.tenant, ledger, authors=())
+        except Exception as error:  # noqa: BLE001 (an embedder may be somebody's own; whatever it does, there are words)
+            log.warning("Facts are chosen by words alone: %s", error, tenant=scope.tenant)
+            return None
+        finally:
+            await self._note(scope, ledger)
+
     async def look(self, question: str, wanted: Wanted) -> Looked:
         """One round trip, with the question's vector made meanwhile. What `wanted` says beside its walls may be given
         more precisely to `find`, but not name conversations or times where this names none."""
@@ -205,7 +228,7 @@ class Recaller:
         if rerank and self._parts.reranker is not None and len(hits) > 1:
             hits, fell_through = await self._reranked(looked, hits)
             missing += ["reranker"] if fell_through else []
-        await self._note(wanted, looked.ledger)
+        await self._note(wanted.scope, looked.ledger)
         return Recall(
             hits=tuple(hits[:k]),
             missing=tuple(missing),
@@ -216,7 +239,8 @@ class Recaller:
     async def _first(self, looked: Looked, wanted: Wanted, k: int) -> Search:
         """The first stage, off the event loop where there is much to go through."""
         most = max(rank.FIRST, 2 * k)
-        if wanted.of_documents:
+        of_a_subject = wanted.subject is not None and wanted.kinds & {EntryKind.PASSAGE, EntryKind.FACT}
+        if wanted.of_documents or of_a_subject:
             most = max(most, _OF_DOCUMENTS)  # their filters are looked at only then
 
         def first() -> Search:
@@ -261,16 +285,16 @@ class Recaller:
         ]
         return [*ordered, *rest], False
 
-    async def _note(self, wanted: Wanted, ledger: list[ModelCall]) -> None:
+    async def _note(self, scope: Scope, ledger: list[ModelCall]) -> None:
         """What was asked is paid for, whatever came of it."""
         if not ledger:
             return
         try:
-            await self._parts.store.note_calls(wanted.scope, None, ledger)
+            await self._parts.store.note_calls(scope, None, ledger)
         except HithertoError as error:
             log.warning("%s calls could not be put into the ledger: %s", len(ledger), error)
         finally:
-            self._calls.written(wanted.scope.tenant, ledger)
+            self._calls.written(scope.tenant, ledger)
             ledger.clear()
 
     def _index(self) -> SearchIndex:
@@ -301,6 +325,8 @@ def _hit(weighed: Weighed) -> Hit:
         digest=source.place if source.kind is EntryKind.DIGEST else None,
         document=source.origin if source.kind is EntryKind.PASSAGE else None,
         passage=source.place if source.kind is EntryKind.PASSAGE else None,
+        fact=source.origin if source.kind is EntryKind.FACT else None,
+        subject=source.subject,
         title=source.title,
         doc_type=source.doc_type,
         namespace=source.namespace,

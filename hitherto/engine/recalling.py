@@ -32,6 +32,10 @@ _GROUP = 64
 """So many messages before and after a tool's are looked at for its group."""
 
 
+SAID = frozenset(EntryKind) - {EntryKind.FACT}
+"""Of what contexts recall; facts have a place of their own in them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recalling:
     """What a context is to recall: at most `k` things, of a score of at least `least`, that take at most `share` of the
@@ -41,7 +45,7 @@ class Recalling:
     k: int = 8
     share: float | None = None
     least: float = 0.3
-    kinds: frozenset[EntryKind] = frozenset(EntryKind)
+    kinds: frozenset[EntryKind] = SAID
     elsewhere: bool = True
     every_agent: bool = False
 
@@ -51,6 +55,10 @@ class Recalling:
         if self.share is not None:
             checked_share(self.share, "share", ends=False)
         object.__setattr__(self, "kinds", checked_kinds(self.kinds))
+        if EntryKind.FACT in self.kinds:
+            raise InvalidInput(
+                "contexts show facts in a place of their own (see the setting facts); leave them out here"
+            )
         for name in ("elsewhere", "every_agent"):
             checked_switch(getattr(self, name), name)
 
@@ -93,8 +101,10 @@ def purposes(
     *,
     asked: Recalling | None,
     cross_session: bool | None,
+    subject: str | None,
 ) -> list[Purpose]:
-    """What is to be recalled: by the request, the policy's renders, and the settings for other conversations."""
+    """What is to be recalled: by the request, the policy's renders, and the settings for other conversations. A
+    conversation about a `subject` gets the digests of its user and that subject."""
     scope, settings = place.scope, place.parts.settings
     hidden = {place.id: shown.stop}
     but = frozenset([shown.digest.id] if shown.digest is not None else [])
@@ -111,7 +121,8 @@ def purposes(
         found.append(Purpose(why=Why.REQUEST, question=question, wanted=wanted, k=asked.k, least=asked.least))
     for stage in policy.stages:
         if isinstance(stage.render, RecalledRender):
-            wanted = Wanted(scope=scope, kinds=frozenset({EntryKind.DIGEST}), hidden=hidden, but=but)
+            digests = frozenset({EntryKind.DIGEST})
+            wanted = Wanted(scope=scope, kinds=digests, hidden=hidden, but=but, subject=subject)
             found.append(Purpose(why=Why.POLICY, question=question, wanted=wanted, k=stage.render.top_k, least=0.0))
     phrase = triggered(question, settings.search_triggers)
     if cross_session is None:
@@ -119,7 +130,7 @@ def purposes(
         cross_session = settings.cross_session == "always" or triggers
     if cross_session:
         question = question if phrase is None else without(question, phrase)
-        wanted = Wanted(scope=scope, other_than=place.id)
+        wanted = Wanted(scope=scope, kinds=SAID, other_than=place.id)
         limit, least = settings.cross_session_limit, settings.relevance_threshold
         found.append(Purpose(why=Why.CROSS_SESSION, question=question, wanted=wanted, k=limit, least=least))
     return found
@@ -297,6 +308,8 @@ async def _again(place: Place, says: Recalled) -> Recollection:
             found = await _digest_again(place, scope, says)
         case EntryKind.PASSAGE:
             found = await _passage_again(place, scope, says)
+        case EntryKind.FACT:
+            found = None  # no context recalls any
     if found is None:
         raise Unreproducible(
             f"a {says.kind} that this context recalled ({says.conversation or says.document}, {says.start}) was erased "

@@ -158,11 +158,14 @@ def _within(block: Block, wanted: Wanted, matter: Matter) -> NDArray[np.bool_]:
     assert block.origins is not None, "it was asked for"
     assert block.places is not None, "it was asked for"
     assert block.times is not None, "it was asked for"
-    passage = block.kinds == CODES[EntryKind.PASSAGE]
+    # The origin of anything else is no conversation.
+    apart = (block.kinds == CODES[EntryKind.PASSAGE]) | (block.kinds == CODES[EntryKind.FACT])
     if wanted.conversation is not None:
-        mask = mask & (passage | (block.origins == matter.refs.get(wanted.conversation, -1)))
+        mask = mask & (apart | (block.origins == matter.refs.get(wanted.conversation, -1)))
     if wanted.other_than is not None and wanted.other_than in matter.refs:
-        mask = mask & (passage | (block.origins != matter.refs[wanted.other_than]))
+        mask = mask & (apart | (block.origins != matter.refs[wanted.other_than]))
+    if matter.about is not None:
+        mask = mask & (apart | np.isin(block.origins, matter.about))
     message = block.kinds == CODES[EntryKind.MESSAGE]
     if wanted.as_of is not None:
         mask = mask & (~message | (block.places <= wanted.as_of))

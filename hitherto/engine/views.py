@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hitherto.core.ask import Ask
-from hitherto.core.context import assemble, reach
+from hitherto.core.context import Assembled, assemble, reach
 from hitherto.core.digest import Done
 from hitherto.core.group import groups
 from hitherto.core.head import Head
@@ -16,6 +16,7 @@ from hitherto.core.manifest import Fate, Manifest
 from hitherto.core.masking import Masking
 from hitherto.core.message import CHAT, RESPONSES, Kind, Logged, Message, Payload, Role
 from hitherto.core.policy import Policy, Unreadable, stored
+from hitherto.core.presets import none
 from hitherto.core.recalled import Recollection
 from hitherto.core.recollecting import recollected
 from hitherto.core.render import Prefix
@@ -23,11 +24,15 @@ from hitherto.core.standing import stood_in
 from hitherto.core.view import View, view
 from hitherto.engine.context import Context, begins_earlier, finished, request_sha256, tools_from
 from hitherto.engine.injecting import Source, again, chosen
+from hitherto.engine.knowing import Question, Shown, all_of, share_of
+from hitherto.engine.knowing import again as known_again
+from hitherto.engine.knowing import chosen as chosen_facts
 from hitherto.engine.place import Place
 from hitherto.engine.recall import Recaller
 from hitherto.engine.recalling import Purpose, Recalling, found, looked, purposes, question_of, recalls
 from hitherto.engine.recalling import again as recalled_again
 from hitherto.errors import InvalidInput, NotFound, Unreproducible
+from hitherto.ports.facts import Known
 from hitherto.ports.store import Reading
 
 _MARGIN = 64
@@ -50,14 +55,15 @@ class Views:
         injection: bool | Source | None = None,
         recall: Recalling | Sequence[Recollection] | None = None,
         cross_session: bool | None = None,
+        facts: bool | Shown | None = None,
     ) -> Context:
-        """The context: one round trip for the head, one for the messages that can fit, one more where an opaque item
-        or memory of another conversation is shown, and one where something is recalled.
+        """The context: one round trip for the head and what is known, one for the messages that can fit, one more where
+        an opaque item or memory of another conversation is shown, and one where something is recalled.
 
         `injection` is what the request says of that memory, or the memory itself; `recall` what is to be recalled, or
-        what was.
+        what was; `facts` whether what is known of the subject is shown, or what was.
         """
-        head = await self.place.head(at)
+        head, known = await self._head_and_known(facts, at)
         defaults = await self.place.defaults(head)
         used, whose = self.place.governing(head, policy, defaults)
         source = injection
@@ -65,6 +71,10 @@ class Views:
             source = await chosen(self.place, head, source, defaults)
         ask = replace(ask, injected=None if source is None else source.text)
         shown, ask = await self._seen(used, head, ask)
+        missing: list[str] = []
+        knowing = facts if isinstance(facts, Shown) else await self._knowing(known, ask, shown, head, missing)
+        if knowing is not None:
+            ask = ask.knowing(knowing.text, ahead=knowing.ahead, room=knowing.room or ask.facts_room)
         recollections: Sequence[Recollection] = ()
         wanted: Sequence[Purpose] = ()
         if recall is None or isinstance(recall, Recalling):
@@ -72,28 +82,27 @@ class Views:
                 # Without a user's words among the incoming messages, the newest in the log say what it is about.
                 question = question_of(ask.incoming) or question_of(await self._newest(head))
                 if question:
-                    wanted = purposes(self.place, used, shown, question, asked=recall, cross_session=cross_session)
+                    wanted = purposes(
+                        self.place,
+                        used,
+                        shown,
+                        question,
+                        asked=recall,
+                        cross_session=cross_session,
+                        subject=self.place.about(head) or None,
+                    )
             if wanted:
                 ask = replace(ask, recall_tokens=self._set_aside(ask, recall))
         else:
             recollections = recall
-        start = reach(shown, head, ask)
-        reading = Reading(
-            start=shown.start,
-            stop=shown.stop,
-            tokens=shown.lies.tokens_at(start.tokens),
-            tools_from=tools_from(ask, head, at),
-            live_at=head.rev,
-        )
         begun = asyncio.ensure_future(looked(self._recaller, wanted)) if wanted else None
         try:
-            loaded = await self._loaded(ask, shown, head, reading)
-            made = assemble(shown, head, ask, loaded, start)
+            ask, made = await self._assembled(ask, shown, head, at)
         except BaseException:
             if begun is not None:
                 begun.cancel()
             raise
-        missing = [] if at is not None else _missing(used, head)
+        missing += [] if at is not None else _missing(used, head)
         if begun is not None:
             visible = [span for span in made.fates if span.fate is Fate.IN]
             recollections = await found(
@@ -110,8 +119,73 @@ class Views:
             scope=self.place.scope,
             conversation=self.place.id,
             injected=None if source is None else source.says,
+            facts=None if knowing is None else knowing.says,
             missing=missing,
         )
+
+    async def _assembled(self, ask: Ask, shown: View, head: Head, at: int | None) -> tuple[Ask, Assembled]:
+        """The payload, and what it was asked for in the end: where facts or memory of another conversation gave way, it
+        is made as if there were none, as it is when it is built again."""
+        while True:
+            start = reach(shown, head, ask)
+            reading = Reading(
+                start=shown.start,
+                stop=shown.stop,
+                tokens=shown.lies.tokens_at(start.tokens),
+                tools_from=tools_from(ask, head, at),
+                live_at=head.rev,
+            )
+            made = assemble(shown, head, ask, await self._loaded(ask, shown, head, reading), start)
+            if ask.facts is not None and not made.facts:
+                ask = ask.knowing(None, ahead=False)
+            elif ask.injected is not None and not made.injection:
+                ask = replace(ask, injected=None)
+            else:
+                return ask, made
+
+    async def _head_and_known(self, facts: bool | Shown | None, at: int | None) -> tuple[Head, Known | None]:
+        """The head, and what is known, where it is wanted."""
+        parts = self.place.parts
+        shows = parts.settings.facts if facts is None else facts is True
+        if not shows or parts.facts is None or self.recaller is None:
+            return await self.place.head(at), None
+        return await self.place.head_and_known(self.recaller.space, at)
+
+    async def _knowing(
+        self, known: Known | None, ask: Ask, shown: View, head: Head, missing: list[str]
+    ) -> Shown | None:
+        """The facts that are shown: all, or those that bear most on what the user says. An embedder that they have to
+        be chosen without is put down as `missing`."""
+        if known is None or not len(known.ids):
+            return None
+        room = share_of(self.place, ask, shown)
+        every = all_of(self.place, known, ask, room)
+        if every is not None or room <= 0:
+            return every
+        said = question_of(ask.incoming) or question_of(await self._newest(head))
+        vector = None
+        if known.codes is not None and said:
+            vector = await self._recaller.vector(said, self.place.scope)
+            missing += ["embedder"] if vector is None else []
+        question = Question(said, vector)
+        return chosen_facts(self.place, known, ask, room, question)
+
+    async def known(self, budget: int) -> str | None:
+        """See `Conversation.known`."""
+        head, known = await self._head_and_known(None, None)
+        parts = self.place.parts
+        ask = Ask(
+            incoming=(),
+            instructions=None,
+            tools=(),
+            budget=budget,
+            reserve=0,
+            counter=parts.canonical,
+            codec=parts.codec(CHAT),
+        )
+        shown = view(none(), head, opaque=False)
+        knowing = await self._knowing(known, ask, shown, head, [])
+        return None if knowing is None else knowing.text
 
     async def _loaded(self, ask: Ask, shown: View, head: Head, reading: Reading) -> list[Logged]:
         loaded: list[Logged] = []
@@ -161,6 +235,7 @@ class Views:
             model=asked.model,
             family=asked.family,
             recall_tokens=asked.recall_tokens,
+            facts_room=asked.facts_room,
         )
         source = await again(place, manifest.injected)
         try:
@@ -170,6 +245,7 @@ class Views:
                 manifest.rev,
                 injection=False if source is None else source,
                 recall=await recalled_again(place, manifest.recalled),
+                facts=await known_again(place, manifest.facts) or False,
             )
         except NotFound as error:
             raise Unreproducible(

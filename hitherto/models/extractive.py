@@ -33,8 +33,8 @@ class Extractive(Model):
     is merged or reworded: a decision that is changed later stays beside the new one, in the order in which
     they were made. A known statement that rests partly on messages which left the window is let go, since
     there is no telling which part of it. For an archive, topics are the words that come most often, and
-    entities the names that do; it does not judge what is a decision or an open question. Tokens are estimated
-    as a quarter of the UTF-8 bytes.
+    entities the names that do; it does not judge what is a decision or an open question. It finds no facts, which
+    takes understanding, and its answers say nothing of any. Tokens are estimated as a quarter of the UTF-8 bytes.
     """
 
     @property

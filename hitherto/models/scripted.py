@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TypeAlias, cast
 
 from hitherto.core.prompts import Prompt
@@ -57,16 +57,50 @@ Statement: TypeAlias = "str | tuple[str, Sequence[int]]"
 """A statement's text, with the seqs it rests on or without (it then rests on all that was shown)."""
 
 
-def items(*add: Statement, replace: Mapping[int, Statement] | None = None, drop: Sequence[int] = ()) -> str:
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A fact in an answer. `sources` are the seqs that say so; `relation` is "new", "repeats" or "replaces", `known`
+    the number (from 1) of the known fact that is repeated or replaced."""
+
+    category: str
+    content: str
+    sources: Sequence[int] = ()
+    confidence: float = 0.9
+    relation: str = "new"
+    known: int = 0
+
+
+FactTold: TypeAlias = "Told | tuple[str, str] | tuple[str, str, Sequence[int]]"
+"""A fact's category and content, with the seqs that say so or without (it then rests on all that was shown)."""
+
+
+def items(
+    *add: Statement,
+    replace: Mapping[int, Statement] | None = None,
+    drop: Sequence[int] = (),
+    facts: Sequence[FactTold] | None = None,
+) -> str:
     """The JSON in which a model answers a digest's prompt: statements to add, and others, by their number
-    (from 1), to replace or to drop."""
-    return json.dumps(
-        {
-            "add": [_stated(one) for one in add],
-            "replace": [{"item": number, **_stated(one)} for number, one in (replace or {}).items()],
-            "drop": list(drop),
-        }
-    )
+    (from 1), to replace or to drop; and facts, if `facts` is given. `items("They talk.", facts=[("hobby", "Plays the
+    cello.", [3])])`."""
+    answer: dict[str, object] = {
+        "add": [_stated(one) for one in add],
+        "replace": [{"item": number, **_stated(one)} for number, one in (replace or {}).items()],
+        "drop": list(drop),
+    }
+    if facts is not None:
+        answer["facts"] = [_told(one) for one in facts]
+    return json.dumps(answer)
+
+
+def _told(fact: FactTold) -> dict[str, object]:
+    match fact:
+        case Told():
+            return {**asdict(fact), "sources": list(fact.sources)}
+        case (category, content):
+            return _told(Told(category, content))
+        case (category, content, sources):
+            return _told(Told(category, content, sources))
 
 
 def _stated(statement: Statement) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """The port to the search index of a store. Its docstrings are the contract; `hitherto.testing` checks it.
 
-An index has an entry for each message, digest and passage that can be found. Entries are numbered within their scope
-(those of documents that belong to no agent are in a scope of their own, whose agent is ""), and are made in the
+An index has an entry for each message, digest, passage and fact that can be found. Entries are numbered within their
+scope (those of documents that belong to no agent are in a scope of their own, whose agent is ""), and are made in the
 background: until then what they are to be made of is `waiting`. A scope is indexed by one process at a time.
 """
 
@@ -30,13 +30,15 @@ OF_NO_AGENT = ""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """What an entry is made of. `origin` is the number of its conversation or document, `place` a message's seq, a
-    digest's id, a passage's place in its document: with `kind`, these three tell it from all others of the tenant.
+    """What an entry is made of. `origin` is the number of its conversation, document or fact, `place` a message's seq,
+    a digest's id, a passage's place in its document, 0 for a fact: with `kind`, these three tell it from all others of
+    the tenant.
 
-    It stands for the messages `start` to `end` of `conversation`; a passage of a document that was not archived from
-    one has none of the three. `said_at` is when it was said: of a digest and an archived document, when the last of its
-    messages was. `author` is the name its speaker goes by, if one was given. Of a passage, `title`, `doc_type`,
-    `namespace` and `metadata` (JSON text) are those of its document.
+    It stands for the messages `start` to `end` of `conversation`; a fact, and a passage of a document that was not
+    archived from one, has none of the three. `said_at` is when it was said: of a digest and an archived document, when
+    the last of its messages was; of a fact, when it was extracted or added. `subject` is what it, or its conversation,
+    is about. `author` is the name its speaker goes by, if one was given. Of a passage, `title`, `doc_type`, `namespace`
+    and `metadata` (JSON text) are those of its document.
     """
 
     kind: EntryKind
@@ -54,6 +56,7 @@ class Source:
     doc_type: str | None = None
     namespace: str | None = None
     metadata: str = "{}"
+    subject: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +87,8 @@ class Matter:
     """What the first stage of a search works on: all of it within the walls of `Wanted.scope`, but otherwise not yet
     filtered. `waiting` has no entry yet: the newest of it, filtered by kind. `space` is the one of the codes, None
     where nothing is embedded in any that was asked for; `embedded` of `entries` entries have a vector in it. `refs` are
-    the numbers of the conversations that `Wanted` names, as far as they are there."""
+    the numbers of the conversations that `Wanted` names, as far as they are there; `about` those of the conversations
+    about its subject, ascending, None where it names none."""
 
     blocks: tuple[Block, ...] = ()
     waiting: tuple[Source, ...] = ()
@@ -92,6 +96,7 @@ class Matter:
     entries: int = 0
     embedded: int = 0
     refs: Mapping[str, int] = field(default_factory=dict[str, int])
+    about: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,13 +214,13 @@ class SearchIndex(Protocol):
 
 def keeps(source: Source, wanted: Wanted) -> bool:
     """Whether this, as it stands now, is what is wanted."""
-    if source.kind not in wanted.kinds or not _of_document(source, wanted):
+    if source.kind not in wanted.kinds or wanted.subject not in (None, source.subject):
+        return False
+    if not _of_document(source, wanted):
         return False
     # A name is of the scope's own agent: another's conversation with the same name is another one.
     name, last = source.conversation if source.agent == wanted.scope.agent else None, source.end
-    if wanted.conversation is not None and name != wanted.conversation:
-        return False
-    if wanted.other_than is not None and name == wanted.other_than:
+    if wanted.conversation not in (None, name) or (name is not None and name == wanted.other_than):
         return False
     if wanted.as_of is not None and (last is None or last > wanted.as_of):
         return False

@@ -14,12 +14,14 @@ from typing import Literal, Protocol
 
 from hitherto.core.digest import Digest, Done, Item, Ranges
 from hitherto.core.document import NewDocument
+from hitherto.core.fact import Learnt
 from hitherto.core.head import Head
 from hitherto.core.ledger import Costs, ModelCall, Spent
 from hitherto.core.message import Logged, Payload
 from hitherto.core.policy import Policy
 from hitherto.core.probe import AnyProbe, Freeable, Mark
 from hitherto.core.scope import Scope
+from hitherto.ports.facts import Book, FactStore, Known, KnownAsked
 from hitherto.ports.index import SearchIndex
 from hitherto.ports.library import Library
 from hitherto.ports.queue import DigestJob
@@ -100,7 +102,8 @@ class Changes:
     and `digest`. `key` and `receipt` go together.
 
     `fire` are the new digest rows. `retract` are messages that are taken back at `head.rev`. `supersede` are completed
-    rows, clears too, that views from `head.rev` on use no more. `calls` go into the ledger.
+    rows, clears too, that views from `head.rev` on use no more. `calls` go into the ledger. `learnt` are facts about
+    `learnt.subject`; they rest on messages of this conversation, and the unit has asked for its `book` before.
     """
 
     head: Head
@@ -114,6 +117,7 @@ class Changes:
     retract: tuple[int, ...] = ()
     supersede: tuple[int, ...] = ()
     calls: tuple[ModelCall, ...] = ()
+    learnt: Learnt | None = None
 
 
 class Unit(Protocol):
@@ -151,6 +155,11 @@ class Unit(Protocol):
         """All digests of the conversation, as `Store.digests`."""
         ...
 
+    async def book(self, subject: str) -> Book:
+        """The scope's current facts about a subject, held until the unit ends: nobody else changes them meanwhile. Of
+        one subject in a unit."""
+        ...
+
     async def commit(self, changes: Changes) -> tuple[int, ...]:
         """Write everything or nothing; returns the ids of the digests in `changes.fire`, in their order. Those in
         progress are due at once; a store with a queue of its own has their jobs in the same transaction.
@@ -162,9 +171,10 @@ class Unit(Protocol):
         """
         ...
 
-    async def delete(self) -> None:
+    async def delete(self, *, facts: bool = False) -> None:
         """Erase the conversation with everything derived from it. Receipts lose what could tell of its content, but
-        still answer. Takes the place of `commit`."""
+        still answer. Facts stay, without the evidence that was in it; with `facts`, those that have no other evidence
+        are erased too, confirmed or not. Takes the place of `commit`."""
         ...
 
 
@@ -281,7 +291,7 @@ class Store(Protocol):
 
     All verbs raise DatabaseUnreachable when the store cannot be reached, DatabaseReadOnly when it refuses to write,
     and change nothing then (but see `Unit.commit`). What belongs to another scope is never found, counted or named.
-    `index` and `library` are its search index and its documents, on the same data.
+    `index`, `library` and `facts` are its search index, its documents and its facts, on the same data.
     """
 
     @property
@@ -289,6 +299,9 @@ class Store(Protocol):
 
     @property
     def library(self) -> Library: ...
+
+    @property
+    def facts(self) -> FactStore: ...
 
     async def open(self) -> None:
         """Make ready for use, schema included. Raises SchemaMismatch for a database of a newer Hitherto."""
@@ -310,6 +323,13 @@ class Store(Protocol):
 
     async def head(self, scope: Scope, conversation: str, *, at: int | None = None) -> Head | None:
         """The newest head, or the one at revision `at`; None when there is no such conversation or revision."""
+        ...
+
+    async def head_and_known(
+        self, scope: Scope, conversation: str, asked: KnownAsked, *, at: int | None = None
+    ) -> tuple[Head | None, Known]:
+        """The head, as `head` gives it, and the facts that a context of the conversation may show (as they are now), in
+        one round trip."""
         ...
 
     async def messages(self, scope: Scope, conversation: str, ref: int, reading: Reading) -> list[Logged]:
@@ -396,8 +416,8 @@ class Store(Protocol):
         """The scope's conversations, most recently written first."""
         ...
 
-    async def due(self, *, limit: int = 1_000) -> list[Due]:
-        """Conversations of any tenant that need tidying; for the engine's own housekeeping."""
+    async def due(self, *, tenant: str | None = None, limit: int = 1_000) -> list[Due]:
+        """Conversations of any tenant that need tidying, or (`tenant`) of one; for the engine's own housekeeping."""
         ...
 
     async def forget_receipts(self, *, older_than: timedelta) -> int:

@@ -8,19 +8,19 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import count
 from weakref import WeakValueDictionary
 
-from hitherto.core.digest import Digest, Ranges, Status
+from hitherto.core.digest import Digest, Status
 from hitherto.core.head import Head, Injection, empty
 from hitherto.core.ledger import Costs, ModelCall, Spent
 from hitherto.core.message import Logged, Payload
-from hitherto.core.probe import AnyProbe, Freeable, Mark
 from hitherto.core.scope import Scope
 from hitherto.errors import Conflict
+from hitherto.ports.facts import Known, KnownAsked
 from hitherto.ports.queue import DigestJob
 from hitherto.ports.store import (
     By,
@@ -37,10 +37,13 @@ from hitherto.ports.store import (
     Unit,
 )
 from hitherto.stores.inmemory_claims import Claims, Name
+from hitherto.stores.inmemory_fact_rows import FactRows
+from hitherto.stores.inmemory_facts import InMemoryFacts
 from hitherto.stores.inmemory_index import InMemoryIndex
 from hitherto.stores.inmemory_kept import Kept
 from hitherto.stores.inmemory_ledger import Ledger
 from hitherto.stores.inmemory_library import InMemoryLibrary
+from hitherto.stores.inmemory_unit import InMemoryUnit
 
 
 class InMemoryStore:
@@ -56,7 +59,9 @@ class InMemoryStore:
         self._claims = Claims(self._kept, clock)
         self._ledger = Ledger()
         self.library = InMemoryLibrary(clock)
-        self.index = InMemoryIndex(self._kept, self.library.shelved, clock)
+        self._facts = FactRows(clock)
+        self.index = InMemoryIndex(self._kept, self.library.shelved, self._facts.by_id, clock)
+        self.facts = InMemoryFacts(self._facts, self.index, clock)
         self._refs = count(1)
         self._digest_ids = count(1)
 
@@ -71,11 +76,11 @@ class InMemoryStore:
         self, scope: Scope, conversation: str, *, key: str | None = None, digest: int | None = None
     ) -> AsyncGenerator[Unit]:
         name = (scope, conversation)
-        async with self._lock(name):
+        async with self._lock(name), AsyncExitStack() as held:
             if digest is not None:
                 self._held[digest] = name
             try:
-                yield _InMemoryUnit(self, name, key)
+                yield InMemoryUnit(self, name, key, held)
             finally:
                 self._held.pop(digest, None)
 
@@ -85,6 +90,15 @@ class InMemoryStore:
             return None
         head = kept.head_now(self._clock()) if at is None else kept.head_at(at, self._clock())
         return None if head is None else self._completed(scope, head)
+
+    async def head_and_known(
+        self, scope: Scope, conversation: str, asked: KnownAsked, *, at: int | None = None
+    ) -> tuple[Head | None, Known]:
+        kept = self._kept.get((scope, conversation))
+        subject = asked.subject if kept is None else kept.head.subject
+        head = await self.head(scope, conversation, at=at)
+        known = await self.facts.known(scope, subject, space=asked.space)
+        return head, replace(known, due=bool(await self.due(tenant=scope.tenant, limit=1)))
 
     async def messages(self, scope: Scope, conversation: str, ref: int, reading: Reading) -> list[Logged]:
         kept = self._kept.get((scope, conversation))
@@ -175,12 +189,12 @@ class InMemoryStore:
             for kept, name in mine[: max(limit, 0)]
         ]
 
-    async def due(self, *, limit: int = 1_000) -> list[Due]:
+    async def due(self, *, tenant: str | None = None, limit: int = 1_000) -> list[Due]:
         now = self._clock()
         return [
             Due(scope, conversation)
             for (scope, conversation), kept in self._kept.items()
-            if kept.head.next_expiry is not None and kept.head.next_expiry <= now
+            if kept.head.next_expiry is not None and kept.head.next_expiry <= now and tenant in (None, scope.tenant)
         ][: max(limit, 0)]
 
     async def forget_receipts(self, *, older_than: timedelta) -> int:
@@ -210,6 +224,9 @@ class InMemoryStore:
     def kept(self, name: Name) -> Kept | None:
         return self._kept.get(name)
 
+    def facts_lock(self, scope: Scope) -> asyncio.Lock:
+        return self._facts.lock(scope)
+
     def next_digest(self) -> int:
         return next(self._digest_ids)
 
@@ -225,17 +242,24 @@ class InMemoryStore:
         self._kept[name] = kept
         self._claims.note(name, fired)
         self._ledger.note(name[0], kept.head.ref, changes.calls, self._clock())
+        if changes.learnt is not None:
+            self._facts.learn(name, kept.head.ref, changes.learnt, kept.log)
+        if changes.retract:
+            self._facts.retract(kept.head.ref, changes.retract)
+        if changes.erase:
+            self._facts.erase(kept.head.ref, changes.erase)
         for first, last in changes.erase:
             self._forget_content(name, first, last)
         if changes.receipt is not None and changes.key is not None:
             self._receipts[(name, changes.key)] = (changes.receipt, now)
         return fired
 
-    def drop(self, name: Name) -> None:
+    def drop(self, name: Name, *, facts: bool) -> None:
         self.index.changed(name)
         kept = self._kept.pop(name, None)
         if kept is not None:
             self._ledger.forget(kept.head.ref)
+            self._facts.leave(kept.head.ref, facts=facts)
             self.library.remove(name, ((0, kept.head.last_seq),))
             self._forget_content(name, 0, kept.head.last_seq)
 
@@ -260,50 +284,3 @@ class InMemoryStore:
         for key, (receipt, created_at) in self._receipts.items():
             if key[0] == name and receipt.start <= last and receipt.end >= first:
                 self._receipts[key] = (replace(receipt, fingerprint=None), created_at)
-
-
-class _InMemoryUnit:
-    """`Unit`: holds the conversation's lock, which the store took."""
-
-    def __init__(self, store: InMemoryStore, name: Name, key: str | None) -> None:
-        self._store, self._name = store, name
-        self._head, self._receipt = store.begin(name, key)
-        self._done = False
-
-    @property
-    def head(self) -> Head:
-        return self._head
-
-    @property
-    def receipt(self) -> Receipt | None:
-        return self._receipt
-
-    @property
-    def _kept(self) -> Kept:
-        """The conversation, or an empty one in its place."""
-        return self._store.kept(self._name) or Kept(self._head, self._head.now)
-
-    async def probe(self, probe: AnyProbe) -> Mark | Freeable | None:
-        return self._kept.probe(probe)
-
-    async def tail(self, n: int) -> list[Logged]:
-        return self._kept.tail(n)
-
-    async def next_digest(self) -> int:
-        return self._store.next_digest()
-
-    async def expired(self) -> tuple[Ranges, datetime | None]:
-        return self._kept.expired(self._head.now)
-
-    async def digests(self) -> list[Digest]:
-        return list(self._kept.digests)
-
-    async def commit(self, changes: Changes) -> tuple[int, ...]:
-        assert not self._done, "a unit of work commits once"
-        self._done = True
-        return self._store.apply(self._name, changes, self._head.now)
-
-    async def delete(self) -> None:
-        assert not self._done, "a unit of work commits once"
-        self._done = True
-        self._store.drop(self._name)

@@ -33,6 +33,11 @@ class Owner(NamedTuple):
     def of(scope: Scope) -> Owner:
         return Owner(scope.tenant, scope.user, scope.agent)
 
+    @property
+    def scope(self) -> Scope:
+        """The scope, where there is an agent."""
+        return Scope(tenant=self.tenant, user=self.user, agent=self.agent)
+
     def within(self, wanted: Wanted) -> bool:
         """The walls. Every search goes through this one place."""
         asked = Owner.of(wanted.scope)

@@ -1,4 +1,4 @@
-"""What can be found in memory: messages, digests and passages as they stand now, and whose they are."""
+"""What can be found in memory: messages, digests, passages and facts as they stand now, and whose they are."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from typing import NamedTuple
 
 from hitherto.core.digest import Digest, Done
 from hitherto.core.document import Document, Passage
+from hitherto.core.fact import Fact
 from hitherto.core.message import Kind, Logged
 from hitherto.core.speaker import author_in
 from hitherto.core.wanted import EntryKind
 from hitherto.ports.index import OF_NO_AGENT, Source
 from hitherto.stores.inmemory_claims import Name
+from hitherto.stores.inmemory_fact_rows import Row
 from hitherto.stores.inmemory_kept import Kept
 from hitherto.stores.inmemory_library import Shelved
 
@@ -46,16 +48,22 @@ def of_conversation(name: Name, kept: Kept, now: datetime) -> Iterator[tuple[Pla
         message = logged.message
         expired = message.expires_at is not None and message.expires_at <= now
         if message.kind in _KINDS and not logged.erased and not expired and message.text.strip():
-            yield Place(EntryKind.MESSAGE, ref, seq), Findable(message.text, partial(_message, name, ref, logged))
+            yield Place(EntryKind.MESSAGE, ref, seq), Findable(message.text, partial(_message, name, kept, logged))
     for digest in _digests(kept):
         yield Place(EntryKind.DIGEST, ref, digest.id), Findable(digest.text, partial(_digest, name, kept, digest))
 
 
-def of_document(id: int, shelved: Shelved) -> Iterator[tuple[Place, Findable]]:
-    """The passages of a document."""
-    document = shelved.document
+def of_fact(row: Row) -> Iterator[tuple[Place, Findable]]:
+    """A fact, while it is current."""
+    if row.current and row.fact.content.strip():
+        yield Place(EntryKind.FACT, row.fact.id, 0), Findable(row.fact.content, partial(_fact, row.fact))
+
+
+def of_document(id: int, shelved: Shelved, subject: str | None) -> Iterator[tuple[Place, Findable]]:
+    """The passages of a document; `subject` is that of the conversation it was archived from."""
     for at, passage in enumerate(shelved.passages):
-        yield Place(EntryKind.PASSAGE, id, at), Findable(passage.text, partial(_passage, document, at, passage))
+        source = partial(_passage, shelved.document, at, passage, subject)
+        yield Place(EntryKind.PASSAGE, id, at), Findable(passage.text, source)
 
 
 def _digests(kept: Kept) -> Iterator[Digest]:
@@ -68,10 +76,10 @@ def _digests(kept: Kept) -> Iterator[Digest]:
             yield digest
 
 
-def _message(name: Name, ref: int, logged: Logged) -> Source:
+def _message(name: Name, kept: Kept, logged: Logged) -> Source:
     return Source(
         kind=EntryKind.MESSAGE,
-        origin=ref,
+        origin=kept.head.ref,
         place=logged.seq,
         text=logged.message.text,
         said_at=logged.created_at,
@@ -81,6 +89,7 @@ def _message(name: Name, ref: int, logged: Logged) -> Source:
         role=logged.message.role.value,
         author=author_in(logged.message.role, logged.message.raw),
         agent=name[0].agent,
+        subject=kept.head.subject,
     )
 
 
@@ -95,10 +104,23 @@ def _digest(name: Name, kept: Kept, digest: Digest) -> Source:
         start=digest.start,
         end=digest.end,
         agent=name[0].agent,
+        subject=kept.head.subject,
     )
 
 
-def _passage(document: Document, at: int, passage: Passage) -> Source:
+def _fact(fact: Fact) -> Source:
+    return Source(
+        kind=EntryKind.FACT,
+        origin=fact.id,
+        place=0,
+        text=fact.content,
+        said_at=fact.extracted_at,
+        agent=fact.agent,
+        subject=fact.subject,
+    )
+
+
+def _passage(document: Document, at: int, passage: Passage, subject: str | None) -> Source:
     archived = document.archived
     return Source(
         kind=EntryKind.PASSAGE,
@@ -114,4 +136,5 @@ def _passage(document: Document, at: int, passage: Passage) -> Source:
         doc_type=document.doc_type,
         namespace=document.namespace,
         metadata=document.metadata,
+        subject=subject,
     )

@@ -17,7 +17,7 @@ import numpy as np
 from hitherto.core.analysis import Analysed
 from hitherto.core.scope import Scope
 from hitherto.core.wanted import EntryKind, Wanted
-from hitherto.ports.embedder import Space, Vectors
+from hitherto.ports.embedder import Space, Vector, Vectors
 from hitherto.ports.index import (
     OF_NO_AGENT,
     TEXT,
@@ -32,7 +32,8 @@ from hitherto.ports.index import (
 )
 from hitherto.stores.inmemory_claims import Name
 from hitherto.stores.inmemory_entries import Entries, Owner
-from hitherto.stores.inmemory_findable import Findable, Place, of_conversation, of_document
+from hitherto.stores.inmemory_fact_rows import Row
+from hitherto.stores.inmemory_findable import Findable, Place, of_conversation, of_document, of_fact
 from hitherto.stores.inmemory_kept import FARTHEST, Kept
 from hitherto.stores.inmemory_library import Shelved
 
@@ -41,13 +42,19 @@ _age = attrgetter("said_at", "origin", "place")
 
 
 class InMemoryIndex:
-    """`SearchIndex` over `conversations` by name and `documents` by id. `clock` gives the time, with a zone."""
+    """`SearchIndex` over `conversations` by name, `documents` and `facts` by id. `clock` gives the time, with a
+    zone."""
 
     def __init__(
-        self, conversations: Mapping[Name, Kept], documents: Mapping[int, Shelved], clock: Callable[[], datetime]
+        self,
+        conversations: Mapping[Name, Kept],
+        documents: Mapping[int, Shelved],
+        facts: Mapping[int, Row],
+        clock: Callable[[], datetime],
     ) -> None:
         self._conversations = conversations
         self._documents = documents
+        self._facts = facts
         self._clock = clock
         self._scopes: dict[Owner, Entries] = {}
         self._refs = count(1)
@@ -73,6 +80,7 @@ class InMemoryIndex:
             entries=entries,
             embedded=0 if space is None else embedded[space],
             refs=self._numbers(wanted),
+            about=self._about(wanted),
         )
 
     async def candidates(
@@ -172,6 +180,13 @@ class InMemoryIndex:
             self._known[name] = known
         return known[1]
 
+    def vector(self, scope: Scope, place: Place, space: Space) -> Vector | None:
+        """The vector in the space of what stands at a place, if it has one."""
+        entries = self._scopes.get(Owner.of(scope))
+        if entries is None or place not in entries.by_place:
+            return None
+        return entries.vectors.get(space, {}).get(entries.by_place[place])
+
     def forget(self, scope: Scope) -> None:
         """Something of the scope was erased: its entries go at once, not only when somebody looks."""
         if (mine := Owner.of(scope)) in self._scopes:
@@ -190,8 +205,13 @@ class InMemoryIndex:
         for document, shelved in self._documents.items():
             owner = Owner(shelved.tenant, shelved.user, shelved.document.agent or OF_NO_AGENT)
             if mine(owner):
-                found.setdefault(owner, {}).update(of_document(document, shelved))
+                found.setdefault(owner, {}).update(of_document(document, shelved, self._subject(owner, shelved)))
                 seen.setdefault(owner, []).append(document)
+        for number, row in self._facts.items():
+            owner = Owner.of(row.owner)
+            if mine(owner):
+                found.setdefault(owner, {}).update(of_fact(row))
+                seen.setdefault(owner, []).append((number, row.fact.state, row.fact.version))
         for owner, scope in self._scopes.items():
             state = (scope.next_no, *seen.get(owner, ()))
             if mine(owner) and self._swept.get(owner) != state:
@@ -233,6 +253,21 @@ class InMemoryIndex:
         """The numbers of the conversations that it names: those of its own agent."""
         found = {name: self._conversations.get((wanted.scope, name)) for name in wanted.names}
         return {name: kept.head.ref for name, kept in found.items() if kept is not None}
+
+    def _about(self, wanted: Wanted) -> tuple[int, ...] | None:
+        """The numbers of the conversations about the subject that it names."""
+        if wanted.subject is None:
+            return None
+        mine = [kept.head for name, kept in self._conversations.items() if Owner.of(name[0]).within(wanted)]
+        return tuple(sorted(head.ref for head in mine if head.subject == wanted.subject))
+
+    def _subject(self, owner: Owner, shelved: Shelved) -> str | None:
+        """What the conversation is about that a document was archived from."""
+        archived = shelved.document.archived
+        if archived is None:
+            return None
+        kept = self._conversations.get((owner.scope, archived.conversation))
+        return None if kept is None else kept.head.subject
 
 
 def _claimed(scope: Entries, now: datetime) -> bool:

@@ -32,6 +32,17 @@ pytest.register_assert_rewrite(
     "hitherto.testing.conformance_ledger",
     "hitherto.testing.conformance_library",
     "hitherto.testing.conformance_archive",
+    "hitherto.testing.conformance_facts",
+    "hitherto.testing.conformance_facts_replaced",
+    "hitherto.testing.conformance_facts_alone",
+    "hitherto.testing.conformance_facts_restored",
+    "hitherto.testing.conformance_search_facts",
+    "hitherto.testing.conformance_facts_walls",
+    "hitherto.testing.conformance_facts_known",
+    "hitherto.testing.conformance_facts_evidence",
+    "hitherto.testing.conformance_facts_forgotten",
+    "hitherto.testing.conformance_facts_shared",
+    "hitherto.testing.conformance_facts_review",
     "hitherto.testing.conformance_search",
     "hitherto.testing.conformance_search_filters",
     "hitherto.testing.conformance_search_digests",
@@ -41,6 +52,7 @@ pytest.register_assert_rewrite(
     "hitherto.testing.conformance_search_walls",
     "hitherto.testing.conformance_search_claims",
     "hitherto.testing.material_search",
+    "hitherto.testing.material_facts",
 )
 
 # Only after the line above do the failures of these modules' assertions show their values.

@@ -7,6 +7,16 @@ from hitherto.testing.conformance_archive import ArchiveCases
 from hitherto.testing.conformance_claims import ClaimCases, ProlongCases, PutOffCases
 from hitherto.testing.conformance_digests import DigestCases
 from hitherto.testing.conformance_erasure import ErasureCases
+from hitherto.testing.conformance_facts import FactCases
+from hitherto.testing.conformance_facts_alone import AloneFactCases
+from hitherto.testing.conformance_facts_evidence import FactEvidenceCases
+from hitherto.testing.conformance_facts_forgotten import ForgottenFactCases
+from hitherto.testing.conformance_facts_known import KnownFactCases
+from hitherto.testing.conformance_facts_replaced import ReplacedFactCases
+from hitherto.testing.conformance_facts_restored import RestoredFactCases
+from hitherto.testing.conformance_facts_review import FactReviewCases
+from hitherto.testing.conformance_facts_shared import SharedFactCases
+from hitherto.testing.conformance_facts_walls import FactWallCases
 from hitherto.testing.conformance_fence import FenceCases
 from hitherto.testing.conformance_histories import HistoryCases
 from hitherto.testing.conformance_keeping import KeepingCases
@@ -22,6 +32,7 @@ from hitherto.testing.conformance_search import SearchCases
 from hitherto.testing.conformance_search_claims import IndexClaimCases
 from hitherto.testing.conformance_search_digests import SearchDigestCases
 from hitherto.testing.conformance_search_documents import SearchDocumentCases
+from hitherto.testing.conformance_search_facts import SearchFactCases
 from hitherto.testing.conformance_search_filters import SearchFilterCases
 from hitherto.testing.conformance_search_taking_away import SearchTakingAwayCases
 from hitherto.testing.conformance_search_vectors import SearchVectorCases
@@ -55,6 +66,17 @@ class StoreConformance(
     LedgerCases,
     LibraryCases,
     ArchiveCases,
+    FactCases,
+    ReplacedFactCases,
+    AloneFactCases,
+    RestoredFactCases,
+    SearchFactCases,
+    FactWallCases,
+    KnownFactCases,
+    FactEvidenceCases,
+    ForgottenFactCases,
+    SharedFactCases,
+    FactReviewCases,
     SearchCases,
     SearchFilterCases,
     SearchDigestCases,

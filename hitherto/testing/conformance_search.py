@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from hitherto.core.analysis import analysed
+from hitherto.core.fact import HIMSELF
 from hitherto.core.scope import LONGEST_NAME
 from hitherto.core.wanted import CODES, EntryKind
 from hitherto.ports.index import TEXT, Matter, Source
@@ -67,6 +68,7 @@ class SearchCases:
                 end=one.seq,
                 role=one.message.role,
                 agent=SCOPE.agent,
+                subject=HIMSELF,
             )
             for one in log
         )

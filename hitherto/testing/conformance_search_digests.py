@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hitherto.core.digest import Done
+from hitherto.core.fact import HIMSELF
 from hitherto.core.wanted import EntryKind
 from hitherto.ports.index import Source
 from hitherto.ports.store import Outcome, Store
@@ -67,6 +68,7 @@ class SearchDigestCases:
                 start=1,
                 end=3,
                 agent=SCOPE.agent,
+                subject=HIMSELF,
             )
         ]
         assert len(told) == (1 if first else 0)

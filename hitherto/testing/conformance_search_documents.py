@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from hitherto.core.document import Archived, NewDocument, Passage
+from hitherto.core.fact import HIMSELF
 from hitherto.core.wanted import EntryKind, Wanted
 from hitherto.ports.index import OF_NO_AGENT, TEXT, Source
 from hitherto.ports.store import Outcome, Store
@@ -100,6 +101,7 @@ class SearchDocumentCases:
                 start=2,
                 end=3,
                 agent=SCOPE.agent,
+                subject=HIMSELF,
                 title="Talk",
                 doc_type="conversation",
                 namespace="conversations",

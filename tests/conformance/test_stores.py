@@ -34,6 +34,7 @@ TABLES = (
         "search_space",
     ),
     *("search_filling", "search_entry", "search_segment", "search_posting", "search_vector", "search_codes"),
+    *("fact", "fact_book", "subject"),
 )
 
 

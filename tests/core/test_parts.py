@@ -106,6 +106,44 @@ def test_a_trigger_and_an_action_of_ones_own_go_to_json_and_back() -> None:
     assert str(policy).startswith("mine: when AllOf(of=(LongTurns(tokens=500), Not(one=Seq(n=4)))) keep")
 
 
+@dataclass(frozen=True)
+class Busy(Trigger):
+    """A part that was in use before it had its last parameters."""
+
+    n: int
+    least: int = field(default=1, metadata={"later": True})
+    also: tuple[str, ...] = field(default=(), metadata={"later": True})
+    word: ClassVar[str] = "acme.busy"
+
+    def due(self, seen: Seen) -> bool:
+        return seen.turns > max(self.n, self.least)
+
+
+@pytest.mark.parametrize(
+    ("part", "written", "printed"),
+    [
+        (Busy(3), {"n": 3}, "Busy(n=3)"),
+        (Busy(3, 1, ()), {"n": 3}, "Busy(n=3)"),
+        (Busy(3, 2), {"n": 3, "least": 2}, "Busy(n=3, least=2)"),
+        (Busy(3, also=("a",)), {"n": 3, "also": ["a"]}, "Busy(n=3, also=('a'))"),
+    ],
+)
+def test_a_parameter_that_came_later_is_written_only_where_it_says_something(
+    part: Busy, written: dict[str, Any], printed: str
+) -> None:
+    register(Busy)
+    assert part.to_json() == {"is": "acme.busy", **written}
+    assert str(part) == printed
+    stage = Stage(part, LastTurns(2), Drop())
+    assert Stage.from_json(stage.to_json()) == stage
+
+
+def test_true_is_not_the_default_1() -> None:
+    """They are equal to Python, but not as JSON."""
+    register(Busy)
+    assert Busy(3, True).to_json() == {"is": "acme.busy", "n": 3, "least": True}
+
+
 def test_a_word_that_is_taken_is_refused() -> None:
     @dataclass(frozen=True)
     class Mine(Trigger):

@@ -101,6 +101,46 @@ def test_parameters_with_defaults_can_be_left_out() -> None:
     assert Policy.from_json(short) == PRESETS["compact"]()
 
 
+@pytest.mark.parametrize(
+    ("usual", "other", "written"),
+    [
+        (Chunk(4, 50), Chunk(4, 50, facts=False), {"is": "chunk", "batch": 4, "limit": 50}),
+        (Summarise(90), Summarise(90, facts=True), {"is": "summarise", "limit": 90, "archive": False}),
+    ],
+)
+def test_a_parameter_that_came_later_changes_no_policy_without_it(
+    usual: Chunk | Summarise, other: Chunk | Summarise, written: dict[str, Any]
+) -> None:
+    """Rows name their stage by the fingerprint of this JSON, and so do those that were written before."""
+    default = usual.facts
+    assert usual.to_json() == written
+    assert other.to_json() == {**written, "facts": not default}
+    assert str(usual).endswith(("limit=50)", "archive=False)"))
+    assert str(other).endswith(f", facts={not default})")
+    of_usual, of_other = (Stage(Undigested(9), LastMessages(3), action) for action in (usual, other))
+    assert of_usual.fingerprint != of_other.fingerprint
+    for stage in (of_usual, of_other):
+        assert Stage.from_json(json.loads(json.dumps(stage.to_json()))) == stage
+    said = {**of_usual.to_json(), "action": {**written, "facts": default}}
+    assert Stage.from_json(said) == of_usual
+    for value in (None, 0, 1, "yes", []):
+        with pytest.raises(InvalidPolicy, match=r"stage\.action: \w+\.facts is .*; give true or false"):
+            Stage.from_json({**said, "action": {**written, "facts": value}})
+
+
+def test_the_fingerprints_of_stages_before_there_were_facts() -> None:
+    assert {name: [stage.fingerprint for stage in PRESETS[name]().stages] for name in FINGERPRINTS} == FINGERPRINTS
+
+
+FINGERPRINTS = {
+    "sliding_window": ["b9efb07d31eaad8a"],
+    "token_threshold": ["549179fc2d93829c"],
+    "chunks": ["9053aaff0007df4e"],
+    "summarize": ["56afe9d6b11ecd4d"],
+    "rolling": ["87381208e312c129"],
+}
+
+
 def _changed(path: list[Any], value: Any, whole: Any) -> Any:
     at = whole
     for step in path[:-1]:

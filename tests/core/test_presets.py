@@ -65,6 +65,20 @@ def test_the_designs_table() -> None:
     assert [make().name for make in PRESETS.values()] == list(TABLE), "in the table's order, by their own names"
 
 
+@pytest.mark.parametrize("name", ["sliding_window", "token_threshold", "chunks", "summarize", "rolling"])
+def test_facts_come_with_a_digest_where_they_are_asked_for(name: str) -> None:
+    """Unasked, with chunks alone, as in seed 002."""
+    for policy, facts in (
+        (PRESETS[name](), name == "chunks"),
+        (PRESETS[name](facts=True), True),
+        (parse(f"{name}:facts=false"), False),
+    ):
+        (stage,) = policy.stages
+        assert isinstance(stage.action, Chunk | Summarise)
+        assert stage.action.facts is facts
+        assert Policy.from_json(policy.to_json()) == policy
+
+
 def test_every_preset_runs_by_its_name_alone() -> None:
     for name, make in PRESETS.items():
         assert parse(name) == parse(name.replace("_", "-")) == parse(f" {name}: ") == make()
@@ -120,6 +134,8 @@ def test_every_alias_names_a_parameter() -> None:
         ("native:fraction=1", native(1)),
         ("token-threshold:archive=true", token_threshold(archive=True)),
         ("rolling:limit=300", rolling(limit=300)),
+        ("rolling:facts=true", rolling(facts=True)),
+        ("chunks:facts=false", chunks(facts=False)),
     ],
 )
 def test_the_command_line_form(text: str, policy: Policy) -> None:
@@ -149,6 +165,8 @@ def test_the_command_line_form(text: str, policy: Policy) -> None:
         ("none:n=1", "no parameter 'n'; it has: none"),
         ("trim:max_turns=3,keep_turns=3", "never act"),
         ("compact:calls=1", r"Redact\.calls is 1"),
+        ("chunks:facts=1", r"Chunk\.facts is 1"),
+        ("compact:facts=true", "no parameter 'facts'"),
         ("compact:trigger.turns=0", "trigger_turns is 0"),
         ("native:fraction=0", r"Fraction\.f is 0"),
         ("native:fraction=true", r"Fraction\.f is True"),

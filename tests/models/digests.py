@@ -6,11 +6,21 @@ from collections.abc import Sequence
 
 from hitherto.core.digest import Item
 from hitherto.core.digesting import Digested, digest
-from hitherto.core.prompts import DigestTask, Line, Prompt, digest_prompt
+from hitherto.core.fact import CATEGORIES, KnownFact
+from hitherto.core.prompts import DigestTask, FactsTask, Line, Prompt, digest_prompt
 from hitherto.ports.model import Model
 from hitherto.tokens.bpe import BpeCounter
 
 count = BpeCounter("o200k_base").count
+
+
+FACTS = FactsTask(
+    subject="Ada",
+    categories=(*CATEGORIES, "current city"),
+    single=("current city",),
+    known=(KnownFact(id=71, category="hobby", content="Plays the cello.", confidence=0.9),),
+    himself=True,
+)
 
 
 def spoken(*texts: str, first: int = 0) -> tuple[Line, ...]:
@@ -18,13 +28,27 @@ def spoken(*texts: str, first: int = 0) -> tuple[Line, ...]:
     return tuple(Line(first + at, ("user", "assistant")[at % 2], text) for at, text in enumerate(texts))
 
 
-def prompt(*lines: Line, known: Sequence[Item] = (), leaving: Sequence[int] = (), limit: int = 1_000) -> Prompt:
+def prompt(
+    *lines: Line,
+    known: Sequence[Item] = (),
+    leaving: Sequence[int] = (),
+    limit: int = 1_000,
+    facts: FactsTask | None = None,
+) -> Prompt:
     shown = lines or spoken("Let's take the Granary.")
-    return digest_prompt(DigestTask(known=tuple(known), leaving=frozenset(leaving), lines=shown, limit=limit))
+    return digest_prompt(
+        DigestTask(known=tuple(known), leaving=frozenset(leaving), lines=shown, limit=limit, facts=facts)
+    )
 
 
 async def digested(
-    model: Model, lines: Sequence[Line], *, base: Sequence[Item] = (), start: int = 0, limit: int = 1_000
+    model: Model,
+    lines: Sequence[Line],
+    *,
+    base: Sequence[Item] = (),
+    start: int = 0,
+    limit: int = 1_000,
+    facts: FactsTask | None = None,
 ) -> Digested:
     """What the core makes of the model's answers."""
     making = digest(
@@ -35,6 +59,7 @@ async def digested(
         limit=limit,
         input_limit=model.input_limit,
         count=count,
+        facts=facts,
     )
     try:
         asked = next(making)

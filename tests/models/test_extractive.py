@@ -15,7 +15,7 @@ from hitherto.core.digest import Item
 from hitherto.core.prompts import CondenseTask, Line, condense_prompt
 from hitherto.models.extractive import Extractive
 from hitherto.models.sentences import key, plain, sentences, shortened
-from tests.models.digests import count, digested, prompt, spoken
+from tests.models.digests import FACTS, count, digested, prompt, spoken
 
 DEMO = Path(hitherto.__file__).parent / "data" / "demo.jsonl"
 
@@ -131,6 +131,13 @@ async def test_something_is_said_even_without_substance_or_room_unless_something
 )
 async def test_other_languages_are_judged_by_names_and_numbers(text: str, picked: str):
     assert await added(*spoken(text)) == [picked]
+
+
+async def test_it_finds_no_facts_and_does_not_say_that_there_are_none():
+    lines = spoken("I am a baker in Bergen and I play the cello.", "Noted.")
+    found = await digested(Extractive(), lines, facts=FACTS)
+    assert found.facts is None
+    assert found.items == (await digested(Extractive(), lines)).items
 
 
 async def test_the_same_prompt_gets_the_same_answer_and_costs_nothing():

@@ -7,7 +7,7 @@ import gzip
 import json
 import socket
 import traceback
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, TypeVar
 
 import pytest
@@ -16,7 +16,7 @@ from hitherto.errors import ModelAnswerUnusable, ModelBusy, ModelError, ModelRef
 from hitherto.models import bounded
 from hitherto.models.scripted import items
 from hitherto.ports.model import Model
-from tests.models.digests import digested, prompt, spoken
+from tests.models.digests import FACTS, digested, prompt, spoken
 from tests.models.endpoint import Answer, Endpoint
 from tests.models.providers import KEY, MODEL, PROVIDERS, OpenAI, Service
 
@@ -70,6 +70,39 @@ async def test_a_prompt_is_asked_with_its_schema_and_bound(provider: OpenAI, at:
     assert provider.schema(body) == asked.schema
     assert body[provider.bound] == asked.max_tokens
     assert "stream" not in body or body["stream"] is False
+
+
+async def test_facts_are_asked_for_with_the_digest_in_a_schema_that_strict_endpoints_take(
+    provider: OpenAI, at: Connect
+):
+    asked = prompt(facts=FACTS)
+    answer = items(("Friday is at the Granary", [0]), facts=[("milestone", "Takes the Granary.", [0])])
+    with Service(provider, provider.said(answer)) as endpoint:
+        made = await digested(at(endpoint), spoken("Let's take the Granary for Friday."), facts=FACTS)
+    [body] = endpoint.asked
+    assert provider.schema(body) == asked.schema
+    assert body[provider.bound] == asked.max_tokens > prompt().max_tokens
+    assert [(fact.category, fact.content, fact.seqs) for fact in made.facts or ()] == [
+        ("milestone", "Takes the Granary.", (0,))
+    ]
+    for one in _parts_of(asked.schema):
+        match one["type"]:
+            case "object":
+                assert set(one) == {"type", "properties", "required", "additionalProperties"}
+                assert one["required"] == list(one["properties"])
+                assert one["additionalProperties"] is False
+            case "array":
+                assert set(one) == {"type", "items"}
+            case kind:
+                assert kind in ("string", "integer", "number")
+                assert set(one) <= {"type", "enum"}
+
+
+def _parts_of(schema: Any) -> Iterator[Any]:
+    yield schema
+    inner = [*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else [])]
+    for one in inner:
+        yield from _parts_of(one)
 
 
 async def test_its_tokens_are_told_those_of_the_cache_among_them(provider: OpenAI, at: Connect):

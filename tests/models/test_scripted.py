@@ -4,10 +4,11 @@ import asyncio
 
 import pytest
 
+from hitherto.core.fact import Extracted
 from hitherto.errors import ModelUnreachable
 from hitherto.models.extractive import Extractive
-from hitherto.models.scripted import Delayed, Gate, Hang, Scripted, items
-from tests.models.digests import digested, prompt, spoken
+from hitherto.models.scripted import Delayed, Gate, Hang, Scripted, Told, items
+from tests.models.digests import FACTS, digested, prompt, spoken
 
 
 async def test_replies_come_in_order_and_then_the_extractive_model_answers():
@@ -87,6 +88,28 @@ async def test_items_are_what_the_core_reads():
         ("Friday is at the Granary", ((0, 0), (2, 3))),
         ("Ansa is allergic to nuts", ((2, 3),)),
     ]
+
+
+async def test_facts_are_what_the_core_reads():
+    lines = spoken("I sail.", "Noted.", "And I play the cello, in Bergen.", "Changed.")
+    answer = items(
+        "They talk of Ada.",
+        facts=[
+            ("hobby", "Sails."),
+            ("habit", "Sings.", [2]),
+            Told("hobby", "Plays the cello.", [2], 0.75, "repeats", 1),
+            Told("current city", "Lives in Bergen.", relation="replaces", known=1),
+        ],
+    )
+    found = await digested(Scripted([answer]), lines, facts=FACTS)
+    assert found.facts == (
+        Extracted(category="hobby", content="Sails.", seqs=(0, 2), confidence=0.9),
+        Extracted(category="habit", content="Sings.", seqs=(2,), confidence=0.9),
+        Extracted(category="hobby", content="Plays the cello.", seqs=(2,), confidence=0.75, repeats=71),
+        Extracted(category="current city", content="Lives in Bergen.", seqs=(0, 2), confidence=0.9, replaces=71),
+    )
+    assert (await digested(Scripted([items("x", facts=[])]), lines, facts=FACTS)).facts == ()
+    assert (await digested(Scripted([items("x")]), lines, facts=FACTS)).facts is None
 
 
 async def test_it_says_what_it_is_and_counts_how_often_it_was_closed():

@@ -210,7 +210,7 @@ class TestKilled:
         async with store.write(SCOPE, name, key="k") as unit:
             assert unit.receipt is None
 
-    @pytest.mark.parametrize("verb", ["probe", "tail", "next_digest", "expired", "digests", "delete"])
+    @pytest.mark.parametrize("verb", ["probe", "tail", "next_digest", "expired", "digests", "book", "delete"])
     async def test_every_verb_of_a_unit_says_so(
         self, admin: Connection, database: str, store: Store, verb: str
     ) -> None:
@@ -223,6 +223,7 @@ class TestKilled:
                 "next_digest": unit.next_digest,
                 "expired": unit.expired,
                 "digests": unit.digests,
+                "book": lambda: unit.book("mum"),
                 "delete": unit.delete,
             }
             with pytest.raises(DatabaseUnreachable):

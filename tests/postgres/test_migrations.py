@@ -21,6 +21,8 @@ from hitherto.ports.store import Changes
 from hitherto.stores.postgres import schema
 from hitherto.stores.postgres.store import PostgresStore
 from hitherto.testing.material import SCOPE, clear, digest_of, log_of, user, write
+from hitherto.testing.material_facts import learnt
+from hitherto.testing.material_search import SPACE, indexed
 from hitherto.testing.material_stages import stage_row, take_back
 from tests.postgres.asking import rows
 
@@ -215,6 +217,28 @@ class TestBothWays:
         left = await rows(first, "select distinct done from digest order by 1")
         assert left == [{"done": "clear"}, {"done": "summarise"}]
         assert await rows(first, "select 1 from digest where base_id is not null") == []
+
+    async def test_down_again_facts_leave_the_index(self, first: str) -> None:
+        await schema.ensure(first, patience=5)
+        store = PostgresStore(first)
+        await store.open()
+        await learnt(store, "Swims.", "Sings.", name="new")
+        await indexed(store, space=SPACE)
+        await store.aclose()
+        await rows(first, "update search_scope set packed = next_no, stale = false")
+        before = await rows(first, "select no, kind from search_entry where kind <> 4 order by no")
+        assert len(before) == len(await rows(first, "select no from search_entry")) - 2
+        await asyncio.to_thread(migrated, first, "0004")
+        assert await rows(first, "select no, kind from search_entry order by no") == before
+        assert await rows(first, "select no from search_vector order by no") == [{"no": one["no"]} for one in before]
+        assert await rows(first, "select stale from search_scope") == [{"stale": True}]
+        await asyncio.to_thread(migrated, first, schema.revisions()[-1])
+        store = PostgresStore(first)
+        await store.open()
+        assert await learnt(store, "Swims.", name="new") != []
+        await indexed(store, space=SPACE)
+        await store.aclose()
+        assert len(await rows(first, "select no from search_entry where kind = 4")) == 1
 
     async def test_what_was_taken_back_stops_the_way_down(self, first: str) -> None:
         await schema.ensure(first, patience=5)

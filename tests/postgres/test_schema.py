@@ -193,6 +193,7 @@ class TestKeys:
             *("agent", "conversation", "message", "digest", "receipt", "model_call", "document", "passage"),
             *("search_scope", "search_space", "search_filling", "search_entry", "search_segment", "search_posting"),
             *("search_vector", "search_codes"),
+            *("subject", "subject_member", "fact_book", "fact", "fact_evidence", "fact_event"),
         }
         others = {row["name"] for row in found if row["columns"][0] != "tenant" and row["of"] != "search_space"}
         assert others == {
@@ -232,6 +233,13 @@ class TestKeys:
             ("search_posting", ("tenant", "scope", "term", "segment"), None),
             ("search_vector", ("tenant", "scope", "space", "no"), None),
             ("search_codes", ("tenant", "scope", "space", "segment"), None),
+            ("subject", ("tenant", "id"), None),
+            ("subject_member", ("tenant", "subject", "no"), None),
+            ("fact_book", ("tenant", "user_id", "agent", "subject"), None),
+            ("fact", ("tenant", "id"), None),
+            ("fact", ("tenant", "user_id", "agent", "subject", "fingerprint"), "(state = 'current'::text)"),
+            ("fact_evidence", ("tenant", "fact", "conversation", "seq"), None),
+            ("fact_event", ("tenant", "fact", "no"), None),
         }
 
     async def test_every_reference_has_an_index(self, database: str) -> None:
@@ -260,9 +268,10 @@ class TestKeys:
         found = await rows(
             database,
             "select data_type from information_schema.columns where table_schema = 'hitherto' and "
-            "(table_name, column_name) in (('message', 'payload'), ('message', 'metadata'), ('digest', 'opaque'))",
+            "(table_name, column_name) in (('message', 'payload'), ('message', 'metadata'), ('digest', 'opaque'), "
+            "('fact', 'metadata'))",
         )
-        assert found == [{"data_type": "json"}] * 3
+        assert found == [{"data_type": "json"}] * 4
 
 
 class TestSeedQueries:

@@ -18,16 +18,17 @@ from tests.postgres.test_plans import FILL, LENGTH, OTHERS, SCOPE, Case, Connect
 
 SEGMENT = 4_096
 TERMS = 50
-TAIL = LENGTH + 40 - SEGMENT
+TAIL = LENGTH + 60 - SEGMENT
 MORE = 20_000
 TOUCHED = 64
 """The most rows a look-up may examine beside those it is for."""
 
-# One scope has an entry for each message of the long conversation, half of them in a segment, and for some chunks and
-# passages; others have twenty entries each, of which the first three scopes' are not all indexed and embedded; and many
-# more have a conversation that is indexed, and a document.
+# One scope has an entry for each message of the long conversation, half of them in a segment, and for some chunks,
+# passages and facts; others have twenty entries each, of which the first three scopes' are not all indexed and
+# embedded; and many more have a conversation that is indexed, a document and a fact.
 SEARCH_FILL = f"""
     update hitherto.conversation set indexed_seq = next_seq;
+    update hitherto.conversation set subject = 'mum' where ref <= 7;
     update hitherto.digest set indexed = true where done in ('summarise', 'chunk') and status = 'completed';
 
     insert into hitherto.conversation (tenant, ref, user_id, agent, id, rev, next_seq, indexed_seq, tokens, turns, talk,
@@ -44,7 +45,7 @@ SEARCH_FILL = f"""
     insert into hitherto.search_space (name, dimensions) values ('words', 256), ('others', 8);
 
     insert into hitherto.search_scope (tenant, ref, user_id, agent, next_no, packed) overriding system value
-    select 'acme', 1, 'u', 'a', {LENGTH} + 40, {SEGMENT}
+    select 'acme', 1, 'u', 'a', {LENGTH} + 60, {SEGMENT}
     union all
     select 'acme', 1 + n, 'u' || n, 'a', 20, 0 from generate_series(1, {MORE}) n;
     update hitherto.search_scope set stale = true where ref between 2 and 4;
@@ -74,6 +75,15 @@ SEARCH_FILL = f"""
     select 'acme', 1, {LENGTH + 19} + row_number() over (), 3, id, 0, 5, now(), ''::bytea, ''::bytea
     from (select id from hitherto.document where user_id = 'u') d;
 
+    insert into hitherto.fact (tenant, user_id, agent, subject, category, content, fingerprint, confidence, tokens,
+        length, hashes, counts, indexed)
+    select 'acme', case when n <= 20 then 'u' else 'u' || n - 20 end, 'a', case when n % 2 = 0 then 'mum' else '' end,
+           'hobby', 'text', n::text, 0.5, 5, 5, '', '', n not in (21, 22, 23)
+    from generate_series(1, {MORE}) n;
+    insert into hitherto.search_entry (tenant, scope, no, kind, origin, place, length, said_at, hashes, counts)
+    select 'acme', 1, {LENGTH + 39} + row_number() over (), 4, id, 0, 5, now(), ''::bytea, ''::bytea
+    from (select id from hitherto.fact where user_id = 'u') f;
+
     insert into hitherto.search_segment (tenant, scope, segment, lengths, kinds, origins, places, times)
     select 'acme', s, 0, '', '', '', '', '' from generate_series(1, {OTHERS}) s;
     insert into hitherto.search_posting (tenant, scope, term, segment, offsets, counts)
@@ -86,14 +96,15 @@ SEARCH_FILL = f"""
 """
 
 ASKED = {**SCOPE, "every_agent": False}
-WAITING = {**ASKED, "text": 4_000, "limit": 500, "kinds": [1, 2, 3]}
+WAITING = {**ASKED, "text": 4_000, "limit": 500, "kinds": [1, 2, 3, 4]}
 SPACES = {"names": ["words", "others"], "dimensions": [256, 8]}
 FOUND = {
-    **ASKED, "scopes": [1] * 80, "nos": [*range(0, LENGTH, LENGTH // 40), *range(LENGTH, LENGTH + 40)],
-    "around": 2, "text": 4_000, "space": 1, "kinds": [1, 2, 3],
+    **ASKED, "scopes": [1] * 100, "nos": [*range(0, LENGTH, LENGTH // 40), *range(LENGTH, LENGTH + 60)],
+    "around": 2, "text": 4_000, "space": 1, "kinds": [1, 2, 3, 4],
 }  # fmt: skip
 DUE = {"tenant": "", "user": "", "agent": "", "space": 1, "limit": 20}
 TAKEN = {"tenant": "acme", "ref": 1, "size": SEGMENT}
+GONE = "select hitherto.unindexed('acme', 1, array(select n from generate_series(0, 190, 10) n))"
 
 
 @dataclass(frozen=True)
@@ -115,24 +126,27 @@ CASES = {
     "search_postings": bound("search_postings", {**ASKED, "terms": [3, 5, 7, 99]}, 3, 4),
     "search_tail": bound("search_tail", ASKED, 1, TAIL + 1),
     "search_codes": bound("search_codes", {**ASKED, **SPACES}, 2, TAIL),
+    "search_about": bound("search_about", {**ASKED, "subject": "mum"}, 7, 8),
     "search_refs": bound("search_refs", {**ASKED, "ids": ["c-7", "c-9"]}, 2, 2),
     # The scope's conversations are gone through for what waits; of the log nothing is read.
     "search_waiting, nothing": bound("search_waiting", WAITING, 0, 2 * (OTHERS + 1)),
-    "search_waiting, something": bound("search_waiting", {**WAITING, "user": "u3"}, 11, 50),
+    "search_waiting, something": bound("search_waiting", {**WAITING, "user": "u3"}, 12, 50),
     # Five messages around each hit that is one; of each its entry, what it stands for, its conversation and vector.
-    "search_candidates": bound("search_candidates", FOUND, 238, 2 * 80 + 5 * 238),
-    "search_candidates of another": bound("search_candidates", {**FOUND, "user": "v"}, 0, 80),
+    "search_candidates": bound("search_candidates", FOUND, 258, 2 * 100 + 5 * 258),
+    "search_candidates of another": bound("search_candidates", {**FOUND, "user": "v"}, 0, 100),
     "index_due": bound("index_due", DUE, 6, 30),
     "index_messages": bound("index_messages", {**TAKEN, "ref": 4, "limit": 512}, 20, 22),
     "index_messages, nothing": bound("index_messages", {**TAKEN, "limit": 512}, 0, OTHERS + 2),
     "index_digests, nothing": bound("index_digests", {**TAKEN, "limit": 512}, 0, OTHERS + 2),
     "index_passages, nothing": bound("index_passages", {**TAKEN, "limit": 512}, 0, 1),
+    "index_facts": bound("index_facts", {**TAKEN, "ref": 4, "limit": 512}, 1, 2),
+    "index_facts, nothing": bound("index_facts", {**TAKEN, "limit": 512}, 0, 1),
     "index_unembedded": bound("index_unembedded", {**TAKEN, "ref": 1, "space": 1, "limit": 512}, 0, 1),
     "index_untidy": bound("index_untidy", TAKEN, 1, 5),
     "index_load": bound("index_load", {"name": "words", "dimensions": 256}, 1, 10),
     # At worst the conversation's entries are gone through, but no vector beside those that go.
-    "unindex_messages": bound("unindex_messages", {**TAKEN, "seqs": [7, 9], "first": 20, "last": 24}, 0, LENGTH),
-    "unindex_digests": bound("unindex_digests", TAKEN, 0, LENGTH + 3 * OTHERS),
+    "unindex_messages": bound("unindex_messages", {**TAKEN, "seqs": [7, 9], "first": 20, "last": 24}, 1, LENGTH),
+    "unindex_digests": bound("unindex_digests", TAKEN, 1, LENGTH + 3 * OTHERS),
     "remove_documents": bound("remove_documents", {**TAKEN, "digests": [], "seqs": [7], "first": 0, "last": -1}, 0, 5),
     "discard_document": bound("discard_document", {**ASKED, "id": 7, "size": SEGMENT}, 1, 15),
 }
@@ -156,6 +170,8 @@ async def filled(request: pytest.FixtureRequest, server: EmbeddedServer) -> Asyn
                 )
             for number, one in enumerate(CASES.values()):
                 await prepare(connection, f"early_{number}", one.case)
+            await connection.execute("set plan_cache_mode = force_generic_plan")
+            await connection.execute(GONE.encode())
             await connection.execute(FILL.encode())
             await connection.execute(SEARCH_FILL.encode())
             if request.param == "analyzed":
@@ -183,3 +199,27 @@ async def test_it_reads_no_more_than_it_is_for(filled: Connection, name: str, pl
         *(["digest"] if name == "unindex_digests" else []),
     }  # most digests are of that one
     assert examined(found) <= one.examined + TOUCHED
+
+
+@pytest.mark.parametrize("plan", ["of these values", "of an empty database"])
+async def test_what_goes_with_entries_is_looked_up(filled: Connection, plan: str) -> None:
+    """What a function does is in no plan: so what it has read is counted."""
+    mode = "force_custom_plan" if plan == "of these values" else "force_generic_plan"
+    await filled.execute("select set_config('plan_cache_mode', %s, false)", [mode])
+    async with filled.transaction(force_rollback=True):
+        before = await touched(filled)
+        await filled.execute(GONE.encode())
+        after = await touched(filled)
+    read = {table: tuple(b - a for a, b in zip(before[table], after[table], strict=True)) for table in after}
+    assert {table: scans for table, (scans, _) in read.items() if scans and table != "search_space"} == {}
+    assert read["search_vector"] == (0, 2 * 20)
+    assert sum(rows for _, rows in read.values()) <= 2 * 20 + TOUCHED
+
+
+async def touched(connection: Connection) -> dict[str, tuple[int, int]]:
+    """How often the transaction has read each table from end to end, and how many rows it found by indexes."""
+    found = await connection.execute(
+        "select relname, seq_scan, coalesce(idx_tup_fetch, 0) from pg_stat_xact_user_tables "
+        "where schemaname = 'hitherto'"
+    )
+    return {table: (scans, rows) for table, scans, rows in await found.fetchall()}

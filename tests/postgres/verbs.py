@@ -7,9 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 from hitherto.core.digest import Digest, Done, Status
 from hitherto.core.ledger import ModelCall, Purpose
+from hitherto.ports.facts import FactsWanted, KnownAsked
 from hitherto.ports.queue import DigestJob
 from hitherto.ports.store import Claim, Defaults, DigestWork, Reading, Store
 from hitherto.testing.material import user, write
+from hitherto.testing.material_facts import CONFIRM, MUM, new, set_whole
 from tests.conftest import SCOPE
 
 OLD = timedelta(days=1)
@@ -44,6 +46,13 @@ WORK = DigestWork(
 )
 """A claim that does not hold."""
 
+
+async def change(store: Store) -> None:
+    """Change a fact that is there."""
+    added = await store.facts.add(SCOPE, "mum", new("Fences."))
+    await store.facts.change(SCOPE, added.id, CONFIRM)
+
+
 VERBS: dict[str, Callable[[Store], Awaitable[object]]] = {
     "head": lambda store: store.head(SCOPE, "c"),
     "head at a revision": lambda store: store.head(SCOPE, "c", at=1),
@@ -59,6 +68,16 @@ VERBS: dict[str, Callable[[Store], Awaitable[object]]] = {
     "load": lambda store: store.load(),
     "spent": lambda store: store.spent("acme"),
     "costs": lambda store: store.costs("day"),
+    "head_and_known": lambda store: store.head_and_known(SCOPE, "c", KnownAsked(subject="mum")),
+    "head_and_known at a revision": lambda store: store.head_and_known(SCOPE, "c", KnownAsked(subject=""), at=1),
+    "subject": lambda store: store.facts.subject("acme", "mum"),
+    "subjects": lambda store: store.facts.subjects("acme"),
+    "book": lambda store: store.facts.book(SCOPE, "mum"),
+    "known": lambda store: store.facts.known(SCOPE, "mum"),
+    "facts": lambda store: store.facts.facts(SCOPE, FactsWanted()),
+    "fact": lambda store: store.facts.fact(SCOPE, 1),
+    "history": lambda store: store.facts.history(SCOPE, 1),
+    "version": lambda store: store.facts.version(SCOPE, 1, 1),
 }
 WRITING: dict[str, Callable[[Store], Awaitable[object]]] = {
     "write": lambda store: write(store, "c", user()),
@@ -69,5 +88,8 @@ WRITING: dict[str, Callable[[Store], Awaitable[object]]] = {
     "put_off": lambda store: store.put_off(WORK, wait=OLD, calls=[CALL]),
     "note_calls": lambda store: store.note_calls(SCOPE, "c", [CALL]),
     "forget_receipts": lambda store: store.forget_receipts(older_than=OLD),
+    "set_subject": lambda store: set_whole(store, "acme", MUM),
+    "add": lambda store: store.facts.add(SCOPE, "mum", new("Sails.")),
+    "change": change,
 }
 ALL = {**VERBS, **WRITING}

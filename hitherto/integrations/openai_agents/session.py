@@ -156,12 +156,14 @@ class HithertoSession:
         return await self._do(Conversation.digests, wrapper)
 
     def instructions(self, base: str = "") -> Callable[[Wrapper, Agent[Any]], Awaitable[str]]:
-        """For `Agent(instructions=…)`: `base`, and behind it what memory injection brings from earlier
-        conversations of the scope, if it is enabled."""
+        """For `Agent(instructions=…)`: `base`, and behind it what memory injection brings from earlier conversations of
+        the scope, if it is enabled, and what is known of the conversation's subject, if facts are shown (the setting
+        `facts`)."""
 
         async def instructed(wrapper: Wrapper, agent: Agent[Any]) -> str:
             injected = await self._do(Conversation.injected, wrapper)
-            return "\n\n".join(part for part in (base, injected) if part)
+            known = await self._do(Conversation.known, wrapper)
+            return "\n\n".join(part for part in (base, injected, known) if part)
 
         return instructed
 

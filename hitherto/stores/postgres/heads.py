@@ -24,7 +24,7 @@ def head_from(row: Row) -> Head:
     (closed, policy, open_calls, erased, next_expiry, now, run_start, late, retracted, frontiers) = row[12:22]
     (agent_policy, enabled, agent_enabled, injected, injected_of, injected_text) = row[22:28]
     (digest, start, end, text, spec, end_tokens, end_turns, end_talk, end_results) = row[28:37]
-    (digest_tokens, failures, running, resume_at) = row[37:41]
+    (digest_tokens, failures, running, resume_at, subject, extracted) = row[37:43]
     standing = None
     if digest is not None:
         standing = Standing(id=digest, start=start, end=end, text=text, spec=spec, tokens=digest_tokens)
@@ -58,6 +58,8 @@ def head_from(row: Row) -> Head:
         digest=standing,
         digest_sums=Sums() if end_tokens is None else _sums([end_tokens, end_turns, end_talk, end_results]),
         running=() if running is None else tuple(_running(one) for one in sorted(json.loads(running))),
+        subject=subject,
+        extracted=() if extracted == "[]" else tuple((first, last) for first, last in json.loads(extracted)),
     )
 
 
@@ -160,6 +162,8 @@ def head_values(head: Head) -> dict[str, Any]:
         "resume_at": head.resume_at,
         "erased": json.dumps(head.erased),
         "next_expiry": head.next_expiry,
+        "subject": head.subject,
+        "extracted": json.dumps(head.extracted),
     }
 
 

@@ -33,7 +33,8 @@ select c.ref, c.rev, c.next_seq, c.tokens, c.turns, c.talk, c.results,
        (select json_agg(json_build_array(p.id, p.stage, p.attempt, p.start_seq, p.end_seq, p.created_at, p.done, p.kept_from,
                                          p.error, p.claimed))
         from hitherto.digest p
-        where p.tenant = c.tenant and p.conversation = c.ref and p.status = 'processing')::text, case when c.resume_at < clock_timestamp() + interval '2 hours' then c.resume_at end
+        where p.tenant = c.tenant and p.conversation = c.ref and p.status = 'processing')::text,
+       case when c.resume_at < clock_timestamp() + interval '2 hours' then c.resume_at end, c.subject, c.extracted::text
 from hitherto.conversation c
 left join lateral (
     select policy, injection from hitherto.agent a where a.tenant = c.tenant and a.agent = c.agent limit 1
@@ -144,7 +145,7 @@ select c.ref, %(at)s::bigint, b.next_seq,
        '[]'::text, c.retracted::text, coalesce(f.found::text, '{}'),
        a.policy::text, c.injection, a.injection, i.id, i.conversation, i.text,
        d.id, d.start_seq, d.end_seq, d.text, d.spec::text, e.sum_tokens, e.sum_turns, e.sum_talk, e.sum_results,
-       d.tokens, 0, null::text, null::timestamptz
+       d.tokens, 0, null::text, null::timestamptz, c.subject, c.extracted::text
 from c
 cross join bounds b
 cross join frontiers f
@@ -193,7 +194,8 @@ set rev = %(rev)s, next_seq = %(next_seq)s, tokens = %(tokens)s, turns = %(turns
     view_start = %(view_start)s, view_tokens = %(view_tokens)s, view_turns = %(view_turns)s, view_talk = %(view_talk)s,
     view_results = %(view_results)s, closed = %(closed)s, run_start = %(run_start)s, policy = %(policy)s,
     injection = %(injection)s, injected = %(injected)s, frontiers = %(frontiers)s, open_calls = %(open_calls)s,
-    late = %(late)s, failures = %(failures)s, resume_at = %(resume_at)s, erased = %(erased)s, next_expiry = %(next_expiry)s, updated_at = %(updated_at)s
+    late = %(late)s, failures = %(failures)s, resume_at = %(resume_at)s, erased = %(erased)s,
+    next_expiry = %(next_expiry)s, subject = %(subject)s, extracted = %(extracted)s, updated_at = %(updated_at)s
 where tenant = %(tenant)s and ref = %(ref)s;
 
 -- name: note_retracted

@@ -12,11 +12,11 @@ import numpy as np
 from psycopg import AsyncConnection
 
 from hitherto.core.analysis import Analysed
-from hitherto.core.codes import codes_of
-from hitherto.core.wanted import CODES, EntryKind, Wanted
+from hitherto.core.wanted import EntryKind, Wanted
 from hitherto.ports.embedder import Space, Vectors
 from hitherto.ports.index import Candidate, IndexLoad, IndexWork, Key, Matter, Source, Unembedded, wanted_of
 from hitherto.stores.postgres import searching
+from hitherto.stores.postgres.entries import VIEW, at_claim, write_entries, write_vectors
 from hitherto.stores.postgres.searching import SEGMENT
 from hitherto.stores.postgres.segments import pack, pack_codes
 from hitherto.stores.postgres.sql import SQL
@@ -53,29 +53,25 @@ class PostgresIndex:
             "told": wanted.told_by_columns,
             "limit": limit,
             "ids": list(wanted.names),
+            "subject": wanted.subject,
         }
-        names: tuple[LiteralString, ...] = (
-            "segments",
-            "postings",
-            "tail",
-            "codes",
-            "waiting",
-            *(("refs",) if wanted.names else ()),
-        )
+        queries: list[LiteralString] = [
+            *(SQL["search_segments"], SQL["search_postings"], SQL["search_tail"], SQL["search_codes"]),
+            *(SQL["search_waiting"], *([SQL["search_refs"]] if wanted.names else [])),
+            *([] if wanted.subject is None else [SQL["search_about"]]),
+        ]
 
         async def read(connection: AsyncConnection[Any]) -> list[list[Any]]:
             # One snapshot, so that what is packed meanwhile is neither missed nor there twice.
             async with connection.pipeline():
                 await connection.execute("begin isolation level repeatable read read only")
-                asked = [
-                    await connection.execute(SQL[f"search_{name}"], values, binary=True)  # pyright: ignore[reportArgumentType] (names of ours)
-                    for name in names
-                ]
+                asked = [await connection.execute(query, values, binary=True) for query in queries]
                 await connection.execute("commit")
             return [await cursor.fetchall() for cursor in asked]
 
-        async with self._got(read) as (segments, postings, tails, codes, waiting, *refs):
+        async with self._got(read) as (segments, postings, tails, codes, waiting, *beside):
             pass
+        about = None if wanted.subject is None else tuple([ref for (ref,) in beside.pop()])
         found = None
         if codes:
             number, name, dimensions = codes[0][:3]
@@ -93,7 +89,8 @@ class PostgresIndex:
             embedded=sum(
                 int(np.count_nonzero(block.coded & (block.kinds > 0))) for block in blocks if block.coded is not None
             ),
-            refs=dict(refs[0]) if refs else {},
+            refs=dict(beside[0]) if beside else {},
+            about=about,
         )
 
     async def candidates(
@@ -148,11 +145,11 @@ class PostgresIndex:
         return await self._filled(blank, number, limit) if held else None
 
     async def prolong(self, work: IndexWork, *, lease: timedelta) -> bool:
-        return bool(await self._all(SQL["index_prolong"], {**_at(work), "lease": lease}))
+        return bool(await self._all(SQL["index_prolong"], {**at_claim(work), "lease": lease}))
 
     async def _filled(self, work: IndexWork, space: int | None, limit: int) -> IndexWork:
         """The claim with the next of what is to be done."""
-        values = {**_at(work), "space": space, "limit": limit, "size": SEGMENT}
+        values = {**at_claim(work), "space": space, "limit": limit, "size": SEGMENT}
 
         async def read(connection: AsyncConnection[Any]) -> list[list[Any]]:
             async with connection.pipeline():
@@ -164,6 +161,7 @@ class PostgresIndex:
                         SQL["index_messages"],
                         SQL["index_digests"],
                         SQL["index_passages"],
+                        SQL["index_facts"],
                         SQL["index_unembedded"],
                         SQL["index_untidy"],
                     )
@@ -172,12 +170,13 @@ class PostgresIndex:
                     await connection.execute(SQL["index_caught_up"], values)
             return [await cursor.fetchall() for cursor in asked]
 
-        async with self._got(read) as (messages, digests, passages, unembedded, untidy):
+        async with self._got(read) as (messages, digests, passages, facts, unembedded, untidy):
             pass
         sources: list[Source] = []
         seen: dict[tuple[str, int], tuple[int, int]] = {}
-        for start, payload, *row in messages:
+        for start, view_start, payload, *row in messages:
             seen[EntryKind.MESSAGE.value, row[1]] = (start, row[2] + 1)
+            seen[VIEW, row[1]] = (view_start, 0)
             if row[3] and not row[3].isspace():
                 sources.append(searching.message_from(row, payload))
         for reads, *row in digests:
@@ -188,6 +187,9 @@ class PostgresIndex:
             seen[EntryKind.PASSAGE.value, row[1]] = (0, 0)
             if row[3] is not None:
                 sources.append(searching.source_from(row))
+        for version, *row in facts:
+            seen[EntryKind.FACT.value, row[1]] = (version, 0)
+            sources.append(searching.source_from(row))
         return replace(
             work,
             sources=tuple(sources),
@@ -201,80 +203,17 @@ class PostgresIndex:
         assert len(entries) == len(work.sources), "an entry for each source"
 
         async def write(connection: AsyncConnection[Any]) -> bool:
-            await connection.execute("begin")
-            held = await self._seen(connection, work)
-            row = await (await connection.execute(SQL["index_hold"], _at(work))).fetchone()
-            if row is None:
-                await connection.execute("rollback")
-                return False
-            values: list[dict[str, Any]] = []
-            for source, entry in zip(work.sources, entries, strict=True):
-                if (source.kind.value, source.place if source.kind is EntryKind.DIGEST else source.origin) in held:
-                    values.append({**_at(work), "no": row[0] + len(values), **_entry_values(source, entry)})
-            cursor = connection.cursor()
-            async with connection.pipeline():
-                if values:
-                    await cursor.executemany(SQL["index_entry"], values)
-                summarised = {source.origin for source in work.sources if source.kind is EntryKind.DIGEST}
-                for origin in sorted(summarised):
-                    await connection.execute(
-                        SQL["index_older_summaries"], {**_at(work), "origin": origin, "size": SEGMENT}
-                    )
-                if values:
-                    await connection.execute(SQL["index_grown"], {**_at(work), "next_no": row[0] + len(values)})
-                await connection.execute("commit")
-            return True
+            return await write_entries(connection, work, entries)
 
         async with self._got(write) as held:
             return held
 
-    async def _seen(self, connection: AsyncConnection[Any], work: IndexWork) -> set[tuple[str, int]]:
-        """Note what was looked at, which holds its rows: nobody takes anything of it away meanwhile. Returns what has
-        stayed as it was."""
-        asked: list[tuple[tuple[str, int], Any]] = []
-        conversations = {
-            start if kind == EntryKind.DIGEST else origin
-            for kind, origin, start, _ in work.seen
-            if kind != EntryKind.PASSAGE
-        }
-        async with connection.pipeline():
-            # Conversations first: whoever holds one may want its digests, and then its documents.
-            await connection.execute(
-                SQL["index_hold_conversations"], {"tenant": work.tenant, "refs": sorted(conversations)}
-            )
-            for kind, origin, start, stop in sorted(work.seen, key=lambda one: (CODES[EntryKind(one[0])], one[1])):
-                at = {"tenant": work.tenant, "origin": origin, "start": start, "stop": stop}
-                match EntryKind(kind):
-                    case EntryKind.MESSAGE:
-                        cursor = await connection.execute(SQL["index_seen_messages"], at)
-                    case EntryKind.DIGEST:
-                        cursor = await connection.execute(SQL["index_seen_digest"], {**at, "digest": origin})
-                    case EntryKind.PASSAGE:
-                        cursor = await connection.execute(SQL["index_seen_document"], {**at, "document": origin})
-                asked.append(((kind, origin), cursor))
-        return {name for name, cursor in asked if cursor.rowcount}
-
     async def embed(self, work: IndexWork, space: Space, vectors: Vectors) -> bool:
         assert len(vectors) == len(work.unembedded), "a vector for each entry"
         number = await self._space(space)
-        codes = codes_of(vectors)
-        halves = vectors.astype("<f2")
-        values = [
-            {**_at(work), "space": number, "no": one.no, "code": codes[at].tobytes(), "vector": halves[at].tobytes()}
-            for at, one in enumerate(work.unembedded)
-        ]
 
         async def write(connection: AsyncConnection[Any]) -> bool:
-            await connection.execute("begin")
-            if not await (await connection.execute(SQL["index_hold"], _at(work))).fetchone():
-                await connection.execute("rollback")
-                return False
-            cursor = connection.cursor()
-            async with connection.pipeline():
-                await cursor.executemany(SQL["index_vector"], values)
-                await connection.execute(SQL["index_embedded"], {**_at(work), "space": number, "to": work.embedded_to})
-                await connection.execute("commit")
-            return True
+            return await write_vectors(connection, work, number, vectors)
 
         async with self._got(write) as held:
             return held
@@ -283,13 +222,13 @@ class PostgresIndex:
         async def write(connection: AsyncConnection[Any]) -> bool | None:
             """One segment; whether there is more, None where the claim is lost."""
             await connection.execute("begin")
-            row = await (await connection.execute(SQL["index_hold"], _at(work))).fetchone()
+            row = await (await connection.execute(SQL["index_hold"], at_claim(work))).fetchone()
             if row is None:
                 await connection.execute("rollback")
                 return None
-            await pack(connection, _at(work), next_no=row[0], packed=row[1])
-            await pack_codes(connection, _at(work))
-            left = await (await connection.execute(SQL["index_untidy"], {**_at(work), "size": SEGMENT})).fetchone()
+            await pack(connection, at_claim(work), next_no=row[0], packed=row[1])
+            await pack_codes(connection, at_claim(work))
+            left = await (await connection.execute(SQL["index_untidy"], {**at_claim(work), "size": SEGMENT})).fetchone()
             await connection.execute("commit")
             return left is not None and left[0]
 
@@ -301,7 +240,7 @@ class PostgresIndex:
 
     async def release(self, work: IndexWork) -> None:
         async def give_back(connection: AsyncConnection[Any]) -> None:
-            await connection.execute(SQL["index_release"], _at(work))
+            await connection.execute(SQL["index_release"], at_claim(work))
 
         async with self._got(give_back):
             pass
@@ -337,23 +276,6 @@ class PostgresIndex:
             return found
 
 
-def _at(work: IndexWork) -> dict[str, Any]:
-    return {"tenant": work.tenant, "ref": work.ref, "attempt": work.attempt}
-
-
 def _scope_values(name: tuple[str, str, str]) -> dict[str, Any]:
     tenant, user, agent = name
     return {"tenant": tenant, "user": user, "agent": agent}
-
-
-def _entry_values(source: Source, entry: Analysed) -> dict[str, Any]:
-    return {
-        "kind": CODES[source.kind],
-        "origin": source.origin,
-        "place": source.place,
-        "length": min(entry.length, np.iinfo(np.uint16).max),
-        "said_at": source.said_at,
-        "author": source.author,
-        "hashes": entry.hashes.astype("<i8").tobytes(),
-        "counts": entry.counts.tobytes(),
-    }

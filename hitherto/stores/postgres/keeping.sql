@@ -34,7 +34,8 @@ limit %(limit)s;
 -- name: due
 -- Conversations with messages whose time has come: off an index that holds such rows alone, which the volatile
 -- clock_timestamp() would keep from being used.
-select tenant, user_id, agent, id from hitherto.conversation where next_expiry <= statement_timestamp() limit %(limit)s;
+select tenant, user_id, agent, id from hitherto.conversation where next_expiry <= statement_timestamp()
+  and (%(tenant)s::text is null or tenant = %(tenant)s) limit %(limit)s;
 
 -- name: forget_receipts
 -- Drop idempotency receipts beyond their retention.

@@ -13,7 +13,6 @@ from hitherto.core.scope import Scope
 from hitherto.ports.library import PREVIEW, Kept
 from hitherto.stores.postgres.index import Got
 from hitherto.stores.postgres.rows import Row
-from hitherto.stores.postgres.searching import SEGMENT
 from hitherto.stores.postgres.sql import SQL
 
 
@@ -67,7 +66,7 @@ class PostgresLibrary:
         return tuple(Passage(text, start, tokens) for text, start, tokens in found)
 
     async def discard(self, scope: Scope, id: int, *, every_agent: bool = False) -> bool:
-        values = {**_walls(scope, every_agent=every_agent), "id": id, "size": SEGMENT}
+        values = {**_walls(scope, every_agent=every_agent), "id": id}
 
         async def discard(connection: AsyncConnection[Any]) -> list[Any]:
             # One transaction. What goes is looked for once its index is held: see `unindexing`.

@@ -97,20 +97,9 @@ with d as (
 ), gone as (
     delete from hitherto.search_entry
     where tenant = %(tenant)s and kind = 3 and origin = any(array(select id from d))
-    returning scope, no
-), vectors as (
-    delete from hitherto.search_vector
-    where tenant = %(tenant)s and scope = (select scope from gone limit 1)
-      and space = any(array(select id from hitherto.search_space)) and no = any(array(select no from gone))
-), segments as (
-    update hitherto.search_segment set stale = true
-    where tenant = %(tenant)s and scope = (select scope from gone limit 1)
-      and segment = any(array(select distinct (no / %(size)s)::integer from gone))
-), scopes as (
-    update hitherto.search_scope set stale = true
-    where tenant = %(tenant)s and ref = (select scope from gone limit 1) and packed > (select min(no) from gone)
+    returning tenant, scope, no
 )
-select id from d;
+select d.id, (select hitherto.unindexed(tenant, scope, array_agg(no)) from gone group by tenant, scope) from d;
 
 -- name: hold_documents
 -- Hold the documents of a conversation, ahead of the scope's index, as an indexing worker does.
@@ -134,15 +123,6 @@ with d as (
 ), gone as (
     delete from hitherto.search_entry
     where tenant = %(tenant)s and kind = 3 and origin = any(array(select id from d))
-    returning scope, no
-), vectors as (
-    delete from hitherto.search_vector
-    where tenant = %(tenant)s and scope = (select scope from gone limit 1)
-      and space = any(array(select id from hitherto.search_space)) and no = any(array(select no from gone))
-), segments as (
-    update hitherto.search_segment set stale = true
-    where tenant = %(tenant)s and scope = (select scope from gone limit 1)
-      and segment = any(array(select distinct (no / %(size)s)::integer from gone))
+    returning tenant, scope, no
 )
-update hitherto.search_scope set stale = true
-where tenant = %(tenant)s and ref = (select scope from gone limit 1) and packed > (select min(no) from gone);
+select hitherto.unindexed(tenant, scope, array_agg(no)) from gone group by tenant, scope;

@@ -134,8 +134,8 @@ def _coded(first: int, size: int, loose: _Loose) -> tuple[NDArray[np.uint8], NDA
 
 
 def source_from(row: Row, *, author: str | None = None) -> Source:
-    kind, origin, place, text, said_at, conversation, start, end, role, agent = row[:10]
-    title, doc_type, namespace, metadata = row[10:14] if len(row) > 10 else (None, None, None, None)
+    kind, origin, place, text, said_at, conversation, start, end, role, agent, subject = row[:11]
+    title, doc_type, namespace, metadata = row[11:15] if len(row) > 11 else (None, None, None, None)
     return Source(
         kind=KINDS[kind],
         origin=origin,
@@ -152,6 +152,7 @@ def source_from(row: Row, *, author: str | None = None) -> Source:
         doc_type=doc_type,
         namespace=namespace,
         metadata=metadata or "{}",
+        subject=subject,
     )
 
 

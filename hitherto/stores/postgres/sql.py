@@ -13,8 +13,13 @@ _FILES = (
     "keeping.sql",
     "ledger.sql",
     "examination.sql",
+    "search.sql",
     "index.sql",
+    "entries.sql",
+    "segments.sql",
     "library.sql",
+    "facts.sql",
+    "learning.sql",
 )
 
 

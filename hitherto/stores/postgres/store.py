@@ -19,11 +19,15 @@ from hitherto.core.head import Head
 from hitherto.core.ledger import Costs, ModelCall, Spent
 from hitherto.core.message import Logged, Payload, storable
 from hitherto.core.scope import Scope
+from hitherto.ports.facts import Known, KnownAsked
 from hitherto.ports.queue import DigestJob
 from hitherto.ports.store import By, Claim, Defaults, DigestWork, Due, Earlier, Listed, Load, Reading, Unit
 from hitherto.stores.postgres import faults, heads, ledger, rows, schema
 from hitherto.stores.postgres.connections import Connections
+from hitherto.stores.postgres.fact_rows import known_values
+from hitherto.stores.postgres.facts import PostgresFacts
 from hitherto.stores.postgres.index import PostgresIndex
+from hitherto.stores.postgres.known import known_from
 from hitherto.stores.postgres.library import PostgresLibrary
 from hitherto.stores.postgres.sql import SQL
 from hitherto.stores.postgres.unit import PostgresUnit
@@ -48,6 +52,7 @@ class PostgresStore:
         self._connections = Connections(url, size=pool_size, patience=patience, prepared=prepared)
         self.index = PostgresIndex(self._got)
         self.library = PostgresLibrary(self._got)
+        self.facts = PostgresFacts(self._got)
 
     async def open(self) -> None:
         await schema.ensure(self._url, patience=self._patience)
@@ -81,6 +86,23 @@ class PostgresStore:
         else:
             found = await self._all(SQL["head_at"], {**names, "at": at}) if 0 <= at <= _NEVER else []
         return heads.head_from(found[0]) if found else None
+
+    async def head_and_known(
+        self, scope: Scope, conversation: str, asked: KnownAsked, *, at: int | None = None
+    ) -> tuple[Head | None, Known]:
+        names = rows.scope_values(scope, conversation)
+        query = SQL["head"] if at is None else SQL["head_at"]
+
+        async def read(connection: AsyncConnection[Any]) -> tuple[rows.Row | None, list[rows.Row]]:
+            async with connection.pipeline():
+                found = None
+                if at is None or 0 <= at <= _NEVER:
+                    found = await connection.execute(query, {**names, "at": at})
+                known = await connection.execute(SQL["known"], known_values(scope, conversation, asked), binary=True)
+            return None if found is None else await found.fetchone(), await known.fetchall()
+
+        async with self._got(read) as (row, known):
+            return None if row is None else heads.head_from(row), known_from(known, scope)
 
     async def messages(self, scope: Scope, conversation: str, ref: int, reading: Reading) -> list[Logged]:
         values = {
@@ -226,8 +248,8 @@ class PostgresStore:
             for name, messages, tokens, rev, updated_at in found
         ]
 
-    async def due(self, *, limit: int = 1_000) -> list[Due]:
-        found = await self._all(SQL["due"], {"limit": max(limit, 0)})
+    async def due(self, *, tenant: str | None = None, limit: int = 1_000) -> list[Due]:
+        found = await self._all(SQL["due"], {"tenant": tenant, "limit": max(limit, 0)})
         return [Due(Scope(tenant=tenant, user=user, agent=agent), name) for tenant, user, agent, name in found]
 
     async def forget_receipts(self, *, older_than: timedelta) -> int:

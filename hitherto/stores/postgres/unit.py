@@ -12,12 +12,14 @@ from hitherto.core.head import Head
 from hitherto.core.message import Logged
 from hitherto.core.probe import AnyProbe, At, Freeable, Mark, TalkAt, TokensAt, ToolTokens, TurnAt
 from hitherto.core.scope import Scope
+from hitherto.ports.facts import Book
 from hitherto.ports.store import Changes, Outcome, Receipt
-from hitherto.stores.postgres import heads, ledger, rows
+from hitherto.stores.postgres import heads, ledger, rows, unindexing
+from hitherto.stores.postgres.fact_rows import read_book
 from hitherto.stores.postgres.faults import ours
+from hitherto.stores.postgres.learning import forget_facts_of, learn
 from hitherto.stores.postgres.library import document_values
 from hitherto.stores.postgres.sql import SQL
-from hitherto.stores.postgres.unindexing import unindex, unindex_all
 
 
 class PostgresUnit:
@@ -127,6 +129,10 @@ class PostgresUnit:
             found = await (await self._connection.execute(SQL["digests"], self._names)).fetchall()
         return [rows.digest_from(row) for row in found]
 
+    async def book(self, subject: str) -> Book:
+        with ours():
+            return await read_book(self._connection, self._scope, subject, hold=True)
+
     async def commit(self, changes: Changes) -> tuple[int, ...]:
         assert not self._done, "a unit of work commits once"
         with ours():
@@ -137,12 +143,15 @@ class PostgresUnit:
         self._done = True
         return tuple(int(row[0]) for row in found if row is not None)
 
-    async def delete(self) -> None:
+    async def delete(self, *, facts: bool = False) -> None:
         assert not self._done, "a unit of work commits once"
         with ours():
             async with self._connection.pipeline():
                 await self._connection.execute(SQL["forget_receipts_of"], self._at)
-                await unindex_all(self._connection, self._whose, last=self.head.last_seq)
+                await unindexing.hold_all(self._connection, self._whose, last=self.head.last_seq)
+                await unindexing.unindex_all(self._connection, self._whose, last=self.head.last_seq)
+                if facts:
+                    await forget_facts_of(self._connection, self._whose, last=self.head.last_seq)
                 await self._connection.execute(SQL["delete_conversation"], self._at)
                 # Last: calls that were noted while the line before waited are there now.
                 await self._connection.execute(SQL["forget_calls_of"], self._at)
@@ -187,7 +196,10 @@ class PostgresUnit:
         moved = head.view_start != self.head.view_start
         if moved or changes.outcomes or changes.rewritten or changes.supersede:
             await connection.execute(SQL["note_digested"], at)
-        await unindex(connection, self._whose, changes, view_start=self.head.view_start)
+        gone = unindexing.going(changes, view_start=self.head.view_start)
+        await unindexing.hold(connection, self._whose, changes, gone)
+        await learn(connection, self._scope, self._whose, changes)
+        await unindexing.unindex(connection, self._whose, gone)
         return fired
 
     async def _take_away(self, changes: Changes) -> None:

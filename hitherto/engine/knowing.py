@@ -1,0 +1,130 @@
+"""What a context shows of what is known about its subject: chosen for a question, or found again for a manifest."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from hitherto.core.ask import Ask
+from hitherto.core.context import room_beside
+from hitherto.core.knowing import Columns, Line, block, by_relevance, fitting, mine_first
+from hitherto.core.manifest import FactsShown, ShownFact
+from hitherto.core.view import View
+from hitherto.engine.place import Place
+from hitherto.errors import Unreproducible
+from hitherto.ports.embedder import Vector
+from hitherto.ports.facts import Known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """Facts as a context shows them: their text, what the manifest says of them, and what is set aside for them where
+    they stand ahead of the incoming message (0 elsewhere)."""
+
+    text: str
+    says: FactsShown
+    room: int = 0
+
+    @property
+    def ahead(self) -> bool:
+        return self.says.place == "incoming"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What facts are chosen for, where not all of them fit: the text, and its vector in the space of their codes."""
+
+    text: str
+    vector: Vector | None
+
+
+def share_of(place: Place, ask: Ask, shown: View) -> int:
+    """The most tokens that facts may take: their share of the budget, and no more than what is left beside all that
+    gives way after them."""
+    return min(int(ask.budget * place.parts.settings.facts_share), room_beside(shown, ask))
+
+
+def all_of(place: Place, known: Known, ask: Ask, room: int) -> Shown | None:
+    """All facts, if they fit."""
+    if not len(known.ids):
+        return None
+    ahead = place.parts.settings.facts_place == "incoming"
+    every: list[int] = list(range(len(known.ids)))
+    if int(known.tokens.sum()) > room:  # which spares counting what cannot fit
+        return None
+    lines = [_line(known, at) for at in every]
+    if _cost(ask, known.subject.name, ahead=ahead)(lines) > room:
+        return None
+    return _shown(known, lines, ahead=ahead, room=room)
+
+
+def chosen(place: Place, known: Known, ask: Ask, room: int, question: Question) -> Shown | None:
+    """Those that bear most on the question, as many as fit; None where none does. What others share takes at most half
+    of the room, as long as there is something of one's own for it."""
+    ahead = place.parts.settings.facts_place != "system"
+    columns = Columns(
+        ids=known.ids,
+        sizes=known.sizes,
+        lengths=known.lengths,
+        terms=known.terms,
+        counts=known.counts,
+        codes=known.codes,
+        coded=known.coded,
+    )
+    order = mine_first(by_relevance(columns, question.text, question.vector), known.own, known.tokens, room=room)
+    cost = _cost(ask, known.subject.name, ahead=ahead)
+    lines = fitting(order.tolist(), lambda at: _line(known, at), known.tokens, room=room, cost=cost)
+    return _shown(known, lines, ahead=ahead, room=room) if lines else None
+
+
+def _shown(known: Known, lines: Sequence[Line], *, ahead: bool, room: int) -> Shown:
+    says = FactsShown(
+        subject=known.subject.id,
+        name=known.subject.name,
+        place="incoming" if ahead else "system",
+        known=len(known.ids),
+        shown=[ShownFact(fact=one.fact, version=one.version, shared=one.shared) for one in lines],
+    )
+    return Shown(text=block(says.name, lines), says=says, room=room if ahead else 0)
+
+
+def _line(known: Known, at: int) -> Line:
+    return Line(
+        fact=int(known.ids[at]),
+        version=int(known.versions[at]),
+        category=known.categories[at],
+        content=known.contents[at],
+        shared=bool(known.shared[at]),
+    )
+
+
+def _cost(ask: Ask, name: str, *, ahead: bool) -> Callable[[Sequence[Line]], int]:
+    """What lines take in the request of `ask`, counted as it is sent."""
+
+    def cost(lines: Sequence[Line]) -> int:
+        return ask.knowing(block(name, lines), ahead=ahead).facts_tokens(injection=ask.injected is not None)
+
+    return cost
+
+
+async def again(place: Place, says: FactsShown | None) -> Shown | None:
+    """What a manifest says was shown. Raises Unreproducible for a fact that was deleted or is shared no more."""
+    if says is None:
+        return None
+    facts = place.parts.facts
+    found = (
+        []
+        if facts is None
+        else await asyncio.gather(*(facts.version(place.scope, one.fact, one.version) for one in says.shown))
+    )
+    lines: list[Line] = []
+    for one, fact in zip(says.shown, found, strict=False):
+        if fact is None:
+            raise Unreproducible(
+                f"fact {one.fact}, which this context showed in version {one.version}, was deleted or is shared no more"
+            )
+        lines.append(
+            Line(fact=one.fact, version=one.version, category=fact.category, content=fact.content, shared=one.shared)
+        )
+    return Shown(text=block(says.name, lines), says=says)

@@ -1,0 +1,156 @@
+"""Learning facts with a digest: what a model is shown of those that are known, and what becomes of what it found."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hitherto.core.action import Chunk, Summarise
+from hitherto.core.digest import Ranges, joined
+from hitherto.core.fact import HIMSELF, Extracted, Learnt
+from hitherto.core.head import Head
+from hitherto.core.merging import bearing, merged
+from hitherto.core.prompts import FactsTask
+from hitherto.engine.calls import Calls
+from hitherto.engine.embedding import Embedding
+from hitherto.engine.parts import Parts
+from hitherto.errors import HithertoError
+from hitherto.logs import logger
+from hitherto.ports.embedder import Vector
+from hitherto.ports.facts import Book
+from hitherto.ports.store import DigestWork, Unit
+
+log = logger("hitherto.facts")
+
+MEASURED_IN = "wordllama-256/"
+"""What `core.repetition` was measured with: cosines of another embedder mean something else and are not asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lesson:
+    """What a digest's messages make known of a subject: `found` by the model, from the messages `start` to `end`
+    (inclusive)."""
+
+    subject: str
+    found: tuple[Extracted, ...]
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A lesson of `work`, what it teaches as long as the `book` and what has been `extracted` before are as they were,
+    and the vectors of all that is compared, by their texts."""
+
+    lesson: Lesson
+    work: DigestWork
+    book: Book
+    extracted: Ranges
+    learnt: Learnt
+    vectors: dict[str, Vector]
+
+
+class Learner:
+    """Learns facts for digests. Embedders are asked through `calls`."""
+
+    def __init__(self, parts: Parts, calls: Calls) -> None:
+        self._parts = parts
+        self._embedding = Embedding(parts, calls)
+
+    async def task(self, work: DigestWork, action: Summarise | Chunk) -> tuple[str, FactsTask] | None:
+        """What a model is asked to find in the messages of `work` beside the digest, and the subject's id; None where
+        facts are not wanted, or cannot be kept."""
+        facts = self._parts.facts
+        if not action.facts or facts is None or not work.messages:
+            return None
+        head = await self._parts.store.head(work.scope, work.conversation)
+        subject = HIMSELF if head is None else head.subject
+        book = await facts.book(work.scope, subject)
+        settings = self._parts.settings
+        texts = [one.message.text for one in work.messages]
+        known = await asyncio.to_thread(bearing, book.facts, texts, single=settings.single_fact_categories)
+        return subject, FactsTask(
+            subject=book.subject.name,
+            himself=subject == HIMSELF,
+            categories=settings.fact_categories,
+            single=settings.single_fact_categories,
+            known=known,
+        )
+
+    async def prepared(self, work: DigestWork, lesson: Lesson) -> Prepared | None:
+        """The lesson with all that it is to be compared with. Where the embedder is away, words alone are compared.
+
+        None where a defect keeps it from being learnt: the digest that was made and paid for must not go with it."""
+        try:
+            return await self._prepared(work, lesson)
+        except HithertoError:
+            raise
+        except Exception:
+            log.exception("A defect in what compares facts; those of digest %s are not learnt", work.digest.id)
+            return None
+
+    async def _prepared(self, work: DigestWork, lesson: Lesson) -> Prepared:
+        facts = self._parts.facts
+        assert facts is not None, "who has a lesson has a store for facts"
+        book = await facts.book(work.scope, lesson.subject)
+        vectors: dict[str, Vector] = {}
+        await self._embed([*(one.content for one in book.facts), *(one.content for one in lesson.found)], work, vectors)
+        head = await self._parts.store.head(work.scope, work.conversation)
+        extracted: Ranges = () if head is None else head.extracted
+        learnt = await asyncio.to_thread(self._merged, lesson, work, book, extracted, vectors)
+        return Prepared(lesson=lesson, work=work, book=book, extracted=extracted, learnt=learnt, vectors=vectors)
+
+    async def settled(self, prepared: Prepared, unit: Unit) -> Learnt:
+        """What the lesson teaches as things stand in `unit`, about the subject that was asked for.
+
+        What others have learnt meanwhile is embedded here, while the conversation is held: that takes no network and no
+        more than moments, and to begin anew instead might have no end."""
+        lesson, work, extracted = prepared.lesson, prepared.work, unit.head.extracted
+        book = await unit.book(lesson.subject)
+        if (book.rev, extracted) == (prepared.book.rev, prepared.extracted):
+            return prepared.learnt
+        await self._embed([one.content for one in book.facts], work, prepared.vectors)
+        return await asyncio.to_thread(self._merged, lesson, work, book, extracted, prepared.vectors)
+
+    async def _embed(self, texts: Sequence[str], work: DigestWork, vectors: dict[str, Vector]) -> None:
+        """The vectors of those texts that have none yet."""
+        space = self._embedding.space
+        if space is None or not space.name.startswith(MEASURED_IN) or not self._embedding.local:
+            return
+        new = [text for text in dict.fromkeys(texts) if text not in vectors]
+        try:
+            _, made = await self._embedding.documents(new, work.scope.tenant, [])
+            vectors.update(zip(new, made, strict=True))
+        except Exception as error:  # noqa: BLE001 (whatever an embedder does, there are words)
+            log.warning("New facts are compared by words alone: %s", error, tenant=work.scope.tenant)
+
+    def _merged(
+        self, lesson: Lesson, work: DigestWork, book: Book, extracted: Ranges, vectors: Mapping[str, Vector]
+    ) -> Learnt:
+        def cosine(one: str, other: str) -> float | None:
+            mine, theirs = vectors.get(one), vectors.get(other)
+            return None if mine is None or theirs is None else float(np.dot(mine, theirs))
+
+        return merged(
+            book.facts,
+            lesson.found,
+            subject=lesson.subject,
+            extracted=extracted,
+            single=self._parts.settings.single_fact_categories,
+            cosine=cosine,
+            count=self._parts.canonical.count,
+            said_at={one.seq: one.created_at for one in work.messages},
+        )
+
+
+def lesson_of(work: DigestWork, subject: str, found: Sequence[Extracted]) -> Lesson:
+    """What was found in the messages of `work`."""
+    return Lesson(subject=subject, found=tuple(found), start=work.messages[0].seq, end=work.messages[-1].seq)
+
+
+def noted(head: Head, lesson: Lesson) -> tuple[tuple[int, int], ...]:
+    """The messages from which facts have been extracted, those of the lesson among them."""
+    return joined((*head.extracted, (lesson.start, lesson.end)))

@@ -1,0 +1,284 @@
+"""The facts in memory, one row each, and what conversations do to them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import count
+from typing import NamedTuple
+from weakref import WeakValueDictionary
+
+from hitherto.core.analysis import Analysed, analysed
+from hitherto.core.digest import Ranges
+from hitherto.core.fact import HIMSELF, Did, Evidence, Fact, FactEvent, FactState, Learnt, NewFact, Subject, Visibility
+from hitherto.core.message import Logged, storable
+from hitherto.core.scope import Scope
+from hitherto.stores.inmemory_claims import Name
+
+
+class Said(NamedTuple):
+    """A message that says a fact; `ref` is the number of its conversation. One that was taken back is `live` no more:
+    it speaks for nothing, but as long as it is in the log, it is known what it said."""
+
+    ref: int
+    evidence: Evidence
+    live: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A fact, but for its evidence, whose it is, and what only the store looks at."""
+
+    owner: Scope
+    fact: Fact
+    fingerprint: str
+    tokens: int
+    terms: Analysed
+    said: tuple[Said, ...] = ()
+    events: tuple[FactEvent, ...] = ()
+
+    @property
+    def current(self) -> bool:
+        return self.fact.state is FactState.CURRENT
+
+    @property
+    def shown(self) -> Fact:
+        """The fact as its owner sees it."""
+        live = sorted((one for one in self.said if one.live), key=_time)
+        return replace(self.fact, evidence=tuple(one.evidence for one in live))
+
+    @property
+    def live(self) -> bool:
+        """Whether a message says it."""
+        return any(one.live for one in self.said)
+
+    @property
+    def unsaid(self) -> bool:
+        """Whether nothing stands for it: neither a message nor a person."""
+        return not self.fact.confirmed and not self.live
+
+    def is_about(self, scope: Scope, subject: str) -> bool:
+        """Whether it is one of the scope's current facts about the subject."""
+        return self.owner == scope and self.fact.subject == subject and self.current
+
+    def shared_with(self, scope: Scope, subject: Subject) -> bool:
+        """Whether it is another's that is shared with the user; `subject` is the one it is about."""
+        others = self.owner != scope and self.owner == replace(scope, user=self.owner.user)
+        members = {scope.user, self.owner.user} <= set(subject.members)
+        return others and members and self.fact.subject != HIMSELF and self.fact.visibility is Visibility.SHARED
+
+    def after(self, did: Did, at: datetime, by: str | None, **changes: object) -> Row:
+        """The row with `changes` to its fact, and what was done in its history."""
+        fact = replace(self.fact, updated_at=at, **changes)
+        event = FactEvent(
+            did=did,
+            at=at,
+            by=by,
+            version=fact.version,
+            category=fact.category,
+            content=fact.content,
+            visibility=fact.visibility,
+        )
+        return replace(self, fact=fact, events=(*self.events, event))
+
+    def restored(self, at: datetime, by: str | None, **changes: object) -> Row:
+        """The row, current again."""
+        again = {"state": FactState.CURRENT, "superseded_by": None, "ended_at": None}
+        return self.after(Did.RESTORED, at, by, **again, **changes)
+
+    def forgetting(self) -> Row:
+        """The row without what it said otherwise before."""
+        now = self.fact.content
+        events = (event if event.content == now else replace(event, content="") for event in self.events)
+        return replace(self, events=tuple(events))
+
+
+class FactRows:
+    """All facts by their ids, ascending, and the subjects that were set. `clock` gives the time, with a zone.
+
+    Who changes facts of a scope holds its lock; it is one for all subjects, so that nobody can wait for a second.
+    """
+
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        self._clock = clock
+        self._ids = count(1)
+        self._revs: dict[tuple[Scope, str], int] = {}
+        self._locks = WeakValueDictionary[Scope, asyncio.Lock]()
+        self.by_id: dict[int, Row] = {}
+        self.subjects: dict[tuple[str, str], Subject] = {}
+
+    def lock(self, scope: Scope) -> asyncio.Lock:
+        return self._locks.setdefault(scope, asyncio.Lock())
+
+    def rev(self, scope: Scope, subject: str) -> int:
+        return self._revs.get((scope, subject), 0)
+
+    def subject(self, scope: Scope, subject: str) -> Subject:
+        """The subject as it was set, or as it is called until then."""
+        name = scope.user if subject == HIMSELF else subject
+        return self.subjects.get((scope.tenant, subject), Subject(id=subject, name=name))
+
+    def about(self, scope: Scope, subject: str) -> list[Row]:
+        """The scope's current facts about a subject."""
+        return [row for row in self.by_id.values() if row.is_about(scope, subject)]
+
+    def same(self, scope: Scope, subject: str, fingerprint: str) -> Row | None:
+        """The current one of these that has the fingerprint."""
+        return next((row for row in self.about(scope, subject) if row.fingerprint == fingerprint), None)
+
+    def put(self, row: Row) -> Row:
+        """Write a row, in the place of what had its id."""
+        self.by_id[row.fact.id] = row
+        self._count(row)
+        return row
+
+    def write(self, scope: Scope, subject: str, new: NewFact, *, by: str | None, said: Iterable[Said] = ()) -> Row:
+        """Write a new fact: by hand where a user did it, extracted otherwise."""
+        now, number = self._clock(), next(self._ids)
+        fact = Fact(
+            id=number,
+            user=scope.user,
+            agent=scope.agent,
+            subject=subject,
+            category=storable(new.category),
+            content=storable(new.content),
+            visibility=new.visibility,
+            state=FactState.CURRENT,
+            confidence=new.confidence if by is None else 1.0,
+            confirmed=by is not None,
+            repeated=0,
+            version=1,
+            metadata=new.metadata,
+            extracted_at=now,
+            updated_at=now,
+        )
+        row = Row(
+            owner=scope,
+            fact=fact,
+            fingerprint=new.fingerprint,
+            tokens=new.tokens,
+            terms=analysed(fact.content),
+            said=tuple(said),
+        )
+        row = self.put(row.after(Did.EXTRACTED if by is None else Did.ADDED, now, by))
+        self.replace(row, new.supersedes, by=by)
+        if new.alone:
+            self.leave_alone(row, by=by)
+        return row
+
+    def replace(self, row: Row, ids: Iterable[int], *, by: str | None) -> None:
+        """End the facts that `row` takes the place of, as far as they are its owner's and about the same."""
+        ending, now = set(ids) - {row.fact.id}, self._clock()
+        for old in self.about(row.owner, row.fact.subject):
+            if old.fact.id in ending:
+                ended = {"state": FactState.SUPERSEDED, "superseded_by": row.fact.id, "ended_at": now}
+                self.put(old.after(Did.SUPERSEDED, now, by, **ended))
+
+    def leave_alone(self, row: Row, *, by: str | None) -> None:
+        """End all others of its category that are its owner's and about the same."""
+        there = self.about(row.owner, row.fact.subject)
+        self.replace(row, (old.fact.id for old in there if old.fact.category == row.fact.category), by=by)
+
+    # What conversations do to facts.
+
+    def learn(self, name: Name, ref: int, learnt: Learnt, log: Sequence[Logged]) -> None:
+        """Write what a digest of the conversation taught."""
+        scope, conversation = name
+        subject = learnt.subject
+
+        def said(seqs: Iterable[int]) -> tuple[Said, ...]:
+            there = [seq for seq in sorted(set(seqs)) if 0 <= seq < len(log)]
+            return tuple(Said(ref, Evidence(conversation, seq, log[seq].created_at)) for seq in there)
+
+        for again in learnt.repeated:
+            row = self.by_id.get(again.fact)
+            if row is not None and row.is_about(scope, subject):
+                self._repeat(row, said(again.seqs), again.confidence)
+        for new in learnt.facts:
+            known = self.same(scope, subject, new.fingerprint)
+            if known is None:
+                self.write(scope, subject, new, by=None, said=said(new.seqs))
+            else:
+                self._repeat(known, said(new.seqs), known.fact.confidence)
+                self.replace(self.by_id[known.fact.id], new.supersedes, by=None)
+
+    def retract(self, ref: int, seqs: Iterable[int]) -> None:
+        """Messages of a conversation were taken back: what nothing else says is withdrawn, and what it had taken the
+        place of holds again."""
+        gone, now = set(seqs), self._clock()
+        withdrawn: set[int] = set()
+        for row in list(self.by_id.values()):
+            said = tuple(one._replace(live=one.live and not _in(one, ref, gone)) for one in row.said)
+            if said == row.said:
+                continue
+            left = replace(row, said=said)
+            if left.unsaid and left.current:
+                left = left.after(Did.WITHDRAWN, now, None, state=FactState.WITHDRAWN, ended_at=now)
+                withdrawn.add(left.fact.id)
+            self.put(left)
+        # Only now: what is withdrawn may say the same as what is to hold again. Of several that do, the newest does.
+        for row in sorted(self._ended_by(withdrawn), key=lambda row: row.fact.id, reverse=True):
+            if self.same(row.owner, row.fact.subject, row.fingerprint) is None:
+                self.put(row.restored(now, None))
+
+    def erase(self, ref: int, ranges: Ranges) -> None:
+        """Messages of a conversation are erased: what nothing else says is erased too."""
+        for row in list(self.by_id.values()):
+            said = tuple(one for one in row.said if not _within(one, ref, ranges))
+            if said != row.said:
+                left = self.put(replace(row, said=said))
+                if left.unsaid:
+                    self.remove(left)
+                elif not left.live:
+                    self.put(left.forgetting())
+
+    def leave(self, ref: int, *, facts: bool) -> None:
+        """A conversation is deleted: its facts stay without it, or go as well where nothing else says them."""
+        for row in list(self.by_id.values()):
+            said = tuple(one for one in row.said if one.ref != ref)
+            if said != row.said:
+                left = self.put(replace(row, said=said))
+                if facts and not left.live:
+                    self.remove(left)
+
+    def remove(self, row: Row) -> None:
+        del self.by_id[row.fact.id]
+        self._count(row)
+
+    def _ended_by(self, withdrawn: set[int]) -> list[Row]:
+        """What those facts had taken the place of. In the stead of what was taken back itself stands what that had
+        taken the place of."""
+        found: list[Row] = []
+        for row in self.by_id.values():
+            if row.fact.state is FactState.SUPERSEDED and row.fact.superseded_by in withdrawn:
+                taken_back = row.unsaid and row.said
+                found += self._ended_by({row.fact.id}) if taken_back else [row]
+        return found
+
+    def _repeat(self, row: Row, said: Sequence[Said], confidence: float) -> None:
+        """A fact was said again, unless it is known already that these messages say it."""
+        known = {(one.ref, one.evidence.seq) for one in row.said}
+        more = [one for one in said if (one.ref, one.evidence.seq) not in known]
+        if more:
+            changes = {"repeated": row.fact.repeated + 1, "confidence": confidence}
+            after = row.after(Did.REPEATED, self._clock(), None, **changes)
+            self.put(replace(after, said=(*row.said, *more)))
+
+    def _count(self, row: Row) -> None:
+        """The book that the fact stands in has changed."""
+        book = (row.owner, row.fact.subject)
+        self._revs[book] = self._revs.get(book, 0) + 1
+
+
+def _time(one: Said) -> tuple[datetime, int, int]:
+    return one.evidence.said_at, one.ref, one.evidence.seq
+
+
+def _in(one: Said, ref: int, seqs: Iterable[int]) -> bool:
+    return one.ref == ref and one.evidence.seq in seqs
+
+
+def _within(one: Said, ref: int, ranges: Ranges) -> bool:
+    return one.ref == ref and any(first <= one.evidence.seq <= last for first, last in ranges)

@@ -1,0 +1,252 @@
+"""Facts in memory: what `FactStore` promises, over the rows of `inmemory_fact_rows`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitherto.core.analysis import analysed
+from hitherto.core.codes import codes_of
+from hitherto.core.fact import Did, Fact, FactEvent, FactState, KnownFact, NewFact, Subject, Visibility
+from hitherto.core.message import storable
+from hitherto.core.scope import Scope
+from hitherto.core.wanted import EntryKind
+from hitherto.errors import InvalidFact, NotFound, Outdated
+from hitherto.ports.embedder import Space
+from hitherto.ports.facts import AddedFact, Book, FactChange, FactsWanted, Known
+from hitherto.stores.inmemory_fact_rows import FactRows, Row
+from hitherto.stores.inmemory_findable import Place
+from hitherto.stores.inmemory_index import InMemoryIndex
+
+
+class InMemoryFacts:
+    """`FactStore` over `rows`; their vectors are those of the `index`. `clock` gives the time, with a zone."""
+
+    def __init__(self, rows: FactRows, index: InMemoryIndex, clock: Callable[[], datetime]) -> None:
+        self._rows = rows
+        self._index = index
+        self._clock = clock
+
+    async def subject(self, tenant: str, id: str) -> Subject | None:
+        return self._rows.subjects.get((tenant, id))
+
+    async def subjects(self, tenant: str) -> list[Subject]:
+        mine = [subject for (owner, _), subject in self._rows.subjects.items() if owner == tenant]
+        return sorted(mine, key=lambda subject: subject.id)
+
+    async def set_subject(
+        self, tenant: str, id: str, *, name: str | None = None, members: Sequence[str] | None = None
+    ) -> Subject:
+        now = self._rows.subjects.get((tenant, id), Subject(id=id, name=id))
+        after = Subject(
+            id=id,
+            name=now.name if name is None else storable(name),
+            members=now.members if members is None else tuple(members),
+        )
+        self._rows.subjects[(tenant, id)] = after
+        return after
+
+    async def book(self, scope: Scope, subject: str) -> Book:
+        return Book(
+            subject=self._rows.subject(scope, subject),
+            rev=self._rows.rev(scope, subject),
+            facts=tuple(_known(row) for row in self._rows.about(scope, subject)),
+        )
+
+    async def known(self, scope: Scope, subject: str, *, space: Space | None = None) -> Known:
+        about = self._rows.subject(scope, subject)
+        rows = [
+            row
+            for row in self._rows.by_id.values()
+            if row.is_about(scope, subject) or (row.is_about(row.owner, subject) and row.shared_with(scope, about))
+        ]
+        codes, coded = self._codes(rows, space)
+        return Known(
+            subject=about,
+            ids=np.array([row.fact.id for row in rows], np.int64),
+            versions=np.array([row.fact.version for row in rows], np.int32),
+            own=np.array([row.owner == scope for row in rows], np.bool_),
+            shared=np.array([row.fact.visibility is Visibility.SHARED for row in rows], np.bool_),
+            tokens=np.array([row.tokens for row in rows], np.int32),
+            categories=[row.fact.category for row in rows],
+            contents=[row.fact.content for row in rows],
+            sizes=np.array([len(row.terms.hashes) for row in rows], np.int32),
+            lengths=np.array([row.terms.length for row in rows], np.int32),
+            terms=np.concatenate([np.zeros(0, np.int64), *(row.terms.hashes for row in rows)]),
+            counts=np.concatenate([np.zeros(0, np.uint8), *(row.terms.counts for row in rows)]),
+            codes=codes,
+            coded=coded,
+        )
+
+    async def facts(self, scope: Scope, wanted: FactsWanted) -> list[Fact]:
+        found = [
+            fact
+            for row in self._rows.by_id.values()
+            if (fact := self._listed(scope, row, wanted)) is not None
+            and fact.id > wanted.after
+            and wanted.subject in (None, fact.subject)
+            and wanted.category in (None, fact.category)
+            and wanted.state in (None, fact.state)
+            and wanted.conversation in (None, *(one.conversation for one in fact.evidence))
+        ]
+        return found[: max(wanted.limit, 0)]
+
+    async def fact(self, scope: Scope, id: int, *, every_agent: bool = False) -> Fact | None:
+        own = self._own(scope, id, every_agent=every_agent)
+        if own is not None:
+            return own.shown
+        row = self._rows.by_id.get(id)
+        return row.fact if row is not None and row.current and self._shared(scope, row) else None
+
+    async def history(self, scope: Scope, id: int, *, every_agent: bool = False) -> tuple[FactEvent, ...]:
+        own = self._own(scope, id, every_agent=every_agent)
+        return () if own is None else own.events
+
+    async def version(self, scope: Scope, id: int, version: int) -> Fact | None:
+        row = self._rows.by_id.get(id)
+        if row is None or row.fact.state is FactState.DELETED:
+            return None
+        event = next((event for event in reversed(row.events) if event.version == version), None)
+        if event is None or event.content == "":
+            return None
+        then = {"version": version, "category": event.category, "content": event.content}
+        if row.owner == scope:
+            return replace(row.shown, visibility=event.visibility, **then)
+        shared = self._shared(scope, row) and event.visibility is Visibility.SHARED
+        return replace(row.fact, **then) if shared else None
+
+    async def add(self, scope: Scope, subject: str, fact: NewFact) -> AddedFact:
+        async with self._rows.lock(scope):
+            known = self._rows.same(scope, subject, fact.fingerprint)
+            if known is not None:
+                return AddedFact(known.fact.id, new=False)
+            return AddedFact(self._rows.write(scope, subject, fact, by=scope.user).fact.id, new=True)
+
+    async def change(self, scope: Scope, id: int, change: FactChange, *, every_agent: bool = False) -> Fact:
+        there = self._own(scope, id, every_agent=every_agent)
+        async with self._rows.lock(scope if there is None else there.owner):
+            row = self._own(scope, id, every_agent=every_agent)
+            if row is None or row.fact.state is FactState.DELETED:
+                raise NotFound(f"nothing was changed: this scope has no fact {id}; list its facts to see their numbers")
+            if change.expect not in (None, row.fact.version):
+                raise Outdated(
+                    f"nothing was changed: the fact {id} is at version {row.fact.version}, not {change.expect}; "
+                    "read it again",
+                    actual=row.fact.version,
+                )
+            _check(row, change.did)
+            after = self._changed(row, change, scope.user)
+            if after is not row:
+                self._rows.put(after)
+                if change.alone and change.did in (Did.EDITED, Did.RESTORED):
+                    self._rows.leave_alone(after, by=scope.user)
+                self._index.forget(row.owner)
+            return after.shown
+
+    def _changed(self, row: Row, change: FactChange, by: str) -> Row:
+        """The row after a change; itself where there is nothing to be changed."""
+        now, next_version = self._clock(), {"version": row.fact.version + 1}
+        sure = {"confirmed": True, "confidence": 1.0, **next_version}
+        match change.did:
+            case Did.EDITED:
+                self._check_says(row, change.fingerprint)
+                content = storable(change.content)
+                row = replace(row, fingerprint=change.fingerprint, tokens=change.tokens, terms=analysed(content))
+                says = {"content": content, "category": storable(change.category), "metadata": change.metadata}
+                return row.after(change.did, now, by, **says, **sure)
+            case Did.CONFIRMED:
+                return row.after(change.did, now, by, **sure)
+            case Did.SHARED | Did.UNSHARED:
+                to = Visibility.SHARED if change.did is Did.SHARED else Visibility.PRIVATE
+                same = row.fact.visibility is to
+                return row if same else row.after(change.did, now, by, visibility=to, **next_version)
+            case Did.RESTORED:
+                self._check_says(row, row.fingerprint)
+                return row.restored(now, by, **sure)
+            case Did.DELETED:
+                return _deleted(row, now, by)
+            case Did.EXTRACTED | Did.ADDED | Did.REPEATED | Did.SUPERSEDED | Did.WITHDRAWN:
+                raise InvalidFact(f"nothing was changed: {change.did} is nothing that a person does to a fact")
+
+    def _check_says(self, row: Row, fingerprint: str) -> None:
+        """Raises InvalidFact where another current fact has the fingerprint."""
+        other = self._rows.same(row.owner, row.fact.subject, fingerprint)
+        if other is not None and other.fact.id != row.fact.id:
+            raise InvalidFact(
+                f"nothing was changed: the fact {other.fact.id} says the same already; delete one of the two"
+            )
+
+    def _own(self, scope: Scope, id: int, *, every_agent: bool) -> Row | None:
+        """The walls: a fact of the scope's own. Every verb but those that show what is shared goes through here."""
+        row = self._rows.by_id.get(id)
+        return row if row is not None and _is_own(scope, row, every_agent=every_agent) else None
+
+    def _shared(self, scope: Scope, row: Row) -> bool:
+        """The exception to the walls."""
+        return row.shared_with(scope, self._rows.subject(scope, row.fact.subject))
+
+    def _listed(self, scope: Scope, row: Row, wanted: FactsWanted) -> Fact | None:
+        """The fact as the scope's user is shown it, if it is one of whose he asked for."""
+        if _is_own(scope, row, every_agent=wanted.every_agent):
+            return row.shown if wanted.mine else None
+        return row.fact if wanted.shared and row.current and self._shared(scope, row) else None
+
+    def _codes(
+        self, rows: Sequence[Row], space: Space | None
+    ) -> tuple[NDArray[np.uint8] | None, NDArray[np.bool_] | None]:
+        """The codes of their vectors, and which have one."""
+        if space is None:
+            return None, None
+        vectors = [self._index.vector(row.owner, Place(EntryKind.FACT, row.fact.id, 0), space) for row in rows]
+        coded = np.array([vector is not None for vector in vectors], np.bool_)
+        if not coded.any():
+            return None, None
+        nothing = np.zeros(space.dimensions, np.float32)
+        return codes_of(np.stack([nothing if vector is None else vector for vector in vectors])), coded
+
+
+def _is_own(scope: Scope, row: Row, *, every_agent: bool) -> bool:
+    return row.owner == (replace(scope, agent=row.owner.agent) if every_agent else scope)
+
+
+def _check(row: Row, did: Did) -> None:
+    """Raises InvalidFact for what is not done to a fact in its state."""
+    fact = row.fact
+    if did is Did.RESTORED and row.current:
+        raise InvalidFact(f"nothing was changed: the fact {fact.id} is current; only one that is not can be restored")
+    if did not in (Did.DELETED, Did.RESTORED) and not row.current:
+        raise InvalidFact(
+            f"nothing was changed: the fact {fact.id} is {fact.state}; only a current one changes, so restore it first"
+        )
+
+
+def _known(row: Row) -> KnownFact:
+    fact = row.fact
+    times = [one.evidence.said_at for one in row.said if one.live] + ([fact.updated_at] if fact.confirmed else [])
+    return KnownFact(
+        id=fact.id,
+        category=fact.category,
+        content=fact.content,
+        confidence=fact.confidence,
+        said_at=max(times, default=fact.extracted_at),
+    )
+
+
+def _deleted(row: Row, now: datetime, by: str) -> Row:
+    """What is left of a fact that a person deletes."""
+    gone = row.after(
+        Did.DELETED,
+        now,
+        by,
+        version=row.fact.version + 1,
+        state=FactState.DELETED,
+        content="",
+        metadata="{}",
+        ended_at=row.fact.ended_at or now,
+    )
+    events = tuple(replace(event, content="") for event in gone.events)
+    return replace(gone, fingerprint="", tokens=0, terms=analysed(""), said=(), events=events)

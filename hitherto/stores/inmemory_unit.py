@@ -1,0 +1,80 @@
+"""A unit of work in memory."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from hitherto.core.digest import Digest, Ranges
+from hitherto.core.head import Head
+from hitherto.core.message import Logged
+from hitherto.core.probe import AnyProbe, Freeable, Mark
+from hitherto.ports.facts import Book
+from hitherto.ports.store import Changes, Receipt
+from hitherto.stores.inmemory_claims import Name
+from hitherto.stores.inmemory_kept import Kept
+
+if TYPE_CHECKING:
+    from hitherto.stores.inmemory import InMemoryStore
+
+
+class InMemoryUnit:
+    """`Unit`: holds the conversation's lock, which the store took, and `held` what else it takes."""
+
+    def __init__(self, store: InMemoryStore, name: Name, key: str | None, held: AsyncExitStack) -> None:
+        self._store, self._name, self._held = store, name, held
+        self._head, self._receipt = store.begin(name, key)
+        self._done = False
+        self._facts_held = False
+
+    @property
+    def head(self) -> Head:
+        return self._head
+
+    @property
+    def receipt(self) -> Receipt | None:
+        return self._receipt
+
+    @property
+    def _kept(self) -> Kept:
+        """The conversation, or an empty one in its place."""
+        return self._store.kept(self._name) or Kept(self._head, self._head.now)
+
+    async def probe(self, probe: AnyProbe) -> Mark | Freeable | None:
+        return self._kept.probe(probe)
+
+    async def tail(self, n: int) -> list[Logged]:
+        return self._kept.tail(n)
+
+    async def next_digest(self) -> int:
+        return self._store.next_digest()
+
+    async def expired(self) -> tuple[Ranges, datetime | None]:
+        return self._kept.expired(self._head.now)
+
+    async def digests(self) -> list[Digest]:
+        return list(self._kept.digests)
+
+    async def book(self, subject: str) -> Book:
+        await self._hold_facts()
+        return await self._store.facts.book(self._name[0], subject)
+
+    async def commit(self, changes: Changes) -> tuple[int, ...]:
+        assert not self._done, "a unit of work commits once"
+        self._done = True
+        if changes.learnt or changes.erase or changes.retract:
+            await self._hold_facts()
+        return self._store.apply(self._name, changes, self._head.now)
+
+    async def delete(self, *, facts: bool = False) -> None:
+        assert not self._done, "a unit of work commits once"
+        self._done = True
+        await self._hold_facts()
+        self._store.drop(self._name, facts=facts)
+
+    async def _hold_facts(self) -> None:
+        """From here to the end of the unit nobody else changes facts of the scope."""
+        if not self._facts_held:
+            await self._held.enter_async_context(self._store.facts_lock(self._name[0]))
+            self._facts_held = True

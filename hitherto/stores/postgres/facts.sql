@@ -1,0 +1,318 @@
+-- Facts: read, added and changed by hand. Every statement names the owner, or goes by the walls of what is shared.
+
+-- name: subject
+-- A subject as it was set.
+select s.id, s.name, array(
+    select m.user_id from hitherto.subject_member m where m.tenant = s.tenant and m.subject = s.id order by m.no)
+from hitherto.subject s
+where s.tenant = %(tenant)s and s.id = %(subject)s;
+
+-- name: subjects
+-- All subjects of a tenant.
+select s.id, s.name, array(
+    select m.user_id from hitherto.subject_member m where m.tenant = s.tenant and m.subject = s.id order by m.no)
+from hitherto.subject s
+where s.tenant = %(tenant)s
+order by s.id collate "C";
+
+-- name: set_subject
+-- Set a subject's name, if one is given; who sets it holds it.
+insert into hitherto.subject as s (tenant, id, name) values (%(tenant)s, %(subject)s, coalesce(%(name)s, %(subject)s))
+on conflict (tenant, id) do update set name = coalesce(%(name)s, s.name), updated_at = excluded.updated_at;
+
+-- name: forget_members
+-- A subject has no members.
+delete from hitherto.subject_member where tenant = %(tenant)s and subject = %(subject)s;
+
+-- name: set_members
+-- A subject has these members.
+insert into hitherto.subject_member (tenant, subject, no, user_id)
+select %(tenant)s, %(subject)s, m.no, m.user_id
+from unnest(%(members)s::text[]) with ordinality as m (user_id, no);
+
+-- name: make_book
+-- Make the row of a book; nothing if it is there.
+insert into hitherto.fact_book (tenant, user_id, agent, subject)
+values (%(tenant)s, %(user)s, %(agent)s, %(subject)s)
+on conflict (tenant, user_id, agent, subject) do nothing;
+
+-- name: hold_book
+-- Hold a book, before any of its facts is read or changed.
+select rev from hitherto.fact_book
+where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and subject = %(subject)s
+for no key update;
+
+-- name: count_book
+-- Facts of a book have changed.
+update hitherto.fact_book set rev = rev + 1
+where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and subject = %(subject)s;
+
+-- name: book
+-- How often a book was changed; and its facts, a row each, without one an empty one.
+select coalesce(b.rev, 0), f.id, f.category, f.content, f.confidence, f.said_at
+from (select) one
+left join lateral (
+    select rev from hitherto.fact_book b
+    where b.tenant = %(tenant)s and b.user_id = %(user)s and b.agent = %(agent)s and b.subject = %(subject)s
+) b on true
+left join lateral (
+    select id, category, content, confidence, coalesce(greatest(case when f.confirmed then f.updated_at end, (
+               select max(e.said_at) from hitherto.fact_evidence e
+               where e.tenant = f.tenant and e.fact = f.id and not e.retracted)), f.extracted_at) as said_at
+    from hitherto.fact f
+    where f.tenant = %(tenant)s and f.user_id = %(user)s and f.agent = %(agent)s and f.subject = %(subject)s
+      and f.state = 'current'
+    order by f.id offset 0
+) f on true
+order by f.id;
+
+-- name: known
+-- What a context may show: a row of columns for a scope's own facts about a subject, with what that is, and one for those
+-- that other members share with the user. (Columns are read in a fraction of the time that rows take. Each part is read in
+-- the order of an index; `offset 0` keeps what the columns are made of from being read in another.)
+with about as materialized (
+    select coalesce((
+        select c.subject from hitherto.conversation c
+        where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s
+    ), %(subject)s) as subject
+), space as materialized (
+    select (
+        select p.id from hitherto.search_space p where p.name = %(name)s and p.dimensions = %(dimensions)s
+    ) as id
+)
+select about.subject, space.id, s.name, array(
+           select m.user_id from hitherto.subject_member m
+           where m.tenant = %(tenant)s and m.subject = about.subject order by m.no),
+       f.figures, f.categories, f.contents, f.terms, f.counts, f.codes, exists (
+           select from hitherto.conversation d where d.tenant = %(tenant)s and d.next_expiry <= statement_timestamp())
+from about
+cross join space
+left join lateral (
+    select name from hitherto.subject s where s.tenant = %(tenant)s and s.id = about.subject limit 1
+) s on true
+cross join lateral (
+    select string_agg(f.figures, ''::bytea) as figures, string_agg(f.category, '') as categories,
+           string_agg(f.content, '') as contents, string_agg(f.hashes, ''::bytea) as terms,
+           string_agg(f.counts, ''::bytea) as counts,
+           string_agg(case when f.space = space.id then f.code end, ''::bytea) as codes
+    from (
+        select figures, category, content, hashes, counts, space, code from hitherto.fact f
+        where f.tenant = %(tenant)s and f.user_id = %(user)s and f.agent = %(agent)s and f.subject = about.subject
+          and f.state = 'current'
+        order by f.id offset 0
+    ) f
+) f
+union all
+select null, null, null, null, f.figures, f.categories, f.contents, f.terms, f.counts, f.codes, null
+from about
+cross join space
+cross join lateral (
+    select string_agg(f.figures, ''::bytea) as figures, string_agg(f.category, '') as categories,
+           string_agg(f.content, '') as contents, string_agg(f.hashes, ''::bytea) as terms,
+           string_agg(f.counts, ''::bytea) as counts,
+           string_agg(case when f.space = space.id then f.code end, ''::bytea) as codes
+    from (
+        select figures, category, content, hashes, counts, space, code from hitherto.fact f
+        where f.tenant = %(tenant)s and f.subject = about.subject and f.subject <> '' and f.agent = %(agent)s
+          and f.state = 'current' and f.visibility = 'shared' and f.user_id <> %(user)s
+          and f.user_id = any(array(
+              select m.user_id from hitherto.subject_member m where m.tenant = %(tenant)s and m.subject = about.subject))
+        order by f.id offset 0
+    ) f
+) f
+where about.subject <> '' and exists (
+    select from hitherto.subject_member m
+    where m.tenant = %(tenant)s and m.user_id = %(user)s and m.subject = about.subject);
+
+-- name: facts
+-- A page of facts: the scope's own, those of the user's other agents, and those that others share with him.
+select f.id, f.user_id, f.agent, f.subject, f.category, f.content, f.visibility, f.state, f.confidence, f.confirmed,
+       f.repeated, f.version, f.metadata::text, f.extracted_at, f.updated_at, f.ended_at, f.superseded_by
+from (
+    (select f.* from hitherto.fact f
+     where %(mine)s and f.tenant = %(tenant)s and f.user_id = %(user)s and f.agent = %(agent)s and f.id > %(after)s
+       and (%(subject)s::text is null or f.subject = %(subject)s)
+       and (%(category)s::text is null or f.category = %(category)s)
+       and (%(state)s::text is null or f.state = %(state)s)
+       and (%(conversation)s::text is null or exists (
+           select from hitherto.fact_evidence e
+           where e.tenant = f.tenant and e.fact = f.id and not e.retracted and e.conversation = (
+               select c.ref from hitherto.conversation c
+               where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s)
+           offset 0))
+     order by f.id limit %(limit)s)
+    union all
+    (select f.* from hitherto.fact f
+     where %(mine)s and %(every_agent)s and f.tenant = %(tenant)s and f.user_id = %(user)s and f.agent <> %(agent)s
+       and f.id > %(after)s
+       and (%(subject)s::text is null or f.subject = %(subject)s)
+       and (%(category)s::text is null or f.category = %(category)s)
+       and (%(state)s::text is null or f.state = %(state)s)
+       and (%(conversation)s::text is null or exists (
+           select from hitherto.fact_evidence e
+           where e.tenant = f.tenant and e.fact = f.id and not e.retracted and e.conversation = (
+               select c.ref from hitherto.conversation c
+               where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = f.agent and c.id = %(conversation)s)
+           offset 0))
+     order by f.id limit %(limit)s)
+    union all
+    (select f.*
+     from (
+         select distinct m.subject from hitherto.subject_member m
+         where m.tenant = %(tenant)s and m.user_id = %(user)s
+           and (%(subject)s::text is null or m.subject = %(subject)s)
+     ) m
+     cross join lateral (
+         select f.* from hitherto.fact f
+         where f.tenant = %(tenant)s and f.subject = m.subject and f.subject <> '' and f.agent = %(agent)s
+           and f.state = 'current' and f.visibility = 'shared' and f.user_id <> %(user)s and f.id > %(after)s
+           and (%(category)s::text is null or f.category = %(category)s)
+           and exists (
+               select from hitherto.subject_member o
+               where o.tenant = f.tenant and o.user_id = f.user_id and o.subject = f.subject offset 0)
+         order by f.id limit %(limit)s
+     ) f
+     where %(shared)s and coalesce(%(state)s::text, 'current') = 'current' and %(conversation)s::text is null
+     order by f.id limit %(limit)s)
+    order by id limit %(limit)s
+) f
+order by f.id;
+
+-- name: fact
+-- One fact likewise: the user's own in any state, or one that is shared with him.
+select f.id, f.user_id, f.agent, f.subject, f.category, f.content, f.visibility, f.state, f.confidence, f.confirmed,
+       f.repeated, f.version, f.metadata::text, f.extracted_at, f.updated_at, f.ended_at, f.superseded_by
+from hitherto.fact f
+where f.tenant = %(tenant)s and f.id = %(id)s
+  and (f.user_id = %(user)s and (%(every_agent)s or f.agent = %(agent)s)
+       or f.user_id <> %(user)s and f.agent = %(agent)s and f.subject <> '' and f.state = 'current'
+          and f.visibility = 'shared' and 2 = (
+              select count(distinct m.user_id) from hitherto.subject_member m
+              where m.tenant = f.tenant and m.subject = f.subject and m.user_id in (f.user_id, %(user)s)));
+
+-- name: evidence
+-- The messages that say some of the user's own facts.
+select e.fact, c.id, e.seq, e.said_at
+from unnest(%(ids)s::bigint[]) as i (id)
+cross join lateral (
+    select * from hitherto.fact_evidence e where e.tenant = %(tenant)s and e.fact = i.id and not e.retracted offset 0
+) e
+cross join lateral (
+    select id from hitherto.conversation c
+    where c.tenant = e.tenant and c.ref = e.conversation and c.user_id = %(user)s limit 1
+) c
+order by e.said_at, e.conversation, e.seq;
+
+-- name: fact_history
+-- What happened to a fact of the user's own.
+select e.did, e.at, e.by_user, e.version, e.category, e.content, e.visibility
+from (
+    select tenant, id from hitherto.fact f
+    where f.tenant = %(tenant)s and f.id = %(id)s and f.user_id = %(user)s and (%(every_agent)s or f.agent = %(agent)s)
+    limit 1
+) f
+cross join lateral (
+    select * from hitherto.fact_event e where e.tenant = f.tenant and e.fact = f.id order by e.no offset 0
+) e
+order by e.no;
+
+-- name: fact_version
+-- A fact as it read at one of its versions: the user's own, or one that is shared with him and was so then.
+select f.id, f.user_id, f.agent, f.subject, v.category, v.content, v.visibility, f.state, f.confidence, f.confirmed,
+       f.repeated, v.version, f.metadata::text, f.extracted_at, f.updated_at, f.ended_at, f.superseded_by
+from hitherto.fact f
+cross join lateral (
+    select * from hitherto.fact_event v
+    where v.tenant = f.tenant and v.fact = f.id and v.version = %(version)s order by v.no desc limit 1
+) v  -- of what was blanked nothing is left to be shown
+where f.tenant = %(tenant)s and f.id = %(id)s and f.agent = %(agent)s and f.state <> 'deleted'
+  and (v.content <> '' or f.content = '')
+  and (f.user_id = %(user)s
+       or f.subject <> '' and f.visibility = 'shared' and v.visibility = 'shared' and 2 = (
+              select count(distinct m.user_id) from hitherto.subject_member m
+              where m.tenant = f.tenant and m.subject = f.subject and m.user_id in (f.user_id, %(user)s)));
+
+-- name: hold_book_of_fact
+-- Hold the book that a fact of the user's own is in.
+select b.rev from hitherto.fact_book b
+where b.tenant = %(tenant)s and b.user_id = %(user)s
+  and b.agent = (
+      select f.agent from hitherto.fact f
+      where f.tenant = %(tenant)s and f.id = %(id)s and f.user_id = %(user)s and (%(every_agent)s or f.agent = %(agent)s))
+  and b.subject = (
+      select f.subject from hitherto.fact f
+      where f.tenant = %(tenant)s and f.id = %(id)s and f.user_id = %(user)s and (%(every_agent)s or f.agent = %(agent)s))
+for no key update;
+
+-- name: fact_in_book
+-- What stays as it is of that fact as long as its book is held.
+select f.agent, f.subject, f.category, f.fingerprint
+from (select * from hitherto.fact f where f.tenant = %(tenant)s and f.id = %(id)s limit 1) f
+where f.user_id = %(user)s and (%(every_agent)s or f.agent = %(agent)s) and f.state <> 'deleted';
+
+-- name: hold_fact
+-- Hold that fact, for who holds its book.
+select state, version, visibility, content from hitherto.fact f
+where f.tenant = %(tenant)s and f.id = %(id)s and f.user_id = %(user)s and (%(every_agent)s or f.agent = %(agent)s)
+  and f.state <> 'deleted'
+for no key update;
+
+-- name: alike
+-- The current fact of a book that says the same.
+select id from hitherto.fact
+where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and subject = %(subject)s
+  and fingerprint = %(fingerprint)s and state = 'current';
+
+-- name: edit_fact
+-- A fact reads otherwise, and is confirmed. Where its content is another one, it is indexed anew.
+update hitherto.fact
+set category = %(category)s, content = %(content)s, fingerprint = %(fingerprint)s, tokens = %(tokens)s,
+    metadata = %(metadata)s, length = %(length)s, hashes = %(hashes)s, counts = %(counts)s, confidence = 1, confirmed = true,
+    version = version + 1, updated_at = greatest(clock_timestamp(), updated_at),
+    space = case when content = %(content)s then space end, code = case when content = %(content)s then code end,
+    indexed = indexed and content = %(content)s
+where tenant = %(tenant)s and id = %(id)s;
+
+-- name: confirm_fact
+-- A fact is confirmed.
+update hitherto.fact
+set confidence = 1, confirmed = true, version = version + 1, updated_at = greatest(clock_timestamp(), updated_at)
+where tenant = %(tenant)s and id = %(id)s;
+
+-- name: restore_fact
+-- A fact holds again, and is confirmed and indexed anew.
+update hitherto.fact
+set state = 'current', ended_at = null, superseded_by = null, confidence = 1, confirmed = true, indexed = false,
+    version = version + 1, updated_at = greatest(clock_timestamp(), updated_at)
+where tenant = %(tenant)s and id = %(id)s;
+
+-- name: show_fact
+-- A fact is shared, or shared no more.
+update hitherto.fact
+set visibility = %(visibility)s, version = version + 1, updated_at = greatest(clock_timestamp(), updated_at)
+where tenant = %(tenant)s and id = %(id)s;
+
+-- name: blank_fact
+-- Of a fact nothing is left but its number, its category and its dates; nor of what it was.
+with now as materialized (
+    select clock_timestamp() as at
+), events as (
+    update hitherto.fact_event set content = '' where tenant = %(tenant)s and fact = %(id)s
+), evidence as (
+    delete from hitherto.fact_evidence where tenant = %(tenant)s and fact = %(id)s
+)
+update hitherto.fact
+set state = 'deleted', content = '', fingerprint = '', metadata = '{}', tokens = 0, length = 0, hashes = '', counts = '',
+    space = null, code = null, indexed = false, version = version + 1, updated_at = greatest(now.at, updated_at),
+    ended_at = coalesce(ended_at, greatest(now.at, updated_at))
+from now
+where tenant = %(tenant)s and id = %(id)s;
+
+-- name: note_fact
+-- What happened to a fact, and how it reads from now on.
+insert into hitherto.fact_event (tenant, fact, no, did, at, by_user, version, category, content, visibility)
+select f.tenant, f.id,
+       coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = f.tenant and e.fact = f.id), 0) + 1,
+       %(did)s, f.updated_at, %(user)s, f.version, f.category, f.content, f.visibility
+from hitherto.fact f
+where f.tenant = %(tenant)s and f.id = %(id)s;

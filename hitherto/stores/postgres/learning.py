@@ -1,0 +1,101 @@
+"""What a unit of work writes of facts: what was learnt, and what goes with the messages it rested on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from hitherto.core.digest import Ranges
+from hitherto.core.fact import HIMSELF, Learnt
+from hitherto.core.message import storable
+from hitherto.core.scope import Scope
+from hitherto.ports.store import Changes
+from hitherto.stores.postgres import fact_rows
+from hitherto.stores.postgres.sql import SQL
+
+_NOTHING = Learnt(subject=HIMSELF)
+
+
+def ends_facts(changes: Changes) -> bool:
+    """Whether entries of facts may go from the index."""
+    learnt = changes.learnt or _NOTHING
+    return bool(changes.erase or changes.retract or any(fact.supersedes or fact.alone for fact in learnt.facts))
+
+
+async def hold_facts(connection: AsyncConnection[Any], at: dict[str, Any], changes: Changes) -> None:
+    """Hold the books and the facts that the changes are about.
+
+    Whoever wants several takes them in one order. Only the book that is learnt about comes first, as the unit holds it
+    already. (So two units could wait for each other that both learn about one subject and take away what was said
+    when their conversation was about another; the database would end one of them.)
+    """
+    learnt = changes.learnt or _NOTHING
+    taken = (*changes.erase, *_each(changes.retract))
+    about = {**at, "subject": learnt.subject}
+    something = bool(learnt.facts or learnt.repeated)
+    if something:
+        await connection.execute(SQL["make_book"], about)
+        await connection.execute(SQL["hold_book"], about)
+    if not something and not taken:
+        return
+    known = [*(one.fact for one in learnt.repeated), *(ended for fact in learnt.facts for ended in fact.supersedes)]
+    values = {
+        **about,
+        **_bounds(taken),
+        "facts": fact_rows.numbers(known),
+        "fingerprints": [fact.fingerprint for fact in learnt.facts],
+        "categories": [storable(fact.category) for fact in learnt.facts if fact.alone],
+    }
+    if taken:
+        await connection.execute(SQL["hold_fact_books"], values)
+    await connection.execute(SQL["hold_facts"], values)
+
+
+async def hold_facts_of(connection: AsyncConnection[Any], at: dict[str, Any], *, last: int) -> None:
+    """Hold the books and the facts that rest on any message of a conversation."""
+    nothing: dict[str, Any] = {"subject": "", "facts": [], "fingerprints": [], "categories": []}
+    values = {**at, **nothing, **_bounds([(0, last)])}
+    await connection.execute(SQL["hold_fact_books"], values)
+    await connection.execute(SQL["hold_facts"], values)
+
+
+async def learn(connection: AsyncConnection[Any], scope: Scope, at: dict[str, Any], changes: Changes) -> None:
+    """Write what was learnt, then let go of what rested on messages that are taken back or erased. Who calls it holds
+    the facts, and the scope's index where entries may go (`ends_facts`)."""
+    learnt = changes.learnt or _NOTHING
+    about = {**at, "subject": learnt.subject}
+    for one in learnt.repeated:
+        if one.fact in fact_rows.NUMBERS:
+            values = {**about, "id": one.fact, "seqs": list(one.seqs), "confidence": one.confidence}
+            await connection.execute(SQL["repeat_fact"], values)
+    for fact in learnt.facts:
+        new = fact_rows.new_values(scope, learnt.subject, fact, by=None)
+        values = {**new, "ref": at["ref"], "seqs": list(fact.seqs)}
+        made = await connection.execute(SQL["learn_fact"], values)
+        if fact.alone:
+            # What is not new ends nothing by being alone. A look at the answer costs a round trip.
+            row = await made.fetchone()
+            values["alone"] = row is not None and row[1]
+        if fact.supersedes or values["alone"]:
+            await connection.execute(SQL["supersede_facts"], values)
+    if changes.retract:
+        back = {**at, **_bounds(_each(changes.retract))}
+        await connection.execute(SQL["withdraw_facts"], back)
+        await connection.execute(SQL["restore_replaced"], back)
+    if changes.erase:
+        await connection.execute(SQL["erase_facts"], {**at, **_bounds(changes.erase), "confirmed": False})
+
+
+async def forget_facts_of(connection: AsyncConnection[Any], at: dict[str, Any], *, last: int) -> None:
+    """Let go of all facts that rest on this conversation alone."""
+    await connection.execute(SQL["erase_facts"], {**at, **_bounds([(0, last)]), "confirmed": True})
+
+
+def _each(seqs: Sequence[int]) -> Ranges:
+    return tuple((seq, seq) for seq in seqs)
+
+
+def _bounds(ranges: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    return {"firsts": [first for first, _ in ranges], "lasts": [last for _, last in ranges]}

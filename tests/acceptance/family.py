@@ -1,0 +1,182 @@
+"""What the tests of facts share: Rosa, whom a family remembers; a model that takes down what a user says of her; and
+what contexts show of that."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import hitherto
+from hitherto import Context, Conversation, Fact, Memory, Scope, assistant, chunks, user
+from hitherto.core.knowing import CLOSING, plain
+from hitherto.models.scripted import Scripted, Told, items
+from hitherto.ports.model import Prompt
+from hitherto.ports.store import Store
+from tests.acceptance.talk import ONE_TRY
+
+ANA = Scope(tenant="acme", user="ana", agent="memorial")
+BEN = replace(ANA, user="ben")
+CAT = replace(ANA, user="cat")
+"""Ana and Ben are members of the subject `ROSA`, Cat is not."""
+
+ROSA = "legacy-7"
+HEADING = "Known facts about Rosa from conversations:"
+HERS = "Known facts about "
+"""How a block of facts begins, whomever it is about."""
+
+EVERY_TURN = chunks(threshold=2, batch=2, context=2)
+"""Each turn but the last becomes a chunk."""
+
+Answer = Callable[[Prompt], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Says:
+    """What a user says, word for word, and the fact in it; `again` and `instead` are the contents of a known fact that
+    it repeats, or takes the place of."""
+
+    text: str
+    category: str
+    content: str
+    again: str | None = None
+    instead: str | None = None
+
+
+def material(prompt: Prompt) -> list[dict[str, Any]]:
+    """What a model is shown to work on, as it can read it itself."""
+    return [json.loads(line) for line in prompt.user.splitlines() if line.startswith("{")]
+
+
+def listener(*told: Says) -> Answer:
+    """A model that knows nothing but the prompt's text: it sums up what it is shown, and takes down as facts what the
+    user, and nobody else, says of what is in `told`."""
+
+    def answer(prompt: Prompt) -> str:
+        shown = material(prompt)
+        numbers = {one["content"]: one["known"] for one in shown if "known" in one}
+        said = [one for one in shown if "seq" in one]
+        facts: list[Told] = []
+        for one in said:
+            for what in told:
+                if one["role"] == "user" and what.text in one["text"]:
+                    relation, other = "new", None
+                    for word, content in (("repeats", what.again), ("replaces", what.instead)):
+                        if content in numbers:
+                            relation, other = word, content
+                    known = 0 if other is None else numbers[other]
+                    facts.append(Told(what.category, what.content, [one["seq"]], 0.9, relation, known))
+        text = " ".join(one["text"] for one in said if one["role"] == "user")
+        wanted = facts if "facts" in prompt.schema["properties"] else None
+        return items((text, [one["seq"] for one in said]), facts=wanted)
+
+    return answer
+
+
+@asynccontextmanager
+async def opened(store: Store, *told: Says, model: Scripted | None = None, **given: Any) -> AsyncGenerator[Memory]:
+    """A memory on `store` in which Rosa is known by her name and to her family."""
+    options: dict[str, Any] = {**ONE_TRY, "embedder": "none", "policy": EVERY_TURN, **given}
+    async with hitherto.open(store=store, model=model or Scripted(then=listener(*told)), **options) as memory:
+        await memory.configure_subject(tenant=ANA.tenant, subject=ROSA, name="Rosa", members=[ANA.user, BEN.user])
+        yield memory
+
+
+Opened = Callable[..., AbstractAsyncContextManager[Memory]]
+
+
+async def talk(
+    memory: Memory, name: str, *texts: str, scope: Scope = ANA, subject: str | None = ROSA, **options: Any
+) -> Conversation:
+    """A conversation in which the user says `texts`, and one thing more, so that under `EVERY_TURN` all of them are
+    digested: text n is seq 2n."""
+    chat = memory.conversation(name, scope=scope, subject=subject, **options)
+    for text in (*texts, "That is all."):
+        await chat.append(user(text), assistant("I see."))
+        await memory.settled()
+    return chat
+
+
+async def redigested(memory: Memory, name: str, text: str, *, policy: hitherto.Policy | None = None) -> Conversation:
+    """A conversation in which the user says `text` first, in a chunk that was made in vain: as a later message of it
+    was taken back, `text` is shown to the model once more, perhaps under another policy."""
+    chat = memory.conversation(name, scope=ANA, subject=ROSA, policy=chunks(threshold=4, batch=4, context=2))
+    await chat.append(user(text), assistant("I see."), user("Well."), assistant("Yes."), user("Hm."))
+    await memory.settled()
+    for _ in range(2):
+        await chat.pop()
+    if policy is not None:
+        await chat.configure(policy=policy)
+    await chat.append(assistant("No."), user("And?"), assistant("Yes."), user("Go on."))
+    await memory.settled()
+    assert [(row.start, row.status.value) for row in await chat.digests()] == [(0, "superseded"), (0, "completed")]
+    return chat
+
+
+async def contents(memory: Memory, scope: Scope = ANA, **wanted: Any) -> list[str]:
+    """What the facts of a user say, his own and those that are shared with him."""
+    return [one.content for one in await memory.facts(scope).list(**wanted)]
+
+
+async def fact(memory: Memory, content: str, scope: Scope = ANA) -> Fact:
+    """The one fact of the user's, in whatever state, that says so."""
+    (found,) = [one for one in await memory.facts(scope).list(state=None) if one.content == content]
+    return found
+
+
+def sources(one: Fact) -> list[tuple[str, int]]:
+    return [(said.conversation, said.seq) for said in one.evidence]
+
+
+def system_of(context: Context) -> str:
+    """The instructions of a request, in whichever format it is; "" without any."""
+    if "messages" in context.request and "system" not in context.request:
+        first = context.messages[0]
+        return str(first["content"]) if first["role"] == "system" else ""
+    return str(context.request.get("instructions") or context.request.get("system") or "")
+
+
+def ahead_of(context: Context) -> str:
+    """The text of the message in front of the incoming one; "" without any."""
+    said = [text_of(item) for item in context.messages]
+    return said[-2] if len(said) > 1 else ""
+
+
+def text_of(item: dict[str, Any]) -> str:
+    """What an item of any format says."""
+    content = item.get("content")
+    if isinstance(content, str) or content is None:
+        return content or ""
+    return "".join(part.get("text", "") for part in content)
+
+
+def known_to(context: Context) -> list[str]:
+    """The lines of facts that a request shows. Its block stands where the manifest says, once, and whole; there is none
+    where the manifest has none."""
+    says = context.manifest.facts
+    texts = [system_of(context), *(text_of(item) for item in context.messages if item.get("role") != "system")]
+    assert sum(text.split("\n").count(CLOSING) for text in texts) == (says is not None)
+    assert (says is not None) == ("facts" in context.manifest.sections)
+    if says is None:
+        return []
+    text = system_of(context) if says.place == "system" else ahead_of(context)
+    before, heading, block = text.rpartition(f"{block_heading(says.name)}\n")
+    assert heading
+    assert not before or (says.place == "system" and before.endswith("\n\n"))
+    facts, closing, after = block.partition(f"\n{CLOSING}")
+    lines = facts.split("\n")
+    assert closing
+    assert not after or (says.place == "system" and after.startswith("\n\n")), "a digest in the instructions"
+    assert len(lines) == len(says.shown)
+    assert len(says.shown) <= says.known
+    assert [one.fact for one in says.shown] == sorted(one.fact for one in says.shown), "in order of extraction"
+    assert [line.endswith(" (shared)") for line in lines] == [one.shared for one in says.shown]
+    assert all(line.startswith("- [") and line.endswith((" (shared)", " (personal)")) for line in lines)
+    assert context.manifest.sections["facts"] > 0
+    return lines
+
+
+def block_heading(name: str) -> str:
+    return f"{HERS}{plain(name)} from conversations:"

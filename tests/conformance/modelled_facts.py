@@ -1,0 +1,131 @@
+"""Facts as they have to be: a few lines for what a store does in many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from hitherto.core.fact import Did, FactState, NewFact, Visibility
+from hitherto.errors import InvalidFact, NotFound
+from hitherto.ports.facts import FactChange
+
+Message = tuple[str, int, int]
+"""A message: its conversation, how often that was begun anew, its seq."""
+
+
+@dataclass(kw_only=True)
+class One:
+    """A fact as it has to be."""
+
+    id: int
+    user: str
+    subject: str
+    content: str
+    category: str
+    confirmed: bool
+    said: set[Message] = field(default_factory=set[Message])
+    visibility: Visibility = Visibility.PRIVATE
+    state: FactState = FactState.CURRENT
+    version: int = 1
+    repeated: int = 0
+    superseded_by: int | None = None
+    history: list[tuple[Did, str]] = field(default_factory=list[tuple[Did, str]])
+
+    def note(self, did: Did) -> None:
+        self.history.append((did, self.content))
+
+    def forget(self) -> None:
+        """What it said otherwise before."""
+        self.history = [(did, content if content == self.content else "") for did, content in self.history]
+
+    @property
+    def current(self) -> bool:
+        return self.state is FactState.CURRENT
+
+
+@dataclass(kw_only=True)
+class Facts:
+    """All facts, ascending by id. `lost` are the messages that were taken back."""
+
+    facts: list[One] = field(default_factory=list[One])
+    lost: set[Message] = field(default_factory=set[Message])
+
+    def about(self, user: str, subject: str) -> list[One]:
+        return [one for one in self.facts if (one.user, one.subject, one.current) == (user, subject, True)]
+
+    def live(self, one: One) -> set[Message]:
+        return one.said - self.lost
+
+    def begin(self, id: int, user: str, subject: str, fact: NewFact, said: set[Message] | None) -> None:
+        """A fact that is new; no messages say one that was added by hand."""
+        made = One(
+            id=id, user=user, subject=subject, content=fact.content, category=fact.category, confirmed=said is None
+        )
+        made.said = said or set()
+        made.note(Did.ADDED if said is None else Did.EXTRACTED)
+        self.facts.append(made)
+        self.supersede(made, fact.supersedes)
+        if fact.alone:
+            self.leave_alone(made)
+
+    def error(self, one: One, user: str, change: FactChange) -> type[Exception] | None:
+        if one.user != user or one.state is FactState.DELETED:
+            return NotFound
+        says = one.content if change.did is Did.RESTORED else change.content
+        same = [other for other in self.about(user, one.subject) if other.content == says and other is not one]
+        match change.did:
+            case Did.DELETED:
+                return None
+            case Did.RESTORED:
+                return InvalidFact if one.current or same else None
+            case Did.EDITED:
+                return InvalidFact if not one.current or same else None
+            case _:
+                return None if one.current else InvalidFact
+
+    def take_back(self, gone: set[Message]) -> None:
+        """Messages are taken back: what rested on them alone is withdrawn, and what that took the place of holds again,
+        unless something current says the same."""
+        self.lost |= gone
+        withdrawn: set[int] = set()
+        for one in self.facts:
+            if one.said & gone and not self.live(one) and one.current and not one.confirmed:
+                one.state = FactState.WITHDRAWN
+                one.note(Did.WITHDRAWN)
+                withdrawn.add(one.id)
+        for one in sorted(self._ended_by(withdrawn), key=lambda one: -one.id):
+            if one.content not in {other.content for other in self.about(one.user, one.subject)}:
+                one.state, one.superseded_by = FactState.CURRENT, None
+                one.note(Did.RESTORED)
+
+    def _ended_by(self, ids: set[int]) -> list[One]:
+        """What these took the place of; behind what was taken back itself, what that took the place of."""
+        ended = [one for one in self.facts if one.state is FactState.SUPERSEDED and one.superseded_by in ids]
+        gone = [one for one in ended if one.said and not self.live(one) and not one.confirmed]
+        return [one for one in ended if one not in gone] + (self._ended_by({one.id for one in gone}) if gone else [])
+
+    def forget(self, gone: set[Message], *, only: bool = True, confirmed: bool = False) -> None:
+        """Messages are there no more: what rested on them alone is not either. `confirmed`: whoever stands for it; not
+        `only`, facts stay."""
+        for one in list(self.facts):
+            touched = bool(one.said & gone)
+            one.said -= gone
+            if touched and only and not self.live(one) and (confirmed or not one.confirmed):
+                self.facts.remove(one)
+            elif touched and only and not confirmed and not self.live(one):
+                one.forget()
+
+    def repeat(self, one: One, messages: set[Message]) -> None:
+        if not messages <= one.said:
+            one.repeated += 1
+            one.note(Did.REPEATED)
+        one.said |= messages
+
+    def supersede(self, by: One, ids: Iterable[int]) -> None:
+        for one in self.about(by.user, by.subject):
+            if one.id in set(ids) - {by.id}:
+                one.state, one.superseded_by = FactState.SUPERSEDED, by.id
+                one.note(Did.SUPERSEDED)
+
+    def leave_alone(self, by: One) -> None:
+        self.supersede(by, [one.id for one in self.about(by.user, by.subject) if one.category == by.category])

@@ -1,0 +1,203 @@
+"""Plans of facts: a context, a digest and a review look up what they are about, however much is known beside."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from hitherto.stores.postgres.embedded import EmbeddedServer
+from tests.postgres.test_plans import Connection, examined, explain, nodes, prepare
+from tests.postgres.test_search_plans import bound
+
+OWN = 300
+"""Current facts of the user's own about the subject; as many of his hold no more, or are about others."""
+SHARED = 40
+MORE = 20_000
+LENGTH = 2_000
+TOUCHED = 64
+"""The most rows a look-up may examine beside those it is for."""
+
+# The user and v are members of the subject. Both know something of it, as do many others who are not; v shares some of
+# it, and so does w, who is a member no more. Each fact is said by a message, those of the user by one of a long
+# conversation.
+FILL = f"""
+    insert into hitherto.subject (tenant, id, name)
+    select 'acme', 's' || n, 'S' from generate_series(1, {MORE // 10}) n;
+    insert into hitherto.subject_member (tenant, subject, no, user_id)
+    select 'acme', 's' || n, 1, 'u' || n from generate_series(1, {MORE // 10}) n
+    union all select 'acme', 's1', 2, 'u' union all select 'acme', 's1', 3, 'v';
+
+    insert into hitherto.conversation (tenant, ref, user_id, agent, id, rev, next_seq, tokens, turns, talk, updated_at,
+        subject)
+    select 'acme', n + 1, case when n = 0 then 'u' else 'u' || n end, 'a', 'c', 1, 20, 200, 5, 10, now(),
+           case when n % 2 = 0 then 's1' else '' end
+    from generate_series(0, {MORE // 10}) n;
+    insert into hitherto.message (tenant, conversation, seq, wire, role, kind, text, payload, call_ids, result_ids,
+        tool_names, metadata, tokens, sum_tokens, sum_turns, sum_talk, sum_results, rev, created_at)
+    select 'acme', 1, n, 'openai.chat', 'user', 'text', 'text of a message', '{{"a": "b"}}', '{{}}', '{{}}', '{{}}',
+           '{{}}', 10, 10 * (n + 1), n + 1, n + 1, 0, 1, now()
+    from generate_series(0, {LENGTH - 1}) n;
+
+    insert into hitherto.fact_book (tenant, user_id, agent, subject)
+    select 'acme', 'u' || n, 'a', 's1' from generate_series(1, {MORE // 10}) n
+    union all select 'acme', 'u', 'a', 's' || n from generate_series(1, 200) n
+    union all select 'acme', 'v', 'a', 's1';
+    insert into hitherto.fact (tenant, id, user_id, agent, subject, category, content, fingerprint, visibility, state,
+        ended_at, confidence, tokens, length, hashes, counts, indexed) overriding system value
+    select 'acme', id, user_id, agent, subject, 'hobby', 'what is known', user_id || n, visibility, state,
+           case when state <> 'current' then now() end, 0.5, 5, 5, '\\x0102030405060708', '\\x01', true
+    from (
+        select n as id, 'u' as user_id, 'a' as agent, 's1' as subject, n, 'current' as state, 'private' as visibility
+        from generate_series(1, {OWN}) n
+        union all select 1000 + n, 'u', 'a', 's1', n, 'superseded', 'private' from generate_series(1, {OWN}) n
+        union all select 2000 + n, 'u', 'a', 's' || n, n, 'current', 'private' from generate_series(2, 200) n
+        union all select 3000 + n, 'u', 'b', 's1', n, 'current', 'private' from generate_series(1, {OWN}) n
+        union all
+        select 4000 + n, 'v', 'a', 's1', n, 'current', case when n <= {SHARED} then 'shared' else 'private' end
+        from generate_series(1, {OWN}) n
+        union all select 5000 + n, 'w', 'a', 's1', n, 'current', 'shared' from generate_series(1, 5) n
+        union all select 6000 + n, 'v', 'a', 's2', n, 'current', 'shared' from generate_series(1, {OWN}) n
+        union all select 10000 + n, 'u' || n % {MORE // 10}, 'a', 's1', n, 'current', 'private'
+        from generate_series(1, {MORE}) n
+    ) f;
+    select setval(pg_get_serial_sequence('hitherto.fact', 'id'), 1000000);
+    insert into hitherto.fact_evidence (tenant, fact, conversation, seq, said_at)
+    select tenant, id, case when user_id = 'u' then 1 else 2 + id % {MORE // 10} end,
+           case when user_id = 'u' then row_number() over (partition by user_id order by id) - 1 else id % 20 end, now()
+    from hitherto.fact;
+    insert into hitherto.fact_event (tenant, fact, no, did, version, category, content, visibility)
+    select tenant, id, no, 'extracted', no, category, content, visibility from hitherto.fact, generate_series(1, 3) no;
+
+    insert into hitherto.search_space (name, dimensions) values ('words', 256), ('others', 8);
+    insert into hitherto.search_scope (tenant, ref, user_id, agent, next_no, packed) overriding system value
+    select 'acme', 1, 'u', 'a', 10000, 4096
+    union all select 'acme', 1 + n, 'u' || n, 'a', 20, 0 from generate_series(1, {MORE // 10}) n;
+    insert into hitherto.search_entry (tenant, scope, no, kind, origin, place, length, said_at, hashes, counts)
+    select 'acme', 1, row_number() over (order by id) - 1, 4, id, 0, 5, now(), ''::bytea, ''::bytea
+    from hitherto.fact where user_id = 'u' and agent = 'a' and state = 'current'
+    union all
+    select 'acme', 1 + substring(user_id from 2)::integer, row_number() over (partition by user_id order by id), 4, id,
+           0, 5, now(), ''::bytea, ''::bytea
+    from hitherto.fact where user_id like 'u_%' and agent = 'a' and state = 'current' and user_id <> 'u0';
+    insert into hitherto.search_entry (tenant, scope, no, kind, origin, place, length, said_at, hashes, counts)
+    select 'acme', 1, 1000 + n, 1, 1, n, 5, now(), ''::bytea, ''::bytea from generate_series(0, {LENGTH - 1}) n;
+    insert into hitherto.search_vector (tenant, scope, space, no, code, vector)
+    select tenant, scope, space, no, '\\x01', '\\x0102' from hitherto.search_entry, generate_series(1, 2) space;
+"""
+
+SCOPE = {"tenant": "acme", "user": "u", "agent": "a"}
+BOOK = {**SCOPE, "subject": "s1"}
+KNOWN = {**BOOK, "conversation": "c", "name": "words", "dimensions": 256}
+ONE = {**SCOPE, "every_agent": False, "id": 7}
+LISTED = {
+    **SCOPE, "subject": None, "mine": True, "shared": True, "every_agent": False, "category": None,
+    "conversation": None, "state": "current", "after": 0, "limit": 20,
+}  # fmt: skip
+NEW = {
+    **BOOK, "category": "hobby", "content": "Plays chess.", "fingerprint": "chess", "visibility": "private",
+    "confidence": 0.5, "by": None, "metadata": "{}", "tokens": 3, "length": 2, "hashes": b"12345678", "counts": b"1",
+    "seqs": [3, 5], "ref": 1, "did": "extracted", "alone": False,
+}  # fmt: skip
+TAKEN = {**SCOPE, "ref": 1, "firsts": [100, 7], "lasts": [109, 7], "confirmed": False}
+HELD = {**TAKEN, "subject": "s1", "facts": [8], "fingerprints": ["u7", "chess"], "categories": []}
+EMBEDDED = {"tenant": "acme", "ref": 1, "nos": [*range(1000), *range(2000, 2020)]}
+
+CURRENT = OWN + 199
+"""What the user and his agent know of all subjects, and is not over."""
+
+CASES = {
+    "known": bound("known", KNOWN, 2, OWN + SHARED + 5 + 10),
+    "known, to who is no member": bound("known", {**KNOWN, "user": "w"}, 1, 5 + 10),
+    "known, of another subject": bound("known", {**KNOWN, "conversation": "none", "subject": "s150"}, 1, 10),
+    "known, of nobody": bound("known", {**KNOWN, "user": "nobody", "conversation": "none", "subject": ""}, 1, 5),
+    "book": bound("book", BOOK, OWN, 3 * OWN + 200),
+    "subject": bound("subject", BOOK, 1, 4),
+    "hold_book": bound("hold_book", BOOK, 1, 1),
+    "count_book": bound("count_book", BOOK, 0, 2),
+    "alike": bound("alike", {**BOOK, "fingerprint": "u7"}, 1, 1),
+    # A page of the own ones and one of the shared ones, of each of the user's subjects.
+    "facts": bound("facts", LISTED, 20, 20 + 2 * 20 + 5),
+    "facts, the last": bound("facts", {**LISTED, "after": 2**40}, 0, 10),
+    "facts of others": bound("facts", {**LISTED, "mine": False}, 20, 2 * 20 + 10),
+    "facts, all": bound("facts", {**LISTED, "limit": 10_000}, CURRENT + SHARED, CURRENT + OWN + 5 * SHARED),
+    "facts that a conversation says": bound("facts", {**LISTED, "conversation": "c"}, 20, 3 * 20),
+    "fact": bound("fact", ONE, 1, 1),
+    "fact that is shared": bound("fact", {**ONE, "id": 4007}, 1, 5),
+    "evidence": bound("evidence", {**SCOPE, "ids": [7]}, 1, 3),
+    "fact_history": bound("fact_history", ONE, 3, 4),
+    "fact_version": bound("fact_version", {**ONE, "version": 2}, 1, 5),
+    "hold_book_of_fact": bound("hold_book_of_fact", ONE, 1, 3),
+    "fact_in_book": bound("fact_in_book", ONE, 1, 1),
+    "hold_fact": bound("hold_fact", ONE, 1, 1),
+    "confirm_fact": bound("confirm_fact", ONE, 0, 2),
+    "note_fact": bound("note_fact", {**ONE, "did": "confirmed"}, 0, 5),
+    "blank_fact": bound("blank_fact", ONE, 0, 15),
+    "hold_fact_books": bound("hold_fact_books", TAKEN, 1, 40),
+    "hold_facts": bound("hold_facts", HELD, 12, 40),
+    "learn_fact": bound("learn_fact", NEW, 1, 20),
+    "learn_fact, again": bound("learn_fact", {**NEW, "fingerprint": "u7"}, 1, 20),
+    "repeat_fact": bound("repeat_fact", {**NEW, "id": 7}, 0, 20),
+    "supersede_facts": bound("supersede_facts", {**NEW, "fingerprint": "u7", "facts": [8]}, 1, 20),
+    "supersede_facts, all of a category": bound(
+        "supersede_facts", {**NEW, "fingerprint": "u7", "facts": [], "alone": True}, 1, 8 * OWN
+    ),
+    "withdraw_facts": bound("withdraw_facts", TAKEN, 1, 150),
+    "restore_replaced": bound("restore_replaced", TAKEN, 0, 60),
+    "restore_fact": bound("restore_fact", ONE, 0, 2),
+    "set_subject": bound("set_subject", {**BOOK, "name": "S"}, 0, 2),
+    "erase_facts": bound("erase_facts", TAKEN, 1, 150),
+    "unindex_fact": bound("unindex_fact", ONE, 1, 3),
+    "index_hold_facts": bound("index_hold_facts", {"tenant": "acme", "facts": [8]}, 1, 2),
+    "index_seen_facts": bound("index_seen_facts", {"tenant": "acme", "facts": [7], "versions": [1]}, 1, 3),
+    "index_hold_facts_of": bound("index_hold_facts_of", EMBEDDED, CURRENT, CURRENT + 1_020),
+    "index_facts_of": bound("index_facts_of", EMBEDDED, CURRENT, 1_020),
+    "index_fact_code": bound("index_fact_code", {"tenant": "acme", "id": 7, "space": 1, "code": b"1"}, 0, 2),
+}
+
+
+@pytest.fixture(scope="module", params=["not analyzed", "analyzed"])
+async def filled(request: pytest.FixtureRequest, server: EmbeddedServer) -> AsyncIterator[Connection]:
+    """A database in which much is known, whether the planner has seen statistics or not."""
+    name = sql.Identifier("test_fact_plans")
+    async with await psycopg.AsyncConnection[Any].connect(server.admin_url, autocommit=True) as admin:
+        await admin.execute(sql.SQL("create database {} template template_hitherto owner hitherto").format(name))
+        url = make_conninfo(server.url, dbname="test_fact_plans")
+        async with await psycopg.AsyncConnection[Any].connect(url, autocommit=True) as connection:
+            tables = await connection.execute(
+                "select relname from pg_class where relnamespace = 'hitherto'::regnamespace and relkind = 'r' "
+                "and relname not like 'procrastinate%'"
+            )
+            for (table,) in await tables.fetchall():
+                await connection.execute(
+                    sql.SQL("alter table hitherto.{} set (autovacuum_enabled = false)").format(sql.Identifier(table))
+                )
+            for number, one in enumerate(CASES.values()):
+                await prepare(connection, f"early_{number}", one.case)
+            await connection.execute(FILL.encode())
+            if request.param == "analyzed":
+                await connection.execute("analyze")
+            yield connection
+        await admin.execute(sql.SQL("drop database {} with (force)").format(name))
+
+
+@pytest.mark.parametrize("plan", ["of these values", "of any values", "of an empty database"])
+@pytest.mark.parametrize("name", CASES)
+async def test_it_reads_no_more_than_it_is_for(filled: Connection, name: str, plan: str) -> None:
+    """However many facts there are of others, and whenever the server made its plan."""
+    one, number = CASES[name], list(CASES).index(name)
+    mode = "force_custom_plan" if plan == "of these values" else "force_generic_plan"
+    await filled.execute("select set_config('plan_cache_mode', %s, false)", [mode])
+    prepared = f"early_{number}"
+    if plan != "of an empty database":
+        prepared = f"{mode}_{number}"
+        await prepare(filled, prepared, one.case)
+    found = await explain(filled, prepared, one.case)
+    assert found["Actual Rows"] == one.case.rows
+    scanned = {node["Relation Name"] for node in nodes(found) if node["Node Type"] == "Seq Scan"}
+    assert scanned <= {"search_space"}
+    assert examined(found) <= one.examined + TOUCHED

@@ -1,0 +1,441 @@
+"""Facts on PostgreSQL: whoever is at work beside, nothing waits for ever, and nothing of what has gone is left."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from importlib import resources
+
+import psycopg
+import pytest
+
+from hitherto.core.append import extended
+from hitherto.core.fact import HIMSELF, FactState, Learnt, Repeated, Visibility
+from hitherto.errors import InvalidFact, NotFound
+from hitherto.ports.facts import FactsWanted
+from hitherto.ports.store import Changes, Store
+from hitherto.stores.postgres.store import PostgresStore
+from hitherto.testing.material import HOUR, SCOPE, chances, user, write
+from hitherto.testing.material_facts import DELETE, RESTORE, SHARE, UNSHARE, edit, learn, learnt, new
+from hitherto.testing.material_search import SPACE, indexed, made, vectors_of
+from hitherto.testing.material_stages import take_back
+from tests.postgres.asking import rows
+
+MEMBER = replace(SCOPE, user="ben")
+
+
+@pytest.fixture
+async def stores(database: str) -> AsyncIterator[list[PostgresStore]]:
+    """Two stores on one database, as in two processes."""
+    found = [PostgresStore(database, patience=20) for _ in range(2)]
+    for store in found:
+        await store.open()
+    yield list(found)
+    for store in found:
+        await store.aclose()
+
+
+@pytest.fixture
+async def store(stores: list[PostgresStore]) -> PostgresStore:
+    return stores[0]
+
+
+async def count(database: str, query: str) -> int:
+    ((found,),) = [tuple(row.values()) for row in await rows(database, query)]
+    return found
+
+
+LEFT = {
+    "entries of what is not indexed": """
+        select count(*) from search_entry e where kind = 4 and not exists (
+            select from fact f where f.tenant = e.tenant and f.id = e.origin and f.state = 'current' and f.indexed)""",
+    "what is indexed without an entry": """
+        select count(*) from fact f where state = 'current' and indexed and not exists (
+            select from search_entry e where e.tenant = f.tenant and e.kind = 4 and e.origin = f.id)""",
+    "entries with other words": """
+        select count(*) from fact f join search_entry e on e.tenant = f.tenant and e.kind = 4 and e.origin = f.id
+        where e.hashes <> f.hashes or e.counts <> f.counts or e.length <> f.length""",
+    "vectors without an entry": """
+        select count(*) from search_vector v where not exists (
+            select from search_entry e where e.tenant = v.tenant and e.scope = v.scope and e.no = v.no)""",
+    "codes that are not those of the vectors": """
+        select count(*) from fact f join search_entry e on e.tenant = f.tenant and e.kind = 4 and e.origin = f.id
+        join search_vector v on v.tenant = e.tenant and v.scope = e.scope and v.no = e.no
+        where f.code is distinct from v.code or f.space is distinct from v.space""",
+    "codes of what has no entry": """
+        select count(*) from fact f where code is not null and not exists (
+            select from search_entry e where e.tenant = f.tenant and e.kind = 4 and e.origin = f.id)""",
+    "evidence in what was erased": """
+        select count(*) from fact_evidence e
+        join message m on m.tenant = e.tenant and m.conversation = e.conversation and m.seq = e.seq where m.erased""",
+    "evidence that does not know what was taken back": """
+        select count(*) from fact_evidence e
+        join message m on m.tenant = e.tenant and m.conversation = e.conversation and m.seq = e.seq
+        where e.retracted <> (m.retracted_rev is not null)""",
+    "what nobody says nor stands for": """
+        select count(*) from fact f where state = 'current' and not confirmed and not exists (
+            select from fact_evidence e where e.tenant = f.tenant and e.fact = f.id and not e.retracted)""",
+    "words of what was deleted": """
+        select count(*) from fact f left join fact_event e on e.tenant = f.tenant and e.fact = f.id
+        where state = 'deleted' and (f.content <> '' or e.content <> '' or f.hashes <> '' or f.code is not null)""",
+    "events whose numbers have holes": """
+        select count(*) from (select max(no) - count(*) as holes from fact_event group by tenant, fact) e
+        where holes <> 0""",
+}
+"""What there must be none of once all is indexed."""
+
+
+class Crowd:
+    """Some who learn, forget, review and index at once, in any order."""
+
+    SAID = tuple(f"Statement {n}." for n in range(14))
+    CATEGORIES = ("hobby", "habit", "city")
+
+    def __init__(self, stores: list[PostgresStore], seed: int) -> None:
+        self._stores = stores
+        self._chance: random.Random = chances(seed)
+        self.done = Counter[str]()
+
+    async def anybody(self) -> None:
+        """Do one thing, with one of the stores."""
+        ways: dict[str, tuple[int, Callable[[Store], Awaitable[None]]]] = {
+            "learn": (8, self._learn),
+            "take back": (2, self._take_back),
+            "erase": (2, self._erase),
+            "delete": (1, self._delete),
+            "change": (6, self._change),
+            "add": (2, self._add),
+            "index": (5, self._index),
+        }
+        (way,) = self._chance.choices(list(ways), [weight for weight, _ in ways.values()])
+        try:
+            await ways[way][1](self._chance.choice(self._stores))
+        except (NotFound, InvalidFact) as error:  # what others did first
+            way = type(error).__name__
+        self.done[way] += 1
+
+    def _name(self) -> tuple[str, str]:
+        name = self._chance.choice(["a", "b", "c", "himself"])
+        return name, HIMSELF if name == "himself" else "s"
+
+    async def _learn(self, store: Store) -> None:
+        name, subject = self._name()
+        chance = self._chance
+        async with store.write(SCOPE, name) as unit:
+            if unit.head.subject != subject:
+                await unit.commit(Changes(head=replace(unit.head, subject=subject)))
+                return
+            said = [user("so it is") for _ in range(4)]
+            logged, head = extended(unit.head, said, [1] * len(said))
+            known = (await unit.book(subject)).facts
+            seqs = [one.seq for one in logged]
+            facts = tuple(
+                new(
+                    content,
+                    *sorted(chance.sample(seqs, 2)),
+                    supersedes=tuple(one.id for one in chance.sample(known, min(len(known), 2))),
+                    alone=chance.random() < 0.2,
+                    category=chance.choice(self.CATEGORIES),
+                    visibility=chance.choice(list(Visibility)),
+                )
+                for content in chance.sample(self.SAID, 3)
+            )
+            repeated = tuple(
+                Repeated(fact=one.id, seqs=(chance.choice(seqs),), confidence=0.9)
+                for one in chance.sample(known, min(len(known), 3))
+            )
+            changes = Changes(
+                head=head, messages=logged, learnt=Learnt(subject=subject, facts=facts, repeated=repeated)
+            )
+            await unit.commit(changes)
+
+    async def _take_back(self, store: Store) -> None:
+        async with store.write(SCOPE, self._name()[0]) as unit:
+            tail = await unit.tail(3)
+            if tail:
+                head = replace(unit.head, rev=unit.head.rev + 1)
+                await unit.commit(Changes(head=head, retract=tuple(one.seq for one in tail)))
+
+    async def _erase(self, store: Store) -> None:
+        name, _ = self._name()
+        head = await store.head(SCOPE, name)
+        if head is not None and head.next_seq > 6:
+            start = self._chance.randrange(head.next_seq - 5)
+            await write(store, name, erase=((start, start), (start + 2, start + 4)))
+
+    async def _delete(self, store: Store) -> None:
+        async with store.write(SCOPE, self._name()[0]) as unit:
+            await unit.delete(facts=True)
+
+    async def _change(self, store: Store) -> None:
+        found = await store.facts.facts(SCOPE, FactsWanted(state=None))
+        if found:
+            edits = [
+                edit(content, category=self._chance.choice(self.CATEGORIES), alone=self._chance.random() < 0.3)
+                for content in (*self._chance.sample(self.SAID, 2), "Something else.")
+            ]
+            changes = [SHARE, UNSHARE, DELETE, RESTORE, replace(RESTORE, alone=True), *edits]
+            await store.facts.change(SCOPE, self._chance.choice(found).id, self._chance.choice(changes))
+
+    async def _add(self, store: Store) -> None:
+        ids = [one.id for one in (await store.facts.book(SCOPE, "s")).facts]
+        ended = tuple(self._chance.sample(ids, min(len(ids), 3)))
+        fact = new(self._chance.choice(self.SAID), category=self._chance.choice(self.CATEGORIES))
+        await store.facts.add(SCOPE, "s", replace(fact, supersedes=ended, alone=self._chance.random() < 0.3))
+
+    async def _index(self, store: Store) -> None:
+        work = await store.index.take(space=SPACE, lease=HOUR, limit=40)
+        while work is not None and not work.done:
+            if not await store.index.add(work, made(work.sources)):
+                return
+            if work.unembedded:
+                await store.index.embed(work, SPACE, vectors_of(work, SPACE))
+            if work.untidy:
+                await store.index.tend(work)
+            work = await store.index.more(work, space=SPACE, lease=HOUR, limit=40)
+        if work is not None:
+            await store.index.release(work)
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_whatever_happens_at_once_comes_to_an_end(stores: list[PostgresStore], database: str, seed: int) -> None:
+    """Nobody waits for one who waits for him: the database would end one of them, with an error."""
+    crowd = Crowd(stores, seed)
+
+    async def one_of_them() -> None:
+        for _ in range(30):
+            await crowd.anybody()
+
+    await asyncio.gather(*(one_of_them() for _ in range(8)))
+    assert min(crowd.done[way] for way in ("learn", "take back", "erase", "delete", "change", "add", "index")) > 2
+    await indexed(stores[0], space=SPACE)
+    assert {what: n for what, query in LEFT.items() if (n := await count(database, query))} == {}
+    states = {row["state"] for row in await rows(database, "select distinct state from fact")}
+    assert {FactState.CURRENT, FactState.SUPERSEDED, FactState.DELETED} <= states
+
+
+async def take_back_both(store: Store, *_: int) -> None:
+    await take_back(store, "c", 2)
+
+
+async def take_back_the_later(store: Store, *_: int) -> None:
+    await take_back(store, "c", 1)
+
+
+async def erase_both(store: Store, *_: int) -> None:
+    await write(store, "c", erase=((0, 1),))
+
+
+async def delete_both(store: Store, *_: int) -> None:
+    async with store.write(SCOPE, "c") as unit:
+        await unit.delete(facts=True)
+
+
+async def learn_in_their_place(store: Store, *both: int) -> None:
+    await learn(store, "c", new("Dives.", 0, supersedes=both[::-1]))
+
+
+async def learn_alone(store: Store, *_: int) -> None:
+    await learn(store, "c", new("Dives.", 0, alone=True))
+
+
+async def repeat_the_later(store: Store, earlier: int, later: int) -> None:
+    again = Repeated(fact=later, seqs=(0,), confidence=0.9)
+    await learn(store, "c", new("Dives.", 0, supersedes=(earlier,)), repeated=[again])
+
+
+async def add_in_their_place(store: Store, *both: int) -> None:
+    await store.facts.add(SCOPE, HIMSELF, new("Dives.", supersedes=both[::-1]))
+
+
+async def edit_alone(store: Store, _: int, later: int) -> None:
+    await store.facts.change(SCOPE, later, edit("Dives.", alone=True))
+
+
+@pytest.mark.parametrize("superseded_before", [False, True])
+@pytest.mark.parametrize(
+    "do",
+    [
+        *(
+            take_back_both,
+            take_back_the_later,
+            erase_both,
+            delete_both,
+            learn_in_their_place,
+            learn_alone,
+            repeat_the_later,
+        ),
+        *(add_in_their_place, edit_alone),
+    ],
+)
+async def test_several_facts_are_held_in_their_order(
+    store: Store, database: str, do: Callable[..., Awaitable[None]], superseded_before: bool
+) -> None:
+    """As whoever indexes does, who may have the first of them: so none is held by one who waits for one before it."""
+    earlier, later = await learnt(store, "Swims.", "Sings.")
+    if superseded_before:
+        await rows(
+            database,
+            f"update fact set state = 'superseded', ended_at = now(), superseded_by = {later} where id = {earlier}",
+        )
+    async with await psycopg.AsyncConnection[object].connect(database) as indexing:
+        hold = "select from hitherto.fact where id = %s for no key update"
+        await indexing.execute(hold, [earlier])
+        doing = asyncio.create_task(asyncio.wait_for(do(store, earlier, later), 10))
+        await asyncio.wait([doing], timeout=0.1)
+        await indexing.execute("set local lock_timeout = '2s'")
+        await indexing.execute(hold, [later])
+        await indexing.rollback()
+        await doing
+
+
+Take = Callable[[Store, int], Awaitable[object]]
+
+
+async def edited(store: Store, fact: int) -> None:
+    await store.facts.change(SCOPE, fact, edit("Dives."))
+
+
+async def discarded(store: Store, fact: int) -> None:
+    await store.facts.change(SCOPE, fact, DELETE)
+
+
+async def superseded(store: Store, fact: int) -> None:
+    await store.facts.add(SCOPE, "s", new("Dives.", supersedes=(fact,)))
+
+
+async def learnt_otherwise(store: Store, fact: int) -> None:
+    await learn(store, "c", new("Dives.", 0, supersedes=(fact,)))
+
+
+async def withdrawn(store: Store, _: int) -> None:
+    await take_back(store, "c", 1)
+
+
+async def erased(store: Store, _: int) -> None:
+    await write(store, "c", erase=((1, 1),))
+
+
+async def forgotten(store: Store, _: int) -> None:
+    async with store.write(SCOPE, "c") as unit:
+        await unit.delete(facts=True)
+
+
+@pytest.mark.parametrize("take", [edited, discarded, superseded, learnt_otherwise, withdrawn, erased, forgotten])
+async def test_what_a_fact_was_leaves_the_index(store: Store, database: str, take: Take) -> None:
+    """Out of segments too, which are put in order later."""
+    *_, fact = await learnt(store, "Sings.", "Swims.", subject="s")
+    await learnt(store, "Rows.", name="other", subject="s")
+    await indexed(store, space=SPACE)
+    await rows(database, "update search_scope set packed = next_no, stale = false")
+    await rows(
+        database,
+        "insert into search_segment (tenant, scope, segment, lengths, kinds, origins, places, times) "
+        "select tenant, ref, 0, '', '', '', '', '' from search_scope",
+    )
+    await take(store, fact)
+    assert await count(database, f"select count(*) from search_entry where kind = 4 and origin = {fact}") == 0
+    assert await count(database, "select count(*) from search_entry where kind = 4") == (1 if take is forgotten else 2)
+    assert await rows(database, "select stale from search_scope") == [{"stale": True}]
+    assert await rows(database, "select stale from search_segment") == [{"stale": True}]
+    assert {what: n for what, query in LEFT.items() if (n := await count(database, query))} == {}
+    assert [one.id for one in await store.facts.facts(SCOPE, FactsWanted())].count(fact) == (take is edited)
+
+
+async def test_one_current_fact_says_it_whoever_writes(store: Store, database: str) -> None:
+    (fact,) = await learnt(store, "Swims.")
+    again = (
+        "insert into fact (tenant, user_id, agent, subject, category, content, fingerprint, state, ended_at, "
+        "confidence, tokens, length, hashes, counts) select tenant, user_id, agent, subject, category, content, "
+        f"fingerprint, {{}}, confidence, tokens, length, hashes, counts from fact where id = {fact}"
+    )
+    with pytest.raises(psycopg.errors.UniqueViolation, match="fact_once"):
+        await rows(database, again.format("'current', null"))
+    await rows(database, again.format("'superseded', now()"))
+    with pytest.raises(psycopg.errors.UniqueViolation, match="fact_once"):
+        await rows(database, "update fact set state = 'current', ended_at = null")
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_the_columns_of_what_is_known_are_its_rows(store: Store, database: str, seed: int) -> None:
+    """In any scripts, with codes in this space, in another or none, and others' between one's own."""
+    chance = chances(seed)
+    await store.facts.set_subject(SCOPE.tenant, "s", members=(SCOPE.user, MEMBER.user))
+    for n in range(60):
+        words = chance.sample(["Likes", "tea", "她喜歡喝茶", "🧶🧶", "naïve", "𝔘𝔫𝔦", "e\u0301"], chance.randrange(7))
+        fact = new(" ".join([*words, str(n)]), category=chance.choice(["hobby", "愛好", "🧶"]), tokens=n)
+        visibility = chance.choice(list(Visibility))
+        await store.facts.add(chance.choice([SCOPE, MEMBER]), "s", replace(fact, visibility=visibility))
+    await rows(database, "insert into search_space (name, dimensions) values ('signs', 16), ('others', 8)")
+    await rows(
+        database,
+        "update fact set space = s.id, code = substring(sha256(fact.id::text::bytea) for s.dimensions / 8) "
+        f"from search_space s where s.id = fact.id / {seed + 1} % 3",
+    )
+    told = await store.facts.known(SCOPE, "s", space=SPACE)
+    found = await rows(
+        database,
+        f"select * from fact where user_id = '{SCOPE.user}' or visibility = 'shared' order by id",
+    )
+    assert [len(found) - len(told.ids), len(found) > 20] == [0, True]
+    (space,) = await rows(database, "select id from search_space where name = 'signs'")
+    ends = told.sizes.cumsum().tolist()
+    for at, (fact, start, end) in enumerate(zip(found, [0, *ends][:-1], ends, strict=True)):
+        assert (told.ids[at], told.versions[at], told.tokens[at]) == (fact["id"], fact["version"], fact["tokens"])
+        assert (told.own[at], told.shared[at]) == (fact["user_id"] == SCOPE.user, fact["visibility"] == "shared")
+        assert (told.categories[at], told.contents[at]) == (fact["category"], fact["content"])
+        assert (told.lengths[at], told.terms[start:end].tobytes()) == (fact["length"], fact["hashes"])
+        assert told.counts[start:end].tobytes() == fact["counts"]
+        assert told.codes is not None
+        assert told.coded is not None
+        assert told.coded[at] == (fact["space"] == space["id"])
+        assert told.codes[at].tobytes() == (fact["code"] if told.coded[at] else bytes(2))
+    assert list(told.contents[3:7]) == [fact["content"] for fact in found[3:7]]
+    assert told.contents[-1] == found[-1]["content"]
+
+
+async def test_the_third_seeds_table_shows_what_is_known(store: Store, database: str) -> None:
+    first, second, _ = await learnt(store, "Swims.", "Sings.", "Rows.", name="conv_1", subject="mum")
+    await learnt(store, "Dives.", name="conv_2", subject="mum", supersedes=(first,))
+    await store.facts.change(SCOPE, second, SHARE)
+    await take_back(store, "conv_1", 1)
+    await store.facts.add(SCOPE, HIMSELF, new("Fences."))
+    found = await rows(database, "select * from legacy_facts order by id")
+    assert list(found[0]) == [
+        *("id", "legacy_id", "user_id", "category", "content", "visibility", "source_conversation_id"),
+        *("extracted_at", "updated_at", "tenant", "agent"),
+    ]
+    assert [(row["legacy_id"], row["content"], row["visibility"], row["source_conversation_id"]) for row in found] == [
+        ("mum", "Sings.", "shared", "conv_1"),
+        ("mum", "Dives.", "private", "conv_2"),
+        ("", "Fences.", "private", None),
+    ]
+    async with store.write(SCOPE, "conv_1") as unit:
+        await unit.delete()
+    (sings, *_) = await rows(database, "select * from legacy_facts order by id")
+    assert (sings["content"], sings["source_conversation_id"]) == ("Sings.", None)
+
+
+HELD = {"edit_fact", "confirm_fact", "restore_fact", "show_fact", "blank_fact", "note_fact"}
+"""What is done to one fact, by its number, after `hold_fact` has found it to be the user's own."""
+
+
+def test_every_statement_on_facts_has_walls() -> None:
+    """What reads or changes facts or books names their owner, or goes by what is shared with him."""
+    folder = resources.files("hitherto.stores.postgres")
+    text = "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in ("facts.sql", "learning.sql"))
+    named = dict(re.findall(r"^-- name: (\w+)\n(.*?)(?=^-- name: |\Z)", text, re.MULTILINE | re.DOTALL))
+    on_facts = {
+        name: body for name, body in named.items() if re.search(r"(from|update) hitherto\.fact(_book|_event)?\b", body)
+    }
+    assert len(on_facts) > 20
+    assert set(on_facts) > HELD
+    for name, body in on_facts.items():
+        assert "tenant = %(tenant)s" in body, name
+        assert name in HELD or "user_id = %(user)s" in body, name
+    for name in ("known", "facts", "fact", "fact_version"):
+        assert "subject_member" in named[name], name
