@@ -1,0 +1,45 @@
+"""What an indexing worker has looked at, and what became of it before the worker comes back with entries."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from hitherto.core.digest import Done
+from hitherto.ports.store import Outcome, Store
+from hitherto.stores.postgres.store import PostgresStore
+from hitherto.testing.material import SCOPE, assistant, clear, user, write
+from hitherto.testing.material_search import SPACE, found, index_of, indexed, made, taken, waiting
+from hitherto.testing.material_stages import stage_row, superseded
+
+TEXTS = ["milk", "sugar", "tea"]
+
+
+@pytest.fixture
+async def store(database: str) -> AsyncIterator[Store]:
+    made = PostgresStore(database)
+    await made.open()
+    yield made
+    await made.aclose()
+
+
+@pytest.mark.parametrize("before", [True, False])
+async def test_what_a_clear_hid_for_a_while_is_indexed(store: Store, before: bool) -> None:
+    """A worker that looked at it meanwhile, when it did not belong in an index, leaves it waiting; one that looked
+    before may write its entries, or leave it."""
+    await write(store, "c", user("tea"), assistant("milk"))
+    (digest,) = (await write(store, "c", fire=[stage_row(Done.SUMMARISE, 0, 1, completed=False)])).fired
+    await write(store, "c", outcomes=[Outcome(digest=digest, text="sugar", tokens=1)])
+    work = await taken(index_of(store)) if before else None
+    await clear(store, "c")
+    cleared = next(row.id for row in await store.digests(SCOPE, "c") if row.done is Done.CLEAR)
+    work = work or await taken(index_of(store))
+    assert [one.text for one in work.sources] == (["tea", "milk", "sugar"] if before else [])
+    assert await found(store) == []
+    await superseded(store, "c", cleared, view_start=0)
+    assert await index_of(store).add(work, made(work.sources))
+    assert await found(store) == TEXTS
+    await index_of(store).release(work)
+    await indexed(store, space=SPACE)
+    assert (await found(store), await waiting(store)) == (TEXTS, [])
