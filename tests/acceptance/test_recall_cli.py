@@ -205,7 +205,7 @@ def test_nothing_is_there(cli: Cli) -> None:
         ("q", "--k", "1001"),
         ("q", "--least", "1.5"),
         ("q", "--least", "-0.1"),
-        ("q", "--kind", "fact"),
+        ("q", "--kind", "rumour"),
         ("q", "--after", "soon"),
         ("q", "--before", "2026-02-30"),
         ("q", "--user", ""),
