@@ -185,6 +185,6 @@ def _changed(
 
 def _say(fact: Fact, said: str, *, as_json: bool) -> None:
     if as_json:
-        terminal.print_json({"fact": fact_shown.fact_json(fact)})
+        terminal.print_json({"fact": fact_shown.fact_json(fact, user=fact.user)})
     else:
         terminal.out().print(terminal.one_line(f"Fact {fact.id} {said}"))

@@ -47,8 +47,8 @@ def facts_table(facts: Sequence[Fact], *, user: str, width: int, subjects: bool,
             *([cut(one.agent)] if agents else []),
             cut(_whose(one, user)),
             *([one.state.value] if ended else []),
-            *([_sure(one)] if wide else []),
-            str(one.repeated + 1),
+            *([_sure(one) if one.user == user else ""] if wide else []),
+            str(one.repeated + 1) if one.user == user else "",
             _day(one.extracted_at),
             style="" if one.state is FactState.CURRENT else "dim",
         )
@@ -60,7 +60,7 @@ def fact_lines(fact: Fact, *, user: str) -> Table:
     state = fact.state.value
     if fact.ended_at is not None:
         state += f", since {_minute(fact.ended_at)}"
-    if fact.superseded_by is not None:
+    if fact.superseded_by is not None and fact.state is FactState.SUPERSEDED:
         state += f": fact {fact.superseded_by} took its place"
     metadata = json.loads(fact.metadata)
     given = f" (given as {metadata['category']!r})" if isinstance(metadata, dict) and "category" in metadata else ""
@@ -74,6 +74,8 @@ def fact_lines(fact: Fact, *, user: str) -> Table:
         "sure": _sure(fact),
         "version": f"{fact.version}, of {_minute(fact.updated_at)}",
     }
+    if fact.user != user:  # nobody else is told
+        lines = {name: said for name, said in lines.items() if name not in ("said", "sure", "version")}
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)
     table.add_column()
@@ -128,7 +130,14 @@ def about(fact: Fact) -> str:
     return fact.user if fact.subject == HIMSELF else fact.subject
 
 
-def fact_json(fact: Fact) -> dict[str, Any]:
+def fact_json(fact: Fact, *, user: str) -> dict[str, Any]:
+    """A fact as the user is told of it; of another's, some is nobody else's business."""
+    told = _whole_json(fact)
+    hidden = () if fact.user == user else ("confidence", "confirmed", "repeated", "updated_at")
+    return {name: None if name in hidden else value for name, value in told.items()}
+
+
+def _whole_json(fact: Fact) -> dict[str, Any]:
     return {
         "id": fact.id,
         "user": fact.user,

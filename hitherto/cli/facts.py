@@ -116,7 +116,7 @@ def list_command(
     if category is not None:
         _warn_of(category, "what models give it is in 'other'")
     if as_json:
-        listed = [fact_shown.fact_json(one) for one in found]
+        listed = [fact_shown.fact_json(one, user=user) for one in found]
         terminal.print_json({"facts": listed, "next": found[-1].id if more else None})
         return
     out = terminal.out()
@@ -167,7 +167,7 @@ def show(
     if as_json:
         sources = [fact_shown.source_json(*one) for one in found.sources]
         history = [fact_shown.event_json(one) for one in found.history]
-        terminal.print_json({**fact_shown.fact_json(found.fact), "sources": sources, "history": history})
+        terminal.print_json({**fact_shown.fact_json(found.fact, user=user), "sources": sources, "history": history})
         return
     out, fact = terminal.out(), found.fact
     out.print(Text(terminal.one_line(f"Fact {id}: {fact.content or '(deleted)'}"), style="bold"))
@@ -221,7 +221,7 @@ def add(
     if new:
         warn_of_category(fact, category)
     if as_json:
-        terminal.print_json({"new": new, "fact": fact_shown.fact_json(fact)})
+        terminal.print_json({"new": new, "fact": fact_shown.fact_json(fact, user=user)})
         return
     said = "is kept" if new else "was there already, and is as it was"
     terminal.out().print(terminal.one_line(f"Fact {fact.id} {said}: {read_as(fact)}"))

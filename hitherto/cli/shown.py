@@ -197,9 +197,14 @@ def _governed(manifest: Manifest) -> Text:
 
 def _known(facts: FactsShown) -> str:
     shown, whom = len(facts.shown), plain(facts.name)
-    count = f"All {shown:,}" if shown == facts.known else f"{shown:,} of {facts.known:,}"
+    known = "the one fact" if facts.known == 1 else f"the {facts.known:,} facts"
+    if not shown:
+        return f"None of {known} about {whom}: there is no room"
+    count = f"{shown:,} of {known}"
+    if shown == facts.known:
+        count = "The one fact" if shown == 1 else f"All {shown:,} facts"
     where = "at the end of the instructions" if facts.place == "system" else "before the incoming message"
-    return f"{count} facts about {whom}, {where}"
+    return f"{count} about {whom}, {where}"
 
 
 _FATE = {Fate.IN: "green", Fate.DIGESTED: "yellow", Fate.REDACTED: "yellow", Fate.DROPPED: "red"}

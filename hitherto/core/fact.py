@@ -81,8 +81,8 @@ class Fact:
     confirmed has 1 and is `confirmed`. `repeated` counts how often it was said again. `version` grows with every
     change of what it says or of who sees it. `evidence` is what says it, in the order of its time; empty for what was
     added by hand, and once its conversation is deleted (to others than its owner it is always empty). From `ended_at`
-    on it holds no more; `superseded_by` is the fact that took its place. `metadata` is JSON text; it has the "category"
-    that was given where that is none of those that are defined."""
+    on it holds no more; `superseded_by` is the fact that took its place, as long as that is there. `metadata` is JSON
+    text; it has the "category" that was given where that is none of those that are defined."""
 
     id: int
     user: str

@@ -96,7 +96,8 @@ class ShownFact(_Frozen):
 class FactsShown(_Frozen):
     """What is known of the `subject` (its id, "" for the user himself, and its `name`), shown at the end of the
     instructions ("system") or in front of the incoming message ("incoming"). `shown` are in the order in which they
-    stand; there were `known` in all: of more than are shown, these were chosen for the incoming message."""
+    stand; there were `known` in all: of more than are shown, these were chosen for the incoming message. None is shown
+    where there was no room for one."""
 
     subject: str
     name: str

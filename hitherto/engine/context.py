@@ -82,7 +82,7 @@ def finished(
         digest=shown.digest.id if made.digest and shown.digest is not None else None,
         opaque=shown.opaque if made.digest else None,
         injected=injected if made.injection else None,
-        facts=facts if made.facts else None,
+        facts=facts if facts is None or made.facts else facts.model_copy(update={"shown": []}),
         recalled=list(made.recalled),
         missing=missing,
         request=Request(

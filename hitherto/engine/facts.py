@@ -144,8 +144,9 @@ class Facts:
         )
 
     async def restore(self, id: int, *, expect: int | None = None) -> Fact:
-        """Let a fact that was superseded or withdrawn hold again; it is confirmed with that. Where its category holds
-        one value at a time, it ends the one that holds now. Raises as `edit`, and InvalidFact for one that is current.
+        """Let a fact that was superseded or withdrawn hold again; it is confirmed and private with that. Where its
+        category holds one value at a time, it ends the one that holds now. Raises as `edit`, and InvalidFact for one
+        that is current.
         """
         fact = await self.get(id)
         single = fact is not None and fact.category in self._parts.settings.single_fact_categories

@@ -78,6 +78,11 @@ def chosen(place: Place, known: Known, ask: Ask, room: int, question: Question) 
     return _shown(known, lines, ahead=ahead, room=room) if lines else None
 
 
+def none_of(known: Known) -> FactsShown:
+    """What a manifest says where not one fact fits."""
+    return FactsShown(subject=known.subject.id, name=known.subject.name, place="system", known=len(known.ids), shown=[])
+
+
 def _shown(known: Known, lines: Sequence[Line], *, ahead: bool, room: int) -> Shown:
     says = FactsShown(
         subject=known.subject.id,
@@ -110,7 +115,7 @@ def _cost(ask: Ask, name: str, *, ahead: bool) -> Callable[[Sequence[Line]], int
 
 async def again(place: Place, says: FactsShown | None) -> Shown | None:
     """What a manifest says was shown. Raises Unreproducible for a fact that was deleted or is shared no more."""
-    if says is None:
+    if says is None or not says.shown:
         return None
     facts = place.parts.facts
     found = (

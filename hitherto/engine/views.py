@@ -24,7 +24,7 @@ from hitherto.core.standing import stood_in
 from hitherto.core.view import View, view
 from hitherto.engine.context import Context, begins_earlier, finished, request_sha256, tools_from
 from hitherto.engine.injecting import Source, again, chosen
-from hitherto.engine.knowing import Question, Shown, all_of, share_of
+from hitherto.engine.knowing import Question, Shown, all_of, none_of, share_of
 from hitherto.engine.knowing import again as known_again
 from hitherto.engine.knowing import chosen as chosen_facts
 from hitherto.engine.place import Place
@@ -75,6 +75,9 @@ class Views:
         knowing = facts if isinstance(facts, Shown) else await self._knowing(known, ask, shown, head, missing)
         if knowing is not None:
             ask = ask.knowing(knowing.text, ahead=knowing.ahead, room=knowing.room or ask.facts_room)
+            says = knowing.says
+        else:
+            says = None if known is None or not len(known.ids) else none_of(known)
         recollections: Sequence[Recollection] = ()
         wanted: Sequence[Purpose] = ()
         if recall is None or isinstance(recall, Recalling):
@@ -119,7 +122,7 @@ class Views:
             scope=self.place.scope,
             conversation=self.place.id,
             injected=None if source is None else source.says,
-            facts=None if knowing is None else knowing.says,
+            facts=says,
             missing=missing,
         )
 
@@ -259,7 +262,11 @@ class Views:
         return replace(
             made,
             manifest=made.manifest.model_copy(
-                update={"missing": manifest.missing, "policy_from": manifest.policy_from}
+                update={
+                    "missing": manifest.missing,
+                    "policy_from": manifest.policy_from,
+                    "facts": manifest.facts,
+                }
             ),
         )
 

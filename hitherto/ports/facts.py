@@ -172,7 +172,7 @@ class FactStore(Protocol):
     async def change(self, scope: Scope, id: int, change: FactChange, *, every_agent: bool = False) -> Fact:
         """Change one of the scope's own facts, and return it as it is afterwards, one version on; to share what is
         shared, or unshare what is not, changes nothing. What is EDITED or RESTORED is confirmed too; the latter is
-        current again. Of a DELETED fact all contents and evidence are gone, its history's too.
+        current again, and private. Of a DELETED fact all contents and evidence are gone, its history's too.
 
         Raises NotFound for a fact that is not there, is not the scope's own or is deleted; Outdated when it is not at
         the version `expect`; InvalidFact for any change but DELETED and RESTORED of one that is not current, for

@@ -174,7 +174,7 @@ class Unit(Protocol):
     async def delete(self, *, facts: bool = False) -> None:
         """Erase the conversation with everything derived from it. Receipts lose what could tell of its content, but
         still answer. Facts stay, without the evidence that was in it; with `facts`, those that have no other evidence
-        are erased too, confirmed or not. Takes the place of `commit`."""
+        are erased too, but for what was added by hand. Takes the place of `commit`."""
         ...
 
 

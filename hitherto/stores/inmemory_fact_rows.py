@@ -240,12 +240,15 @@ class FactRows:
             said = tuple(one for one in row.said if one.ref != ref)
             if said != row.said:
                 left = self.put(replace(row, said=said))
-                if facts and not left.live:
+                if facts and not left.live and not any(event.did is Did.ADDED for event in left.events):
                     self.remove(left)
 
     def remove(self, row: Row) -> None:
         del self.by_id[row.fact.id]
         self._count(row)
+        for old in list(self.by_id.values()):
+            if old.fact.superseded_by == row.fact.id:
+                self.by_id[old.fact.id] = replace(old, fact=replace(old.fact, superseded_by=None))
 
     def _ended_by(self, withdrawn: set[int]) -> list[Row]:
         """What those facts had taken the place of. In the stead of what was taken back itself stands what that had

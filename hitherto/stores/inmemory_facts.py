@@ -166,7 +166,7 @@ class InMemoryFacts:
                 return row if same else row.after(change.did, now, by, visibility=to, **next_version)
             case Did.RESTORED:
                 self._check_says(row, row.fingerprint)
-                return row.restored(now, by, **sure)
+                return row.restored(now, by, visibility=Visibility.PRIVATE, **sure)
             case Did.DELETED:
                 return _deleted(row, now, by)
             case Did.EXTRACTED | Did.ADDED | Did.REPEATED | Did.SUPERSEDED | Did.WITHDRAWN:

@@ -198,6 +198,21 @@ class FactEvidenceCases:
         assert "secret" not in await told_of(store)
         assert (await store.facts.book(SCOPE, HIMSELF)).rev > rev
 
+    async def test_what_a_person_added_stays_though_a_conversation_says_it_too(self, store: Store) -> None:
+        added = await store.facts.add(SCOPE, HIMSELF, new("Swims."))
+        await learnt(store, "Swims.")
+        assert await said(store, added.id) == [("c", 0)]
+        await delete(store, facts=True)
+        assert (await booked(store), await said(store, added.id)) == (["Swims."], [])
+
+    async def test_no_fact_names_a_successor_that_is_gone(self, store: Store) -> None:
+        (rome,) = await learnt(store, "Rome.", name="d")
+        (milan,) = await learnt(store, "Milan.", supersedes=(rome,))
+        assert (await fact_of(store, rome)).superseded_by == milan
+        await delete(store, facts=True)
+        after = await fact_of(store, rome)
+        assert (after.state, after.superseded_by) == (FactState.SUPERSEDED, None)
+
     async def test_what_was_taken_back_elsewhere_keeps_no_fact(self, store: Store) -> None:
         (made,) = await learnt(store, "A secret.")
         await learnt(store, "A secret.", name="d")

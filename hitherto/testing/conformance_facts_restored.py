@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hitherto.core.fact import HIMSELF, Did, FactState
+from hitherto.core.fact import HIMSELF, Did, FactState, Visibility
 from hitherto.core.scope import Scope
 from hitherto.core.wanted import EntryKind
 from hitherto.errors import InvalidFact, NotFound, Outdated
@@ -67,6 +67,14 @@ class RestoredFactCases:
         assert await fact_of(store, milan) == standing
         assert (await store.facts.book(SCOPE, HIMSELF)).rev > rev
 
+    async def test_what_was_shared_is_restored_for_its_owner_alone(self, store: Store) -> None:
+        rome, _ = await moved(store, "Rome.", "Milan.")
+        (shared,) = await learnt(store, "Bari.")
+        await store.facts.change(SCOPE, shared, SHARE)
+        await learnt(store, "Turin.", supersedes=(shared,))
+        assert (await store.facts.change(SCOPE, shared, RESTORE)).visibility is Visibility.PRIVATE
+        assert (await store.facts.change(SCOPE, rome, RESTORE)).visibility is Visibility.PRIVATE
+
     async def test_a_withdrawn_fact_is_restored(self, store: Store) -> None:
         (made,) = await learnt(store, "Swims.")
         await take_back(store, "c", 1)
@@ -77,12 +85,14 @@ class RestoredFactCases:
         await write(store, "c", erase=((0, 0),))
         assert await booked(store) == ["Swims."], "a person stands for it"
 
-    async def test_what_is_restored_is_shared_again(self, store: Store) -> None:
+    async def test_what_is_restored_is_shown_to_others_once_it_is_shared_again(self, store: Store) -> None:
         await set_whole(store, ADA.tenant, MUM)
         made = await shared_by(store, "Rome.")
         await learnt(store, "Milan.", subject=MUM.id, supersedes=(made,))
         assert not await seen(store, made, scope=BEN)
         await store.facts.change(ADA, made, RESTORE)
+        assert not await seen(store, made, scope=BEN)
+        await store.facts.change(ADA, made, SHARE)
         assert await seen(store, made, scope=BEN)
 
     async def test_what_is_restored_can_be_changed_and_said_again(self, store: Store) -> None:

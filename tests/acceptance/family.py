@@ -12,6 +12,7 @@ from typing import Any
 import hitherto
 from hitherto import Context, Conversation, Fact, Memory, Scope, assistant, chunks, user
 from hitherto.core.knowing import CLOSING, plain
+from hitherto.core.manifest import FactsShown
 from hitherto.models.scripted import Scripted, Told, items
 from hitherto.ports.model import Prompt
 from hitherto.ports.store import Store
@@ -152,10 +153,17 @@ def text_of(item: dict[str, Any]) -> str:
     return "".join(part.get("text", "") for part in content)
 
 
+def shown_by(context: Context) -> FactsShown | None:
+    """What the manifest says of the facts that are shown; None where none is, for want of facts or of room."""
+    says = context.manifest.facts
+    assert says is None or says.known > 0
+    return says if says is not None and says.shown else None
+
+
 def known_to(context: Context) -> list[str]:
     """The lines of facts that a request shows. Its block stands where the manifest says, once, and whole; there is none
     where the manifest has none."""
-    says = context.manifest.facts
+    says = shown_by(context)
     texts = [system_of(context), *(text_of(item) for item in context.messages if item.get("role") != "system")]
     assert sum(text.split("\n").count(CLOSING) for text in texts) == (says is not None)
     assert (says is not None) == ("facts" in context.manifest.sections)

@@ -35,6 +35,7 @@ from tests.acceptance.family import (
     fact,
     known_to,
     opened,
+    shown_by,
     system_of,
     talk,
     text_of,
@@ -84,7 +85,8 @@ def ids_in(context: Context) -> list[int]:
 
 
 def place_of(context: Context) -> str | None:
-    return None if context.manifest.facts is None else context.manifest.facts.place
+    shown = shown_by(context)
+    return None if shown is None else shown.place
 
 
 class TestShare:
@@ -278,13 +280,13 @@ class TestGivingWay:
                 assert budget >= least
                 assert text_of(context.messages[-1]) == "What of bees?"
                 assert manifest.sections.get("facts", 0) <= budget // 2
-                shows = (manifest.digest is not None, manifest.facts is not None)
+                shows = (manifest.digest is not None, shown_by(context) is not None)
                 assert shows[0] or not shows[1], "facts are gone before the digest"
                 seen.add(shows)
             assert seen == {(False, False), (True, False), (True, True)}
             context = await asked(chat, "What of bees?", budget=least, instructions="Be kind.", recall=True)
             assert context.tokens == least, "the error said by how much it did not fit"
-            assert context.manifest.facts is None
+            assert shown_by(context) is None
 
     async def test_what_is_chosen_anew_is_set_aside_where_the_budget_cuts(self, store: Store) -> None:
         """So the cut is the same whatever the question, and however much the facts take that answer it."""
@@ -324,7 +326,7 @@ class TestGivingWay:
                     assert not seen
                     continue
                 await check(chat, context)
-                seen.append((context.manifest.digest is not None, context.manifest.facts is not None))
+                seen.append((context.manifest.digest is not None, shown_by(context) is not None))
         assert set(seen) == {(False, False), (True, False), (True, True)}
 
 

@@ -105,13 +105,16 @@ class Facts:
         return [one for one in ended if one not in gone] + (self._ended_by({one.id for one in gone}) if gone else [])
 
     def forget(self, gone: set[Message], *, only: bool = True, confirmed: bool = False) -> None:
-        """Messages are there no more: what rested on them alone is not either. `confirmed`: whoever stands for it; not
-        `only`, facts stay."""
+        """Messages are there no more: what rested on them alone is not either. `confirmed`: whoever stands for it,
+        but for what was added by hand; not `only`, facts stay."""
         for one in list(self.facts):
             touched = bool(one.said & gone)
             one.said -= gone
-            if touched and only and not self.live(one) and (confirmed or not one.confirmed):
+            stays = any(did is Did.ADDED for did, _ in one.history) if confirmed else one.confirmed
+            if touched and only and not self.live(one) and not stays:
                 self.facts.remove(one)
+                for old in self.facts:
+                    old.superseded_by = None if old.superseded_by == one.id else old.superseded_by
             elif touched and only and not confirmed and not self.live(one):
                 one.forget()
 

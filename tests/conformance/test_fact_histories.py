@@ -142,6 +142,7 @@ class World(Facts):
                 one.confirmed = True
             case Did.RESTORED:
                 one.state, one.superseded_by, one.confirmed = FactState.CURRENT, None, True
+                one.visibility = Visibility.PRIVATE
             case Did.DELETED:
                 one.content, one.state, one.said = "", FactState.DELETED, set()
                 one.forget()

@@ -26,7 +26,7 @@ from hitherto.ports.model import Prompt
 from hitherto.ports.store import Store
 from hitherto.stores.inmemory import InMemoryStore
 from hitherto.stores.postgres.store import PostgresStore
-from tests.acceptance.family import HERS, ROSA, known_to, material, system_of, text_of
+from tests.acceptance.family import HERS, ROSA, known_to, material, shown_by, system_of, text_of
 from tests.acceptance.receipts import check
 from tests.acceptance.talk import ONE_TRY, PLENTY
 from tests.engine.logs import HOSTILE
@@ -162,7 +162,7 @@ class Family:
         except OverBudget as error:
             over = error.over_by
             context = await chat.context(question, budget=budget + over, **given)
-        assert not over or (context.tokens == budget + over and context.manifest.facts is None)
+        assert not over or (context.tokens == budget + over and shown_by(context) is None)
         await check(chat, context)
         known_to(context)
         assert text_of(context.messages[-1]) == f"What of {topic}?"

@@ -280,9 +280,9 @@ set confidence = 1, confirmed = true, version = version + 1, updated_at = greate
 where tenant = %(tenant)s and id = %(id)s;
 
 -- name: restore_fact
--- A fact holds again, and is confirmed and indexed anew.
+-- A fact holds again, for its owner alone, and is confirmed and indexed anew.
 update hitherto.fact
-set state = 'current', ended_at = null, superseded_by = null, confidence = 1, confirmed = true, indexed = false,
+set state = 'current', visibility = 'private', ended_at = null, superseded_by = null, confidence = 1, confirmed = true, indexed = false,
     version = version + 1, updated_at = greatest(clock_timestamp(), updated_at)
 where tenant = %(tenant)s and id = %(id)s;
 

@@ -290,8 +290,8 @@ where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s
   and subject = any(array(select subject from restored));
 
 -- name: erase_facts
--- Messages of these ranges are erased. Facts that nobody confirmed (or, if so asked, confirmed ones too) go with the last
--- message that says them: whole, with their entries. Of what stays, nothing is kept that it said otherwise before.
+-- Messages of these ranges are erased. Facts that nobody confirmed (or, if so asked, all that were not added by hand) go with
+-- the last message that says them: whole, with their entries. Of what stays, nothing is kept that it said otherwise before.
 with lost as materialized (
     select e.fact, e.seq
     from unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) as r (first, last)
@@ -303,7 +303,10 @@ with lost as materialized (
     delete from hitherto.fact_evidence
     where tenant = %(tenant)s and conversation = %(ref)s and seq = any(array(select seq from lost))
 ), unsaid as materialized (
-    select f.id, f.content, %(confirmed)s or not f.confirmed as goes
+    select f.id, f.content, case when %(confirmed)s then not exists (
+               select from hitherto.fact_event e
+               where e.tenant = %(tenant)s and e.fact = f.id and e.did = 'added' offset 0)
+           else not f.confirmed end as goes
     from (select distinct fact from lost) l
     cross join lateral (
         select id, content, confirmed from hitherto.fact f where f.tenant = %(tenant)s and f.id = l.fact limit 1
@@ -315,11 +318,15 @@ with lost as materialized (
         offset 0)
 ), history as (
     update hitherto.fact_event e set content = ''
-    where e.tenant = %(tenant)s and e.fact = any(array(select id from unsaid where not goes))
+    where not %(confirmed)s and e.tenant = %(tenant)s and e.fact = any(array(select id from unsaid where not goes))
       and e.content <> (select u.content from unsaid u where u.id = e.fact)
 ), erased as (
     delete from hitherto.fact f where f.tenant = %(tenant)s and f.id = any(array(select id from unsaid where goes))
     returning f.id, f.subject
+), orphaned as (
+    update hitherto.fact f set superseded_by = null
+    where f.tenant = %(tenant)s and f.superseded_by = any(array(select id from unsaid where goes))
+      and f.id <> all(array(select id from unsaid where goes))
 ), counted as (
     update hitherto.fact_book set rev = rev + 1
     where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s
