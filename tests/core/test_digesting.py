@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hitherto.core.digest import Item, joined, ranges
@@ -279,6 +279,10 @@ def test_over_its_limit_the_oldest_statements_are_condensed_and_keep_their_sourc
     st.integers(1, 120),
 )
 def test_whatever_a_model_says_a_digest_fits_its_limit(texts: list[str], limit: int) -> None:
+    # What is far too long for an answer is not read at all: there is a test of its own for that.
+    assume(count(items(*texts)) < 4 * 500)
+    assume(count("\n".join(texts)) < 4 * 200 - 10)
+
     def stubborn(prompt: Prompt) -> str:
         if isinstance(prompt.task, CondenseTask):
             return "\n".join(item.text for item in prompt.task.items) + " and more"

@@ -180,7 +180,9 @@ class World:
         for one, following in pairwise(live):
             if one.message.kind is not Kind.REASONING or one.message.wire != following.message.wire:
                 continue
-            if fates[one.seq][1] is Reason.CLEARED or one.seq in cut_after:
+            # What was taken back may stand between a message and the end of what replaced it.
+            cut = any(one.seq <= end < following.seq for end in cut_after)
+            if fates[one.seq][1] is Reason.CLEARED or cut:
                 continue
             if following.message.opens_turn or following.message.kind is Kind.TOOL_RESULT:
                 continue
