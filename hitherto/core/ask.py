@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Protocol
 
 from hitherto.core.budget import TokenCounter
-from hitherto.core.message import CHAT, Kind, Message, Payload, Role
+from hitherto.core.message import Message, Payload, Role, plain_message
 
 
 class Codec(Protocol):
@@ -112,8 +111,7 @@ class Ask:
         have the authority of instructions."""
         if self.facts is None:
             return []
-        raw = json.dumps({"role": "user", "content": self.facts})
-        return self.codec.write([Message(raw=raw, wire=CHAT, role=Role.USER, kind=Kind.TEXT, text=self.facts)])
+        return self.codec.write([plain_message(Role.USER, self.facts)])
 
     def _system_tokens(self, *, injection: bool, facts: bool) -> int:
         texts = self.system(injection=injection, facts=facts)

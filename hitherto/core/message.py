@@ -114,6 +114,12 @@ class Message:
         return replace(self, expires_at=at)
 
 
+def plain_message(role: Role, text: str) -> Message:
+    """A plain text of our own making, as OpenAI's chat format has it."""
+    raw = json.dumps({"role": role.value, "content": text})
+    return Message(raw=raw, wire=CHAT, role=role, kind=Kind.TEXT, text=text)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sums:
     """Running sums over the log, up to and including one message: what makes every trigger and cut an index probe.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from hitherto.core.message import CHAT, Kind, Message, Role
+from hitherto.core.message import Message, Role, plain_message
 from hitherto.core.wanted import EntryKind
 
 
@@ -71,9 +71,7 @@ def shown(recollections: Sequence[Recollection], lead: str = LEAD) -> str:
 def as_message(recollections: Sequence[Recollection]) -> Message:
     """The same as a message ahead of the incoming one. It is a user's: what others said must not have the authority of
     instructions."""
-    text = shown(recollections)
-    raw = json.dumps({"role": "user", "content": text})
-    return Message(raw=raw, wire=CHAT, role=Role.USER, kind=Kind.TEXT, text=text)
+    return plain_message(Role.USER, shown(recollections))
 
 
 _ROLES = frozenset(Role)

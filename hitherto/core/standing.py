@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 from hitherto.core.ask import Ask
-from hitherto.core.message import CHAT, Kind, Message, Payload, Role
+from hitherto.core.message import Message, Payload, Role, plain_message
 from hitherto.core.render import Prefix, ShadowTurn, SystemMessage
 from hitherto.core.view import View
 
@@ -28,23 +26,7 @@ def digest_tokens(view: View, ask: Ask) -> int:
 
 def _shadow(render: ShadowTurn, text: str) -> tuple[Message, Message]:
     """The digest as a turn of its own."""
-    answer = render(text)
-    return (
-        Message(
-            raw=json.dumps({"role": "user", "content": render.user}),
-            wire=CHAT,
-            role=Role.USER,
-            kind=Kind.TEXT,
-            text=render.user,
-        ),
-        Message(
-            raw=json.dumps({"role": "assistant", "content": answer}),
-            wire=CHAT,
-            role=Role.ASSISTANT,
-            kind=Kind.TEXT,
-            text=answer,
-        ),
-    )
+    return plain_message(Role.USER, render.user), plain_message(Role.ASSISTANT, render(text))
 
 
 def stood_in(view: View, ask: Ask, items: list[Payload]) -> tuple[list[Payload], list[str], int]:

@@ -43,13 +43,17 @@ class Place:
         """The head, as `head` gives it, and what is known of the conversation's subject: one round trip, as a rule."""
         store, asked = self.parts.store, KnownAsked(subject=self.subject or HIMSELF, space=space)
         head, known = await store.head_and_known(self.scope, self.id, asked, at=at)
-        if (head is not None and is_due(head)) or (known.due and len(known.ids)):
+        mine = head is not None and is_due(head)
+        if mine:
+            await erase_expired(store, self.scope, self.id, self.parts.canonical)
+        other = head is not None and known.subject.id != self.about(head)
+        if known.due and (other or len(known.ids)):  # facts may rest on messages of other conversations
             await honoured(self.parts, self.scope.tenant)
+        if mine or known.due:
             head, known = await store.head_and_known(self.scope, self.id, asked, at=at)
-        found = self._there(head, at)
-        if known.subject.id != self.about(found):  # this object names another one, which is not stored yet
-            known = await store.facts.known(self.scope, self.about(found), space=space)
-        return found, known
+        if other and head is not None:  # this object names another subject, which is not stored yet
+            known = await store.facts.known(self.scope, self.about(head), space=space)
+        return self._there(head, at), known
 
     def about(self, head: Head) -> str:
         """What facts of the conversation are about: its object's subject, or else its own."""

@@ -175,16 +175,12 @@ class Recaller:
         if space is None or not asked:
             return None
         ledger: list[ModelCall] = []
-        try:
-            return await self._embedding.question(asked, space, scope.tenant, ledger, authors=())
-        except Exception as error:  # noqa: BLE001 (an embedder may be somebody's own; whatever it does, there are words)
-            log.warning("Facts are chosen by words alone: %s", error, tenant=scope.tenant)
-            return None
-        finally:
-            await self._note(scope, ledger)
+        vector = await self._vector(asked, space, scope.tenant, ledger, authors=())
+        await self._note(scope, ledger)
+        return vector
 
     async def look(self, question: str, wanted: Wanted) -> Looked:
-        """One round trip, with the question's vector made meanwhile. What `wanted` says beside its walls may be given
+        """One round trip, and then the question's vector. What `wanted` says beside its walls may be given
         more precisely to `find`, but not name conversations or times where this names none."""
         question = question[:_LONGEST].strip()
         terms = question_terms(question)
@@ -203,8 +199,10 @@ class Recaller:
         if space is not None:
             there = {term for block in matter.blocks for term, (entries, _) in block.postings.items() if len(entries)}
             authors = there.intersection(terms.authors.tolist())
-            looked.vector = await self._vector(question, space, looked, authors)
+            tenant = wanted.scope.tenant
+            looked.vector = await self._vector(question, space, tenant, looked.ledger, authors=authors)
             looked.space = space if looked.vector is not None else None
+            looked.missing += [] if looked.vector is not None else ["embedder"]
         if not self._embedding.known and "embedder" not in looked.missing:
             looked.missing.append("embedder")
         without = matter.entries - matter.embedded + (0 if looked.waiting is not None else len(matter.waiting))
@@ -251,13 +249,14 @@ class Recaller:
         many = sum(len(block.lengths) for block in looked.matter.blocks) > _MANY
         return await asyncio.to_thread(first) if many else first()
 
-    async def _vector(self, question: str, space: Space, looked: Looked, authors: Collection[int]) -> Vector | None:
-        tenant = looked.wanted.scope.tenant
+    async def _vector(
+        self, question: str, space: Space, tenant: str, ledger: list[ModelCall], *, authors: Collection[int]
+    ) -> Vector | None:
+        """The question's vector; None where the embedder is away."""
         try:
-            return await self._embedding.question(question, space, tenant, looked.ledger, authors=authors)
+            return await self._embedding.question(question, space, tenant, ledger, authors=authors)
         except Exception as error:  # noqa: BLE001 (an embedder may be somebody's own; whatever it does, there are words)
-            log.warning("Recall goes by words alone: %s", error, tenant=tenant)
-            looked.missing.append("embedder")
+            log.warning("A question is compared by words alone: %s", error, tenant=tenant)
             return None
 
     async def _reranked(self, looked: Looked, hits: list[Hit]) -> tuple[list[Hit], bool]:

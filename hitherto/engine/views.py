@@ -14,7 +14,7 @@ from hitherto.core.group import groups
 from hitherto.core.head import Head
 from hitherto.core.manifest import Fate, Manifest
 from hitherto.core.masking import Masking
-from hitherto.core.message import CHAT, RESPONSES, Kind, Logged, Message, Payload, Role
+from hitherto.core.message import CHAT, RESPONSES, Kind, Logged, Message, Payload, Role, plain_message
 from hitherto.core.policy import Policy, Unreadable, stored
 from hitherto.core.presets import none
 from hitherto.core.recalled import Recollection
@@ -301,7 +301,7 @@ class Views:
         loaded = await self._live(Reading(start=shown.start, stop=shown.stop, live_at=head.rev), head)
         items = _written(self._without_orphans(loaded, ask), ask, shown, head)
         items, system, _ = stood_in(shown, ask, items)
-        items = [*(item for text in system for item in ask.codec.write([_system(text)])), *items]
+        items = [*(item for text in system for item in ask.codec.write([plain_message(Role.SYSTEM, text)])), *items]
         return items if limit is None else items[max(len(items) - limit, 0) :]
 
     async def _tail(self, shown: View, head: Head, ask: Ask, limit: int) -> list[Payload] | None:
@@ -382,8 +382,3 @@ def _missing(policy: Policy, head: Head) -> list[str]:
     late = any(one.error is not None for one in head.running) or (head.failures > 0 and not head.running)
     digested = bool(policy.doing(Done.SUMMARISE, Done.CHUNK, Done.COMPACT))
     return (["digest"] if late and digested else []) + (["policy"] if isinstance(policy, Unreadable) else [])
-
-
-def _system(text: str) -> Message:
-    raw = json.dumps({"role": "system", "content": text})
-    return Message(raw=raw, wire=CHAT, role=Role.SYSTEM, kind=Kind.TEXT, text=text)
