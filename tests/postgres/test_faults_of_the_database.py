@@ -8,7 +8,7 @@ import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -16,6 +16,7 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+import hitherto
 from hitherto.core.append import extended
 from hitherto.core.probe import TurnAt
 from hitherto.errors import DatabaseReadOnly, DatabaseUnreachable, StoreError
@@ -165,6 +166,17 @@ class TestReadOnly:
             async with read_only.write(SCOPE, "c"):
                 entered = True
         assert not entered
+
+    @pytest.mark.parametrize("facts", [True, False])
+    async def test_what_has_expired_and_cannot_be_erased_is_not_shown(
+        self, read_only: Store, store: Store, facts: bool
+    ) -> None:
+        soon = datetime.now(UTC) + timedelta(seconds=0.3)
+        await write(store, "secrets", user("A secret.").expiring(soon))  # its connection was there before
+        await asyncio.sleep(max(0.0, (soon - datetime.now(UTC)).total_seconds()) + 0.05)
+        async with hitherto.open(store=read_only, worker=False) as memory:
+            with pytest.raises(DatabaseReadOnly):
+                await memory.conversation("secrets", scope=SCOPE).context(budget=500, facts=facts)
 
     async def test_a_database_without_the_schema(self, admin: Connection, database: str) -> None:
         async with await Connection.connect(database, autocommit=True) as connection:
