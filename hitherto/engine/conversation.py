@@ -19,6 +19,7 @@ from hitherto.core.presets import PolicyLike, one_of
 from hitherto.core.scope import Scope, checked_name
 from hitherto.core.view import View
 from hitherto.engine.appending import Appended, Appending, check_key
+from hitherto.engine.asked import checked_switch
 from hitherto.engine.context import Context
 from hitherto.engine.injecting import chosen, earlier_than
 from hitherto.engine.parts import Parts
@@ -151,6 +152,7 @@ class Conversation:
             family=self._parts.family(model),
         )
         governing, recalling = self._parts.usable(policy), recalling_of(recall)
+        facts = None if facts is None else checked_switch(facts, "facts")
         if wait:
             await self._wait(30.0 if wait is True else float(wait))
         scope, watch, began = self._place.scope, self._parts.watch, time.perf_counter()

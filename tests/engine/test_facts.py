@@ -192,6 +192,11 @@ class TestAdding:
         assert sum(one.new for one in made) == 1
 
 
+async def test_whether_a_context_shows_facts_is_yes_or_no(memory: Memory) -> None:
+    with pytest.raises(InvalidInput, match="facts is 'yes'; give True or False"):
+        await memory.conversation("c", scope=ANA).context(budget=500, facts="yes")  # pyright: ignore[reportArgumentType] (that is the test)
+
+
 class TestEditing:
     async def test_content_and_category(self, facts: Facts) -> None:
         (number,) = await added(facts, "Played the chello.", category="other")
