@@ -6,7 +6,7 @@ import asyncio
 import socket
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -306,6 +306,25 @@ class TestKilled:
         keys = [text.split(".")[0] for text in texts[::3]]
         assert sorted(keys) == sorted(f"{name}{n}" for name in "abc" for n in range(batches))
         assert texts == [f"{key}.{n}" for key in keys for n in range(3)]
+
+
+class TestAStatementThatFails:
+    @pytest.mark.parametrize("verb", ALL.values(), ids=ALL.keys())
+    async def test_takes_no_other_with_it(
+        self, database: str, store: Store, verb: Callable[[Store], Awaitable[object]]
+    ) -> None:
+        """Statements are prepared when they come for the sixth time; that time, the first of a pipeline is refused."""
+        with_one_connection = PostgresStore(database, pool_size=1)
+        await with_one_connection.open()
+        for _ in range(5):
+            await verb(with_one_connection)
+        async with await Connection.connect(database, autocommit=True) as other:
+            await other.execute("alter table hitherto.conversation rename to mislaid")
+            with suppress(StoreError):  # some do not need it
+                await verb(with_one_connection)
+            await other.execute("alter table hitherto.mislaid rename to conversation")
+        await verb(with_one_connection)
+        await with_one_connection.aclose()
 
 
 class TestOtherDefaults:

@@ -19,6 +19,9 @@ class Connections:
     psycopg's pool makes, checks and replaces them. It can lose one when a task is cancelled while it waits inside the
     pool (psycopg/psycopg#1208, #1345), until none is left. So nobody who can be cancelled waits there: turns are taken
     outside, and what may take long goes on in tasks of its own.
+
+    It also counts a statement as prepared from when a pipeline sends it for the first time, whether or not the server
+    comes to it. So after a block that fails, the connection forgets what is prepared.
     """
 
     def __init__(self, url: str, *, size: int, patience: float, prepared: bool = True) -> None:
@@ -62,7 +65,10 @@ class Connections:
         connection = await self._taken()
         try:
             yield connection
-        finally:
+        except BaseException:
+            self._background(self._return(connection, failed=True))
+            raise
+        else:
             self._background(self._return(connection))
 
     async def _configured(self, connection: AsyncConnection[Any]) -> None:
@@ -101,12 +107,14 @@ class Connections:
             self._turns.release()
             raise
 
-    async def _return(self, connection: AsyncConnection[Any]) -> None:
+    async def _return(self, connection: AsyncConnection[Any], *, failed: bool = False) -> None:
         """Give a connection and its turn back, ending a transaction that was not committed without a trace."""
         try:
-            if connection.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
-                # Where the connection is lost, the server has ended it likewise.
-                with suppress(OperationalError):
+            # Where the connection is lost, the server has ended and forgotten likewise.
+            with suppress(OperationalError):
+                if failed and connection.info.transaction_status is TransactionStatus.IDLE:
+                    await connection.execute("begin")  # it forgets with a rollback
+                if connection.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
                     await connection.rollback()
             await self._pool.putconn(connection)
         finally:
