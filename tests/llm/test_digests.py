@@ -1,14 +1,19 @@
-"""Ten digests through a real model and its server. The model is too small to summarise well: what counts is that
-each is asked for with a JSON schema, that the server enforces it, and that every digest comes to a good end."""
+"""Ten digests through a real model and its server, without facts and with them. The model is too small to do it well:
+what counts is that each is asked for with a JSON schema, that the server enforces it, that every digest comes to a good
+end, and that what is kept of it keeps to the rules."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 
+import pytest
+
 import hitherto
-from hitherto import Scope, assistant, sliding_window, user
+from hitherto import Memory, Scope, assistant, sliding_window, user
 from hitherto.core.digest import Digest, Status
+from hitherto.core.fact import CATEGORIES
+from hitherto.core.message import Role
 from tests.llm.served import MODEL, Served
 from tests.llm.wire import SCHEMAS, Exchange, Recorder
 
@@ -28,9 +33,10 @@ TALK = (
 )
 
 
-async def test_ten_rounds_through_a_real_model(served: Served, database: str, figures: list[str]):
+@pytest.mark.parametrize("facts", [False, True], ids=["digests", "digests with facts"])
+async def test_ten_rounds_through_a_real_model(served: Served, database: str, figures: list[str], facts: bool) -> None:
     # A digest of at most 100 tokens bounds an answer by 700, so that a model that repeats itself ends soon.
-    policy = sliding_window(window=8, after_seq=1, limit=100)
+    policy = sliding_window(window=8, after_seq=1, limit=100, facts=facts)
     with Recorder(served.url) as wire:
         async with hitherto.open(database, model=MODEL, model_base_url=wire.url, model_timeout=300) as memory:
             chat = memory.conversation("lisbon", scope=SCOPE, policy=policy)
@@ -43,11 +49,26 @@ async def test_ten_rounds_through_a_real_model(served: Served, database: str, fi
                 figures.append(_figures(number, seconds, made, wire.exchanges[before:]))
             digests = await chat.digests()
             context = await chat.context(user("When do we leave?"), budget=2_000)
+            known = await _known(memory) if facts else []
     assert [(one.status, one.error) for one in digests] == [(Status.COMPLETED, None)] * len(TALK)
     for number, digest in enumerate(digests):
         _is_sound(digest, end=2 * number + 1)
-    assert digests[-1].items[0].text in context.messages[0]["content"]
-    _enforced_the_schema(wire.exchanges)
+    shown = "\n".join(message["content"] for message in context.messages)
+    assert digests[-1].items[0].text in shown
+    assert all(content in shown for content in known)
+    _enforced_the_schema(wire.exchanges, facts=facts)
+    figures.extend(f"known:    {content}" for content in known)
+
+
+async def _known(memory: Memory) -> list[str]:
+    """What the facts say. Each is in a category that was asked for, and rests on a message of the user's."""
+    found = await memory.facts(SCOPE).list()
+    for fact in found:
+        assert fact.category in CATEGORIES
+        assert fact.content.strip()
+        sources = await memory.facts(SCOPE).sources(fact.id)
+        assert Role.USER in {logged.message.role for _, logged in sources}
+    return [fact.content for fact in found]
 
 
 def _is_sound(digest: Digest, *, end: int) -> None:
@@ -60,9 +81,10 @@ def _is_sound(digest: Digest, *, end: int) -> None:
         assert all(digest.start <= first <= last <= digest.end for first, last in item.sources)
 
 
-def _enforced_the_schema(exchanges: Sequence[Exchange]) -> None:
-    """Each request asks for one of our schemas, each answer keeps to it, and what the server refuses (OpenAI's way of
-    asking for it) is tried before the first answer and never again."""
+def _enforced_the_schema(exchanges: Sequence[Exchange], *, facts: bool) -> None:
+    """Each request asks for one of our schemas, the first with facts where they are wanted, each answer keeps to it,
+    and what the server refuses (OpenAI's way of asking for it) is tried before the first answer and never again."""
+    assert ("facts" in exchanges[0].schema["required"]) is facts
     first = next(at for at, one in enumerate(exchanges) if one.status == 200)
     assert [one.status for one in exchanges[first:]] == [200] * len(exchanges[first:])
     for one in exchanges:

@@ -8,10 +8,11 @@ from typing import Any
 
 import httpx
 
-from hitherto.core.prompts import CONDENSE_SCHEMA, DIGEST_SCHEMA
+from hitherto.core.digest_schema import CONDENSE_SCHEMA, DIGEST_SCHEMA, digest_schema
+from hitherto.core.fact import CATEGORIES
 from tests.models.endpoint import Answer, Body, Endpoint
 
-SCHEMAS = (DIGEST_SCHEMA, CONDENSE_SCHEMA)
+SCHEMAS = (DIGEST_SCHEMA, CONDENSE_SCHEMA, digest_schema(CATEGORIES))
 
 _PATIENCE = 600.0
 
