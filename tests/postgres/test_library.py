@@ -43,8 +43,12 @@ async def asked(database: str, query: str, *values: Any) -> Any:
 
 
 async def pack(database: str) -> None:
-    """As if all entries stood in a segment."""
-    await asked(database, "update hitherto.search_scope set packed = next_no, stale = false")
+    """As if all entries stood in a segment, with a claim on each scope, so that it is not put in order at once."""
+    await asked(
+        database,
+        "update hitherto.search_scope set packed = next_no, stale = false, attempt = attempt + 1, "
+        "claimed_until = clock_timestamp() + interval '1 hour'",
+    )
     await asked(database, "delete from hitherto.search_segment")
     await asked(
         database,
