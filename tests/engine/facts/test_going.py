@@ -1,0 +1,277 @@
+"""What becomes of facts when they are deleted, and when what they rest on goes; on both stores."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+import hitherto
+from hitherto import Facts, Memory, assistant, rolling, user
+from hitherto.core.fact import FactState
+from hitherto.errors import NotFound
+from hitherto.models.scripted import Gate, Scripted, Told, items
+from hitherto.ports.store import Store
+from tests.acceptance.family import (
+    ANA,
+    BEN,
+    ROSA,
+    contents,
+    fact,
+    listener,
+    material,
+    opened,
+    redigested,
+    sources,
+    talk,
+)
+from tests.acceptance.talk import PLENTY
+from tests.engine.facts.reviewing import CELLO, NURSE, one, two_turns
+
+
+class TestDeleting:
+    async def test_nothing_of_it_is_left(self, memory: Memory, facts: Facts) -> None:
+        chat = await talk(memory, "c", CELLO.text)
+        found = await fact(memory, CELLO.content)
+        await facts.edit(found.id, content="Played the violoncello.")
+        await facts.delete(found.id)
+        assert await facts.list() == []
+        (gone,) = await facts.list(state="deleted")
+        assert (gone.id, gone.content, gone.metadata, gone.evidence) == (found.id, "", "{}", ())
+        assert [event.content for event in await facts.history(found.id)] == [""] * 3
+        for change in (facts.delete, facts.confirm, facts.unshare, facts.sources):
+            with pytest.raises(NotFound):
+                await change(found.id)
+        await memory.indexed()
+        assert (await memory.recall("cello violoncello", scope=ANA, kinds=["fact"])).hits == ()
+        context = await chat.context(user("What did she play?"), budget=PLENTY, recall=False)
+        assert context.manifest.facts is None
+
+    @pytest.mark.parametrize("policy", [None, rolling(threshold=4, keep_last=2, facts=True)], ids=["same", "another"])
+    async def test_it_is_not_extracted_again_from_the_same_messages(
+        self, store: Store, policy: hitherto.Policy | None
+    ) -> None:
+        """Whatever shows them to a model once more. What says it anew says it."""
+        again = Gate(listener(CELLO))
+        model = Scripted([listener(CELLO), again], then=listener(CELLO))
+        async with opened(store, model=model) as memory:
+            facts = memory.facts(ANA)
+            talking = asyncio.create_task(redigested(memory, "c", CELLO.text, policy=policy))
+            await again.reached()
+            await facts.delete((await facts.list())[0].id)
+            again.open()
+            await talking
+            assert CELLO.text in [one.get("text") for one in material(model.calls[-1])]
+            assert await facts.list() == []
+            await talk(memory, "d", CELLO.text)
+            assert [sources(found) for found in await facts.list()] == [[("d", 0)]]
+
+    async def test_while_a_digest_finds_it_again_elsewhere(self, store: Store) -> None:
+        """It was known when the model was asked; then it is new, with the other source alone."""
+        gate = Gate(listener(CELLO))
+        async with opened(store, model=Scripted([listener(CELLO), gate])) as memory:
+            facts = memory.facts(ANA)
+            await talk(memory, "c", CELLO.text)
+            await memory.conversation("d", scope=ANA, subject=ROSA).append(*two_turns(CELLO.text))
+            await gate.reached()
+            (number,) = [found.id for found in await facts.list()]
+            await facts.delete(number)
+            gate.open()
+            await memory.settled()
+            (again,) = await facts.list()
+            assert again.id != number
+            assert sources(again) == [("d", 0)]
+
+    async def test_while_a_digest_of_the_same_fact_is_edited(self, store: Store) -> None:
+        """What a person wrote stands, whatever a model repeats of what it said before."""
+        again = items("They talked.", facts=[Told("hobby", CELLO.content, [0], relation="repeats", known=1)])
+        gate = Gate(again)
+        async with opened(store, model=Scripted([listener(CELLO), gate])) as memory:
+            facts = memory.facts(ANA)
+            await talk(memory, "c", CELLO.text)
+            await memory.conversation("d", scope=ANA, subject=ROSA).append(*two_turns(CELLO.text))
+            await gate.reached()
+            (number,) = [found.id for found in await facts.list()]
+            await facts.edit(number, content="Hated music.")
+            gate.open()
+            await memory.settled()
+            found = await one(facts, number)
+            assert (found.content, found.confirmed, found.state) == ("Hated music.", True, FactState.CURRENT)
+
+
+class TestWhatTheyRestOn:
+    async def test_sources_open_the_messages(self, memory: Memory, facts: Facts) -> None:
+        await talk(memory, "c", "Hello.", CELLO.text)
+        await talk(memory, "d", CELLO.text)
+        number = (await fact(memory, CELLO.content)).id
+        said = await facts.sources(number)
+        assert [(name, one.seq, one.message.text) for name, one in said] == [("c", 2, CELLO.text), ("d", 0, CELLO.text)]
+        assert said[0][1].created_at <= said[1][1].created_at
+
+    @pytest.mark.parametrize("with_facts", [False, True])
+    async def test_deleting_a_conversation(self, memory: Memory, facts: Facts, with_facts: bool) -> None:
+        """ "ON DELETE SET NULL", unless the facts were to go with it: then those that nothing else says."""
+        chat = await talk(memory, "c", CELLO.text, NURSE.text)
+        await talk(memory, "d", NURSE.text)
+        cello, nurse = (await fact(memory, CELLO.content)).id, (await fact(memory, NURSE.content)).id
+        assert await chat.delete(facts=with_facts) == 6
+        left = await facts.list(state=None)
+        assert [one.id for one in left] == ([nurse] if with_facts else [cello, nurse])
+        assert sources(left[-1]) == [("d", 0)]
+        assert [name for name, _ in await facts.sources(nurse)] == ["d"]
+        if with_facts:
+            assert await facts.get(cello) is None
+            with pytest.raises(NotFound):
+                await facts.history(cello)
+        else:
+            assert (left[0].state, left[0].evidence) == (FactState.CURRENT, ())
+            assert await facts.sources(cello) == []
+        await memory.indexed()
+        hits = (await memory.recall(CELLO.content, scope=ANA, kinds=["fact"])).hits
+        assert (cello in [hit.fact for hit in hits]) is not with_facts
+
+    async def test_a_conversation_of_the_same_name_is_another(self, memory: Memory, facts: Facts) -> None:
+        """A fact of a deleted one gets no source in it."""
+        await (await talk(memory, "c", CELLO.text)).delete()
+        await talk(memory, "c", "Hello.")
+        number = (await fact(memory, CELLO.content)).id
+        assert await facts.sources(number) == []
+        assert await facts.list(conversation="c") == []
+
+    async def test_what_is_taken_back_is_withdrawn(self, memory: Memory, facts: Facts) -> None:
+        """What else is said, or was confirmed, stays."""
+        chat = await talk(memory, "c", CELLO.text, NURSE.text)
+        await talk(memory, "d", NURSE.text)
+        cello, nurse = (await fact(memory, CELLO.content)).id, (await fact(memory, NURSE.content)).id
+        for _ in range(6):
+            await chat.pop()
+        gone, stays = await one(facts, cello), await one(facts, nurse)
+        assert (gone.state, gone.evidence) == (FactState.WITHDRAWN, ())
+        assert gone.ended_at is not None
+        assert (stays.state, sources(stays)) == (FactState.CURRENT, [("d", 0)])
+        assert await contents(memory) == [NURSE.content]
+        assert await facts.sources(cello) == []
+        context = await chat.context(user("?"), budget=PLENTY, recall=False)
+        assert CELLO.content not in json.dumps(context.request)
+        await memory.indexed()
+        assert [hit.fact for hit in (await memory.recall("cello", scope=ANA, kinds=["fact"])).hits] == []
+
+    @pytest.mark.parametrize("how", ["confirm", "edit"])
+    async def test_what_a_person_has_said_is_right_stays(self, memory: Memory, facts: Facts, how: str) -> None:
+        chat = await talk(memory, "c", CELLO.text)
+        number = (await fact(memory, CELLO.content)).id
+        await (facts.confirm(number) if how == "confirm" else facts.edit(number, category="habit"))
+        for _ in range(4):
+            await chat.pop()
+        assert (await one(facts, number)).state is FactState.CURRENT
+        assert (await one(facts, number)).evidence == ()
+
+    async def test_what_was_withdrawn_can_be_said_again(self, memory: Memory, facts: Facts) -> None:
+        chat = await talk(memory, "c", CELLO.text)
+        for _ in range(4):
+            await chat.pop()
+        await talk(memory, "d", CELLO.text)
+        assert [(one.state.value, sources(one)) for one in await facts.list(state=None)] == [
+            ("withdrawn", []),
+            ("current", [("d", 0)]),
+        ]
+
+    async def test_a_clear_leaves_facts_as_they_are(self, memory: Memory, facts: Facts) -> None:
+        chat = await talk(memory, "c", CELLO.text)
+        before = await facts.list(state=None)
+        await chat.clear()
+        assert await facts.list(state=None) == before
+        assert len(await facts.sources(before[0].id)) == 1
+
+    async def test_what_expires_takes_along_what_it_alone_says(self, memory: Memory, facts: Facts) -> None:
+        """Erased whole: from lists of any state, histories, search and contexts."""
+        soon = datetime.now(UTC) + timedelta(seconds=0.5)
+        chat = memory.conversation("c", scope=ANA, subject=ROSA)
+        await chat.append(user(CELLO.text).expiring(soon), assistant("I see."))
+        await chat.append(user(NURSE.text).expiring(soon), assistant("I see."), user("Well."), assistant("Yes."))
+        await memory.settled()
+        await chat.append(user("And?"), assistant("Yes."))
+        await memory.settled()
+        await talk(memory, "d", NURSE.text)
+        cello, nurse = (await fact(memory, CELLO.content)).id, (await fact(memory, NURSE.content)).id
+        await facts.share(cello)
+        await asyncio.sleep(max(0.0, (soon - datetime.now(UTC)).total_seconds()) + 0.05)
+        await memory.tidy()
+        assert [one.id for one in await facts.list(state=None)] == [nurse]
+        assert sources(await one(facts, nurse)) == [("d", 0)]
+        assert await memory.facts(BEN).list(state=None) == []
+        with pytest.raises(NotFound):
+            await facts.history(cello)
+        context = await chat.context(user("?"), budget=PLENTY)
+        assert "cello" not in json.dumps(context.request)
+        await memory.indexed()
+        assert (await memory.recall("cello", scope=ANA)).hits == ()
+
+    async def test_what_has_expired_is_shown_to_nobody_before_it_is_swept(self, store: Store) -> None:
+        """Expiry is honoured on reading, also where another conversation or another user is shown a fact."""
+        async with opened(store, CELLO) as memory:
+            soon = datetime.now(UTC) + timedelta(seconds=0.4)
+            chat = memory.conversation("c", scope=ANA, subject=ROSA)
+            await chat.append(user(CELLO.text).expiring(soon), *two_turns("x")[1:])
+            await memory.settled()
+            facts = memory.facts(ANA)
+            number = (await fact(memory, CELLO.content)).id
+            await facts.share(number)
+            await asyncio.sleep(max(0.0, (soon - datetime.now(UTC)).total_seconds()) + 0.05)
+            for scope in (ANA, BEN):
+                assert await contents(memory, scope) == []
+                assert await memory.facts(scope).get(number) is None
+                context = await memory.conversation("new", scope=scope, subject=ROSA).context(user("?"), budget=PLENTY)
+                assert CELLO.content not in json.dumps(context.request)
+            assert (await memory.recall("cello", scope=ANA)).hits == ()
+            with pytest.raises(NotFound):
+                await facts.sources(number)
+
+    async def test_messages_that_expire_while_they_are_digested(self, store: Store) -> None:
+        """The digest loses its claim, and nothing is learnt of what is gone."""
+        gate = Gate(listener(CELLO))
+        async with opened(store, model=Scripted([gate], then=listener(CELLO))) as memory:
+            soon = datetime.now(UTC) + timedelta(seconds=0.3)
+            chat = memory.conversation("c", scope=ANA, subject=ROSA)
+            await chat.append(user(CELLO.text).expiring(soon), *two_turns("x")[1:])
+            await gate.reached()
+            await asyncio.sleep(max(0.0, (soon - datetime.now(UTC)).total_seconds()) + 0.05)
+            await memory.tidy()
+            gate.open()
+            await memory.settled()
+            assert await memory.facts(ANA).list(state=None) == []
+
+    @pytest.mark.parametrize("how", ["pop", "delete", "clear"])
+    async def test_a_conversation_that_is_taken_away_while_it_is_digested(self, store: Store, how: str) -> None:
+        gate = Gate(listener(CELLO))
+        async with opened(store, model=Scripted([gate], then=listener(CELLO))) as memory:
+            chat = memory.conversation("c", scope=ANA, subject=ROSA)
+            await chat.append(*two_turns(CELLO.text))
+            await gate.reached()
+            match how:
+                case "pop":
+                    for _ in range(4):
+                        await chat.pop()
+                case "delete":
+                    await chat.delete()
+                case _:
+                    await chat.clear()
+            gate.open()
+            await memory.settled()
+            assert await memory.facts(ANA).list(state=None) == []
+
+    async def test_a_subject_that_is_changed_while_it_is_digested(self, store: Store) -> None:
+        """What was found is of the subject that was asked for, and not kept as if it were of the other."""
+        gate = Gate(listener(CELLO))
+        async with opened(store, model=Scripted([gate], then=listener(CELLO))) as memory:
+            chat = memory.conversation("c", scope=ANA, subject=ROSA)
+            await chat.append(*two_turns(CELLO.text))
+            await gate.reached()
+            await chat.configure(subject="legacy-8")
+            gate.open()
+            await memory.settled()
+            assert await memory.facts(ANA, subject="legacy-8").list(state=None) == []
+            assert [found.content for found in await memory.facts(ANA, subject=ROSA).list()] == [CELLO.content]
+            assert [row.status.value for row in await chat.digests()] == ["completed"]

@@ -1,0 +1,150 @@
+"""Who is shown a fact, and who may do something to it; on both stores."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import hitherto
+from hitherto import Fact, Facts, Memory
+from hitherto.core.fact import Visibility
+from hitherto.errors import InvalidFact, NotFound
+from tests.acceptance.family import (
+    ANA,
+    BEN,
+    CAT,
+    ROSA,
+    fact,
+    talk,
+)
+from tests.engine.facts.reviewing import CELLO, added, did, one
+
+
+def what_it_says(found: Fact) -> tuple[object, ...]:
+    """What others are shown of a fact."""
+    whose = (found.id, found.user, found.agent, found.subject)
+    return (*whose, found.category, found.content, found.visibility, found.state, found.version)
+
+
+class TestSharing:
+    async def test_there_and_back(self, facts: Facts) -> None:
+        (number,) = await added(facts, "Played the cello.")
+        assert (await facts.share(number)).visibility is Visibility.SHARED
+        assert (await facts.share(number)).version == 2, "what is shared already"
+        assert (await facts.set_visibility(number, Visibility.PRIVATE)).visibility is Visibility.PRIVATE
+        assert (await facts.unshare(number)).version == 3
+        assert await did(facts, number) == ["added", "shared", "unshared"]
+
+    @pytest.mark.parametrize("visibility", ["public", "Shared", "", None, 0, ["shared"]])
+    async def test_a_visibility_that_does_not_exist(self, facts: Facts, visibility: Any) -> None:
+        (number,) = await added(facts, "Played the cello.")
+        with pytest.raises(InvalidFact, match="'private' or 'shared'"):
+            await facts.set_visibility(number, visibility)
+        assert (await one(facts, number)).version == 1
+
+    async def test_what_is_about_oneself_is_nobody_elses(self, memory: Memory) -> None:
+        mine = memory.facts(ANA, subject="")
+        (number,) = await added(mine, "Is tired.")
+        with pytest.raises(InvalidFact, match="himself"):
+            await mine.share(number)
+        with pytest.raises(InvalidFact):
+            await memory.facts(ANA).set_visibility(number, "shared")
+        assert (await one(mine, number)).visibility is Visibility.PRIVATE
+
+    @pytest.mark.parametrize("scope", [CAT, replace(ANA, tenant="other")])
+    async def test_who_is_no_member_cannot_share(self, memory: Memory, scope: hitherto.Scope) -> None:
+        facts = memory.facts(scope, subject=ROSA)
+        (number,) = await added(facts, "Played the cello.")
+        with pytest.raises(InvalidFact, match=r"no member.*configure_subject"):
+            await facts.share(number)
+        assert (await one(facts, number)).visibility is Visibility.PRIVATE
+
+
+class TestNobodyElses:
+    """Promise 12: not found, not forbidden."""
+
+    @pytest.mark.parametrize("other", [{"user": "ben"}, {"user": "cat"}, {"agent": "spy"}, {"tenant": "evil"}])
+    @pytest.mark.parametrize("shared", [False, True])
+    async def test_no_verb_finds_it(self, memory: Memory, facts: Facts, other: dict[str, str], shared: bool) -> None:
+        await talk(memory, "c", CELLO.text)
+        number = (await fact(memory, CELLO.content)).id
+        if shared:
+            await facts.share(number)
+        before, history = await one(facts, number), await facts.history(number)
+        theirs = memory.facts(replace(ANA, **other))
+        verbs: list[Callable[[], Any]] = [
+            lambda: theirs.edit(number, content="Was a spy."),
+            lambda: theirs.edit(number, category="other"),
+            lambda: theirs.confirm(number),
+            lambda: theirs.share(number),
+            lambda: theirs.unshare(number),
+            lambda: theirs.restore(number),
+            lambda: theirs.set_visibility(number, "private"),
+            lambda: theirs.delete(number),
+            lambda: theirs.history(number),
+            lambda: theirs.sources(number),
+            lambda: theirs.delete(number, expect=99),
+        ]
+        for verb in verbs:
+            with pytest.raises(NotFound) as raised:
+                await verb()
+            assert "cello" not in str(raised.value)
+        seen = await theirs.get(number)
+        assert (seen is not None) == (shared and other == {"user": "ben"})
+        assert [found.id for found in await theirs.list(state=None)] == ([] if seen is None else [number])
+        assert (await one(facts, number), await facts.history(number)) == (before, history)
+        if seen is not None:
+            assert what_it_says(seen) == what_it_says(before)
+            assert (seen.evidence, seen.repeated, seen.metadata) == ((), 0, "{}"), (
+                "who said it how often is its owner's"
+            )
+
+    async def test_another_agents_where_that_is_asked_for(self, memory: Memory) -> None:
+        """One's own alone: those of another user's other agents stay his."""
+        theirs = memory.facts(replace(ANA, agent="diary"), subject=ROSA)
+        (number,) = await added(theirs, "Played the cello.")
+        mine, all_mine = memory.facts(ANA), memory.facts(ANA, every_agent=True)
+        assert (await mine.get(number), await mine.list()) == (None, [])
+        assert [found.id for found in await all_mine.list()] == [number]
+        assert (await all_mine.edit(number, content="Played the viola.")).agent == "diary"
+        assert len(await all_mine.history(number)) == 2
+        assert await memory.facts(BEN, every_agent=True).get(number) is None
+
+    @pytest.mark.parametrize("number", [0, -1, 10**15, 2**63, 10**40])
+    async def test_a_number_that_nobody_has(self, facts: Facts, number: int) -> None:
+        assert await facts.get(number) is None
+        for change in (facts.confirm, facts.delete, facts.history, facts.sources, facts.share):
+            with pytest.raises(NotFound, match=str(number)):
+                await change(number)
+
+    @pytest.mark.parametrize("number", ["1", 1.0, None, True, b"1"])
+    async def test_what_is_no_number(self, facts: Facts, number: Any) -> None:
+        for verb in (facts.get, facts.confirm, facts.delete, facts.history, facts.sources, facts.share):
+            with pytest.raises(InvalidFact, match="whole number"):
+                await verb(number)
+
+
+class TestSubjects:
+    async def test_what_is_not_given_stays(self, memory: Memory) -> None:
+        made = await memory.configure_subject(tenant=ANA.tenant, subject=ROSA, name="Rosalind")
+        assert (made.id, made.name, made.members) == (ROSA, "Rosalind", (ANA.user, BEN.user))
+        made = await memory.configure_subject(tenant=ANA.tenant, subject=ROSA, members=["cat", "ana", "cat"])
+        assert (made.name, made.members) == ("Rosalind", ("cat", "ana"))
+        new = await memory.configure_subject(tenant=ANA.tenant, subject="legacy-8")
+        assert (new.name, new.members) == ("legacy-8", ())
+        assert await memory.subjects(tenant=ANA.tenant) == [made, new]
+        assert await memory.subjects(tenant="other") == []
+
+    async def test_two_who_configure_it_at_once(self, memory: Memory) -> None:
+        """Neither takes back what the other says."""
+        for number in range(4):
+            await asyncio.gather(
+                memory.configure_subject(tenant=ANA.tenant, subject=f"s{number}", name="Rosa"),
+                memory.configure_subject(tenant=ANA.tenant, subject=f"s{number}", members=["ana"]),
+            )
+        found = [one for one in await memory.subjects(tenant=ANA.tenant) if one.id != ROSA]
+        assert [(one.name, one.members) for one in found] == [("Rosa", ("ana",))] * 4
