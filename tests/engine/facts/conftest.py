@@ -8,11 +8,7 @@ import pytest
 
 from hitherto import Facts, Memory
 from hitherto.ports.store import Store
-from tests.acceptance.family import (
-    ANA,
-    ROSA,
-    opened,
-)
+from tests.acceptance.family import ANA, ROSA, opened
 from tests.engine.facts.reviewing import CELLO, NURSE
 
 

@@ -6,15 +6,10 @@ from typing import Any
 
 import hitherto
 from hitherto import Fact, Facts, assistant, user
-from tests.acceptance.family import (
-    Says,
-)
+from tests.acceptance.family import Says
 
 CELLO = Says("Mum played the cello.", "hobby", "Played the cello.")
-
-
 NURSE = Says("She was a nurse.", "occupation", "Was a nurse.")
-
 
 CITIES: dict[str, Any] = {
     "fact_categories": ("hobby", "occupation", "current city"),

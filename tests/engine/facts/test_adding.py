@@ -215,7 +215,24 @@ class TestEditing:
         for error in told:
             assert 2 <= error.actual <= now.version
             assert str(number) in str(error)
-        assert now.content == made[-1].content or len(made) > 1
+        assert now.content == max(made, key=lambda fact: fact.version).content
+
+    async def test_of_two_who_edit_different_things_neither_undoes_the_other(self, facts: Facts) -> None:
+        """What is not given stays as it was when it was read, or the edit is refused."""
+        for _ in range(8):
+            (number,) = await added(facts, "Played the cello.", category="habit")
+            ended = await asyncio.gather(
+                facts.edit(number, content="Played the viola."),
+                facts.edit(number, category="hobby"),
+                return_exceptions=True,
+            )
+            now = await one(facts, number)
+            wanted = ("Played the cello.", "habit"), ("Played the viola.", "hobby")
+            for at, end in enumerate(ended):
+                made = isinstance(end, Fact)
+                assert made or isinstance(end, Outdated)
+                assert (now.content, now.category)[at] == wanted[made][at]
+            await facts.delete(number)
 
     async def test_a_reviewer_who_looked_before_is_told(self, facts: Facts) -> None:
         """Whatever he is about to do to it; then nothing is changed."""

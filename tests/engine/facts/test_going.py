@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -109,6 +110,15 @@ class TestWhatTheyRestOn:
         said = await facts.sources(number)
         assert [(name, one.seq, one.message.text) for name, one in said] == [("c", 2, CELLO.text), ("d", 0, CELLO.text)]
         assert said[0][1].created_at <= said[1][1].created_at
+
+    async def test_sources_of_what_another_agent_has_learnt(self, memory: Memory) -> None:
+        """A conversation of the same name is this agent's, and another one."""
+        await talk(memory, "c", CELLO.text, scope=replace(ANA, agent="coach"))
+        await talk(memory, "c", "Hello.")
+        every = memory.facts(ANA, every_agent=True)
+        (found,) = await every.list()
+        assert found.agent == "coach"
+        assert [(name, one.message.text) for name, one in await every.sources(found.id)] == [("c", CELLO.text)]
 
     @pytest.mark.parametrize("with_facts", [False, True])
     async def test_deleting_a_conversation(self, memory: Memory, facts: Facts, with_facts: bool) -> None:
