@@ -21,9 +21,11 @@ from hitherto.core.view import View
 from hitherto.engine.appending import Appended, Appending, check_key
 from hitherto.engine.asked import checked_switch
 from hitherto.engine.context import Context
+from hitherto.engine.fitting import Contexts
 from hitherto.engine.injecting import chosen, earlier_than
 from hitherto.engine.parts import Parts
 from hitherto.engine.place import Place
+from hitherto.engine.rebuilding import rebuilt
 from hitherto.engine.recall import Recaller
 from hitherto.engine.recalling import Recalling, recalling_of
 from hitherto.engine.taking_back import TakingBack, cleared
@@ -157,7 +159,7 @@ class Conversation:
             await self._wait(30.0 if wait is True else float(wait))
         scope, watch, began = self._place.scope, self._parts.watch, time.perf_counter()
         with watch.span("context", tenant=scope.tenant, conversation=self._place.id, budget=budget) as span:
-            made = await Views(self._place, self._recaller).fitted(
+            made = await Contexts(self._place, self._recaller).fitted(
                 ask, governing, at, injection=injection, recall=recalling, cross_session=cross_session, facts=facts
             )
             span.set(tokens=made.tokens, rev=made.manifest.rev, missing=" ".join(made.manifest.missing))
@@ -172,7 +174,7 @@ class Conversation:
         Raises InvalidInput for a manifest of another conversation, Unreproducible when what it showed was erased
         since.
         """
-        return await Views(self._place).rebuilt(manifest)
+        return await rebuilt(Contexts(self._place), manifest)
 
     async def view(self, *, at: int | None = None, policy: PolicyLike | None = None) -> View:
         """The log as the policy leaves it, before any budget, now or at a past revision. Raises NotFound for a
@@ -212,7 +214,7 @@ class Conversation:
         (tokens; without one, of the setting `budget`): where not all facts fit, those that bear most on the newest user
         message in the log. None where nothing is known, or the setting `facts` is off."""
         limit, _ = checked_budget(self._parts.settings.budget if budget is None else budget, 0)
-        return await Views(self._place, self._recaller).known(limit)
+        return await Contexts(self._place, self._recaller).known(limit)
 
     async def head(self) -> Head | None:
         """The conversation's state, or None before its first append."""
