@@ -12,7 +12,7 @@ from hitherto.engine.context import Context, request_sha256
 from hitherto.engine.fitting import Contexts
 from hitherto.engine.injecting import again
 from hitherto.engine.knowing import again as known_again
-from hitherto.engine.recalling import again as recalled_again
+from hitherto.engine.recollections import again as recalled_again
 from hitherto.errors import InvalidInput, NotFound, Unreproducible
 
 
