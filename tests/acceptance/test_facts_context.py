@@ -118,6 +118,17 @@ class TestShare:
             assert {f"- [hobby] {likes(one)} (personal)" for one in (topic, "Latin")} <= set(shown)
             assert ids_in(context) == sorted(ids_in(context))
 
+    async def test_what_is_left_beside_long_instructions_is_filled(self, store: Store) -> None:
+        """Less than their share: those of them are shown that fit, and not none because not all do."""
+        async with opened(store, worker=False, facts_share=0.5) as memory:
+            await know(memory, [likes(topic) for topic in TOPICS])
+            chat = about(memory)
+            said = "You are a patient listener. " * 100
+            taken = (await chat.context(user("What of chess?"), budget=PLENTY, instructions=said, facts=False)).tokens
+            context = await asked(chat, "What of chess?", budget=taken + 120, instructions=said)
+            assert f"- [hobby] {likes('chess')} (personal)" in known_to(context)
+            assert 1 < len(known_to(context)) < len(TOPICS)
+
     async def test_the_most_relevant_by_their_meaning(self, store: Store) -> None:
         """The default embedder tells it, where they have no word in common with the question."""
         async with opened(store, worker=False, embedder="wordllama") as memory:
