@@ -15,7 +15,7 @@ def checked_name(value: object, what: str) -> str:
     Names are compared exactly, in code and in the database; nothing is trimmed or folded.
     """
     if not isinstance(value, str) or not value or value.isspace():
-        raise InvalidScope(f"{what} is {value!r}; give a non-empty string, for example {what}='acme'")
+        raise InvalidScope(f"{what} is {value!r}; give a non-empty string")
     if len(value) > LONGEST_NAME:
         raise InvalidScope(f"{what} has {len(value)} characters; at most {LONGEST_NAME} are kept as a name")
     if "\x00" in value or any("\ud800" <= character <= "\udfff" for character in value):

@@ -103,8 +103,7 @@ class Digester:
         if about is not None and made.facts is not None:
             lesson = lesson_of(work, about[0], made.facts)
             if made.left_out:
-                fields = {"tenant": work.scope.tenant, "digest": work.digest.id}
-                log.info("%s statements are no facts: too long, too many, or no user's", made.left_out, **fields)
+                _tell_left_out(work, made.left_out)
         if isinstance(action, Summarise) and action.archive:
             archive = await self._archivist.document(work, outcome, ledger, limit=action.limit)
             outcome = replace(outcome, archive=archive)
@@ -165,6 +164,20 @@ class Digester:
         place = Place(self._parts, work.scope, work.conversation)
         head = await place.head()
         return Masking(layout(place.governing(head, None)[0], head), self._parts.codec(RESPONSES))
+
+
+def _tell_left_out(work: DigestWork, statements: int) -> None:
+    log.info(
+        "%s statements found in messages %s-%s of %s are no facts: too long, too many, or no user's",
+        statements,
+        work.digest.start,
+        work.digest.end,
+        work.conversation,
+        tenant=work.scope.tenant,
+        user=work.scope.user,
+        agent=work.scope.agent,
+        digest=work.digest.id,
+    )
 
 
 def _came_to_nothing(ledger: list[ModelCall]) -> None:
