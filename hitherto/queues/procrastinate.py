@@ -244,7 +244,8 @@ def _reason(error: BaseException) -> str:
 def _not_told_here(record: logging.LogRecord) -> bool:
     """Whether a line is not about a connection that was lost: that, `_run` says in one line, the library with a
     traceback for each of its tasks."""
-    lost = record.exc_info is not None and isinstance(record.exc_info[1], ConnectorException)
+    told = record.exc_info  # asyncio says False for none
+    lost = isinstance(told, tuple) and isinstance(told[1], ConnectorException)
     return not lost or (record.name == "asyncio" and TASK not in record.getMessage())
 
 

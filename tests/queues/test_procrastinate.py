@@ -182,3 +182,9 @@ class TestClosing:
         async with asyncio.timeout(5):
             await queue.aclose(grace=60)
         assert asyncio.all_tasks() - before == set()
+
+
+async def test_what_asyncio_tells_of_others_is_heard(caplog: pytest.LogCaptureFixture) -> None:
+    """Without an exception too, as of a task that is destroyed while it waits."""
+    asyncio.get_running_loop().call_exception_handler({"message": "something was destroyed"})
+    assert "something was destroyed" in caplog.text
