@@ -11,7 +11,8 @@ from hitherto.core.archiving import Talk, archive_prompt, archive_task, archived
 from hitherto.core.document import NewDocument
 from hitherto.core.ledger import Cause, ModelCall
 from hitherto.core.prompts import Prompt
-from hitherto.engine.calls import Asked, Calls, NotNow
+from hitherto.engine.calls import Asked, Calls
+from hitherto.engine.ceiling import NotNow
 from hitherto.engine.cutting import cut
 from hitherto.engine.parts import Parts
 from hitherto.errors import HithertoError, ModelAnswerUnusable

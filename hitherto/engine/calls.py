@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
 from typing import Protocol, TypeVar
 
 from tenacity import (
@@ -19,27 +19,27 @@ from tenacity import (
 )
 
 from hitherto.core.breaker import Breaker
-from hitherto.core.ledger import Cause, ModelCall, Purpose, Spent
+from hitherto.core.ledger import Cause, ModelCall, Purpose
+from hitherto.core.scope import Scope
+from hitherto.engine.ceiling import Ceiling, NotNow
 from hitherto.engine.parts import Parts
 from hitherto.errors import HithertoError, ModelAnswerUnusable, ModelBusy, ModelRefused, ModelUnreachable
 from hitherto.logs import logger
+from hitherto.uninterrupted import uninterrupted
 
 log = logger("hitherto.model")
 
 _PATIENCE = 10.0
 """The longest wait for another try, in seconds, that is spent on the spot; for a longer one the digest is put off."""
 
-_LOOKED_UP = 5.0
-"""Seconds for which what a tenant has spent is taken as known, but for what this process adds to it."""
-
-_AGAIN = 600.0
-"""Seconds after which a ceiling is looked at again: it may have been raised."""
-
 _TO_SAY_SO = 1.0
 """Seconds that an adapter has to say itself that a call took too long."""
 
 _APART = frozenset({Purpose.COMPACT, Purpose.EMBED, Purpose.RERANK})
 """What may be asked of another endpoint under the same name."""
+
+_MOST = 2**31
+"""No call takes so many tokens: a figure that says so is none."""
 
 _Took = tuple[int | None, int | None, int | None]
 """Tokens in, those of them from the cache, and out."""
@@ -60,16 +60,7 @@ class Answered(Protocol):
 
 
 _Answer = TypeVar("_Answer", bound=Answered)
-
-
-class NotNow(Exception):
-    """No call is to be made for `seconds`: the endpoint failed too often of late (for this `cause`), or the tenant has
-    spent enough."""
-
-    def __init__(self, message: str, *, seconds: float, cause: Cause | None = None) -> None:
-        super().__init__(message)
-        self.seconds = seconds
-        self.cause = cause
+_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,10 +79,8 @@ class Calls:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._breakers: dict[tuple[str, Purpose | None], Breaker] = {}
-        self._spent: dict[str, tuple[float, Spent]] = {}
-        self._unwritten: dict[str, Spent] = {}
+        self._ceiling = Ceiling(parts)
         self._last_words: dict[str, tuple[str, Cause]] = {}
-        self._told: set[tuple[str, date]] = set()
 
     async def make(
         self, ask: Callable[[], Awaitable[_Answer]], what: Asked, ledger: list[ModelCall], *, tries: int | None = None
@@ -103,7 +92,7 @@ class Calls:
         """
 
         async def once() -> _Answer:
-            await self._check_ceiling(what.tenant)
+            await self._ceiling.check(what.tenant)
             breaker = self._breaker(what)
             ticket = breaker.admitted(time.monotonic())
             if ticket is None:
@@ -118,6 +107,29 @@ class Calls:
         )
         return await trying(once)
 
+    @asynccontextmanager
+    async def booked(self, scope: Scope) -> AsyncGenerator[list[ModelCall]]:
+        """A ledger for calls that are made for no conversation. What is in it at the end of the block is paid for, and
+        goes into the store's, whatever came of it and whoever is cancelled."""
+        ledger: list[ModelCall] = []
+        try:
+            yield ledger
+        finally:
+            if ledger:
+                await uninterrupted(self._book(scope, ledger))
+
+    def written(self, tenant: str, ledger: Sequence[ModelCall]) -> None:
+        """These calls are in the store's ledger now, or will never be."""
+        self._ceiling.written(tenant, ledger)
+
+    async def _book(self, scope: Scope, ledger: Sequence[ModelCall]) -> None:
+        try:
+            await self._parts.store.note_calls(scope, None, ledger)
+        except HithertoError as error:
+            log.warning("%s calls could not be put into the ledger: %s", len(ledger), error, tenant=scope.tenant)
+        finally:
+            self.written(scope.tenant, ledger)
+
     async def _once(
         self,
         ask: Callable[[], Awaitable[_Answer]],
@@ -127,54 +139,50 @@ class Calls:
         ledger: list[ModelCall],
     ) -> _Answer:
         began = time.monotonic()
-        answer: _Answer | None = None
+        asked = True
         took: _Took = (None, None, None)
         cause: Cause | None = Cause.DEFECT
         settings = self._parts.settings
         provider = settings.embedder_provider if what.purpose is Purpose.EMBED else settings.model_provider
-        with self._parts.watch.span(
-            "model_call", model=what.model, purpose=what.purpose.value, digest=what.digest, provider=provider
-        ):
-            try:
-                found = answer = await self._bounded(ask)
-                took = (found.tokens_in, found.tokens_cached, found.tokens_out)
+        try:
+            with self._parts.watch.span(
+                "model_call", model=what.model, purpose=what.purpose.value, digest=what.digest, provider=provider
+            ):
+                answer = await self._bounded(ask)
+                took, asked = (answer.tokens_in, answer.tokens_cached, answer.tokens_out), answer.asked
                 cause = None
-                return found
-            except asyncio.CancelledError:
-                cause = Cause.LOST
-                raise
-            except HithertoError as error:
-                cause = cause_of(error)
-                if isinstance(error, ModelAnswerUnusable):
-                    took = error.tokens
-                elif isinstance(error, ModelUnreachable):
-                    self._last_words[what.model] = (str(error), cause)
-                raise
-            finally:
+                return answer
+        except asyncio.CancelledError:
+            cause = Cause.LOST
+            raise
+        except HithertoError as error:
+            cause = cause_of(error)
+            if isinstance(error, ModelAnswerUnusable):
+                took = error.tokens
+            elif isinstance(error, ModelUnreachable):
+                self._last_words[what.model] = (str(error), cause)
+            raise
+        finally:
+            # First of all: a ticket of which nothing is told would keep every other call out.
+            self._tell(breaker, ticket, what.model, cause)
+            if asked:
                 call = self._entry(took, what, cause, seconds=time.monotonic() - began)
-                self._tell(breaker, ticket, call)
-                if answer is None or answer.asked:
-                    ledger.append(call)
-                    self._add(what.tenant, call)
-                    self._parts.watch.called(call)
+                ledger.append(call)
+                self._ceiling.made(what.tenant, call)
+                self._parts.watch.called(call)
 
     async def _bounded(self, ask: Callable[[], Awaitable[_Answer]]) -> _Answer:
         """One request of at most `model_timeout`, whatever the adapter makes of it: a model of somebody's own may never
-        answer, and may be cancelled by others than us."""
+        answer."""
         seconds = self._parts.settings.model_timeout
-        task = asyncio.current_task()
         try:
             async with asyncio.timeout(seconds + _TO_SAY_SO):
-                return await ask()
+                return await contained(ask)
         except TimeoutError:
             raise ModelUnreachable(
                 f"the model did not answer within {seconds:g} seconds; see what it waits for, or allow it more time "
                 "(HITHERTO_MODEL_TIMEOUT)"
             ) from None
-        except asyncio.CancelledError:
-            if task is not None and task.cancelling():
-                raise
-            raise ModelUnreachable("the model's own client cancelled the call; see what ended it") from None
 
     def _left_alone(self, model: str, seconds: float) -> NotNow:
         words, cause = self._last_words.get(model, ("no answer", Cause.UNREACHABLE))
@@ -185,7 +193,7 @@ class Calls:
         )
 
     def _entry(self, took: _Took, what: Asked, cause: Cause | None, *, seconds: float) -> ModelCall:
-        tokens_in, tokens_cached, tokens_out = took
+        tokens_in, tokens_cached, tokens_out = map(_figure, took)
         price = None if tokens_in is None and tokens_out is None else self._parts.price(what.model)
         return ModelCall(
             purpose=what.purpose,
@@ -207,63 +215,36 @@ class Calls:
             )
         return self._breakers[endpoint]
 
-    def _tell(self, breaker: Breaker, ticket: int, call: ModelCall) -> None:
-        match call.cause:
+    def _tell(self, breaker: Breaker, ticket: int, model: str, cause: Cause | None) -> None:
+        match cause:
             case Cause.BUSY | Cause.UNREACHABLE:
                 if breaker.failed(ticket, time.monotonic()):
-                    log.warning("No calls of %s for a while: it has failed too often in a row", call.model)
+                    log.warning("No calls of %s for a while: it has failed too often in a row", model)
             case Cause.LOST | Cause.DEFECT:
                 breaker.abandoned(ticket)
             case _:
                 breaker.succeeded(ticket)
 
-    async def _check_ceiling(self, tenant: str) -> None:
-        settings = self._parts.settings
-        if settings.daily_cost is None and settings.daily_tokens is None:
-            return
-        known = self._spent.get(tenant)
-        if known is None or time.monotonic() - known[0] > _LOOKED_UP:
-            known = (time.monotonic(), await self._parts.store.spent(tenant))
-            self._spent[tenant] = known
-        spent = _sum(known[1], self._unwritten.get(tenant, Spent()))
-        reached = ""
-        if settings.daily_cost is not None and spent.cost >= settings.daily_cost:
-            reached = f"has spent ${spent.cost:.2f} today, of ${settings.daily_cost:.2f} (daily_cost)"
-        elif settings.daily_tokens is not None and spent.tokens >= settings.daily_tokens:
-            reached = f"has used {spent.tokens:,} tokens today, of {settings.daily_tokens:,} (daily_tokens)"
-        if not reached:
-            return
-        day = datetime.now(UTC).date()
-        if (tenant, day) not in self._told:
-            self._told = {one for one in self._told if one[1] == day} | {(tenant, day)}
-            log.warning("Tenant %s %s: no more digests for it until tomorrow (UTC)", tenant, reached, tenant=tenant)
-        raise NotNow(
-            f"the tenant {reached}; digests go on tomorrow (UTC), or when the ceiling is raised",
-            seconds=_until_tomorrow(),
-        )
 
-    def _add(self, tenant: str, call: ModelCall) -> None:
-        self._unwritten[tenant] = _sum(self._unwritten.get(tenant, Spent()), _spent_by(call))
-
-    def written(self, tenant: str, ledger: Sequence[ModelCall]) -> None:
-        """These calls are in the store's ledger now, or will never be."""
-        for call in ledger:
-            took = _spent_by(call)
-            if tenant in self._spent:
-                looked_up, spent = self._spent[tenant]
-                self._spent[tenant] = looked_up, _sum(spent, took)
-            left = self._unwritten.pop(tenant, Spent())
-            left = Spent(cost=left.cost - took.cost, tokens=left.tokens - took.tokens)
-            if left.tokens > 0 or left.cost > 0:
-                self._unwritten[tenant] = left
+async def contained(ask: Callable[[], Awaitable[_Found]]) -> _Found:
+    """What an adapter answers or raises, and nothing that would end the task which asks: a cancellation by others than
+    us, and what is no Exception, as a panic in an extension module, are failures like any other."""
+    task = asyncio.current_task()
+    try:
+        return await ask()
+    except asyncio.CancelledError:
+        if task is not None and task.cancelling():
+            raise
+        raise ModelUnreachable("the model's own client cancelled the call; see what ended it") from None
+    except (Exception, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:
+        raise RuntimeError(f"the adapter raised {type(error).__name__}: {error}") from error
 
 
-def _spent_by(call: ModelCall) -> Spent:
-    return Spent(cost=call.cost or 0.0, tokens=(call.tokens_in or 0) + (call.tokens_out or 0))
-
-
-def _sum(one: Spent, other: Spent) -> Spent:
-    return Spent(cost=one.cost + other.cost, tokens=one.tokens + other.tokens)
+def _figure(value: object) -> int | None:
+    """How many tokens, as an endpoint's answer has it; None for what is no such number."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST else None
 
 
 def cause_of(error: Exception) -> Cause:
@@ -292,9 +273,3 @@ def _wait(state: RetryCallState) -> float:
     error = None if state.outcome is None else state.outcome.exception()
     asked = error.retry_after if isinstance(error, ModelUnreachable) else None
     return max(_growing(state), asked or 0.0)
-
-
-def _until_tomorrow() -> float:
-    now = datetime.now(UTC)
-    tomorrow = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
-    return min((tomorrow - now).total_seconds() + 1, _AGAIN)

@@ -30,7 +30,7 @@ from hitherto.engine.recall import Recaller
 from hitherto.engine.recalling import Recalling, recalling_of
 from hitherto.engine.taking_back import TakingBack, cleared
 from hitherto.engine.views import Views
-from hitherto.errors import HithertoError, InvalidBatch, InvalidInput, InvalidMessage
+from hitherto.errors import InvalidBatch, InvalidInput, InvalidMessage
 from hitherto.ports.store import Changes, Reading
 
 Appendable = Message | Mapping[str, Any]
@@ -87,7 +87,7 @@ class Conversation:
         asked, self._request = self._request, None
         try:
             appended = await Appending(self._place, request).append(batch, key=key, expect=expect)
-        except HithertoError:
+        except BaseException:  # a cancellation too
             self._request = self._request or asked  # it has not been followed by an append yet
             raise
         self._go_by_what_is_stored()

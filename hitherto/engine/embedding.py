@@ -10,7 +10,7 @@ import numpy as np
 
 from hitherto.core.analysis import topic
 from hitherto.core.ledger import ModelCall, Purpose
-from hitherto.engine.calls import Asked, Calls
+from hitherto.engine.calls import Asked, Calls, contained
 from hitherto.engine.parts import Parts
 from hitherto.errors import EmbeddingUnusable, ModelError, ModelRefused, ModelUnreachable
 from hitherto.logs import logger
@@ -42,9 +42,12 @@ class Embedding:
         """Ask the embedder for a word, where nothing is known of its space yet. Raises NotNow and what it raises."""
         embedder = self._parts.embedder
         if embedder is not None and _space(embedder) is None:
-            await self._calls.make(
-                lambda: embedder.query("hello"), Asked(model=_name(embedder), purpose=Purpose.EMBED, tenant=_NOBODY), []
-            )
+            ledger: list[ModelCall] = []
+            what = Asked(model=_name(embedder), purpose=Purpose.EMBED, tenant=_NOBODY)
+            try:
+                await self._calls.make(lambda: embedder.query("hello"), what, ledger)
+            finally:
+                self._calls.written(_NOBODY, ledger)  # for nobody there is no ledger
 
     @property
     def spaces(self) -> tuple[Space, ...]:
@@ -142,7 +145,7 @@ class Embedding:
             return Embedded(vectors, answer.tokens, answer.asked)
 
         if embedder.local:
-            return (await checked()).vectors
+            return (await contained(checked)).vectors
         what = Asked(model=_name(embedder), purpose=Purpose.EMBED, tenant=tenant)
         return (await self._calls.make(checked, what, ledger, tries=tries)).vectors
 

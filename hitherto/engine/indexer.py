@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from hitherto.core.analysis import Analysed, analysed
-from hitherto.core.ledger import ModelCall
 from hitherto.core.scope import Scope
 from hitherto.engine.attempt import jitter
-from hitherto.engine.calls import Calls, NotNow
+from hitherto.engine.calls import Calls
+from hitherto.engine.ceiling import NotNow
 from hitherto.engine.embedding import Embedding
 from hitherto.engine.parts import Parts
-from hitherto.errors import DatabaseReadOnly, HithertoError, StoreError
+from hitherto.errors import DatabaseReadOnly, StoreError
 from hitherto.logs import logger
 from hitherto.ports.embedder import Space
 from hitherto.ports.index import IndexWork, SearchIndex, Source
@@ -37,6 +38,15 @@ _DOCUMENTS = "documents"
 
 _BIG = 50_000
 """Characters from which on a text's analysis leaves the event loop."""
+
+
+class Bell(asyncio.Event):
+    """Is rung where something was appended: that is written by then, and must not fail for want of one who listens, as
+    it would where the event loop that the indexer ran in has ended."""
+
+    def set(self) -> None:
+        with suppress(RuntimeError):
+            super().set()
 
 
 class Indexer:
@@ -182,29 +192,17 @@ class Indexer:
         return await uninterrupted(self._index.tend(work)) if work.untidy else True
 
     async def _embedded(self, work: IndexWork) -> bool:
-        ledger: list[ModelCall] = []
+        scope = Scope(tenant=work.tenant, user=work.user, agent=work.agent or _DOCUMENTS)
+        texts = [one.text for one in work.unembedded]
         try:
-            texts = [one.text for one in work.unembedded]
-            space, vectors = await self._embedding.documents(texts, work.tenant, ledger)
+            async with self._calls.booked(scope) as ledger:
+                space, vectors = await self._embedding.documents(texts, work.tenant, ledger)
         except Exception as error:  # noqa: BLE001 (an embedder may be somebody's own; whatever it does, there are words)
             seconds = error.seconds if isinstance(error, NotNow) else _LATER
             self._again = asyncio.get_running_loop().time() + min(seconds, _LATER)
             log.warning("Embedding was put off: %s", error, tenant=work.tenant)
             return True
-        finally:
-            await self._noted(work, ledger)
         return await uninterrupted(self._index.embed(work, space, vectors))
-
-    async def _noted(self, work: IndexWork, ledger: list[ModelCall]) -> None:
-        if not ledger:
-            return
-        try:
-            scope = Scope(tenant=work.tenant, user=work.user, agent=work.agent or _DOCUMENTS)
-            await uninterrupted(self._parts.store.note_calls(scope, None, ledger))
-        except HithertoError as error:
-            log.warning("%s calls of the embedder could not be put into the ledger: %s", len(ledger), error)
-        finally:
-            self._calls.written(work.tenant, ledger)
 
 
 async def _analysed(source: Source) -> Analysed:

@@ -23,7 +23,7 @@ from hitherto.engine.calls import Calls
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.facts import Facts
 from hitherto.engine.housekeeping import honoured, tidy
-from hitherto.engine.indexer import Indexer
+from hitherto.engine.indexer import Bell, Indexer
 from hitherto.engine.knowledge import Knowledge
 from hitherto.engine.parts import Parts
 from hitherto.engine.recall import Hit, Recall, Recaller
@@ -40,21 +40,23 @@ log = logger("hitherto")
 class Memory:
     """Conversations on one store. Use it as an async context manager, or call `start` and `aclose`.
 
-    Safe for any number of tasks. Its store is open; `opened` is closed last and gives back what was opened for
-    it.
+    Safe for any number of tasks of the event loop that it was started in, and for no other loop's. Its store is open;
+    `opened` is closed last and gives back what was opened for it.
     """
 
     def __init__(self, parts: Parts, *, opened: AsyncExitStack | None = None) -> None:
-        self._parts = parts
+        self._parts = parts = replace(parts, appended=Bell())
         self._opened = opened or AsyncExitStack()
         calls = Calls(parts)
         self._worker = Worker(parts, calls) if parts.settings.worker else None
         self._recaller = Recaller(parts, calls)
         self._indexer = None if parts.index is None else Indexer(parts, parts.index, calls)
         self._closing: asyncio.Task[None] | None = None
+        self._home: asyncio.AbstractEventLoop | None = None
 
     async def start(self) -> Self:
         """Take up work, and tidy what earlier processes left behind. If it is cancelled, the memory is closed."""
+        self._home = asyncio.get_running_loop()
         try:
             if self._worker is not None:
                 await self._worker.start()
@@ -72,7 +74,12 @@ class Memory:
 
     async def aclose(self) -> None:
         """Let digests in hand finish for the setting `grace`, give the others back, and close. Safe to call twice.
-        Cancelled, it closes all the same, but gives back at once what is in hand."""
+        Cancelled, it closes all the same, but gives back at once what is in hand. Raises InvalidInput in another event
+        loop than the one it was started in."""
+        if self._closing is not None and self._closing.done():
+            return self._closing.result()
+        if self._home is not None and self._home is not asyncio.get_running_loop():
+            raise InvalidInput("this memory was opened in another event loop; close it there, before that loop ends")
         self._closing = self._closing or asyncio.create_task(self._close(), name="closing a memory")
         try:
             await asyncio.shield(self._closing)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -19,7 +19,7 @@ from hitherto.engine.calls import Asked, Calls
 from hitherto.engine.embedding import Embedding
 from hitherto.engine.parts import Parts
 from hitherto.engine.searching import Search, Weighed, population, search
-from hitherto.errors import HithertoError, InvalidInput
+from hitherto.errors import InvalidInput
 from hitherto.logs import logger
 from hitherto.ports.embedder import Space, Vector, Vectors
 from hitherto.ports.index import Matter, SearchIndex
@@ -139,7 +139,6 @@ class Looked:
     space: Space | None = None
     waiting: Vectors | None = None
     missing: list[str] = field(default_factory=list[str])
-    ledger: list[ModelCall] = field(default_factory=list[ModelCall])
 
 
 class Recaller:
@@ -174,10 +173,8 @@ class Recaller:
         space, asked = self._embedding.space, question[:_LONGEST].strip()
         if space is None or not asked:
             return None
-        ledger: list[ModelCall] = []
-        vector = await self._vector(asked, space, scope.tenant, ledger, authors=())
-        await self._note(scope, ledger)
-        return vector
+        async with self._calls.booked(scope) as ledger:
+            return await self._vector(asked, space, scope.tenant, ledger, authors=())
 
     async def look(self, question: str, wanted: Wanted) -> Looked:
         """One round trip, and then the question's vector. What `wanted` says beside its walls may be given
@@ -190,25 +187,31 @@ class Recaller:
         looked = Looked(question=question, terms=terms, wanted=wanted, matter=matter)
         if self._parts.embedder is None or not question:
             return looked
-        space = matter.space
-        if matter.waiting and self._embedding.local and spaces and space in (None, spaces[0]):
-            # What has just been said is compared by its meaning too: here that takes no time.
-            space = spaces[0]
-            texts = [source.text for source in matter.waiting]
-            _, looked.waiting = await self._embedding.documents(texts, wanted.scope.tenant, looked.ledger)
-        if space is not None:
-            there = {term for block in matter.blocks for term, (entries, _) in block.postings.items() if len(entries)}
-            authors = there.intersection(terms.authors.tolist())
-            tenant = wanted.scope.tenant
-            looked.vector = await self._vector(question, space, tenant, looked.ledger, authors=authors)
-            looked.space = space if looked.vector is not None else None
-            looked.missing += [] if looked.vector is not None else ["embedder"]
+        async with self._calls.booked(wanted.scope) as ledger:
+            await self._compare(looked, spaces, ledger)
         if not self._embedding.known and "embedder" not in looked.missing:
             looked.missing.append("embedder")
         without = matter.entries - matter.embedded + (0 if looked.waiting is not None else len(matter.waiting))
         if not looked.missing and without > _LAG * (matter.entries + len(matter.waiting)):
             looked.missing.append("vectors")
         return looked
+
+    async def _compare(self, looked: Looked, spaces: Sequence[Space], ledger: list[ModelCall]) -> None:
+        """The vectors by which meanings are compared, or the word that the embedder is missing."""
+        matter, tenant, space = looked.matter, looked.wanted.scope.tenant, looked.matter.space
+        if matter.waiting and self._embedding.local and spaces and space in (None, spaces[0]):
+            # What has just been said is compared by its meaning too: here that takes no time.
+            space = spaces[0]
+            looked.waiting = await self._documents([source.text for source in matter.waiting], tenant, ledger)
+            if looked.waiting is None:
+                looked.missing.append("embedder")
+                return
+        if space is not None:
+            there = {term for block in matter.blocks for term, (entries, _) in block.postings.items() if len(entries)}
+            authors = there.intersection(looked.terms.authors.tolist())
+            looked.vector = await self._vector(looked.question, space, tenant, ledger, authors=authors)
+            looked.space = space if looked.vector is not None else None
+            looked.missing += [] if looked.vector is not None else ["embedder"]
 
     async def find(self, looked: Looked, wanted: Wanted, *, k: int, least: float, rerank: bool) -> Recall:
         """The second part: one round trip more, and the reranker's answer if there is one."""
@@ -224,9 +227,9 @@ class Recaller:
             hits = [_hit(one) for one in begun.weighed(candidates, most=most, least=least)]
         missing = list(looked.missing)
         if rerank and self._parts.reranker is not None and len(hits) > 1:
-            hits, fell_through = await self._reranked(looked, hits)
+            async with self._calls.booked(wanted.scope) as ledger:
+                hits, fell_through = await self._reranked(looked, hits, ledger)
             missing += ["reranker"] if fell_through else []
-        await self._note(wanted.scope, looked.ledger)
         return Recall(
             hits=tuple(hits[:k]),
             missing=tuple(missing),
@@ -249,6 +252,17 @@ class Recaller:
         many = sum(len(block.lengths) for block in looked.matter.blocks) > _MANY
         return await asyncio.to_thread(first) if many else first()
 
+    async def _documents(self, texts: Sequence[str], tenant: str, ledger: list[ModelCall]) -> Vectors | None:
+        """The vectors of what has no entry yet, waited for no longer than a question's; None where the embedder is
+        away."""
+        try:
+            async with asyncio.timeout(self._parts.settings.embedder_timeout):
+                return (await self._embedding.documents(texts, tenant, ledger))[1]
+        except Exception as error:  # noqa: BLE001 (an embedder may be somebody's own; whatever it does, there are words)
+            why = "it took too long" if isinstance(error, TimeoutError) else error
+            log.warning("What is not indexed yet is compared by words alone: %s", why, tenant=tenant)
+            return None
+
     async def _vector(
         self, question: str, space: Space, tenant: str, ledger: list[ModelCall], *, authors: Collection[int]
     ) -> Vector | None:
@@ -259,7 +273,7 @@ class Recaller:
             log.warning("A question is compared by words alone: %s", error, tenant=tenant)
             return None
 
-    async def _reranked(self, looked: Looked, hits: list[Hit]) -> tuple[list[Hit], bool]:
+    async def _reranked(self, looked: Looked, hits: list[Hit], ledger: list[ModelCall]) -> tuple[list[Hit], bool]:
         """The hits in the reranker's order, or as they are where it is away, slow or answers with nothing of use."""
         reranker = self._parts.reranker
         assert reranker is not None, "who calls this has looked"
@@ -272,7 +286,7 @@ class Recaller:
 
         try:
             what = Asked(model=reranker.name, purpose=Purpose.RERANK, tenant=tenant)
-            answer = await self._calls.make(ask, what, looked.ledger, tries=1)
+            answer = await self._calls.make(ask, what, ledger, tries=1)
         except Exception as error:  # noqa: BLE001 (a reranker may be somebody's own; whatever it does, there is an order)
             why = "it took too long" if isinstance(error, TimeoutError) else error
             log.warning("The reranker is left out: %s", why, tenant=tenant)
@@ -283,18 +297,6 @@ class Recaller:
             replace(first[at], parts=replace(first[at].parts, reranked=place)) for place, at in enumerate(places, 1)
         ]
         return [*ordered, *rest], False
-
-    async def _note(self, scope: Scope, ledger: list[ModelCall]) -> None:
-        """What was asked is paid for, whatever came of it."""
-        if not ledger:
-            return
-        try:
-            await self._parts.store.note_calls(scope, None, ledger)
-        except HithertoError as error:
-            log.warning("%s calls could not be put into the ledger: %s", len(ledger), error)
-        finally:
-            self._calls.written(scope.tenant, ledger)
-            ledger.clear()
 
     def _index(self) -> SearchIndex:
         if self._parts.index is None:

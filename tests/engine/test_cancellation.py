@@ -15,6 +15,7 @@ from psycopg.conninfo import make_conninfo
 import hitherto
 from hitherto import assistant, sliding_window, user
 from hitherto.core.digest import Status
+from hitherto.ports.store import Store
 from hitherto.stores.postgres.embedded import EmbeddedServer
 from hitherto.uninterrupted import uninterrupted
 from tests.conftest import SCOPE
@@ -88,6 +89,21 @@ async def test_an_opening_that_is_cancelled_leaves_nothing_open(database: str) -
         await other.rollback()
     await asyncio.sleep(0.1)
     assert len(asyncio.all_tasks()) == before
+
+
+async def test_an_append_that_is_cancelled_leaves_its_policy_to_the_next(store: Store) -> None:
+    """That of the context which it follows: nothing was appended since."""
+    async with hitherto.open(store=store) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        for number in range(3):
+            await chat.append(user(f"q{number}"), assistant(f"a{number}"))
+        await chat.context(user("x"), policy="trim:max_turns=2,keep_turns=1")
+        async with store.write(SCOPE, "c"):  # somebody writes to the conversation
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await chat.append(user("x"), assistant("y"), key="k")
+        assert (await chat.append(user("x"), assistant("y"), key="k")).fired
+        assert not (await chat.append(user("x"), assistant("y"))).fired, "it governs one append"
 
 
 async def test_work_that_was_begun_is_finished_before_the_cancellation_shows() -> None:

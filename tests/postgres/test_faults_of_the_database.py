@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 import pytest
@@ -178,6 +178,27 @@ class TestReadOnly:
             with pytest.raises(DatabaseReadOnly):
                 await memory.conversation("secrets", scope=SCOPE).context(budget=500, facts=facts)
 
+    async def test_it_is_over_for_all_connections_once_it_is_over(
+        self, admin: Connection, database: str, store: Store
+    ) -> None:
+        """One that was opened meanwhile would refuse to write for as long as it lasts."""
+        await alter(admin, database, sql.SQL("set default_transaction_read_only = on"))
+        await kill(admin, database)
+        async with AsyncExitStack() as held:  # the pool has several that were opened meanwhile
+            for _ in range(4):
+                await held.enter_async_context(cast(PostgresStore, store)._connections.borrowed())
+        for _ in range(3):
+            with pytest.raises(DatabaseReadOnly):
+                await write(store, "c", user("refused"))
+            await VERBS["head"](store)
+        await alter(admin, database, sql.SQL("set default_transaction_read_only = off"))
+        with suppress(DatabaseReadOnly):
+            await write(store, "c", user("perhaps refused"))
+        await asyncio.sleep(0.5)
+        for _ in range(12):
+            await write(store, "c", user("written"))
+        await asyncio.gather(*(write(store, f"c{n}", user("written")) for n in range(8)))
+
     async def test_a_database_without_the_schema(self, admin: Connection, database: str) -> None:
         async with await Connection.connect(database, autocommit=True) as connection:
             await connection.execute("drop schema hitherto cascade")
@@ -267,6 +288,36 @@ class TestKilled:
         written = await waiting
         assert written.logged[0].seq == 4
         await other.aclose()
+
+    @pytest.mark.parametrize("by", ["cancel", "timeout"])
+    async def test_a_cancellation_while_the_others_are_looked_at_is_one(
+        self, admin: Connection, database: str, store: PostgresStore, monkeypatch: pytest.MonkeyPatch, by: str
+    ) -> None:
+        """As on a server far away: the pool itself takes it for the death of a connection, and goes on."""
+        await widen(store, 4)
+        pool = store._connections._pool
+        await asyncio.wait(store._connections._returning)
+        really = pool.check_connection
+
+        async def far(connection: Connection) -> None:
+            await asyncio.sleep(0.05)
+            await really(connection)
+
+        monkeypatch.setattr(pool, "check_connection", far)
+        await admin.execute("select pg_terminate_backend(%s, 5000)", [pool._pool[0].info.backend_pid])
+        writing = asyncio.create_task(write(store, "c", user("cancelled")))
+        if by == "cancel":
+            await asyncio.sleep(0.03)
+            assert writing.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await writing
+        else:
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(writing, timeout=0.03)
+        await asyncio.sleep(0.3)
+        assert (await head_of(store, "c")).next_seq == 4
+        monkeypatch.undo()
+        await widen(store, 10)
 
     async def test_again_and_again(self, admin: Connection, database: str, store: Store) -> None:
         """Writers that repeat a lost append with its key; in the end each batch is there once, and whole."""

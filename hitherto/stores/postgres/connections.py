@@ -11,6 +11,8 @@ from psycopg import AsyncConnection, OperationalError
 from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
+from hitherto.errors import DatabaseReadOnly, InvalidInput
+
 
 class Connections:
     """At most `size` connections to the server at `url`; who wants one waits at most `patience` seconds for it. Unless
@@ -22,12 +24,20 @@ class Connections:
 
     It also counts a statement as prepared from when a pipeline sends it for the first time, whether or not the server
     comes to it. So after a block that fails, the connection forgets what is prepared.
+
+    A server tells a connection when it is made whether it may write, and that holds for as long as it lasts. So one
+    that was refused a write is replaced, and all at rest are once a new one may write where the one before could not.
+
+    They belong to the event loop in which they are opened: in any other, all verbs raise InvalidInput.
     """
 
     def __init__(self, url: str, *, size: int, patience: float, prepared: bool = True) -> None:
         self._patience = patience
         self._turns = asyncio.Semaphore(size)
         self._returning: set[asyncio.Task[None]] = set()
+        self._home: asyncio.AbstractEventLoop | None = None
+        self._read_only = False
+        """Whether the connection that was made last may not write."""
         self._pool = AsyncConnectionPool[AsyncConnection[Any]](
             url,
             min_size=1,
@@ -46,30 +56,41 @@ class Connections:
 
     async def open(self) -> None:
         """Returns once a connection is there. Raises PoolTimeout."""
+        self._home = asyncio.get_running_loop()
         await self._pool.open(wait=True, timeout=self._patience)
 
     async def aclose(self) -> None:
         """Close all connections, once those that are on their way back have arrived."""
+        self._check_loop()
         while self._returning:
             await asyncio.wait(tuple(self._returning))
         await self._pool.close()
 
     async def check(self) -> None:
         """Replace the connections at rest that are dead."""
-        await self._pool.check()
+        # In a task of its own: the pool takes a cancellation for the death of a connection, and goes on.
+        await asyncio.shield(self._background(self._pool.check()))
 
     @asynccontextmanager
     async def borrowed(self) -> AsyncGenerator[AsyncConnection[Any]]:
         """A connection until the end of the block. Raises PoolTimeout."""
+        self._check_loop()
         await self._turn()
         connection = await self._taken()
         try:
             yield connection
-        except BaseException:
-            self._background(self._return(connection, failed=True))
+        except BaseException as error:
+            self._background(self._return(connection, error))
             raise
         else:
             self._background(self._return(connection))
+
+    def _check_loop(self) -> None:
+        if self._home is not None and self._home is not asyncio.get_running_loop():
+            raise InvalidInput(
+                "the connections to the database were opened in another event loop, and belong to it; use what you "
+                "opened there, or open it once more here"
+            )
 
     async def _configured(self, connection: AsyncConnection[Any]) -> None:
         # Times as far off as datetime.max would overflow Python's in a time zone to the east of their own.
@@ -80,7 +101,14 @@ class Connections:
         await connection.execute("set default_transaction_isolation = 'read committed'")
         # Who holds a conversation may never let go: a host without power is noticed after hours.
         patience = f"{max(self._patience, 0.001) * 1_000:.0f}ms"
-        await connection.execute("select set_config('lock_timeout', %s, false)", [patience])
+        told = await connection.execute(
+            "select set_config('lock_timeout', %s, false), current_setting('transaction_read_only')::boolean",
+            [patience],
+        )
+        read_only = bool((await told.fetchall())[0][1])
+        if self._read_only and not read_only:
+            self._background(self._pool.drain())
+        self._read_only = read_only
 
     async def _turn(self) -> None:
         try:
@@ -107,12 +135,14 @@ class Connections:
             self._turns.release()
             raise
 
-    async def _return(self, connection: AsyncConnection[Any], *, failed: bool = False) -> None:
+    async def _return(self, connection: AsyncConnection[Any], error: BaseException | None = None) -> None:
         """Give a connection and its turn back, ending a transaction that was not committed without a trace."""
         try:
             # Where the connection is lost, the server has ended and forgotten likewise.
             with suppress(OperationalError):
-                if failed and connection.info.transaction_status is TransactionStatus.IDLE:
+                if isinstance(error, DatabaseReadOnly):
+                    await connection.close()
+                elif error is not None and connection.info.transaction_status is TransactionStatus.IDLE:
                     await connection.execute("begin")  # it forgets with a rollback
                 if connection.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
                     await connection.rollback()
@@ -128,7 +158,8 @@ class Connections:
         else:
             await self._return(connection)
 
-    def _background(self, work: Coroutine[Any, Any, None]) -> None:
+    def _background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._returning.add(task)
         task.add_done_callback(self._returning.discard)
+        return task

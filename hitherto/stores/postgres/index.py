@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, LiteralString, Protocol, TypeVar
@@ -13,6 +13,7 @@ from psycopg import AsyncConnection
 
 from hitherto.core.analysis import Analysed
 from hitherto.core.wanted import EntryKind, Wanted
+from hitherto.errors import StoreError
 from hitherto.ports.embedder import Space, Vectors
 from hitherto.ports.index import Candidate, IndexLoad, IndexWork, Key, Matter, Source, Unembedded, wanted_of
 from hitherto.stores.postgres import searching
@@ -119,7 +120,12 @@ class PostgresIndex:
                 if claimed is not None:
                     self._after = (tenant, user, agent)
                     work = IndexWork(tenant=tenant, user=user, agent=agent, ref=claimed[0], attempt=claimed[1])
-                    return await self._filled(work, number, limit)
+                    try:
+                        return await self._filled(work, number, limit)
+                    except BaseException:
+                        with suppress(StoreError):  # else it ends by itself
+                            await self.release(work)
+                        raise
             if due:  # others have all of these
                 after = tuple(due[-1])
             elif begun == _NOBODY:

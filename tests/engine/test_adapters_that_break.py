@@ -1,0 +1,169 @@
+"""Models and embedders of somebody's own that break what the ports promise: nothing of ours ends with them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+import hitherto
+from hitherto import assistant, user
+from hitherto.core.digest import Status
+from hitherto.core.ledger import Cause, Purpose
+from hitherto.embedders.scripted import ScriptedEmbedder
+from hitherto.engine.calls import Asked, Calls
+from hitherto.engine.ceiling import NotNow
+from hitherto.errors import ModelAnswerUnusable, ModelUnreachable
+from hitherto.models.scripted import Scripted
+from hitherto.ports.embedder import Vectors
+from hitherto.ports.model import Completion
+from hitherto.ports.store import Store
+from hitherto.stores.inmemory import InMemoryStore
+from tests.conftest import SCOPE
+from tests.engine.metered import PRICED, Told, parts_of
+
+WHAT = Asked(model=PRICED, purpose=Purpose.DIGEST, tenant=SCOPE.tenant)
+GOOD = Completion(text="yes", tokens_in=900, tokens_out=100)
+
+
+class Panic(BaseException):
+    """As what a panic in an extension module is raised as: no Exception."""
+
+
+class Once:
+    """Raises something the first time."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._error: BaseException | None = error
+
+    def __call__(self) -> None:
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+
+class Local(ScriptedEmbedder):
+    """Computes in this process."""
+
+    @property
+    def local(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("kind", [ScriptedEmbedder, Local])
+@pytest.mark.parametrize("error", [Panic("index out of bounds"), asyncio.CancelledError()], ids=["panic", "cancelled"])
+async def test_indexing_goes_on(
+    store: Store, kind: type[ScriptedEmbedder], error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After an embedder that raised what is no Exception, or was cancelled by others than us."""
+    monkeypatch.setattr("hitherto.engine.indexer._LATER", 0.2)
+    once = Once(error)
+
+    def breaks(vectors: Vectors) -> object:
+        once()
+        return vectors
+
+    async with hitherto.open(store=store, embedder=kind(then=breaks), model_tries=1) as memory:
+        await memory.conversation("c", scope=SCOPE).append(user("I play the cello"))
+        index = memory._parts.index
+        assert index is not None
+        async with asyncio.timeout(10):
+            while (load := await index.load(kind().space)).waiting or load.unembedded:  # noqa: ASYNC110 (others do it)
+                await asyncio.sleep(0.05)
+
+
+async def test_a_digest_is_not_held_up(store: Store) -> None:
+    """By a model that raised what is no Exception: it is a defect of the model's, as any other."""
+
+    def breaks(_: object) -> str:
+        raise Panic("index out of bounds")
+
+    model = Scripted([breaks])
+    policy = "rolling:threshold=4,keep_last=2"
+    async with hitherto.open(store=store, model=model, policy=policy, model_tries=1) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        for _ in range(3):
+            await chat.append(user("q"), assistant("a"))
+        async with asyncio.timeout(5):
+            await memory.settled()
+        (row,) = await chat.digests()
+        assert row.status is Status.FAILED
+        assert "Panic: index out of bounds" in (row.error or "")
+
+
+def odd(**figures: object) -> Completion:
+    return Completion(text="yes", **cast("dict[str, Any]", figures))
+
+
+def answering(*answers: Completion | Exception) -> Callable[[], Awaitable[Completion]]:
+    """One a call, then the last for ever."""
+    left = list(answers)
+
+    async def ask() -> Completion:
+        answer = left.pop(0) if len(left) > 1 else left[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    "figures",
+    [
+        {"tokens_in": "12", "tokens_out": "3"},
+        {"tokens_in": 1.5, "tokens_out": [3]},
+        {"tokens_in": -1, "tokens_cached": "a", "tokens_out": True},
+        {"tokens_in": 2**63},
+    ],
+    ids=str,
+)
+async def test_figures_that_are_none_are_left_out(figures: dict[str, object]) -> None:
+    """Of an answer that is good, and of one that is not; the ledger has the call all the same."""
+    unusable = ModelAnswerUnusable("nothing")
+    unusable.tokens = cast("Any", (figures["tokens_in"], None, None))
+    store = InMemoryStore()
+    calls, ask = Calls(parts_of(store, Told())), answering(odd(**figures), unusable)
+    async with calls.booked(SCOPE) as ledger:
+        assert (await calls.make(ask, WHAT, ledger)).text == "yes"
+        with pytest.raises(ModelAnswerUnusable):
+            await calls.make(ask, WHAT, ledger)
+        took = [(call.tokens_in, call.tokens_cached, call.tokens_out, call.cost) for call in ledger]
+        assert took == [(None, None, None, None)] * 2
+        assert [call.cause for call in ledger] == [None, Cause.UNUSABLE]
+    (costs,) = await store.costs("tenant", tenant=SCOPE.tenant)
+    assert (costs.calls, costs.unpriced) == (2, 2)
+
+
+@pytest.mark.parametrize("part", ["span", "price", "called", "the figures", "the answer"])
+async def test_a_probe_that_breaks_is_not_the_last(part: str) -> None:
+    """After its rest one call is let through; whatever becomes of that, another may follow."""
+    once, watch = Once(ZeroDivisionError()), Told()
+    parts = parts_of(InMemoryStore(), watch, model_tries=1, breaker_failures=1, breaker_rest=0.3)
+    answers = {"the figures": odd(tokens_in="12"), "the answer": cast(Completion, "no answer at all")}
+    calls = Calls(replace(parts, price=breaking(parts.price, once) if part == "price" else parts.price))
+    ask = answering(ModelUnreachable("down"), answers.get(part, GOOD), GOOD)
+    with pytest.raises(ModelUnreachable):
+        await calls.make(ask, WHAT, [])
+    with pytest.raises(NotNow):
+        await calls.make(ask, WHAT, [])
+    await asyncio.sleep(0.35)
+    if part in ("span", "called"):
+        setattr(watch, part, breaking(getattr(watch, part), once))
+    with suppress(ZeroDivisionError, AttributeError):
+        await calls.make(ask, WHAT, [])
+    assert await calls.make(ask, WHAT, []) == GOOD
+
+
+def breaking(work: Callable[..., Any], once: Once) -> Callable[..., Any]:
+    """`work`, which raises something the first time."""
+
+    def breaks(*given: Any, **named: Any) -> Any:
+        once()
+        return work(*given, **named)
+
+    return breaks
