@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from tenacity import (
     AsyncRetrying,
@@ -107,16 +106,10 @@ class Calls:
         )
         return await trying(once)
 
-    @asynccontextmanager
-    async def booked(self, scope: Scope) -> AsyncGenerator[list[ModelCall]]:
+    def booked(self, scope: Scope) -> Booked:
         """A ledger for calls that are made for no conversation. What is in it at the end of the block is paid for, and
         goes into the store's, whatever came of it and whoever is cancelled."""
-        ledger: list[ModelCall] = []
-        try:
-            yield ledger
-        finally:
-            if ledger:
-                await uninterrupted(self._book(scope, ledger))
+        return Booked(lambda ledger: self._book(scope, ledger))
 
     def written(self, tenant: str, ledger: Sequence[ModelCall]) -> None:
         """These calls are in the store's ledger now, or will never be."""
@@ -224,6 +217,24 @@ class Calls:
                 breaker.abandoned(ticket)
             case _:
                 breaker.succeeded(ticket)
+
+
+class Booked:
+    """A ledger for the length of a block, that goes to `book` afterwards if there is anything in it.
+
+    A class, as an asynchronous generator may not begin where an agents' SDK has shut down those of its event loop, and
+    goes on with the loop."""
+
+    def __init__(self, book: Callable[[Sequence[ModelCall]], Coroutine[Any, Any, None]]) -> None:
+        self._book = book
+        self._ledger: list[ModelCall] = []
+
+    async def __aenter__(self) -> list[ModelCall]:
+        return self._ledger
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._ledger:
+            await uninterrupted(self._book(self._ledger))
 
 
 async def contained(ask: Callable[[], Awaitable[_Found]]) -> _Found:
