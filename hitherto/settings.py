@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -10,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from hitherto.core.fact import CATEGORIES, LONGEST_CATEGORY
+from hitherto.core.fact import CATEGORIES, LONGEST_CATEGORY, category_of
 from hitherto.core.phrases import TRIGGERS
 from hitherto.errors import InvalidSettings
 
@@ -225,13 +226,17 @@ class Settings(BaseSettings):
     @field_validator("single_fact_categories")
     @classmethod
     def _among_the_categories(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        known = info.data.get("fact_categories", ())
-        for name in value:
-            if known and name not in known:
+        """As they are defined, however they are spelt here."""
+        known: tuple[str, ...] = info.data.get("fact_categories", ())
+        if not known:  # they are unusable, which is said of them
+            return value
+        meant = {name: category_of(name, known) for name in value}
+        for name, (kept, told) in meant.items():
+            if told or kept not in known:
                 raise ValueError(
                     f"{name!r} is none of {', '.join(known)} (HITHERTO_FACT_CATEGORIES); name it there too"
                 )
-        return value
+        return tuple(dict.fromkeys(kept for kept, _ in meant.values()))
 
     @classmethod
     def load(cls, **given: Any) -> Settings:
@@ -247,5 +252,22 @@ class Settings(BaseSettings):
         except ValidationError as error:
             first = error.errors(include_input=False)[0]
             name = ".".join(str(part) for part in first["loc"])
-            why = first["msg"].removeprefix("Value error, ")
-            raise InvalidSettings(f"the setting {name} (HITHERTO_{name.upper()}) is unusable: {why}") from error
+            raise InvalidSettings(
+                f"the setting {name} (HITHERTO_{name.upper()}) is unusable: {why_unusable(first['msg'])}"
+            ) from error
+
+
+def why_unusable(said: str) -> str:
+    """What Pydantic says of a value, in the words of these pages."""
+    found = re.match(r"(?:Input|String) should (.*?)(?:, (?:unable|invalid|unexpected)\b.*)?$", said)
+    why = said.removeprefix("Value error, ") if found is None else f"it should {found[1]}"
+    for theirs, ours in _OURS.items():
+        why = why.replace(theirs, ours)
+    return why
+
+
+_OURS = {
+    "a valid integer": "a whole number",
+    "a valid boolean": "true or false",
+    "a valid timedelta": "a number of seconds, or a duration like PT5M",
+}

@@ -66,6 +66,40 @@ def test_an_unusable_setting_is_named(name: str, value: object) -> None:
         Settings.load(**{name: value})
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("budget", "many", "it should be a whole number"),
+        ("model_timeout", "soon", "it should be a valid number"),
+        ("tracing", "perhaps", "it should be true or false"),
+        ("backoff", "soon", "it should be a number of seconds, or a duration like PT5M"),
+        ("pool_size", 0, "it should be greater than or equal to 1"),
+        ("model_provider", "acme", "it should be 'openai', 'azure', 'ollama' or 'anthropic'"),
+        ("database", "", "it should have at least 1 character"),
+        ("fact_categories", "...", "the category '...' has no word in it, or cannot be printed; name it in words"),
+    ],
+)
+def test_why_it_is_unusable_is_said_in_plain_words(name: str, value: object, why: str) -> None:
+    with pytest.raises(InvalidSettings) as raised:
+        Settings.load(**{name: value})
+    assert str(raised.value) == f"the setting {name} (HITHERTO_{name.upper()}) is unusable: {why}"
+
+
+@pytest.mark.parametrize("spelt", ["current city", "Current city", "current-city", "CURRENT_CITY", " current  city "])
+def test_a_single_category_is_the_one_that_is_meant(monkeypatch: pytest.MonkeyPatch, spelt: str) -> None:
+    """Capitals, dashes, underscores and blanks make no difference; it is kept as it is defined."""
+    monkeypatch.setenv("HITHERTO_FACT_CATEGORIES", "Current city,hobby")
+    monkeypatch.setenv("HITHERTO_SINGLE_FACT_CATEGORIES", f"{spelt},hobby,{spelt}")
+    assert Settings.load().single_fact_categories == ("Current city", "hobby")
+    assert Settings.load(single_fact_categories=[spelt]).single_fact_categories == ("Current city",)
+
+
+@pytest.mark.parametrize("name", ["city", "other", "current"])
+def test_a_single_category_is_one_that_is_defined(name: str) -> None:
+    with pytest.raises(InvalidSettings, match=f"'{name}' is none of current city, hobby .*name it there too"):
+        Settings.load(fact_categories=["current city", "hobby"], single_fact_categories=[name])
+
+
 def test_a_ceiling_of_zero_is_told_from_none() -> None:
     with pytest.raises(InvalidSettings, match="would stop all digests; leave it out for none"):
         Settings.load(daily_tokens=0)

@@ -19,7 +19,7 @@ from hitherto.errors import HithertoError, InvalidInput, InvalidSettings
 from hitherto.models.named import compactor_of, model_of
 from hitherto.ports.model import Completion, Model
 from hitherto.pricing import listed
-from hitherto.settings import Settings
+from hitherto.settings import Settings, why_unusable
 from hitherto.watching import watch_of
 
 _PREFIX = "HITHERTO_"
@@ -102,7 +102,9 @@ def given(**options: Any) -> Given:
     try:
         return Given(Settings(**wanted), {})
     except ValidationError as error:
-        broken = {str(one["loc"][0]): one["msg"] for one in error.errors(include_input=False) if one["loc"]}
+        broken = {
+            str(one["loc"][0]): why_unusable(one["msg"]) for one in error.errors(include_input=False) if one["loc"]
+        }
     defaults = {name: Settings.model_fields[name].default for name in broken}
     return Given(Settings(**{**wanted, **defaults}), broken)
 
@@ -113,7 +115,7 @@ def check_settings(found: Given) -> Iterator[Check]:
     for setting, why in found.broken.items():
         yield failed(
             name,
-            f"the setting {setting} ({_PREFIX}{setting.upper()}) is unusable: {why.removeprefix('Value error, ')}",
+            f"the setting {setting} ({_PREFIX}{setting.upper()}) is unusable: {why}",
             "give it a value as in docs/settings.md, or leave it out; until then no process starts",
         )
     known = {f"{_PREFIX}{setting.upper()}" for setting in Settings.model_fields}
@@ -164,10 +166,13 @@ async def _asked(name: str, model: Model) -> Check:
     except StopIteration as end:
         made: Digested = end.value
     else:  # it would be asked for once more
+        nothing, fail = "nothing that makes a digest", "such digests fail"
+        if '"summary"' in answer.text:  # seed 002's answer, which is read where facts are asked for
+            nothing, fail = f"{nothing} without facts", "digests that find facts understand it; others fail"
         return warning(
             name,
-            f"{model.name} answered in {took}, but with nothing that makes a digest: {answer.text[:200]!r}",
-            "such digests fail after a second try; take a model or a server that can answer after a JSON schema",
+            f"{model.name} answered in {took}, but with {nothing}: {answer.text[:200]!r}",
+            f"{fail} after a second try; take a model or a server that can answer after a JSON schema",
         )
     if not answer.asked:
         return ok(name, f"{model.name}: digests are made in this process, without a model")

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
-from hitherto.cli.tables import WIDE, cut, numbers, table_of
-from hitherto.cli.terminal import one_line, plain
+from hitherto.cli.tables import WIDE, Column, cut, fitted, shortened
+from hitherto.cli.terminal import one_line
 from hitherto.core.fact import HIMSELF, Fact, FactEvent, FactState, Subject, Visibility
 from hitherto.core.message import Logged
 
 Sources = Sequence[tuple[str, Logged]]
 """Messages, each with the name of its conversation."""
-
-_SHOWN = 300
-"""Characters of a message that people are shown; --json has it whole."""
 
 _LONGEST_NAME = 16
 
@@ -27,32 +24,24 @@ _LONGEST_NAME = 16
 def facts_table(facts: Sequence[Fact], *, user: str, width: int, subjects: bool, agents: bool) -> Table:
     """A row each. `subjects` and `agents` say whether there are columns for what they are about and who learnt them."""
     wide, ended = width >= WIDE, any(one.state is not FactState.CURRENT for one in facts)
-    table = table_of(None)
-    numbers(table, "id")
-    for name in (["about"] if subjects else []) + ["category"]:
-        table.add_column(name, no_wrap=True, max_width=_LONGEST_NAME, overflow="ellipsis")
-    table.add_column("fact", ratio=1)
-    for name in (["agent"] if agents else []) + ["whose"]:
-        table.add_column(name, no_wrap=True, max_width=_LONGEST_NAME, overflow="ellipsis")
-    for name in (["state"] if ended else []) + (["sure"] if wide else []):
-        table.add_column(name, no_wrap=True)
-    numbers(table, "said")
-    table.add_column("since", no_wrap=True)
-    for one in facts:
-        table.add_row(
-            str(one.id),
-            *([cut(about(one))] if subjects else []),
-            cut(one.category),
-            Text(one_line(one.content or "(deleted)")),
-            *([cut(one.agent)] if agents else []),
-            cut(_whose(one, user)),
-            *([one.state.value] if ended else []),
-            *([_sure(one) if one.user == user else ""] if wide else []),
-            str(one.repeated + 1) if one.user == user else "",
-            _day(one.extracted_at),
-            style="" if one.state is FactState.CURRENT else "dim",
-        )
-    return table
+    columns = [
+        Column(name="id", cells=[str(one.id) for one in facts], right=True),
+        *([_name("about", [about(one) for one in facts], gives=5)] if subjects else []),
+        _name("category", [one.category for one in facts], gives=4),
+        Column(name="fact", cells=[Text(one_line(one.content or "(deleted)")) for one in facts], prose=True),
+        *([_name("agent", [one.agent for one in facts], gives=3)] if agents else []),
+        _name("whose", [_whose(one, user) for one in facts], gives=2),
+        *([Column(name="state", cells=[one.state.value for one in facts], gives=1)] if ended else []),
+        *([Column(name="sure", cells=[_sure(one) for one in facts], gives=6)] if wide else []),
+        Column(name="said", cells=[_times(one) for one in facts], gives=7, right=True),
+        Column(name="since", cells=[_day(one.extracted_at) for one in facts], gives=8),
+    ]
+    styles = ["" if one.state is FactState.CURRENT else "dim" for one in facts]
+    return fitted(None, columns, width=width, styles=styles)
+
+
+def _name(heading: str, names: Sequence[str], *, gives: int) -> Column:
+    return Column(name=heading, cells=[cut(one) for one in names], gives=gives, most=_LONGEST_NAME)
 
 
 def fact_lines(fact: Fact, *, user: str) -> Table:
@@ -70,7 +59,7 @@ def fact_lines(fact: Fact, *, user: str) -> Table:
         "whose": _whose(fact, user) if fact.user != user else f"yours, {fact.visibility.value}",
         "learnt by": fact.agent,
         "state": state,
-        "said": f"{'once' if not fact.repeated else f'{fact.repeated + 1} times'}, since {_minute(fact.extracted_at)}",
+        "said": f"{f'{_times(fact)} times' if fact.repeated else 'once'}, since {_minute(fact.extracted_at)}",
         "sure": _sure(fact),
         "version": f"{fact.version}, of {_minute(fact.updated_at)}",
     }
@@ -78,51 +67,51 @@ def fact_lines(fact: Fact, *, user: str) -> Table:
         lines = {name: said for name, said in lines.items() if name not in ("said", "sure", "version")}
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)
-    table.add_column()
+    table.add_column(overflow="fold")
     for name, said in lines.items():
         table.add_row(Text(name, style="bold"), Text(one_line(said)))
     return table
 
 
-def sources_table(sources: Sources) -> Table:
+def sources_table(sources: Sources, *, width: int) -> Table:
     """The messages that say a fact."""
-    table = table_of("What says so")
-    table.add_column("where", no_wrap=True, max_width=2 * _LONGEST_NAME, overflow="ellipsis")
-    table.add_column("said (UTC)", no_wrap=True)
-    table.add_column("text", ratio=1)
-    for conversation, logged in sources:
-        text = plain(logged.message.text)
-        shown = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
-        place = cut(f"{conversation}:{logged.seq}")
-        table.add_row(place, _day(logged.created_at), Text(f"{logged.message.role.value}: {shown}"))
-    return table
+    texts = [f"{logged.message.role.value}: {logged.message.text}" for _, logged in sources]
+    places = [one_line(f"{conversation}:{logged.seq}") for conversation, logged in sources]
+    columns = [
+        Column(name="where", cells=places, most=_of_key(width), key=True),
+        Column(name="said (UTC)", cells=[_day(logged.created_at) for _, logged in sources], gives=1),
+        Column(name="text", cells=[Text(shortened(text)) for text in texts], prose=True),
+    ]
+    return fitted("What says so", columns, width=width)
 
 
-def history_table(events: Iterable[FactEvent]) -> Table:
+def history_table(events: Sequence[FactEvent], *, width: int) -> Table:
     """What happened to a fact, and how it read from then on."""
-    table = table_of("History")
-    table.add_column("when (UTC)", no_wrap=True)
-    table.add_column("what", no_wrap=True)
-    table.add_column("by", no_wrap=True, max_width=_LONGEST_NAME, overflow="ellipsis")
-    numbers(table, "version")
-    table.add_column("fact", ratio=1)
-    for event in events:
-        reads = f"[{event.category}] {event.content}"
-        table.add_row(
-            _minute(event.at), event.did.value, cut(event.by or "a digest"), str(event.version), Text(one_line(reads))
-        )
-    return table
+    reads = [Text(one_line(f"[{event.category}] {event.content}")) for event in events]
+    columns = [
+        Column(name="when (UTC)", cells=[_minute(event.at) for event in events], gives=3),
+        Column(name="what", cells=[event.did.value for event in events], gives=1),
+        _name("by", [event.by or "a digest" for event in events], gives=4),
+        Column(name="version", cells=[str(event.version) for event in events], gives=2, right=True),
+        Column(name="fact", cells=reads, prose=True),
+    ]
+    return fitted("History", columns, width=width)
 
 
-def subjects_table(subjects: Iterable[Subject]) -> Table:
+def subjects_table(subjects: Sequence[Subject], *, width: int) -> Table:
     """A row each."""
-    table = table_of("Subjects")
-    table.add_column("id", no_wrap=True, max_width=2 * _LONGEST_NAME, overflow="ellipsis")
-    table.add_column("name", no_wrap=True, max_width=2 * _LONGEST_NAME, overflow="ellipsis")
-    table.add_column("members", ratio=1)
-    for one in subjects:
-        table.add_row(cut(one.id), cut(one.name), Text(one_line(", ".join(one.members))))
-    return table
+    most = _of_key(width)
+    columns = [
+        Column(name="id", cells=[one_line(one.id) for one in subjects], most=most, key=True),
+        Column(name="name", cells=[one_line(one.name) for one in subjects], gives=1, most=most, key=True),
+        Column(name="members", cells=[Text(one_line(", ".join(one.members))) for one in subjects], prose=True),
+    ]
+    return fitted("Subjects", columns, width=width)
+
+
+def _of_key(width: int) -> int:
+    """The room for what tells a row from others: never a column's whole, where that is narrow."""
+    return min(2 * _LONGEST_NAME, max(width // 3, 1))
 
 
 def about(fact: Fact) -> str:
@@ -130,14 +119,8 @@ def about(fact: Fact) -> str:
     return fact.user if fact.subject == HIMSELF else fact.subject
 
 
-def fact_json(fact: Fact, *, user: str) -> dict[str, Any]:
-    """A fact as the user is told of it; of another's, some is nobody else's business."""
-    told = _whole_json(fact)
-    hidden = () if fact.user == user else ("confidence", "confirmed", "repeated", "updated_at")
-    return {name: None if name in hidden else value for name, value in told.items()}
-
-
-def _whole_json(fact: Fact) -> dict[str, Any]:
+def fact_json(fact: Fact) -> dict[str, Any]:
+    """A fact as the user is told of it."""
     return {
         "id": fact.id,
         "user": fact.user,
@@ -197,7 +180,13 @@ def _whose(fact: Fact, user: str) -> str:
 
 
 def _sure(fact: Fact) -> str:
-    return "confirmed" if fact.confirmed else f"{fact.confidence:.2f}"
+    """Nothing where it is somebody else's, of which nobody is told."""
+    return "" if fact.confidence is None else "confirmed" if fact.confirmed else f"{fact.confidence:.2f}"
+
+
+def _times(fact: Fact) -> str:
+    """How often it was said."""
+    return "" if fact.repeated is None else str(fact.repeated + 1)
 
 
 def _day(at: datetime) -> str:

@@ -76,4 +76,5 @@ def subjects(
         said = f"Tenant {tenant} has no subjects. Try: hitherto facts subject ID --name NAME --member USER"
         terminal.out().print(terminal.one_line(said))
         return
-    terminal.out().print(fact_shown.subjects_table(found))
+    out = terminal.out()
+    out.print(fact_shown.subjects_table(found, width=out.width))

@@ -25,9 +25,10 @@ from hitherto.cli.app import (
     app,
 )
 from hitherto.cli.running import Result, run
-from hitherto.core.fact import OTHER, Did, FactEvent, FactState, category_of
+from hitherto.core.fact import Did, FactEvent, FactState, category_of
+from hitherto.core.fact_change import no_such_fact
 from hitherto.core.scope import Scope
-from hitherto.engine.facts import MOST
+from hitherto.engine.fact_input import MOST
 from hitherto.engine.memory import Memory
 from hitherto.errors import NotFound
 from hitherto.settings import Settings
@@ -116,7 +117,7 @@ def list_command(
     if category is not None:
         _warn_of(category, "what models give it is in 'other'")
     if as_json:
-        listed = [fact_shown.fact_json(one, user=user) for one in found]
+        listed = [fact_shown.fact_json(one) for one in found]
         terminal.print_json({"facts": listed, "next": found[-1].id if more else None})
         return
     out = terminal.out()
@@ -157,7 +158,7 @@ def show(
         verbs = memory.facts(scope, every_agent=all_agents)
         fact = await verbs.get(id)
         if fact is None:
-            raise not_there(id, scope, all_agents=all_agents)
+            raise no_such_fact(scope, id, every_agent=all_agents)
         if fact.user != user:
             return _Opened(fact=fact)
         sources = () if fact.state is FactState.DELETED else await verbs.sources(id)
@@ -167,7 +168,7 @@ def show(
     if as_json:
         sources = [fact_shown.source_json(*one) for one in found.sources]
         history = [fact_shown.event_json(one) for one in found.history]
-        terminal.print_json({**fact_shown.fact_json(found.fact, user=user), "sources": sources, "history": history})
+        terminal.print_json({**fact_shown.fact_json(found.fact), "sources": sources, "history": history})
         return
     out, fact = terminal.out(), found.fact
     out.print(Text(terminal.one_line(f"Fact {id}: {fact.content or '(deleted)'}"), style="bold"))
@@ -177,11 +178,11 @@ def show(
         out.print(terminal.one_line(f"Where it comes from, and what happened to it, only {fact.user} can see."))
         return
     if found.sources:
-        out.print(fact_shown.sources_table(found.sources))
+        out.print(fact_shown.sources_table(found.sources, width=out.width))
         out.print()
     elif fact.state is not FactState.DELETED:
         out.print(f"{_sourceless(found)}\n")
-    out.print(fact_shown.history_table(found.history))
+    out.print(fact_shown.history_table(found.history, width=out.width))
 
 
 def _sourceless(found: _Opened) -> str:
@@ -195,7 +196,9 @@ def _sourceless(found: _Opened) -> str:
 @facts.command()
 def add(
     text: Annotated[str, typer.Argument(help="What is known, in one sentence.", metavar="TEXT")],
-    category: Annotated[str, typer.Option(metavar="C", help="Its category.")] = OTHER,
+    category: Annotated[
+        str | None, typer.Option(metavar="C", help="Its category. [default: other, or the one it has already]")
+    ] = None,
     subject: Annotated[str | None, typer.Option(metavar="ID", help="What it is about. [default: the user]")] = None,
     database: DatabaseOption = None,
     tenant: TenantOption = TENANT,
@@ -205,7 +208,7 @@ def add(
 ) -> None:
     """Keep a fact by hand; it is confirmed, and private.
 
-    The same statement again is the same fact.
+    A statement that is known already is confirmed, and counts as the user's own from then on.
     """
     scope = Scope(tenant=tenant, user=user, agent=agent)
 
@@ -214,16 +217,18 @@ def add(
         added = await verbs.add(text, category=category)
         fact = await verbs.get(added.id)
         if fact is None:
-            raise not_there(added.id, scope, all_agents=False)  # deleted meanwhile
+            raise no_such_fact(scope, added.id)  # erased meanwhile
         return fact, added.new
 
     fact, new = opened(database, keep)
-    if new:
-        warn_of_category(fact, category)
+    if category is not None:
+        _warn_of(
+            category, f"fact {fact.id} is kept as 'other'" if new else f"fact {fact.id} stays in {fact.category!r}"
+        )
     if as_json:
-        terminal.print_json({"new": new, "fact": fact_shown.fact_json(fact, user=user)})
+        terminal.print_json({"new": new, "fact": fact_shown.fact_json(fact)})
         return
-    said = "is kept" if new else "was there already, and is as it was"
+    said = "is kept" if new else "says so already; it is confirmed now and counts as yours"
     terminal.out().print(terminal.one_line(f"Fact {fact.id} {said}: {read_as(fact)}"))
 
 
@@ -237,23 +242,19 @@ def opened(database: str | None, verb: Callable[[Memory], Awaitable[Result]]) ->
     return run(work())
 
 
-def not_there(id: int, scope: Scope, *, all_agents: bool) -> NotFound:
-    agent = "" if all_agents else f" with agent {scope.agent}"
-    others = "" if all_agents else ", or those of all agents with --all-agents"
-    return NotFound(
-        f"user {scope.user} of tenant {scope.tenant} has no fact {id}{agent}; see those there: hitherto facts list"
-        f"{others}"
-    )
-
-
 def read_as(fact: Fact) -> str:
     """A fact in a few words."""
     return f"[{fact.category}] {fact.content}"
 
 
-def warn_of_category(fact: Fact, given: str) -> None:
-    """Say so where a category was given that is not defined."""
-    _warn_of(given, f"fact {fact.id} is kept as 'other'")
+def warn_of_single(fact: Fact) -> None:
+    """Say so where the fact's category is not defined here, so that another of it may hold too."""
+    if category_of(fact.category, Settings.load().fact_categories)[1]:
+        terminal.warn(
+            f"the category {fact.category!r} of fact {fact.id} is not defined here, so whether it holds one value at a "
+            "time is not known, and another fact of it may hold too; give HITHERTO_FACT_CATEGORIES and "
+            "HITHERTO_SINGLE_FACT_CATEGORIES as your program has them"
+        )
 
 
 def _warn_of(given: str, outcome: str) -> None:

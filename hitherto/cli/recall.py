@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 import hitherto
 from hitherto.cli import terminal
@@ -24,7 +25,8 @@ from hitherto.cli.app import (
     app,
 )
 from hitherto.cli.running import run
-from hitherto.cli.tables import WIDE, cut, numbers, table_of
+from hitherto.cli.tables import WIDE, Column, cut, fitted
+from hitherto.cli.terminal import one_line
 from hitherto.core.scope import Scope
 from hitherto.core.wanted import EntryKind
 from hitherto.engine.asked import MOST
@@ -155,28 +157,25 @@ def _nothing(question: str, found: Recall, scope: Scope, least: float) -> str:
 
 def _table(hits: Sequence[Hit], *, width: int, agents: bool) -> Table:
     wide = width >= WIDE
-    table = table_of(None)
-    numbers(table, "", "score")
-    table.add_column("said (UTC)", no_wrap=True)
-    table.add_column("where", no_wrap=True, max_width=2 * _LONGEST_NAME if wide else _LONGEST_NAME, overflow="ellipsis")
-    if agents:
-        table.add_column("agent", no_wrap=True, max_width=_LONGEST_NAME, overflow="ellipsis")
-    if wide:
-        table.add_column("by", no_wrap=True, max_width=_LONGEST_NAME, overflow="ellipsis")
-    table.add_column("text", ratio=1)
-    for rank, hit in enumerate(hits, 1):
-        who = hit.author or hit.role or hit.kind.value
-        text = hit.text if wide else f"{who}: {hit.text}"
-        table.add_row(
-            str(rank),
-            f"{hit.score:.2f}",
-            f"{hit.said_at.astimezone(UTC):{'%Y-%m-%d %H:%M' if wide else '%Y-%m-%d'}}",
-            cut(_where(hit)),
-            *([cut(hit.agent)] if agents else []),
-            *([cut(who)] if wide else []),
-            cut(text),
-        )
-    return table
+    who = [hit.author or hit.role or hit.kind.value for hit in hits]
+    texts = [hit.text if wide else f"{said}: {hit.text}" for said, hit in zip(who, hits, strict=True)]
+    shown = [cut(text) if hit.fact is None else Text(one_line(text)) for text, hit in zip(texts, hits, strict=True)]
+    times = [f"{hit.said_at.astimezone(UTC):{'%Y-%m-%d %H:%M' if wide else '%Y-%m-%d'}}" for hit in hits]
+    most = min(2 * _LONGEST_NAME if wide else _LONGEST_NAME, max(width // 3, 1))
+    columns = [
+        Column(name="", cells=[str(rank) for rank in range(1, len(hits) + 1)], right=True),
+        Column(name="score", cells=[f"{hit.score:.2f}" for hit in hits], gives=1, right=True),
+        Column(name="said (UTC)", cells=times, gives=3),
+        Column(name="where", cells=[one_line(_where(hit)) for hit in hits], most=most, key=True),
+        *([_name("agent", [hit.agent for hit in hits], gives=2)] if agents else []),
+        *([_name("by", who, gives=4)] if wide else []),
+        Column(name="text", cells=shown, prose=True),
+    ]
+    return fitted(None, columns, width=width)
+
+
+def _name(heading: str, names: Sequence[str], *, gives: int) -> Column:
+    return Column(name=heading, cells=[cut(one) for one in names], gives=gives, most=_LONGEST_NAME)
 
 
 def _where(hit: Hit) -> str:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hitherto.cli.rounds import Replayed, Round, repeated
-from hitherto.cli.tables import WIDE, cut, numbers, table_of
+from hitherto.cli.tables import WIDE, Column, cut, fitted, numbers, shortened, table_of
 from hitherto.cli.terminal import one_line, plain
 from hitherto.core.digest import Digest, Done, Ranges, Status
 from hitherto.core.manifest import FactsShown, Fate, Manifest
@@ -54,25 +54,24 @@ def _bar(one: Round, top: int, width: int) -> Text:
 def digests_table(digests: Iterable[Digest], *, width: int, title: str = "Digests") -> Table:
     """The chain of versions: every digest with its range and the one it was built on."""
     wide = width >= WIDE
-    table = table_of(title)
-    numbers(table, "id", "messages", "built on")
-    table.add_column("status", no_wrap=True)
-    numbers(table, "tokens", *(("statements", "ms") if wide else ()))
+    chain = list(digests)
+    lasts = [one.error or (one.items[-1].text if one.items else _NONE) for one in chain]
+    states = [Text(_status(one), style=_COLOUR.get(one.status, "")) for one in chain]
+    columns = [
+        Column(name="id", cells=[str(one.id) for one in chain], right=True),
+        Column(name="messages", cells=[_range(one.start, one.end) for one in chain], right=True),
+        Column(name="built on", cells=[_or_none(one.base) for one in chain], gives=2, right=True),
+        Column(name="status", cells=states, gives=1),
+        Column(name="tokens", cells=[f"{one.tokens:,}" for one in chain], gives=3, right=True),
+    ]
     if wide:
-        table.add_column("model", no_wrap=True, max_width=24)
-    table.add_column("its last statement", ratio=1)
-    for digest in digests:
-        more = (str(len(digest.items)), _or_none(digest.generation_time_ms), one_line(digest.model or _NONE))
-        table.add_row(
-            str(digest.id),
-            _range(digest.start, digest.end),
-            _or_none(digest.base),
-            Text(_status(digest), style=_COLOUR.get(digest.status, "")),
-            f"{digest.tokens:,}",
-            *(more if wide else ()),
-            cut(digest.error or (digest.items[-1].text if digest.items else _NONE)),
-        )
-    return table
+        columns += [
+            Column(name="statements", cells=[str(len(one.items)) for one in chain], gives=4, right=True),
+            Column(name="ms", cells=[_or_none(one.generation_time_ms) for one in chain], gives=5, right=True),
+            Column(name="model", cells=[cut(one.model or _NONE) for one in chain], gives=6, most=24),
+        ]
+    columns.append(Column(name="its last statement", cells=[cut(one) for one in lasts], prose=True))
+    return fitted(title, columns, width=width)
 
 
 _COLOUR = {Status.FAILED: "red", Status.PROCESSING: "yellow"}
@@ -84,7 +83,7 @@ def _status(digest: Digest) -> str:
     return digest.status.value if derives else digest.done.value
 
 
-def newest_digest(digests: Sequence[Digest], *, view_start: int) -> RenderableType:
+def newest_digest(digests: Sequence[Digest], *, view_start: int, width: int) -> RenderableType:
     """The newest digest that was not cleared, statement by statement, each with the messages it rests on."""
     standing = [
         one
@@ -97,45 +96,40 @@ def newest_digest(digests: Sequence[Digest], *, view_start: int) -> RenderableTy
     if not standing:
         return Text("None of them has statements that stand now.")
     newest = max(standing, key=lambda one: (one.end, one.id))
-    table = table_of(f"Digest {newest.id} in full")
-    numbers(table, "rests on")
-    table.add_column("statement", ratio=1)
-    for item in newest.items:
-        table.add_row(_ranges(item.sources), plain(item.text))
-    return table
+    columns = [
+        Column(
+            name="rests on", cells=[_ranges(one.sources) for one in newest.items], most=max(width // 3, 1), key=True
+        ),
+        Column(name="statement", cells=[Text(plain(one.text)) for one in newest.items], prose=True),
+    ]
+    return fitted(f"Digest {newest.id} in full", columns, width=width)
 
 
 def messages_table(messages: Iterable[Logged], *, hidden_before: int, width: int) -> Table:
     """The log itself."""
-    wide = width >= WIDE
-    table = table_of(None)
-    numbers(table, "seq")
-    table.add_column("role", no_wrap=True)
-    if wide:
-        table.add_column("when (UTC)", no_wrap=True)
-    numbers(table, "tokens")
-    table.add_column("text", ratio=1)
-    for logged in messages:
-        message = logged.message
-        cleared, retracted = logged.seq < hidden_before, logged.retracted_rev is not None
-        text = _shortened("expired, and erased" if logged.erased else one_line(message.text))
-        hidden = "(taken back) " if retracted else "(cleared) " if cleared else ""
-        row = [
-            str(logged.seq),
-            message.role.value if message.kind is Kind.TEXT else message.kind.value,
-            *([f"{logged.created_at:%Y-%m-%d %H:%M:%S}"] if wide else ()),
-            f"{logged.tokens:,}",
-            f"{hidden}{text}",
-        ]
-        table.add_row(*row, style="dim" if hidden or logged.erased else "")
-    return table
+    log = list(messages)
+    states = [_hidden(one, hidden_before) for one in log]
+    texts = ["expired, and erased" if one.erased else shortened(one.message.text) for one in log]
+    roles = [one.message.role if one.message.kind is Kind.TEXT else one.message.kind for one in log]
+    columns = [
+        Column(name="seq", cells=[str(one.seq) for one in log], right=True),
+        Column(name="role", cells=[role.value for role in roles], gives=1),
+        Column(name="tokens", cells=[f"{one.tokens:,}" for one in log], gives=2, right=True),
+        Column(
+            name="text", cells=[Text(f"{state}{text}") for state, text in zip(states, texts, strict=True)], prose=True
+        ),
+    ]
+    if width >= WIDE:
+        times = [f"{one.created_at:%Y-%m-%d %H:%M:%S}" for one in log]
+        columns.insert(2, Column(name="when (UTC)", cells=times, gives=3))
+    styles = ["dim" if state or one.erased else "" for state, one in zip(states, log, strict=True)]
+    return fitted(None, columns, width=width, styles=styles)
 
 
-_SHOWN = 300
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+def _hidden(logged: Logged, hidden_before: int) -> str:
+    if logged.retracted_rev is not None:
+        return "(taken back) "
+    return "(cleared) " if logged.seq < hidden_before else ""
 
 
 def context_panel(context: Context, *, title: str = "The context") -> Panel:

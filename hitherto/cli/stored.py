@@ -121,7 +121,7 @@ def digests(
         return
     out = terminal.out()
     out.print(shown.digests_table(found, width=out.width))
-    out.print(shown.newest_digest(found, view_start=view_start))
+    out.print(shown.newest_digest(found, view_start=view_start, width=out.width))
 
 
 def _on(id: str, scope: Scope, database: str | None, verb: Callable[[Conversation, int], Awaitable[Result]]) -> Result:

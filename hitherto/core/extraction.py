@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from hitherto.core.digest_answer import numbers
 from hitherto.core.fact import LONGEST_FACT, OTHER, Extracted, category_of
-from hitherto.core.knowing import plain
+from hitherto.core.knowing import plain, says_something
 from hitherto.core.message import Role, storable
 from hitherto.core.prompts import FactsTask, Line
 from hitherto.core.repetition import fingerprint_of_fact
@@ -21,8 +20,6 @@ MOST_FACTS = 50
 
 _UNSURE = 0.5
 """The confidence of a fact for which the model gave none."""
-
-_WORD = re.compile(r"[^\W_]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,13 +35,13 @@ def extraction(found: Mapping[str, Any], task: FactsTask, lines: Sequence[Line])
     """The facts in the JSON `found` of an answer to `task`, for which `lines` (at least one) were shown; None where it
     has no "facts".
 
-    A fact without a letter or a digit is skipped. One that no user's message is among the sources of is left out: what
-    an assistant or a tool says is no fact until a user says that it is so. One whose category is not among the task's
-    is "other", with the given one in its metadata; one without sources that were shown rests on all that users said; a
-    confidence outside of 0 to 1 is
-    the nearer of the two, and 0.5 without one; a relation to a fact that was not shown is none. White space of any
-    kind becomes one space. What is said twice is one fact, with the sources of both. Raises ModelAnswerUnusable for
-    facts that are no list, an entry that is no object, and one whose content is no text.
+    A fact that says nothing (`says_something`) is skipped. One that no user's message is among the sources of is left
+    out: what an assistant or a tool says is no fact until a user says that it is so. One whose category is not among
+    the task's is "other", with the given one in its metadata; one without sources that were shown rests on all that
+    users said; a confidence outside of 0 to 1 is the nearer of the two, and 0.5 without one; a relation to a fact that
+    was not shown is none. White space of any kind becomes one space. What is said twice is one fact, with the sources
+    of both. Raises ModelAnswerUnusable for facts that are no list, an entry that is no object, and one whose content is
+    no text.
     """
     if "facts" not in found:
         return None
@@ -63,7 +60,7 @@ def extraction(found: Mapping[str, Any], task: FactsTask, lines: Sequence[Line])
             raise ModelAnswerUnusable(f"the model's JSON has {type(entry).__name__} in 'facts', not an object")
         given = cast(dict[str, object], entry)
         content = _content(given)
-        if not _WORD.search(content):
+        if not says_something(content):
             continue
         seqs = set(numbers(given.get("sources"), shown)) or users
         if len(content) > LONGEST_FACT or not seqs & users:

@@ -82,7 +82,8 @@ class Fact:
     change of what it says or of who sees it. `evidence` is what says it, in the order of its time; empty for what was
     added by hand, and once its conversation is deleted (to others than its owner it is always empty). From `ended_at`
     on it holds no more; `superseded_by` is the fact that took its place, as long as that is there. `metadata` is JSON
-    text; it has the "category" that was given where that is none of those that are defined."""
+    text; it has the "category" that was given where that is none of those that are defined. `confidence`, `confirmed`
+    and `repeated` are None where it is somebody else's: nobody but its owner is told (a store always gives them)."""
 
     id: int
     user: str
@@ -92,9 +93,9 @@ class Fact:
     content: str
     visibility: Visibility
     state: FactState
-    confidence: float
-    confirmed: bool
-    repeated: int
+    confidence: float | None
+    confirmed: bool | None
+    repeated: int | None
     version: int
     metadata: str
     extracted_at: datetime
@@ -159,16 +160,19 @@ class NewFact:
     supersedes: tuple[int, ...] = ()
     metadata: str = "{}"
     alone: bool = False
-    visibility: Visibility = Visibility.PRIVATE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeated:
-    """A known fact that was said again, in the messages `seqs`; `confidence` is what it is afterwards."""
+    """A known fact that was said again, in the messages `seqs`; `confidence` is what it is afterwards, and `category`
+    the one it has from then on (None: as it is). Where it is `alone`, all other current facts of its category about the
+    subject end."""
 
     fact: int
     seqs: tuple[int, ...]
     confidence: float
+    category: str | None = None
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

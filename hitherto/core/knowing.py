@@ -51,23 +51,38 @@ def block(name: str, lines: Sequence[Line]) -> str:
 
 
 def plain(text: str) -> str:
-    """`text` on one line, without what cannot be seen: what breaks a line or moves the cursor becomes a space; what
-    turns the direction of writing, hides in a text or is no character at all goes, but for what joins letters and
-    emoji."""
+    """`text` on one line, without what cannot be seen: what breaks a line, moves the cursor or is blank becomes a
+    space; what turns the direction of writing, hides in a text, fills the place of a letter or is no character at all
+    goes, but for what joins letters and emoji."""
     if text.isascii() and text.isprintable():
         return " ".join(text.split())
     return " ".join("".join(_visible(character) for character in text).split())
 
 
+def says_something(text: str) -> bool:
+    """Whether a letter, a digit or a sign such as an emoji is to be seen in `text`; what stands in the place of an
+    unreadable character is none."""
+    return any(unicodedata.category(one) in _TELLING and one not in _UNREADABLE for one in plain(text))
+
+
+_TELLING = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Nd", "Nl", "No", "So"})
+_UNREADABLE = frozenset("\ufffc\ufffd")
+
+
 def _visible(character: str) -> str:
     kind = unicodedata.category(character)
-    if kind in ("Cc", "Zl", "Zp", "Cs"):
+    if kind in ("Cc", "Zl", "Zp", "Cs") or character == _BLANK:
         return " "
-    hidden = kind in ("Cf", "Co", "Cn") or "\U000e0100" <= character <= "\U000e01ef"
+    hidden = kind in ("Cf", "Co", "Cn") or "\U000e0100" <= character <= "\U000e01ef" or character in _FILLERS
     return "" if hidden and character not in _JOINING else character
 
 
 _JOINING = frozenset("\u200c\u200d")
+_FILLERS = frozenset("\u115f\u1160\u3164\uffa0")
+"""Hangul's: letters by their category, and nothing to the eye."""
+
+_BLANK = "\u2800"
+"""Braille without a dot: a sign by its category."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

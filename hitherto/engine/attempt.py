@@ -12,7 +12,8 @@ from datetime import timedelta
 from hitherto.core.digest import Done, Status
 from hitherto.core.head import Frontier, Head, Running
 from hitherto.core.ledger import Cause, ModelCall
-from hitherto.engine.calls import Calls, NotNow, cause_of
+from hitherto.engine.calls import Calls, cause_of
+from hitherto.engine.ceiling import NotNow
 from hitherto.engine.digester import Digester
 from hitherto.engine.expiry import erase_expired
 from hitherto.engine.frontiers import sums_through
@@ -52,12 +53,14 @@ Result = _Ended | _Later
 
 class Attempt:
     """The attempt that holds the claim on `work`. `impatient` says that the process is about to end: then nothing is
-    waited for any more."""
+    waited for any more. The `learner` is the worker's, with the vectors that it keeps."""
 
-    def __init__(self, parts: Parts, calls: Calls, work: DigestWork, *, impatient: Callable[[], bool]) -> None:
+    def __init__(
+        self, parts: Parts, calls: Calls, work: DigestWork, *, learner: Learner, impatient: Callable[[], bool]
+    ) -> None:
         self._parts, self._store, self._work = parts, parts.store, work
-        self._calls, self._learner = calls, Learner(parts, calls)
-        self._digester = Digester(parts, calls, self._learner)
+        self._calls, self._learner = calls, learner
+        self._digester = Digester(parts, calls, learner)
         self._impatient = impatient
         self._ledger: list[ModelCall] = []
         self._began = time.monotonic()
@@ -224,11 +227,12 @@ class Attempt:
             learnt = None
             if prepared is not None and outcome.error is None:
                 learnt = await self._learner.settled(prepared, unit)
-                after = replace(after, extracted=noted(after, prepared.lesson))
+                if learnt is not None:
+                    after = replace(after, extracted=noted(after, prepared.lesson))
             await unit.commit(Changes(head=after, outcomes=(outcome,), calls=tuple(self._ledger), learnt=learnt))
         if learnt is not None:
             new, again = len(learnt.facts), len(learnt.repeated)
-            log.info("Learnt %s facts from %s; %s were known", new, work.conversation, again, digest=digest.id)
+            log.info("Facts learnt from %s: %s (known before: %s)", work.conversation, new, again, **_fields(work))
         self._parts.appended.set()
         return True
 
@@ -248,10 +252,21 @@ def _failed(work: DigestWork, error: str, cause: Cause, model: str | None = None
     return _Ended(Outcome(digest=work.digest.id, error=error, model=model), cause)
 
 
+def _fields(work: DigestWork) -> dict[str, object]:
+    """What a line in the log is found by."""
+    scope, digest = work.scope, work.digest
+    return {
+        "tenant": scope.tenant,
+        "user": scope.user,
+        "agent": scope.agent,
+        "conversation": work.conversation,
+        "digest": digest.id,
+        "attempt": digest.attempt,
+    }
+
+
 def _report(work: DigestWork, outcome: Outcome) -> None:
-    digest, name = work.digest, work.conversation
-    scope = {"tenant": work.scope.tenant, "user": work.scope.user, "agent": work.scope.agent}
-    fields = {**scope, "conversation": name, "digest": digest.id, "attempt": digest.attempt}
+    digest, name, fields = work.digest, work.conversation, _fields(work)
     if outcome.error is not None:
         log.warning("Summarization failed for %s: %s", name, outcome.error, **fields)
     else:

@@ -176,6 +176,7 @@ def _tell_left_out(work: DigestWork, statements: int) -> None:
         tenant=work.scope.tenant,
         user=work.scope.user,
         agent=work.scope.agent,
+        conversation=work.conversation,
         digest=work.digest.id,
     )
 

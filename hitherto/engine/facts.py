@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import unicodedata
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import cast
 
-from hitherto.core.fact import (
-    HIMSELF,
-    LONGEST_FACT,
-    Did,
-    Fact,
-    FactEvent,
-    FactState,
-    NewFact,
-    Visibility,
-    category_of,
-)
-from hitherto.core.knowing import plain
-from hitherto.core.message import Logged, storable
+from hitherto.core.fact import HIMSELF, Did, Fact, FactEvent, FactState, NewFact, Visibility
+from hitherto.core.fact_change import deleted_fact, no_such_fact
+from hitherto.core.message import Logged
 from hitherto.core.repetition import fingerprint_of_fact
 from hitherto.core.scope import Scope, checked_name
+from hitherto.engine import fact_input
 from hitherto.engine.housekeeping import honoured
 from hitherto.engine.parts import Parts
 from hitherto.errors import InvalidFact, InvalidInput, NotFound
@@ -32,16 +21,14 @@ from hitherto.ports.store import Reading
 
 Listing = list[Fact]
 
-MOST = 1_000
-"""The most facts of one page."""
-
 
 class Facts:
     """The facts of a scope's user, and those that others share with him, about one `subject` or (None) any.
 
     Only its owner can change a fact or see where it comes from; a fact of somebody else's is not found, as if it were
-    not there. Of what others share, `confidence` and `repeated` say nothing, and `updated_at` is when it was learnt.
-    `every_agent`: those that the user's other agents have learnt too.
+    not there. Of what others share, `confidence`, `confirmed` and `repeated` are None, `evidence` and `metadata` are
+    empty, and `updated_at` is when it was learnt: nobody else is told more. `every_agent`: those that the user's other
+    agents have learnt too.
     """
 
     def __init__(self, parts: Parts, scope: Scope, subject: str | None = None, *, every_agent: bool = False) -> None:
@@ -68,6 +55,8 @@ class Facts:
         "current", "superseded", "withdrawn" or "deleted", None for all. A page has at most `limit` (1 to 1,000); the
         next one begins `after` the id of its last. Raises InvalidFact.
         """
+        if not mine and not shared:
+            raise InvalidFact("mine and shared are both False, so that no fact could be listed; leave one of them True")
         await honoured(self._parts, self._scope.tenant)
         found = await self._store.facts(
             self._scope,
@@ -76,11 +65,11 @@ class Facts:
                 mine=mine,
                 shared=shared,
                 every_agent=self._every_agent,
-                category=None if category is None else self._kept_category(category),
+                category=None if category is None else fact_input.category_listed(category, self._defined),
                 conversation=None if conversation is None else checked_name(conversation, "conversation"),
-                state=_state(state),
-                after=_number(after, "after"),
-                limit=_limit(limit),
+                state=fact_input.state_of(state),
+                after=fact_input.number_before(after),
+                limit=fact_input.limit_of(limit),
             ),
         )
         return [self._seen(fact) for fact in found]
@@ -88,15 +77,19 @@ class Facts:
     async def get(self, id: int) -> Fact | None:
         """One fact in any state, or one that is shared with the user; None where there is none of that id."""
         await honoured(self._parts, self._scope.tenant)
-        found = await self._store.fact(self._scope, _number(id, "id"), every_agent=self._every_agent)
+        found = await self._store.fact(self._scope, fact_input.number_of(id), every_agent=self._every_agent)
         return None if found is None else self._seen(found)
 
-    async def add(self, content: str, *, category: str = "other") -> AddedFact:
-        """Keep a fact about the subject by hand: it is confirmed, and private. The same statement again is the same
-        fact. In a category that holds one value at a time, it ends the one before. Raises InvalidFact."""
+    async def add(self, content: str, *, category: str | None = None) -> AddedFact:
+        """Keep a fact about the subject by hand: it is confirmed, and private; without a category it is in "other".
+
+        A statement that is known already stays the fact that it is: it is confirmed, counts as added by hand from then
+        on, and has the category that was given, unless that is "other". In a category that holds one value at a time,
+        what is added ends the one before. Raises InvalidFact.
+        """
         subject = self._subject or HIMSELF
-        content = checked_content(content)
-        kept, metadata = self._category(category)
+        content = fact_input.content_of(content)
+        kept, metadata = fact_input.category_of_new(category, self._defined)
         fact = NewFact(
             category=kept,
             content=content,
@@ -104,11 +97,10 @@ class Facts:
             tokens=self._parts.canonical.count(content),
             confidence=1.0,
             metadata=metadata,
-            alone=kept in self._parts.settings.single_fact_categories,
+            alone=self._single(kept),
         )
         added = await self._store.add(self._scope, subject, fact)
-        if added.new:
-            self._parts.appended.set()
+        self._parts.appended.set()
         return added
 
     async def edit(
@@ -117,17 +109,18 @@ class Facts:
         """Put a fact's content or category right; it is confirmed with that. `expect` is the version that was reviewed.
 
         Raises NotFound where it is none of the user's own, Outdated when somebody else changed it meanwhile,
-        InvalidFact for an unusable content, one that another fact has already, and a fact that is not current.
+        InvalidFact for an unusable content, one that another fact has already, a category that is neither defined nor
+        the one it has, and a fact that is not current.
         """
         if content is None and category is None:
             raise InvalidFact("there is nothing to edit; give the fact a content or a category")
-        wanted = None if content is None else checked_content(content)
-        before = await self.get(id)
-        if before is None:
-            raise _not_there(id)
+        wanted = None if content is None else fact_input.content_of(content)
+        before = await self._own(id)
         if expect is None:
             expect = before.version  # what is not given stays as it was read
-        kept, metadata = (before.category, before.metadata) if category is None else self._category(category)
+        kept, metadata = before.category, before.metadata
+        if category is not None:
+            kept, metadata = fact_input.category_of_known(category, before, self._defined), "{}"
         said = before.content if wanted is None else wanted
         return await self._changed(
             id,
@@ -139,7 +132,7 @@ class Facts:
                 tokens=self._parts.canonical.count(said),
                 category=kept,
                 metadata=metadata,
-                alone=kept in self._parts.settings.single_fact_categories,
+                alone=self._single(kept),
             ),
         )
 
@@ -148,9 +141,9 @@ class Facts:
         category holds one value at a time, it ends the one that holds now. Raises as `edit`, and InvalidFact for one
         that is current.
         """
-        fact = await self.get(id)
-        single = fact is not None and fact.category in self._parts.settings.single_fact_categories
-        return await self._changed(id, FactChange(did=Did.RESTORED, expect=expect, alone=single))
+        fact = await self._own(id)
+        change = FactChange(did=Did.RESTORED, expect=expect, alone=self._single(fact.category))
+        return await self._changed(id, change)
 
     async def confirm(self, id: int, *, expect: int | None = None) -> Fact:
         """Say that a fact is right. Raises as `edit`."""
@@ -159,9 +152,7 @@ class Facts:
     async def share(self, id: int, *, expect: int | None = None) -> Fact:
         """Show a fact to all members of its subject, from their next context on. Raises as `edit`; InvalidFact for a
         fact about the user himself, and where the user is no member."""
-        fact = await self.get(id)
-        if fact is not None and fact.user == self._scope.user:
-            await self._check_shareable(fact)
+        await self._check_shareable(await self._own(id))
         return await self._changed(id, FactChange(did=Did.SHARED, expect=expect))
 
     async def unshare(self, id: int, *, expect: int | None = None) -> Fact:
@@ -188,17 +179,15 @@ class Facts:
     async def history(self, id: int) -> Sequence[FactEvent]:
         """What happened to a fact of the user's own, oldest first. Raises NotFound for any other."""
         await honoured(self._parts, self._scope.tenant)
-        found = await self._store.history(self._scope, _number(id, "id"), every_agent=self._every_agent)
+        found = await self._store.history(self._scope, fact_input.number_of(id), every_agent=self._every_agent)
         if not found:
-            raise _not_there(id)
+            raise self._not_there(id, await self.get(id))
         return found
 
     async def sources(self, id: int) -> Sequence[tuple[str, Logged]]:
         """The messages that say a fact of the user's own, oldest first, each with the name of its conversation; none
         for one that was added by hand, or whose conversation was deleted. Raises NotFound for any other fact."""
-        fact = await self.get(id)
-        if fact is None or fact.user != self._scope.user or fact.state is FactState.DELETED:
-            raise _not_there(id)
+        fact = await self._own(id)
         scope = replace(self._scope, agent=fact.agent)
         found: list[tuple[str, Logged]] = []
         for one in fact.evidence:
@@ -215,12 +204,35 @@ class Facts:
         it was said, or when last."""
         if fact.user == self._scope.user:
             return fact
-        return replace(fact, confidence=1.0, confirmed=False, repeated=0, metadata="{}", updated_at=fact.extracted_at)
+        return replace(
+            fact, confidence=None, confirmed=None, repeated=None, metadata="{}", updated_at=fact.extracted_at
+        )
+
+    async def _own(self, id: int) -> Fact:
+        """A fact that can be changed. Raises NotFound for any other."""
+        fact = await self.get(id)
+        if fact is None or fact.user != self._scope.user or fact.state is FactState.DELETED:
+            raise self._not_there(id, fact)
+        return fact
+
+    def _not_there(self, id: int, fact: Fact | None) -> NotFound:
+        """Why there is no such fact of the user's own, where `fact` is what he may see of it."""
+        if fact is None:
+            return no_such_fact(self._scope, id, every_agent=self._every_agent)
+        if fact.user != self._scope.user:
+            return NotFound(
+                f"fact {id} is none of user {self._scope.user}'s own; {fact.user}, who shares it, can change it and "
+                "see where it comes from"
+            )
+        return deleted_fact(id)
 
     async def _changed(self, id: int, change: FactChange) -> Fact:
-        expect = None if change.expect is None else _number(change.expect, "expect")
-        change = replace(change, expect=expect)
-        fact = await self._store.change(self._scope, _number(id, "id"), change, every_agent=self._every_agent)
+        number = fact_input.number_of(id)
+        change = replace(change, expect=fact_input.version_of(change.expect))
+        try:
+            fact = await self._store.change(self._scope, number, change, every_agent=self._every_agent)
+        except NotFound:
+            raise self._not_there(id, await self.get(id)) from None
         if change.did in (Did.EDITED, Did.RESTORED):
             self._parts.appended.set()
         return fact
@@ -232,27 +244,17 @@ class Facts:
                 "members can be shared"
             )
         subject = await self._store.subject(self._scope.tenant, fact.subject)
-        if subject is None or fact.user not in subject.members:
-            raise InvalidFact(
-                f"{fact.user!r} is no member of the subject {fact.subject!r}; name its members first: "
-                f"memory.configure_subject(tenant=…, subject={fact.subject!r}, members=[…]), or: "
-                f"hitherto facts subject {fact.subject} --member {fact.user} --member …"
-            )
+        members = () if subject is None else subject.members
+        if fact.user not in members:
+            raise _no_member(fact, self._scope.tenant, members)
 
-    def _category(self, given: object) -> tuple[str, str]:
-        if not isinstance(given, str) or not given.strip():
-            raise InvalidFact(f"the category is {given!r}; give one of {self._categories}, or leave it out")
-        kept, told = category_of(storable(plain(given)), self._parts.settings.fact_categories)
-        return kept, json.dumps(dict(told), ensure_ascii=False)
-
-    def _kept_category(self, given: object) -> str:
-        """The defined category that is meant; one that is not defined may have been, when facts were kept under it."""
-        kept, metadata = self._category(given)
-        return kept if metadata == "{}" else storable(plain(str(given)))
+    def _single(self, category: str) -> bool:
+        """Whether the category holds one value at a time."""
+        return category in self._parts.settings.single_fact_categories
 
     @property
-    def _categories(self) -> str:
-        return ", ".join(self._parts.settings.fact_categories)
+    def _defined(self) -> tuple[str, ...]:
+        return self._parts.settings.fact_categories
 
     @property
     def _store(self) -> FactStore:
@@ -261,56 +263,19 @@ class Facts:
         return self._parts.facts
 
 
-def checked_content(content: object) -> str:
-    """A fact's content as it is kept: one line. Raises InvalidFact for what is no text, says nothing or is too long."""
-    if not isinstance(content, str):
-        raise InvalidFact(f"the fact is {type(content).__name__}; give its content as text")
-    if len(content) > 10 * LONGEST_FACT:
-        raise _too_long(len(content))
-    kept = plain(storable(content))
-    if not any(unicodedata.category(character) in _TELLING for character in kept.replace("\ufffd", "")):
-        raise InvalidFact("the fact says nothing: there is no letter or digit in it; give one sentence")
-    if len(kept) > LONGEST_FACT:
-        raise _too_long(len(kept))
-    return kept
-
-
-_TELLING = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Nd", "Nl", "No", "So"})
-"""Letters, digits, and signs such as emoji."""
-
-
-def _too_long(length: int) -> InvalidFact:
-    return InvalidFact(
-        f"the fact has {length:,} characters; at most {LONGEST_FACT} are kept: give one sentence, and longer texts to "
-        "memory.knowledge(scope).add"
-    )
-
-
 def _is_there(logged: Logged, now: datetime) -> bool:
     expires = logged.message.expires_at
     return not logged.erased and (expires is None or expires > now)
 
 
-def _state(state: object) -> FactState | None:
-    if state is None or state == "all":
-        return None
-    try:
-        return FactState(cast(str, state))
-    except ValueError:
-        raise InvalidFact(f"state is {state!r}; a fact is {', '.join(FactState)} (None: any)") from None
-
-
-def _number(value: object, name: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise InvalidFact(f"{name} is {value!r}; give a whole number, as `list` and `add` do")
-    return value
-
-
-def _limit(limit: object) -> int:
-    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MOST:
-        raise InvalidFact(f"limit is {limit!r}; give a whole number from 1 to {MOST}")
-    return limit
-
-
-def _not_there(id: object) -> NotFound:
-    return NotFound(f"the user has no fact {id}; list those there are (`hitherto facts list`)")
+def _no_member(fact: Fact, tenant: str, members: Sequence[str]) -> InvalidFact:
+    """Says how to become one so that nobody who is one is dropped: members are replaced, not added."""
+    named = [*members, fact.user]
+    python, shell = ", ".join(map(repr, named)), " ".join(f"--member {shlex.quote(one)}" for one in named)
+    if not members:  # to share with oneself alone is nothing
+        python, shell = f"{python}, …", f"{shell} --member …"
+    return InvalidFact(
+        f"{fact.user!r} is no member of the subject {fact.subject!r}; name all of its members: "
+        f"memory.configure_subject(tenant={tenant!r}, subject={fact.subject!r}, members=[{python}]), or: "
+        f"hitherto facts subject {shlex.quote(fact.subject)} --tenant {shlex.quote(tenant)} {shell}"
+    )

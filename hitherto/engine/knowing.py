@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -118,11 +117,8 @@ async def again(place: Place, says: FactsShown | None) -> Shown | None:
     if says is None or not says.shown:
         return None
     facts = place.parts.facts
-    found = (
-        []
-        if facts is None
-        else await asyncio.gather(*(facts.version(place.scope, one.fact, one.version) for one in says.shown))
-    )
+    asked = [(one.fact, one.version) for one in says.shown]
+    found = [] if facts is None else await facts.versions(place.scope, asked)
     lines: list[Line] = []
     for one, fact in zip(says.shown, found, strict=False):
         if fact is None:

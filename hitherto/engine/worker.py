@@ -9,6 +9,7 @@ from datetime import timedelta
 from hitherto.engine.attempt import Attempt, jitter
 from hitherto.engine.calls import Calls
 from hitherto.engine.housekeeping import tidy
+from hitherto.engine.learning import Learner
 from hitherto.engine.parts import Parts
 from hitherto.errors import DatabaseReadOnly, StoreError
 from hitherto.logs import logger
@@ -43,6 +44,7 @@ class Worker:
         self._parts = parts
         self._store = parts.store
         self._calls = calls or Calls(parts)
+        self._learner = Learner(parts, self._calls)
         self._in_hand: dict[Claim, _InHand] = {}
         self._loops: list[asyncio.Task[None]] = []
         self._lease = parts.settings.take_over_after / 2
@@ -136,7 +138,7 @@ class Worker:
         self._read_only = True
 
     def _attempt(self, work: DigestWork) -> Attempt:
-        return Attempt(self._parts, self._calls, work, impatient=lambda: self._closing)
+        return Attempt(self._parts, self._calls, work, learner=self._learner, impatient=lambda: self._closing)
 
     async def _keep_claims(self) -> None:
         """Renews what is in hand, and ends the work on what was lost."""

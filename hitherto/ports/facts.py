@@ -16,7 +16,8 @@ from hitherto.ports.embedder import Space
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Book:
-    """The current facts of one scope about one subject, ascending by id. `rev` counts every change of them."""
+    """The current facts of one scope about one subject, ascending by id. `rev` counts every change of them; that a
+    message says one of them no more is one."""
 
     subject: Subject
     rev: int
@@ -98,8 +99,7 @@ class FactChange:
 
 @dataclass(frozen=True, slots=True)
 class AddedFact:
-    """What adding a fact answered: its id, and whether it is new. The same statement was current before otherwise, and
-    nothing was written."""
+    """What adding a fact answered: its id, and whether it is new. Otherwise the same statement was current before."""
 
     id: int
     new: bool
@@ -116,9 +116,12 @@ class FactStore(Protocol):
     Facts are extracted with a digest (`Changes.learnt`, and `Unit.book` before it). Evidence goes with the messages it
     names. When those are erased or taken back, an unconfirmed fact that had evidence and has none left goes too: it is
     erased whole, or, where messages were taken back, is WITHDRAWN; then those that it had superseded are current again
-    (RESTORED, by nobody), unless a current one says the same. A confirmed fact that loses its last evidence by an
-    erasure stays, but its history keeps nothing of what it said otherwise before. A clear leaves facts as they are.
-    What rests on expired messages is there until these are erased.
+    (RESTORED, by nobody), one version on and private, unless a current one says the same. A confirmed fact that loses
+    its last evidence by an erasure stays, but its history keeps nothing of what it said otherwise before. A clear
+    leaves facts as they are. What rests on expired messages is there until these are erased.
+
+    What is `Repeated` counts as said again if any message that says so is new; else nothing of it is written. To take
+    another category is a version on, and leaves its metadata empty.
     """
 
     async def subject(self, tenant: str, id: str) -> Subject | None:
@@ -158,15 +161,21 @@ class FactStore(Protocol):
         """What happened to one of the scope's own facts, oldest first; nothing for any other."""
         ...
 
-    async def version(self, scope: Scope, id: int, version: int) -> Fact | None:
-        """A fact with the content, category and visibility of one of its versions, whether it is current or not: one of
-        the scope's own (not DELETED), or one that is shared with its user now and was at that version. None otherwise.
+    async def versions(self, scope: Scope, asked: Sequence[tuple[int, int]]) -> list[Fact | None]:
+        """Facts (by id) as they were at a version each, in the order in which they are asked for: with its content,
+        category and visibility, and without evidence. One of the scope's own is there in any state but DELETED, and one
+        that is shared with its user as long as it is, if it was at that version. None in the place of any other.
         """
         ...
 
     async def add(self, scope: Scope, subject: str, fact: NewFact) -> AddedFact:
-        """Write a fact by hand: it is confirmed and has no evidence. Ends what it `supersedes`, if that is the scope's
-        own, current and about the subject, and what its being `alone` ends."""
+        """Write a fact by hand: it is private, confirmed and has no evidence. Where it is `alone`, it ends what that
+        says; what it `supersedes` counts only for what is learnt.
+
+        Where a current fact of the scope's own about the subject says the same, that one is kept by hand from then on
+        (ADDED, by the user): it is confirmed, a version on, takes category and metadata unless that category is
+        "other", and stays as visible as it is. Where it is so already, nothing is written. `alone` is meant of the
+        category that it has then."""
         ...
 
     async def change(self, scope: Scope, id: int, change: FactChange, *, every_agent: bool = False) -> Fact:
@@ -175,7 +184,8 @@ class FactStore(Protocol):
         current again, and private. Of a DELETED fact all contents and evidence are gone, its history's too.
 
         Raises NotFound for a fact that is not there, is not the scope's own or is deleted; Outdated when it is not at
-        the version `expect`; InvalidFact for any change but DELETED and RESTORED of one that is not current, for
-        RESTORED of one that is, and where another current fact says the same already.
+        the version `expect`; InvalidFact for any change but DELETED, RESTORED and UNSHARED of one that is not current,
+        for RESTORED of one that is, and where another current fact says the same already
+        (`core.fact_change.check_change`).
         """
         ...

@@ -12,7 +12,20 @@ from weakref import WeakValueDictionary
 
 from hitherto.core.analysis import Analysed, analysed
 from hitherto.core.digest import Ranges
-from hitherto.core.fact import HIMSELF, Did, Evidence, Fact, FactEvent, FactState, Learnt, NewFact, Subject, Visibility
+from hitherto.core.fact import (
+    HIMSELF,
+    OTHER,
+    Did,
+    Evidence,
+    Fact,
+    FactEvent,
+    FactState,
+    Learnt,
+    NewFact,
+    Repeated,
+    Subject,
+    Visibility,
+)
 from hitherto.core.message import Logged, storable
 from hitherto.core.scope import Scope
 from hitherto.stores.inmemory_claims import Name
@@ -55,6 +68,11 @@ class Row:
         return any(one.live for one in self.said)
 
     @property
+    def by_hand(self) -> bool:
+        """Whether a person has added it."""
+        return any(event.did is Did.ADDED for event in self.events)
+
+    @property
     def unsaid(self) -> bool:
         """Whether nothing stands for it: neither a message nor a person."""
         return not self.fact.confirmed and not self.live
@@ -67,7 +85,8 @@ class Row:
         """Whether it is another's that is shared with the user; `subject` is the one it is about."""
         others = self.owner != scope and self.owner == replace(scope, user=self.owner.user)
         members = {scope.user, self.owner.user} <= set(subject.members)
-        return others and members and self.fact.subject != HIMSELF and self.fact.visibility is Visibility.SHARED
+        shared = self.current and self.fact.subject != HIMSELF and self.fact.visibility is Visibility.SHARED
+        return others and members and shared
 
     def after(self, did: Did, at: datetime, by: str | None, **changes: object) -> Row:
         """The row with `changes` to its fact, and what was done in its history."""
@@ -84,9 +103,10 @@ class Row:
         return replace(self, fact=fact, events=(*self.events, event))
 
     def restored(self, at: datetime, by: str | None, **changes: object) -> Row:
-        """The row, current again."""
+        """The row, current again, for its owner alone."""
         again = {"state": FactState.CURRENT, "superseded_by": None, "ended_at": None}
-        return self.after(Did.RESTORED, at, by, **again, **changes)
+        seen = {"visibility": Visibility.PRIVATE, "version": self.fact.version + 1}
+        return self.after(Did.RESTORED, at, by, **again, **seen, **changes)
 
     def forgetting(self) -> Row:
         """The row without what it said otherwise before."""
@@ -144,7 +164,7 @@ class FactRows:
             subject=subject,
             category=storable(new.category),
             content=storable(new.content),
-            visibility=new.visibility,
+            visibility=Visibility.PRIVATE,
             state=FactState.CURRENT,
             confidence=new.confidence if by is None else 1.0,
             confirmed=by is not None,
@@ -163,10 +183,21 @@ class FactRows:
             said=tuple(said),
         )
         row = self.put(row.after(Did.EXTRACTED if by is None else Did.ADDED, now, by))
-        self.replace(row, new.supersedes, by=by)
         if new.alone:
             self.leave_alone(row, by=by)
         return row
+
+    def keep(self, row: Row, new: NewFact, *, by: str) -> None:
+        """A user adds by hand what `row` says already."""
+        fact = row.fact
+        kept = {"category": fact.category, "metadata": fact.metadata}
+        if new.category != OTHER:
+            kept = {"category": storable(new.category), "metadata": new.metadata}
+        if not (row.by_hand and fact.confirmed and replace(fact, **kept) == fact):
+            sure = {"confirmed": True, "confidence": 1.0, "version": fact.version + 1}
+            row = self.put(row.after(Did.ADDED, self._clock(), by, **kept, **sure))
+        if new.alone:
+            self.leave_alone(row, by=by)
 
     def replace(self, row: Row, ids: Iterable[int], *, by: str | None) -> None:
         """End the facts that `row` takes the place of, as far as they are its owner's and about the same."""
@@ -195,14 +226,15 @@ class FactRows:
         for again in learnt.repeated:
             row = self.by_id.get(again.fact)
             if row is not None and row.is_about(scope, subject):
-                self._repeat(row, said(again.seqs), again.confidence)
+                self._repeat(row, said(again.seqs), again)
         for new in learnt.facts:
-            known = self.same(scope, subject, new.fingerprint)
-            if known is None:
-                self.write(scope, subject, new, by=None, said=said(new.seqs))
+            row = self.same(scope, subject, new.fingerprint)
+            if row is None:
+                row = self.write(scope, subject, new, by=None, said=said(new.seqs))
             else:
-                self._repeat(known, said(new.seqs), known.fact.confidence)
-                self.replace(self.by_id[known.fact.id], new.supersedes, by=None)
+                again = Repeated(fact=row.fact.id, seqs=new.seqs, confidence=row.fact.confidence or 0.0)
+                self._repeat(row, said(new.seqs), again)
+            self.replace(row, new.supersedes, by=None)
 
     def retract(self, ref: int, seqs: Iterable[int]) -> None:
         """Messages of a conversation were taken back: what nothing else says is withdrawn, and what it had taken the
@@ -240,7 +272,7 @@ class FactRows:
             said = tuple(one for one in row.said if one.ref != ref)
             if said != row.said:
                 left = self.put(replace(row, said=said))
-                if facts and not left.live and not any(event.did is Did.ADDED for event in left.events):
+                if facts and not left.live and not left.by_hand:
                     self.remove(left)
 
     def remove(self, row: Row) -> None:
@@ -260,14 +292,20 @@ class FactRows:
                 found += self._ended_by({row.fact.id}) if taken_back else [row]
         return found
 
-    def _repeat(self, row: Row, said: Sequence[Said], confidence: float) -> None:
+    def _repeat(self, row: Row, said: Sequence[Said], again: Repeated) -> None:
         """A fact was said again, unless it is known already that these messages say it."""
         known = {(one.ref, one.evidence.seq) for one in row.said}
         more = [one for one in said if (one.ref, one.evidence.seq) not in known]
-        if more:
-            changes = {"repeated": row.fact.repeated + 1, "confidence": confidence}
-            after = row.after(Did.REPEATED, self._clock(), None, **changes)
-            self.put(replace(after, said=(*row.said, *more)))
+        if not more:
+            return
+        changes: dict[str, object] = {"repeated": (row.fact.repeated or 0) + 1, "confidence": again.confidence}
+        category = row.fact.category if again.category is None else storable(again.category)
+        if category != row.fact.category:
+            changes |= {"category": category, "metadata": "{}", "version": row.fact.version + 1}
+        after = row.after(Did.REPEATED, self._clock(), None, **changes)
+        after = self.put(replace(after, said=(*row.said, *more)))
+        if again.alone:
+            self.leave_alone(after, by=None)
 
     def _count(self, row: Row) -> None:
         """The book that the fact stands in has changed."""

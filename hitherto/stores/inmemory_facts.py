@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from hitherto.core.analysis import analysed
 from hitherto.core.codes import codes_of
 from hitherto.core.fact import Did, Fact, FactEvent, FactState, KnownFact, NewFact, Subject, Visibility
+from hitherto.core.fact_change import check_change, no_such_fact
 from hitherto.core.message import storable
 from hitherto.core.scope import Scope
 from hitherto.core.wanted import EntryKind
-from hitherto.errors import InvalidFact, NotFound, Outdated
 from hitherto.ports.embedder import Space
 from hitherto.ports.facts import AddedFact, Book, FactChange, FactsWanted, Known
 from hitherto.stores.inmemory_fact_rows import FactRows, Row
@@ -62,7 +62,7 @@ class InMemoryFacts:
         rows = [
             row
             for row in self._rows.by_id.values()
-            if row.is_about(scope, subject) or (row.is_about(row.owner, subject) and row.shared_with(scope, about))
+            if row.is_about(scope, subject) or (row.fact.subject == subject and row.shared_with(scope, about))
         ]
         codes, coded = self._codes(rows, space)
         return Known(
@@ -100,45 +100,52 @@ class InMemoryFacts:
         if own is not None:
             return own.shown
         row = self._rows.by_id.get(id)
-        return row.fact if row is not None and row.current and self._shared(scope, row) else None
+        return row.fact if row is not None and self._shared(scope, row) else None
 
     async def history(self, scope: Scope, id: int, *, every_agent: bool = False) -> tuple[FactEvent, ...]:
         own = self._own(scope, id, every_agent=every_agent)
         return () if own is None else own.events
 
-    async def version(self, scope: Scope, id: int, version: int) -> Fact | None:
+    async def versions(self, scope: Scope, asked: Sequence[tuple[int, int]]) -> list[Fact | None]:
+        return [self._version(scope, *one) for one in asked]
+
+    def _version(self, scope: Scope, id: int, version: int) -> Fact | None:
         row = self._rows.by_id.get(id)
         if row is None or row.fact.state is FactState.DELETED:
             return None
         event = next((event for event in reversed(row.events) if event.version == version), None)
         if event is None or event.content == "":
             return None
-        then = {"version": version, "category": event.category, "content": event.content}
-        if row.owner == scope:
-            return replace(row.shown, visibility=event.visibility, **then)
-        shared = self._shared(scope, row) and event.visibility is Visibility.SHARED
-        return replace(row.fact, **then) if shared else None
+        if row.owner != scope and not (self._shared(scope, row) and event.visibility is Visibility.SHARED):
+            return None
+        return replace(
+            row.fact, version=version, category=event.category, content=event.content, visibility=event.visibility
+        )
 
     async def add(self, scope: Scope, subject: str, fact: NewFact) -> AddedFact:
         async with self._rows.lock(scope):
             known = self._rows.same(scope, subject, fact.fingerprint)
-            if known is not None:
-                return AddedFact(known.fact.id, new=False)
-            return AddedFact(self._rows.write(scope, subject, fact, by=scope.user).fact.id, new=True)
+            if known is None:
+                return AddedFact(self._rows.write(scope, subject, fact, by=scope.user).fact.id, new=True)
+            self._rows.keep(known, fact, by=scope.user)
+            return AddedFact(known.fact.id, new=False)
 
     async def change(self, scope: Scope, id: int, change: FactChange, *, every_agent: bool = False) -> Fact:
         there = self._own(scope, id, every_agent=every_agent)
         async with self._rows.lock(scope if there is None else there.owner):
             row = self._own(scope, id, every_agent=every_agent)
-            if row is None or row.fact.state is FactState.DELETED:
-                raise NotFound(f"nothing was changed: this scope has no fact {id}; list its facts to see their numbers")
-            if change.expect not in (None, row.fact.version):
-                raise Outdated(
-                    f"nothing was changed: the fact {id} is at version {row.fact.version}, not {change.expect}; "
-                    "read it again",
-                    actual=row.fact.version,
-                )
-            _check(row, change.did)
+            if row is None:
+                raise no_such_fact(scope, id, every_agent=every_agent)
+            fingerprint = change.fingerprint if change.did is Did.EDITED else row.fingerprint
+            alike = self._rows.same(row.owner, row.fact.subject, fingerprint)
+            check_change(
+                change.did,
+                id,
+                state=row.fact.state,
+                version=row.fact.version,
+                expect=change.expect,
+                alike=None if alike is None or alike.fact.id == id else alike.fact.id,
+            )
             after = self._changed(row, change, scope.user)
             if after is not row:
                 self._rows.put(after)
@@ -153,7 +160,6 @@ class InMemoryFacts:
         sure = {"confirmed": True, "confidence": 1.0, **next_version}
         match change.did:
             case Did.EDITED:
-                self._check_says(row, change.fingerprint)
                 content = storable(change.content)
                 row = replace(row, fingerprint=change.fingerprint, tokens=change.tokens, terms=analysed(content))
                 says = {"content": content, "category": storable(change.category), "metadata": change.metadata}
@@ -165,20 +171,11 @@ class InMemoryFacts:
                 same = row.fact.visibility is to
                 return row if same else row.after(change.did, now, by, visibility=to, **next_version)
             case Did.RESTORED:
-                self._check_says(row, row.fingerprint)
-                return row.restored(now, by, visibility=Visibility.PRIVATE, **sure)
+                return row.restored(now, by, confirmed=True, confidence=1.0)
             case Did.DELETED:
                 return _deleted(row, now, by)
             case Did.EXTRACTED | Did.ADDED | Did.REPEATED | Did.SUPERSEDED | Did.WITHDRAWN:
-                raise InvalidFact(f"nothing was changed: {change.did} is nothing that a person does to a fact")
-
-    def _check_says(self, row: Row, fingerprint: str) -> None:
-        """Raises InvalidFact where another current fact has the fingerprint."""
-        other = self._rows.same(row.owner, row.fact.subject, fingerprint)
-        if other is not None and other.fact.id != row.fact.id:
-            raise InvalidFact(
-                f"nothing was changed: the fact {other.fact.id} says the same already; delete one of the two"
-            )
+                raise AssertionError("check_change has refused it")
 
     def _own(self, scope: Scope, id: int, *, every_agent: bool) -> Row | None:
         """The walls: a fact of the scope's own. Every verb but those that show what is shared goes through here."""
@@ -193,7 +190,7 @@ class InMemoryFacts:
         """The fact as the scope's user is shown it, if it is one of whose he asked for."""
         if _is_own(scope, row, every_agent=wanted.every_agent):
             return row.shown if wanted.mine else None
-        return row.fact if wanted.shared and row.current and self._shared(scope, row) else None
+        return row.fact if wanted.shared and self._shared(scope, row) else None
 
     def _codes(
         self, rows: Sequence[Row], space: Space | None
@@ -213,17 +210,6 @@ def _is_own(scope: Scope, row: Row, *, every_agent: bool) -> bool:
     return row.owner == (replace(scope, agent=row.owner.agent) if every_agent else scope)
 
 
-def _check(row: Row, did: Did) -> None:
-    """Raises InvalidFact for what is not done to a fact in its state."""
-    fact = row.fact
-    if did is Did.RESTORED and row.current:
-        raise InvalidFact(f"nothing was changed: the fact {fact.id} is current; only one that is not can be restored")
-    if did not in (Did.DELETED, Did.RESTORED) and not row.current:
-        raise InvalidFact(
-            f"nothing was changed: the fact {fact.id} is {fact.state}; only a current one changes, so restore it first"
-        )
-
-
 def _known(row: Row) -> KnownFact:
     fact = row.fact
     times = [one.evidence.said_at for one in row.said if one.live] + ([fact.updated_at] if fact.confirmed else [])
@@ -231,7 +217,7 @@ def _known(row: Row) -> KnownFact:
         id=fact.id,
         category=fact.category,
         content=fact.content,
-        confidence=fact.confidence,
+        confidence=fact.confidence or 0.0,
         said_at=max(times, default=fact.extracted_at),
     )
 

@@ -22,7 +22,6 @@ from hitherto.testing.material_facts import (
     EVERYTHING,
     MUM,
     PRIVATE,
-    SHARED,
     all_told,
     booked,
     did,
@@ -110,7 +109,7 @@ class FactCases:
         before = datetime.now(UTC)
         await write(store, "c", *talk(3))
         digest = await fire(store, "c", 0, 5)
-        fact = new("Plays chess.", 2, 0, category="habit", metadata='{"category": "games"}', visibility=SHARED)
+        fact = new("Plays chess.", 2, 0, category="habit", metadata='{"category": "games"}')
         async with store.write(SCOPE, "c", digest=digest) as unit:
             book = await unit.book(HIMSELF)
             assert book == Book(subject=Subject(id=HIMSELF, name=SCOPE.user), rev=book.rev)
@@ -128,7 +127,7 @@ class FactCases:
             subject=HIMSELF,
             category="habit",
             content="Plays chess.",
-            visibility=SHARED,
+            visibility=PRIVATE,
             state=FactState.CURRENT,
             confidence=0.5,
             confirmed=False,
@@ -143,7 +142,7 @@ class FactCases:
         assert await store.facts.fact(SCOPE, found.id) == found
         (event,) = await store.facts.history(SCOPE, found.id)
         assert (event.did, event.by, event.version) == (Did.EXTRACTED, None, 1)
-        assert (event.category, event.content, event.visibility) == ("habit", "Plays chess.", SHARED)
+        assert (event.category, event.content, event.visibility) == ("habit", "Plays chess.", PRIVATE)
         shown = KnownFact(
             id=found.id, category="habit", content="Plays chess.", confidence=0.5, said_at=log[2].created_at
         )
@@ -184,7 +183,7 @@ class FactCases:
         (made,) = await learnt(store, "Swims.")
         book, before = await store.facts.book(SCOPE, HIMSELF), await fact_of(store, made)
         await write(store, "d", *talk(2))
-        again = new("Swims.", 0, 2, category="other", confidence=0.9, metadata='{"a": 1}', visibility=SHARED)
+        again = new("Swims.", 0, 2, category="other", confidence=0.9, metadata='{"a": 1}')
         assert await learn(store, "d", again, again) == []
         after = await fact_of(store, made)
         changed = {"repeated": 1, "updated_at": after.updated_at, "evidence": after.evidence}
@@ -222,7 +221,7 @@ class FactCases:
         assert found.repeated == len(names) - extracted
         assert sorted(await said(store, found.id)) == [(name, 0) for name in names]
         assert sorted(await did(store, found.id)) == sorted(
-            [Did.EXTRACTED if extracted else Did.ADDED, *[Did.REPEATED] * found.repeated]
+            [Did.EXTRACTED if extracted else Did.ADDED, *[Did.REPEATED] * (found.repeated or 0)]
         )
 
     async def test_a_repetition_strengthens(self, store: Store) -> None:

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from hitherto.core.fact import HIMSELF, Did, FactState, Visibility
+from hitherto.core.fact import HIMSELF, OTHER, Did, FactState, Repeated, Visibility
 from hitherto.errors import InvalidFact
+from hitherto.ports.facts import AddedFact
 from hitherto.ports.store import Store
 from hitherto.testing.material import SCOPE, talk, user, write
 from hitherto.testing.material_facts import (
@@ -85,14 +86,80 @@ class AloneFactCases:
             assert (event.did, event.by) == (Did.SUPERSEDED, SCOPE.user)
         assert await self._beside(store) == before
 
-    async def test_what_is_not_new_ends_nothing(self, store: Store, cities: list[int]) -> None:
-        before = await all_told(store, SCOPE)
-        added = await store.facts.add(SCOPE, HIMSELF, new("Rome.", category=CITY, alone=True))
-        assert (added.id, added.new) == (cities[0], False)
-        assert await all_told(store, SCOPE) == before
+    async def test_what_is_there_already_is_added_alone(self, store: Store, cities: list[int]) -> None:
+        before = await self._beside(store)
+        rome, milan, _ = cities
+        assert await store.facts.add(SCOPE, HIMSELF, new("Milan.", category=CITY, alone=True)) == AddedFact(
+            milan, new=False
+        )
+        assert await booked(store) == await known(store) == ["Milan.", "Swims."]
+        old = await fact_of(store, rome)
+        assert (old.state, old.superseded_by) == (FactState.SUPERSEDED, milan)
+        event = (await store.facts.history(SCOPE, rome))[-1]
+        assert (event.did, event.by) == (Did.SUPERSEDED, SCOPE.user)
+        assert await did(store, milan) == [Did.EXTRACTED, Did.ADDED]
+        assert await self._beside(store) == before
+
+    async def test_it_ends_what_is_in_the_category_that_it_is_given(self, store: Store, cities: list[int]) -> None:
+        rome, milan, swims = cities
+        await store.facts.add(SCOPE, HIMSELF, new("Swims.", category=CITY, alone=True))
+        assert await booked(store) == ["Swims."]
+        assert [(await fact_of(store, one)).superseded_by for one in (rome, milan)] == [swims, swims]
+        await learnt(store, "Rows.", "Sings.", name="d", category=CITY)
+        await store.facts.add(SCOPE, HIMSELF, new("Rows.", category=OTHER, alone=True))
+        assert await booked(store) == ["Rows."], "or that it keeps"
+
+    async def test_what_was_added_so_before_only_ends_the_others(self, store: Store) -> None:
+        added = await store.facts.add(SCOPE, HIMSELF, new("Bari.", category=CITY))
+        await learnt(store, "Rome.", category=CITY)
+        before = await fact_of(store, added.id)
+        await store.facts.add(SCOPE, HIMSELF, new("Bari.", category=CITY, alone=True))
+        assert (await fact_of(store, added.id), await booked(store)) == (before, ["Bari."])
+
+    @pytest.mark.parametrize("category", [None, CITY, "home"], ids=["as it is", "the same", "another"])
+    async def test_what_is_said_again_alone_ends_its_category(
+        self, store: Store, cities: list[int], category: str | None
+    ) -> None:
+        before = await self._beside(store)
+        rome, milan, _ = cities
+        (house,) = await learnt(store, "A house.", name="h", category="home")
         await write(store, "d", user("I live in Rome."))
-        assert await learn(store, "d", new("Rome.", 0, category=CITY, alone=True)) == []
-        assert await booked(store) == ["Rome.", "Milan.", "Swims."]
+        again = Repeated(fact=rome, seqs=(0,), confidence=0.9, category=category, alone=True)
+        assert await learn(store, "d", repeated=[again]) == []
+        ended, left = (milan, ["Swims.", "A house."]) if category != "home" else (house, ["Milan.", "Swims."])
+        assert await booked(store) == await known(store) == ["Rome.", *left]
+        old = await fact_of(store, ended)
+        assert (old.state, old.superseded_by) == (FactState.SUPERSEDED, rome)
+        event = (await store.facts.history(SCOPE, ended))[-1]
+        assert (event.did, event.by) == (Did.SUPERSEDED, None)
+        assert await did(store, rome) == [Did.EXTRACTED, Did.REPEATED]
+        assert await self._beside(store) == before
+
+    async def test_what_is_said_again_takes_a_category(self, store: Store) -> None:
+        given = '{"category": "town"}'
+        (rome,) = await learnt(store, "Rome.", category=OTHER, metadata=given)
+        await write(store, "d", *talk(2))
+        rev = (await store.facts.book(SCOPE, HIMSELF)).rev
+        for at, (category, version) in enumerate(((None, 1), (OTHER, 1), (CITY, 2), (CITY, 2))):
+            again = Repeated(fact=rome, seqs=(at,), confidence=0.9, category=category)
+            await learn(store, "d", repeated=[again])
+            after = await fact_of(store, rome)
+            kept = (OTHER, given) if version == 1 else (CITY, "{}")
+            assert (after.category, after.metadata, after.version, after.repeated) == (*kept, version, at + 1)
+            event = (await store.facts.history(SCOPE, rome))[-1]
+            assert (event.did, event.category, event.version) == (Did.REPEATED, kept[0], version)
+            now = (await store.facts.book(SCOPE, HIMSELF)).rev
+            assert now > rev
+            rev = now
+        told = await store.facts.known(SCOPE, HIMSELF)
+        assert (list(told.categories), told.versions.tolist()) == ([CITY], [2])
+
+    async def test_what_nothing_new_says_again_stays_as_it_is(self, store: Store, cities: list[int]) -> None:
+        before = await all_told(store, SCOPE)
+        again = Repeated(fact=cities[0], seqs=(0,), confidence=0.9, category="home", alone=True)
+        assert await learn(store, "c", repeated=[again]) == []
+        assert await learn(store, "c", new("Rome.", 0, category=CITY, alone=True)) == []
+        assert await all_told(store, SCOPE) == before
 
     async def test_of_those_that_are_not_alone_all_stay(self, store: Store, cities: list[int]) -> None:
         await store.facts.add(SCOPE, HIMSELF, new("Bari.", category=CITY))
@@ -159,7 +226,7 @@ class AloneFactCases:
     async def test_a_fact_that_is_restored_alone_ends_its_category(self, store: Store, cities: list[int]) -> None:
         before = await self._beside(store)
         rome, milan, swims = cities
-        await store.facts.add(SCOPE, HIMSELF, new("Bari.", category=CITY, supersedes=(rome,)))
+        await learnt(store, "Bari.", name="d", category=CITY, supersedes=(rome,))
         after = await store.facts.change(SCOPE, rome, replace(RESTORE, alone=True))
         assert (after.state, after.superseded_by, after.ended_at) == (FactState.CURRENT, None, None)
         assert await booked(store) == await known(store) == ["Rome.", "Swims."]

@@ -26,6 +26,7 @@ from hitherto.testing.material_facts import (
     listed,
     new,
     said,
+    version_of,
 )
 from hitherto.testing.material_stages import take_back
 
@@ -59,7 +60,7 @@ class FactEvidenceCases:
         await write(store, "c", erase=((0, 1),))
         assert await store.facts.fact(SCOPE, secret) is None
         assert await store.facts.history(SCOPE, secret) == ()
-        assert await store.facts.version(SCOPE, secret, 1) is None
+        assert await version_of(store, secret, 1) is None
         assert await booked(store) == await known(store) == await listed(store, state=None) == ["Swims.", "Fences."]
         assert (await said(store, both), await said(store, kept)) == ([("c", 2)], [("c", 2)])
         assert "secret" not in await told_of(store)

@@ -10,7 +10,7 @@ from hitherto.core.fact import Did, FactState, Repeated
 from hitherto.ports.store import Store
 from hitherto.testing.conformance_facts_evidence import delete, told_of
 from hitherto.testing.material import SCOPE, write
-from hitherto.testing.material_facts import CONFIRM, booked, edit, fact_of, learn, learnt
+from hitherto.testing.material_facts import CONFIRM, booked, edit, fact_of, learn, learnt, version_of
 from hitherto.testing.material_stages import take_back
 
 
@@ -45,7 +45,7 @@ class ForgottenFactCases:
             (Did.EDITED, 3),
             (Did.CONFIRMED, 4),
         ]
-        then = [await store.facts.version(SCOPE, made, version) for version in range(1, 5)]
+        then = [await version_of(store, made, version) for version in range(1, 5)]
         assert [one and one.content for one in then] == [None, None, "Swims.", "Swims."]
         assert "secret" not in await told_of(store)
         assert await _contents(store, other) == ["Fences.", "Fences."]

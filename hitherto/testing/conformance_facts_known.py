@@ -300,3 +300,17 @@ class KnownFactCases:
         for number in (old, gone):
             state = (await fact_of(store, number)).state
             assert [fact.id for fact in await store.facts.facts(SCOPE, FactsWanted(state=state))] == [number]
+
+    async def test_facts_are_listed_by_the_conversation_that_says_them(self, store: Store) -> None:
+        _, two, _ = await learnt(store, "One.", "Two.", "Three.", category="habit")
+        await learnt(store, "Two.", "Four.", name="d")
+        await learnt(store, "Five.", subject=MUM.id)
+        assert await listed(store, conversation="c") == ["One.", "Two.", "Three.", "Five."]
+        assert await listed(store, conversation="d") == ["Two.", "Four."]
+        assert await listed(store, conversation="c", after=two, limit=1) == ["Three."]
+        assert await listed(store, conversation="c", subject=MUM.id) == ["Five."]
+        assert await listed(store, conversation="d", category="habit") == ["Two."]
+        assert await listed(store, conversation="c", mine=False) == []
+        await take_back(store, "c", 3)
+        assert await listed(store, conversation="c", state=None) == ["One."], "what was taken back says nothing"
+        assert await listed(store, conversation="d") == ["Two.", "Four."]

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hitherto.core.fact import HIMSELF, Did, FactState, Repeated
-from hitherto.ports.facts import AddedFact
+import pytest
+
+from hitherto.core.fact import HIMSELF, OTHER, Did, FactState, Repeated
+from hitherto.core.wanted import EntryKind
+from hitherto.ports.facts import AddedFact, FactChange
 from hitherto.ports.store import Store
+from hitherto.testing.conformance_facts_evidence import delete
 from hitherto.testing.material import SCOPE, talk, user, write
 from hitherto.testing.material_facts import (
+    CONFIRM,
     MUM,
+    PRIVATE,
+    SHARE,
     SHARED,
     all_told,
     booked,
     did,
+    edit,
     fact_of,
     known,
     learn,
@@ -22,6 +30,8 @@ from hitherto.testing.material_facts import (
     new,
     said,
 )
+from hitherto.testing.material_search import MINE, SPACE, found, indexed, waiting
+from hitherto.testing.material_stages import take_back
 
 
 class ReplacedFactCases:
@@ -75,41 +85,93 @@ class ReplacedFactCases:
         numbers = (old, dads, *theirs, 0, -1, 2**62)
         repeated = [Repeated(fact=number, seqs=(0,), confidence=0.1) for number in numbers]
         await learn(store, "d", new("Latest.", 0, supersedes=numbers), repeated=repeated)
-        assert (await store.facts.add(SCOPE, HIMSELF, new("By hand.", supersedes=numbers))).new
         assert [await all_told(store, scope, "dad") for scope in elsewhere.values()] == before
         assert (await fact_of(store, old), await fact_of(store, dads)) == standing
-        assert await booked(store) == ["Mine.", "New.", "Latest.", "By hand."]
+        assert await booked(store) == ["Mine.", "New.", "Latest."]
         assert (await fact_of(store, mine)).repeated == 0
 
     async def test_a_fact_added_by_hand_is_confirmed(self, store: Store) -> None:
         await write(store, "c", *talk(1))
-        given = new("Fences.", 0, category="habit", confidence=0.2, metadata='{"a": 1}', visibility=SHARED)
+        given = new("Fences.", 0, category="habit", confidence=0.2, metadata='{"a": 1}')
         added = await store.facts.add(SCOPE, MUM.id, given)
         assert added == AddedFact(added.id, new=True)
         found = await fact_of(store, added.id)
         assert (found.confirmed, found.confidence, found.evidence, found.version) == (True, 1.0, (), 1)
         assert (found.subject, found.category, found.metadata) == (MUM.id, "habit", '{"a": 1}')
-        assert (found.visibility, found.state, found.ended_at) == (SHARED, FactState.CURRENT, None)
+        assert (found.visibility, found.state, found.ended_at) == (PRIVATE, FactState.CURRENT, None)
         (event,) = await store.facts.history(SCOPE, added.id)
-        assert (event.did, event.by, event.content, event.visibility) == (Did.ADDED, SCOPE.user, "Fences.", SHARED)
+        assert (event.did, event.by, event.content, event.visibility) == (Did.ADDED, SCOPE.user, "Fences.", PRIVATE)
         assert await booked(store, MUM.id) == ["Fences."]
 
-    async def test_what_is_known_already_is_not_added(self, store: Store) -> None:
-        first, other = await learnt(store, "Swims.", "Fences.")
-        before = await all_told(store, SCOPE)
-        given = new("Swims.", supersedes=(other,), visibility=SHARED)
+    async def test_what_is_known_already_is_kept_by_hand(self, store: Store) -> None:
+        first, _ = await learnt(store, "Swims.", "Fences.", metadata='{"category": "water"}')
+        before, rev = await fact_of(store, first), (await store.facts.book(SCOPE, HIMSELF)).rev
+        given = new("Swims.", category=OTHER, metadata='{"category": "sports"}')
         assert await store.facts.add(SCOPE, HIMSELF, given) == AddedFact(first, new=False)
-        assert await all_told(store, SCOPE) == before
-        assert (await store.facts.add(SCOPE, "dad", given)).new
+        after = await fact_of(store, first)
+        assert after == replace(before, confirmed=True, confidence=1.0, version=2, updated_at=after.updated_at)
+        assert after.updated_at > before.updated_at
+        event = (await store.facts.history(SCOPE, first))[-1]
+        assert (event.did, event.by, event.version, event.category) == (Did.ADDED, SCOPE.user, 2, "hobby")
+        assert (await store.facts.book(SCOPE, HIMSELF)).rev > rev
+        assert await booked(store) == await known(store) == ["Swims.", "Fences."]
+        assert (await store.facts.add(SCOPE, "dad", given)).new, "of somebody else nobody has said it"
 
-    async def test_a_fact_added_by_hand_takes_the_place_of_others(self, store: Store) -> None:
-        (rome,) = await learnt(store, "Lives in Rome.")
-        added = await store.facts.add(SCOPE, HIMSELF, new("Lives in Bari.", supersedes=(rome,)))
-        old = await fact_of(store, rome)
-        assert (old.state, old.superseded_by, old.ended_at is not None) == (FactState.SUPERSEDED, added.id, True)
-        event = (await store.facts.history(SCOPE, rome))[-1]
-        assert (event.did, event.by, event.content) == (Did.SUPERSEDED, SCOPE.user, "Lives in Rome.")
-        assert await booked(store) == ["Lives in Bari."]
+    async def test_it_takes_the_category_that_it_is_given(self, store: Store) -> None:
+        (made,) = await learnt(store, "Swims.", category=OTHER, metadata='{"category": "water"}')
+        await store.facts.change(SCOPE, made, SHARE)
+        await store.facts.add(SCOPE, HIMSELF, new("Swims.", category="habit", metadata='{"a": 1}'))
+        after = await fact_of(store, made)
+        assert (after.category, after.metadata, after.version) == ("habit", '{"a": 1}', 3)
+        assert after.visibility is SHARED, "it stays as visible as it is"
+        told = await store.facts.known(SCOPE, HIMSELF)
+        assert (list(told.categories), told.versions.tolist()) == (["habit"], [3])
+        assert await did(store, made) == [Did.EXTRACTED, Did.SHARED, Did.ADDED]
+
+    @pytest.mark.parametrize("first", [CONFIRM, edit("Swims.")], ids=["confirmed", "edited"])
+    async def test_to_stand_for_a_fact_is_not_yet_to_add_it(self, store: Store, first: FactChange) -> None:
+        (made,) = await learnt(store, "Swims.")
+        await store.facts.change(SCOPE, made, first)
+        await store.facts.add(SCOPE, HIMSELF, new("Swims."))
+        assert (await did(store, made))[-1] is Did.ADDED
+        await delete(store, facts=True)
+        assert await booked(store) == ["Swims."]
+
+    async def test_what_is_kept_by_hand_already_is_left_as_it_is(self, store: Store) -> None:
+        added = await store.facts.add(SCOPE, HIMSELF, new("Swims.", metadata='{"a": 1}'))
+        (made,) = await learnt(store, "Sings.")
+        await store.facts.add(SCOPE, HIMSELF, new("Sings."))
+        before = await all_told(store, SCOPE)
+        for number, content, metadata in ((added.id, "Swims.", '{"a": 1}'), (made, "Sings.", "{}")):
+            for category in ("hobby", OTHER):
+                again = new(content, category=category, metadata=metadata)
+                assert await store.facts.add(SCOPE, HIMSELF, again) == AddedFact(number, new=False)
+        assert await all_told(store, SCOPE) == before
+
+    @pytest.mark.parametrize("way", ["taken back", "erased", "deleted"])
+    async def test_what_is_kept_by_hand_needs_no_evidence(self, store: Store, way: str) -> None:
+        (made,) = await learnt(store, "Swims.")
+        await learnt(store, "Sings.")
+        await store.facts.add(SCOPE, HIMSELF, new("Swims."))
+        match way:
+            case "taken back":
+                await take_back(store, "c", 2)
+            case "erased":
+                await write(store, "c", erase=((0, 1),))
+            case _:
+                await delete(store, facts=True)
+        assert (await booked(store), await said(store, made)) == (["Swims."], [])
+
+    async def test_what_is_kept_by_hand_is_found_as_before(self, store: Store) -> None:
+        facts = replace(MINE, kinds=frozenset({EntryKind.FACT}))
+        await learnt(store, "swims", "sings", category="city")
+        await indexed(store, space=SPACE)
+        await store.facts.add(SCOPE, HIMSELF, new("swims", category="city"))
+        assert await found(store, facts) == ["sings", "swims"]
+        await store.facts.add(SCOPE, HIMSELF, new("swims", category="city", alone=True))
+        assert await found(store, facts) == ["swims"]
+        await indexed(store, space=SPACE)
+        assert (await found(store, facts), await waiting(store)) == (["swims"], [])
 
     async def test_what_is_said_again_keeps_what_was_added_by_hand(self, store: Store) -> None:
         added = await store.facts.add(SCOPE, HIMSELF, new("Swims."))
@@ -119,6 +181,26 @@ class ReplacedFactCases:
         assert await said(store, added.id) == [("c", 0)]
         assert await did(store, added.id) == [Did.ADDED, Did.REPEATED]
 
+    @pytest.mark.parametrize("way", ["taken back", "erased", "deleted", "deleted with its facts"])
+    async def test_the_book_counts_that_a_message_says_a_fact_no_more(self, store: Store, way: str) -> None:
+        """What was said last then, and what is newer than that, may be another."""
+        (made,) = await learnt(store, "Swims.", name="d")
+        await learnt(store, "Swims.")
+        (other,) = await learnt(store, "Sings.", name="e", subject=MUM.id)
+        before, others = await store.facts.book(SCOPE, HIMSELF), await store.facts.book(SCOPE, MUM.id)
+        match way:
+            case "taken back":
+                await take_back(store, "c", 1)
+            case "erased":
+                await write(store, "c", erase=((0, 0),))
+            case _:
+                await delete(store, facts=way != "deleted")
+        after = await store.facts.book(SCOPE, HIMSELF)
+        assert await said(store, made) == [("d", 0)]
+        assert [one.said_at for one in after.facts] < [one.said_at for one in before.facts]
+        assert after.rev > before.rev
+        assert (await store.facts.book(SCOPE, MUM.id), await said(store, other)) == (others, [("e", 0)])
+
     async def test_the_book_counts_every_change(self, store: Store) -> None:
         rev = (await store.facts.book(SCOPE, HIMSELF)).rev
         other = (await store.facts.book(SCOPE, "dad")).rev
@@ -127,6 +209,6 @@ class ReplacedFactCases:
             after = (await store.facts.book(SCOPE, HIMSELF)).rev
             assert after > rev
             rev = after
-        await store.facts.add(SCOPE, HIMSELF, new("2"))
+        await store.facts.add(SCOPE, HIMSELF, new("2"))  # which is as it was
         assert (await store.facts.book(SCOPE, HIMSELF)).rev == rev
         assert (await store.facts.book(SCOPE, "dad")).rev == other

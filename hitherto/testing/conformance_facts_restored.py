@@ -170,14 +170,28 @@ class RestoredFactCases:
         await take_back(store, "c", 1)
         after = await fact_of(store, rome)
         changes = {"state": FactState.CURRENT, "ended_at": None, "superseded_by": None, "updated_at": after.updated_at}
-        assert after == replace(before, **changes)
+        assert after == replace(before, version=2, **changes)
         assert await booked(store) == await known(store) == await listed(store) == ["Rome."]
         assert (await fact_of(store, milan)).state is FactState.WITHDRAWN
         assert await did(store, rome) == [Did.EXTRACTED, Did.SUPERSEDED, Did.RESTORED]
         event = (await store.facts.history(SCOPE, rome))[-1]
-        assert (event.by, event.version, event.content) == (None, 1, "Rome.")
+        assert (event.by, event.version, event.content) == (None, 2, "Rome.")
         assert (await store.facts.book(SCOPE, HIMSELF)).rev > rev
         assert await learnt(store, "Rome.", name="d") == [], "it is known"
+
+    async def test_what_holds_again_by_itself_is_its_owners_alone(self, store: Store) -> None:
+        """He shared it, and then something else held: nobody is shown it anew without a word of his."""
+        await set_whole(store, ADA.tenant, MUM)
+        rome = await shared_by(store, "Rome.", name="d")
+        await learnt(store, "Milan.", subject=MUM.id, supersedes=(rome,))
+        await take_back(store, "c", 1)
+        after = await fact_of(store, rome)
+        assert (after.state, after.visibility, after.version) == (FactState.CURRENT, Visibility.PRIVATE, 3)
+        assert not await seen(store, rome, scope=BEN)
+        event = (await store.facts.history(SCOPE, rome))[-1]
+        assert (event.did, event.visibility, event.version) == (Did.RESTORED, Visibility.PRIVATE, 3)
+        await store.facts.change(ADA, rome, SHARE)
+        assert await seen(store, rome, scope=BEN)
 
     async def test_all_that_it_took_the_place_of_holds_again(self, store: Store) -> None:
         rome, milan, swims = await learnt(store, "Rome.", "Milan.", "Swims.")

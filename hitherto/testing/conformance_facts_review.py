@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from hitherto.core.fact import HIMSELF, Did, Fact, FactState
+from hitherto.core.fact_change import no_such_fact
 from hitherto.core.message import storable
 from hitherto.core.scope import Scope
 from hitherto.errors import InvalidFact, NotFound, Outdated
@@ -39,6 +40,7 @@ from hitherto.testing.material_facts import (
     said,
     set_whole,
     shared_by,
+    version_of,
 )
 from hitherto.testing.material_stages import take_back
 
@@ -135,24 +137,40 @@ class FactReviewCases:
             (2, "Dives.", "other", PRIVATE),
             (3, "Dives.", "other", SHARED),
         ):
-            then = replace(now, version=version, content=content, category=category, visibility=visibility)
-            assert await store.facts.version(SCOPE, made, version) == then
+            then = {"version": version, "content": content, "category": category, "visibility": visibility}
+            assert await version_of(store, made, version) == replace(now, evidence=(), **then)
         for version in (0, 4, -1, 2**40):
-            assert await store.facts.version(SCOPE, made, version) is None
+            assert await version_of(store, made, version) is None
+
+    async def test_versions_come_in_the_order_in_which_they_are_asked_for(self, store: Store) -> None:
+        await set_whole(store, ADA.tenant, MUM)
+        swims, fences = await learnt(store, "Swims.", "Fences.")
+        bens = await shared_by(store, "Sings.", scope=BEN)
+        await store.facts.change(SCOPE, swims, edit("Dives."))
+        asked = [(fences, 1), (swims, 2), (2**63, 1), (bens, 2), (swims, 1), (fences, 2**31), (bens, 1), (swims, 2)]
+        told = await store.facts.versions(SCOPE, asked)
+        assert [one and one.content for one in told] == [
+            *("Fences.", "Dives.", None, "Sings.", "Swims.", None, None, "Dives.")
+        ]
+        assert [one and (one.id, one.version) for one in told] == [
+            pair if one else None for pair, one in zip(asked, told, strict=True)
+        ]
+        assert await store.facts.versions(SCOPE, []) == []
 
     @any_change
     async def test_of_two_reviewers_at_once_one_wins(self, store: Store, change: FactChange) -> None:
-        (made,) = await learnt(store, "Swims.", visibility=SHARED if change is UNSHARE else PRIVATE)
+        (made,) = await learnt(store, "Swims.")
+        await store.facts.change(SCOPE, made, SHARE if change is UNSHARE else CONFIRM)
         reviewers = [
-            store.facts.change(SCOPE, made, replace(one, expect=1)) for one in (change, edit("Floats."), CONFIRM)
+            store.facts.change(SCOPE, made, replace(one, expect=2)) for one in (change, edit("Floats."), CONFIRM)
         ]
         ended = await asyncio.gather(*reviewers, return_exceptions=True)
         assert len([one for one in ended if isinstance(one, Fact)]) == 1
         lost = [one for one in ended if not isinstance(one, Fact)]
         assert all(isinstance(one, Outdated | NotFound) for one in lost), lost
-        assert {one.actual for one in lost if isinstance(one, Outdated)} <= {2}
-        assert len(await did(store, made)) == 2
-        assert (await fact_of(store, made)).version == 2
+        assert {one.actual for one in lost if isinstance(one, Outdated)} <= {3}
+        assert len(await did(store, made)) == 3
+        assert (await fact_of(store, made)).version == 3
 
     @any_change
     async def test_what_was_changed_meanwhile_is_left_alone(self, store: Store, change: FactChange) -> None:
@@ -175,7 +193,9 @@ class FactReviewCases:
             assert (await fact_of(store, made)).state is state
             with pytest.raises(Outdated):
                 await store.facts.change(SCOPE, made, replace(change, expect=7))
-            if change is not DELETE:
+            if change is UNSHARE:
+                assert (await store.facts.change(SCOPE, made, change)).state is state
+            elif change is not DELETE:
                 with pytest.raises(InvalidFact, match=f"{made}"):
                     await store.facts.change(SCOPE, made, change)
                 assert await all_told(store, SCOPE) == before
@@ -209,12 +229,13 @@ class FactReviewCases:
         await set_whole(store, ADA.tenant, MUM)
         made = await shared_by(store, "Swims.")
         before = await all_told(store, ADA, MUM.id)
+        every_agent = scope.user != ADA.user
         for one in (change, replace(change, expect=1)):
             with pytest.raises(NotFound) as theirs:
-                await store.facts.change(scope, made, one, every_agent=scope.user != ADA.user)
+                await store.facts.change(scope, made, one, every_agent=every_agent)
             with pytest.raises(NotFound) as nobodys:
-                await store.facts.change(scope, made + 1, one)
-            assert f"{theirs.value}" == f"{nobodys.value}".replace(f"{made + 1}", f"{made}")
+                await store.facts.change(scope, made + 1, one, every_agent=every_agent)
+            assert f"{theirs.value}" == f"{nobodys.value}".replace(f"fact {made + 1}", f"fact {made}")
         assert await all_told(store, ADA, MUM.id) == before
 
     async def test_every_agents_facts_are_changed_where_that_is_asked_for(self, store: Store) -> None:
@@ -231,11 +252,13 @@ class FactReviewCases:
     async def test_a_number_that_nobody_has_is_not_found(self, store: Store, nobodys: int) -> None:
         facts = store.facts
         await learnt(store, "Swims.")
-        with pytest.raises(NotFound, match=f"{nobodys}"):
-            await facts.change(SCOPE, nobodys, CONFIRM)
+        for every_agent in (False, True):
+            with pytest.raises(NotFound) as told:
+                await facts.change(SCOPE, nobodys, CONFIRM, every_agent=every_agent)
+            assert f"{told.value}" == f"{no_such_fact(SCOPE, nobodys, every_agent=every_agent)}"
         assert await facts.fact(SCOPE, nobodys) is None
         assert await facts.fact(SCOPE, nobodys, every_agent=True) is None
-        assert await facts.version(SCOPE, nobodys, 1) is None
+        assert await version_of(store, nobodys, 1) is None
         assert await facts.history(SCOPE, nobodys) == ()
         after = await facts.facts(SCOPE, FactsWanted(after=nobodys))
         assert len(after) == (nobodys <= 0)
@@ -253,14 +276,17 @@ class FactReviewCases:
         assert await did(store, made) == [Did.EXTRACTED, Did.EDITED, Did.DELETED]
         events = await store.facts.history(SCOPE, made)
         assert [(one.version, one.content) for one in events] == [(1, ""), (2, ""), (3, "")]
-        assert [await store.facts.version(SCOPE, made, version) for version in range(5)] == [None] * 5
+        assert [await version_of(store, made, version) for version in range(5)] == [None] * 5
         assert await booked(store) == await known(store) == await listed(store) == []
         assert await store.facts.facts(SCOPE, EVERYTHING) == [after]
         assert (await store.facts.book(SCOPE, HIMSELF)).rev > book.rev
         assert "secret" not in repr(await all_told(store, SCOPE))
         for change in CHANGES.values():
-            with pytest.raises(NotFound):
-                await store.facts.change(SCOPE, made, change)
+            with pytest.raises(NotFound, match=f"fact {made} is deleted"):
+                await store.facts.change(SCOPE, made, replace(change, expect=7))
+            with pytest.raises(NotFound) as theirs:
+                await store.facts.change(BEN, made, change)
+            assert f"{theirs.value}" == f"{no_such_fact(BEN, made)}", "that he had it is told to nobody else"
 
     async def test_what_was_deleted_can_be_said_anew(self, store: Store) -> None:
         (made,) = await learnt(store, "Swims.")
@@ -279,4 +305,4 @@ class FactReviewCases:
         after = await store.facts.change(SCOPE, made, edit(content))
         assert after.content == storable(content)
         assert await booked(store) == await known(store) == [storable(content)]
-        assert await store.facts.version(SCOPE, made, 2) == after
+        assert await version_of(store, made, 2) == replace(after, evidence=())

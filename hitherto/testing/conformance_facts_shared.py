@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from hitherto.core.fact import HIMSELF, FactState, Subject
+from hitherto.core.fact import HIMSELF, Did, FactState, Subject
 from hitherto.core.scope import Scope
-from hitherto.errors import HithertoError
+from hitherto.errors import HithertoError, InvalidFact
 from hitherto.ports.facts import FactChange, FactsWanted, KnownAsked
 from hitherto.ports.store import Store
 from hitherto.testing.material import talk, user, write
@@ -25,6 +25,7 @@ from hitherto.testing.material_facts import (
     SHARED,
     UNSHARE,
     booked,
+    did,
     edit,
     fact_of,
     known,
@@ -35,6 +36,7 @@ from hitherto.testing.material_facts import (
     seen,
     set_whole,
     shared_by,
+    version_of,
 )
 from hitherto.testing.material_stages import take_back
 
@@ -63,7 +65,7 @@ class SharedFactCases:
         theirs = await fact_of(store, roses, scope=BEN)
         assert theirs == replace(own, evidence=()), "where it was said is for its owner alone"
         assert await store.facts.facts(BEN, FactsWanted()) == [theirs]
-        assert await store.facts.version(BEN, roses, 2) == theirs
+        assert await version_of(store, roses, 2, scope=BEN) == theirs
         assert await store.facts.history(BEN, roses) == ()
         assert await booked(store, MUM.id, scope=BEN) == []
 
@@ -85,7 +87,7 @@ class SharedFactCases:
         await set_whole(store, "another", MUM)
         assert not await seen(store, roses, scope=outside)
         for version in (1, 2):
-            assert await store.facts.version(outside, roses, version) is None
+            assert await version_of(store, roses, version, scope=outside) is None
         assert await store.facts.history(outside, roses, every_agent=True) == ()
         assert (await store.facts.known(outside, MUM.id)).terms.tolist() == []
 
@@ -93,7 +95,7 @@ class SharedFactCases:
         (private,) = await learnt(store, "Is ill.", name="d", subject=MUM.id)
         for scope in (BEN, CAT):
             assert not await seen(store, private, scope=scope)
-            assert await store.facts.version(scope, private, 1) is None
+            assert await version_of(store, private, 1, scope=scope) is None
         assert await seen(store, private, scope=ADA)
 
     @pytest.mark.parametrize(
@@ -105,7 +107,7 @@ class SharedFactCases:
         await set_whole(store, ADA.tenant, replace(MUM, members=members))
         for scope in (BEN, CAT):
             assert not await seen(store, roses, scope=scope)
-            assert await store.facts.version(scope, roses, 2) is None
+            assert await version_of(store, roses, 2, scope=scope) is None
         assert await seen(store, roses, scope=ADA)
         await set_whole(store, ADA.tenant, replace(MUM, members=(*MUM.members, CAT.user)))
         assert await seen(store, roses, scope=BEN)
@@ -124,7 +126,7 @@ class SharedFactCases:
     async def test_what_is_taken_out_is_gone_at_once(self, store: Store, roses: int, change: FactChange) -> None:
         await store.facts.change(ADA, roses, change)
         assert not await seen(store, roses, scope=BEN)
-        assert [await store.facts.version(BEN, roses, version) for version in range(5)] == [None] * 5
+        assert [await version_of(store, roses, version, scope=BEN) for version in range(5)] == [None] * 5
 
     async def test_it_can_be_shared_anew(self, store: Store, roses: int) -> None:
         await store.facts.change(ADA, roses, UNSHARE)
@@ -132,19 +134,18 @@ class SharedFactCases:
         await store.facts.change(ADA, roses, edit("Grows roses and leeks."))
         await store.facts.change(ADA, roses, SHARE)
         assert await seen(store, roses, scope=BEN)
-        shown = [await store.facts.version(BEN, roses, version) for version in range(1, 7)]
+        shown = [await version_of(store, roses, version, scope=BEN) for version in range(1, 7)]
         contents = [one and one.content for one in shown]
         assert contents == [None, "Grows roses.", None, None, None, "Grows roses and leeks."]
 
     async def test_an_edit_is_seen_at_once(self, store: Store, roses: int) -> None:
         await store.facts.change(ADA, roses, edit("Grows leeks."))
         assert await known(store, MUM.id, scope=BEN) == await listed(store, scope=BEN) == ["Grows leeks."]
-        before = await store.facts.version(BEN, roses, 2)
+        before = await version_of(store, roses, 2, scope=BEN)
         assert before is not None
         assert before.content == "Grows roses."
 
     async def test_only_current_ones_are_shown(self, store: Store, roses: int) -> None:
-        """A context that showed one can be built again all the same."""
         await write(store, "d", *talk(1), subject=MUM.id)
         (after,) = await learn(store, "d", new("Grows leeks.", 0, supersedes=(roses,)))
         assert (await fact_of(store, roses)).state is FactState.SUPERSEDED
@@ -152,16 +153,29 @@ class SharedFactCases:
         assert not await seen(store, after, scope=BEN), "what takes its place is private"
         assert await listed(store, scope=BEN, state=None) == await listed(store, scope=BEN) == []
         assert await listed(store, scope=BEN, state=FactState.SUPERSEDED) == []
-        then = await store.facts.version(BEN, roses, 2)
+        assert await version_of(store, roses, 2, scope=BEN) is None, "nor in a context that is built again"
+        then = await version_of(store, roses, 2)
         assert then is not None
-        assert (then.content, then.state, then.evidence) == ("Grows roses.", FactState.SUPERSEDED, ())
-        assert await store.facts.version(CAT, roses, 2) is None
-        await set_whole(store, ADA.tenant, replace(MUM, members=(ADA.user,)))
-        assert await store.facts.version(BEN, roses, 2) is None
+        assert (then.content, then.state) == ("Grows roses.", FactState.SUPERSEDED)
 
     async def test_what_was_taken_back_is_shown_no_more(self, store: Store, roses: int) -> None:
         await take_back(store, "c", 1)
         assert not await seen(store, roses, scope=BEN)
+        assert await version_of(store, roses, 2, scope=BEN) is None
+
+    @pytest.mark.parametrize("way", ["superseded", "withdrawn"])
+    async def test_what_is_not_current_can_be_unshared(self, store: Store, roses: int, way: str) -> None:
+        if way == "superseded":
+            await learnt(store, "Grows leeks.", name="d", subject=MUM.id, supersedes=(roses,))
+        else:
+            await take_back(store, "c", 1)
+        before = await fact_of(store, roses)
+        after = await store.facts.change(ADA, roses, UNSHARE)
+        assert after == replace(before, visibility=PRIVATE, version=3, updated_at=after.updated_at)
+        assert (await did(store, roses))[-1] is Did.UNSHARED
+        assert await store.facts.change(ADA, roses, UNSHARE) == after, "it is private already"
+        with pytest.raises(InvalidFact, match="restore it"):
+            await store.facts.change(ADA, roses, SHARE)
 
     async def test_facts_about_the_user_himself_are_his_own(self, store: Store) -> None:
         """Whatever their visibility says, and even if somebody manages to set such a subject."""
@@ -172,17 +186,11 @@ class SharedFactCases:
         for scope in (BEN, CAT):
             assert await known(store, scope=scope) == await listed(store, scope=scope) == []
             assert await store.facts.fact(scope, made) is None
-            assert await store.facts.version(scope, made, 2) is None
+            assert await version_of(store, made, 2, scope=scope) is None
             head, told = await store.head_and_known(scope, "c", KnownAsked(subject=HIMSELF))
             assert (head, told.ids.tolist()) == (None, [])
         (own,) = (await store.facts.known(ADA, HIMSELF)).shared.tolist()
         assert own
-
-    async def test_what_a_digest_shares_is_shared(self, store: Store, roses: int) -> None:
-        """Where extracted facts are born shared."""
-        (born,) = await learnt(store, "Sings.", name="d", subject=MUM.id, visibility=SHARED)
-        assert await seen(store, born, scope=BEN)
-        assert (await fact_of(store, born, scope=BEN)).version == 1
 
     async def test_another_tenants_subject_of_the_same_name_is_another(self, store: Store, roses: int) -> None:
         elsewhere = replace(ADA, tenant="another")

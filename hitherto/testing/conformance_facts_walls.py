@@ -17,7 +17,7 @@ from hitherto.testing.material_facts import (
     CONFIRM,
     EVERYTHING,
     MUM,
-    SHARED,
+    SHARE,
     all_told,
     booked,
     fact_of,
@@ -28,6 +28,7 @@ from hitherto.testing.material_facts import (
     new,
     rows_of,
     set_whole,
+    version_of,
 )
 
 SUBJECTS = ["mum", "Mum", "mum ", " mum", "%", "_", "mum'", 'mum"', "m\u00fcm", "mu\u0308m", "家", "$1", "m" * 200]
@@ -39,7 +40,8 @@ async def planted(store: Store, *scopes: Scope) -> None:
     """In each scope facts about the user himself and about `MUM`, private and shared."""
     for scope in scopes:
         await learnt(store, "Swims.", "Sings.", scope=scope)
-        await learnt(store, "Swims.", "Sings.", scope=scope, name="m", subject=MUM.id, visibility=SHARED)
+        for made in await learnt(store, "Swims.", "Sings.", scope=scope, name="m", subject=MUM.id):
+            await store.facts.change(scope, made, SHARE)
 
 
 class FactWallCases:
@@ -56,7 +58,7 @@ class FactWallCases:
         assert await listed(store, scope=other, conversation="c") == []
         for number in made:
             assert await store.facts.fact(other, number) is None
-            assert await store.facts.version(other, number, 1) is None
+            assert await version_of(store, number, 1, scope=other) is None
             assert await store.facts.history(other, number) == ()
             with pytest.raises(NotFound):
                 await store.facts.change(other, number, CONFIRM)
@@ -72,8 +74,8 @@ class FactWallCases:
         await write(store, "c", *talk(2), scope=other)
         again = [Repeated(fact=number, seqs=(0,), confidence=0.9) for number in made]
         await learn(store, "c", new("Swims.", 0, supersedes=made), repeated=again, scope=other)
-        assert (await store.facts.add(other, HIMSELF, new("Sings.", supersedes=made))).new
-        assert await booked(store, scope=other) == ["Swims.", "Sings."]
+        assert (await store.facts.add(other, HIMSELF, new("Sings.", alone=True))).new
+        assert await booked(store, scope=other) == ["Sings."]
         await write(store, "c", scope=other, erase=((0, 3),))
         for name in ("c", "m"):
             async with store.write(other, name) as unit:
@@ -93,7 +95,7 @@ class FactWallCases:
             assert await store.facts.fact(SCOPE, fact.id, every_agent=True) == fact
             assert len(await store.facts.history(SCOPE, fact.id, every_agent=True)) == 1
             assert (await store.facts.fact(SCOPE, fact.id) is None) == (fact.agent != SCOPE.agent)
-            assert (await store.facts.version(SCOPE, fact.id, 1) is None) == (fact.agent != SCOPE.agent)
+            assert (await version_of(store, fact.id, 1) is None) == (fact.agent != SCOPE.agent)
 
     async def test_conversations_of_every_agent_are_asked_for(self, store: Store) -> None:
         """Their names are those of each agent."""

@@ -114,6 +114,12 @@ async def fact_of(store: Store, number: int, *, scope: Scope = SCOPE) -> Fact:
     return found
 
 
+async def version_of(store: Store, number: int, version: int, *, scope: Scope = SCOPE) -> Fact | None:
+    """A fact as it was at a version, if that is there."""
+    (found,) = await store.facts.versions(scope, [(number, version)])
+    return found
+
+
 async def said(store: Store, number: int, *, scope: Scope = SCOPE) -> list[tuple[str, int]]:
     """The messages that say a fact."""
     return [(one.conversation, one.seq) for one in (await fact_of(store, number, scope=scope)).evidence]

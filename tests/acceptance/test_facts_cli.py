@@ -91,19 +91,39 @@ def test_a_fact_is_added_shown_edited_confirmed_and_deleted(cli: Cli) -> None:
     assert "(deleted)" in shown
     assert "viola" not in shown
     assert "cello" not in shown
-    for verb in ("delete", "confirm", "unshare"):
-        assert f"has no fact {number}" in cli("facts", verb, number, "--user", "ada").failed(1)
+    for verb in ("delete", "confirm", "unshare", "restore", "share"):
+        assert f"fact {number} is deleted" in cli("facts", verb, number, "--user", "ada").failed(1)
 
 
 def test_the_same_fact_twice_is_told(cli: Cli) -> None:
     number = added(cli, "bob", "Is left-handed", "--category", "habit")
-    again = cli("facts", "add", "is left-handed.", "--category", "hobby", "--user", "bob")
-    assert done(again).out == f"Fact {number} was there already, and is as it was: [habit] Is left-handed\n"
-    assert cli("facts", "add", "is left-handed.", "--user", "bob", "--json").json["new"] is False
+    again = done(cli("facts", "add", "is left-handed.", "--category", "hobby", "--user", "bob", COLUMNS="120")).out
+    assert again == f"Fact {number} says so already; it is confirmed now and counts as yours: [hobby] Is left-handed\n"
+    third = done(cli("facts", "add", "is left-handed.", "--user", "bob", "--json")).json
+    assert (third["new"], third["fact"]["category"]) == (False, "hobby"), "no category is no change of it"
+    ran = cli("facts", "add", "is left-handed.", "--category", "hand", "--user", "bob")
+    assert (ran.code, ran.err.count("'hand' is not defined")) == (0, 1)
+    assert f"fact {number} stays in 'hobby'" in ran.err
     other = added(cli, "bob", "Is tall")
     said = cli("facts", "edit", other, "--content", "Is left-handed", "--user", "bob").failed(2)
     assert f"fact {number} says already" in said
     assert len(listed(cli, "bob")) == 2
+
+
+async def test_what_a_model_found_is_ones_own_once_it_is_added(home: tuple[Path, EmbeddedServer], cli: Cli) -> None:
+    """It stays when its conversation goes with its facts."""
+    told = Scripted([items("Said.", facts=[("hobby", "Climbs", [0])])])
+    async with hitherto.open(home[1].url, model=told, policy="chunks:threshold=2,batch=2,context=2") as memory:
+        chat = memory.conversation("una", scope=Scope(tenant="local", user="una", agent="cli"))
+        await chat.append(user("I climb."), assistant("I see."), user("So."), assistant("Yes."))
+        await memory.settled()
+        (learnt,) = listed(cli, "una")
+        assert learnt["confirmed"] is False
+        ran = cli("facts", "add", "Climbs", "--user", "una")
+        assert done(ran).out.startswith(f"Fact {learnt['id']} says so already; it is confirmed now")
+        await chat.delete(facts=True)
+    (left,) = listed(cli, "una")
+    assert (left["id"], left["content"], left["confirmed"]) == (learnt["id"], "Climbs", True)
 
 
 async def test_a_fact_that_was_learnt_opens_its_messages(home: tuple[Path, EmbeddedServer], cli: Cli) -> None:
@@ -178,6 +198,8 @@ def test_a_shared_fact_is_seen_by_members_and_by_nobody_else(cli: Cli) -> None:
 
     (theirs,) = listed(cli, "eli")
     assert (theirs["user"], theirs["visibility"], theirs["evidence"]) == ("dora", "shared", [])
+    assert [theirs[name] for name in ("confidence", "confirmed", "repeated")] == [None, None, None]
+    assert theirs["updated_at"] == theirs["extracted_at"]
     assert listed(cli, "eli", "--mine") == listed(cli, "eli", "--subject", "") == listed(cli, "dora", "--shared") == []
     assert len(listed(cli, "eli", "--shared", "--subject", "rosa")) == len(listed(cli, "dora", "--mine")) == 1
     assert "of dora" in done(cli("facts", "list", "--user", "eli")).out
@@ -200,7 +222,15 @@ def test_what_cannot_be_shared_is_told(cli: Cli) -> None:
     himself = added(cli, "gus", "Is tall")
     assert "only facts about a subject" in cli("facts", "share", himself, "--user", "gus").failed(2)
     alone = added(cli, "gus", "Is tall", "--subject", "nobodys")
-    assert "no member of the subject 'nobodys'" in cli("facts", "share", alone, "--user", "gus").failed(2)
+    said = cli("facts", "share", alone, "--user", "gus").failed(2)
+    assert "no member of the subject 'nobodys'" in said
+    assert said.endswith("hitherto facts subject nobodys --tenant local --member gus --member …")
+    done(cli("facts", "subject", "nobodys", "--member", "ben"))
+    said = cli("facts", "share", alone, "--user", "gus").failed(2)
+    command = said[said.index("hitherto facts") :]
+    assert command == "hitherto facts subject nobodys --tenant local --member ben --member gus"
+    done(cli(*command.split()[1:]))
+    assert done(cli("facts", "share", alone, "--user", "gus", "--json")).json["fact"]["visibility"] == "shared"
 
 
 @pytest.mark.parametrize("verb", ["show", "edit", "confirm", "share", "unshare", "delete"])
@@ -262,9 +292,33 @@ def test_an_undefined_category_is_kept_as_other(cli: Cli) -> None:
     defined = cli("facts", "edit", str(fact["id"]), "--category", "Diet", "--user", "lea", "--json",
                   HITHERTO_FACT_CATEGORIES="hobby,diet")  # fmt: skip
     assert (done(defined).json["fact"]["category"], defined.json["fact"]["metadata"]) == ("diet", {})
-    ran = cli("facts", "edit", str(fact["id"]), "--category", "taste", "--user", "lea")
-    assert "'taste' is not defined" in ran.err
+    said = cli("facts", "edit", str(fact["id"]), "--category", "taste", "--user", "lea").failed(2)
+    assert "'taste' is not defined" in said
+    assert "HITHERTO_FACT_CATEGORIES" in said
+    assert listed(cli, "lea")[0]["category"] == "diet"
     assert "the category is ''" in cli("facts", "add", "Is here", "--category", "", "--user", "lea").failed(2)
+
+
+def test_a_category_of_the_programs_own_is_not_lost_in_a_shell_without_it(cli: Cli) -> None:
+    """And where another value may hold beside it, that is said: this shell cannot know."""
+    program = {
+        "HITHERTO_FACT_CATEGORIES": "current city,hobby",
+        "HITHERTO_SINGLE_FACT_CATEGORIES": "Current-City",
+    }
+    lyon, porto = (
+        str(done(cli("facts", "add", f"Lives in {city}", "--category", "current city", "--user", "ren", "--json",
+                     **program)).json["fact"]["id"])
+        for city in ("Lyon", "Porto")
+    )  # fmt: skip
+    assert [one["content"] for one in listed(cli, "ren")] == ["Lives in Porto"]
+    for words in (("edit", porto, "--category", "current city"), ("restore", lyon)):
+        ran = cli("facts", *words, "--user", "ren", "--json")
+        assert (ran.code, ran.json["fact"]["category"], ran.json["fact"]["metadata"]) == (0, "current city", {})
+        assert "'current city'" in ran.err
+        assert "whether it holds one value at a time is not known" in ran.err
+    done(cli("facts", "restore", "--help"))
+    assert done(cli("facts", "confirm", porto, "--user", "ren", **program)).err == ""
+    assert "current city" in cli("facts", "edit", porto, "--category", "curent city", "--user", "ren").failed(2)
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from hitherto.core.fact import HIMSELF, Did
+from hitherto.core.fact import HIMSELF, OTHER, Did
 from hitherto.testing.material_facts import MUM
 
 ADA, BEN = "ada", "ben"
@@ -18,7 +18,7 @@ Step = tuple[Any, ...]
 names = st.sampled_from(sorted(CONVERSATIONS))
 users = st.sampled_from([ADA, BEN])
 subjects = st.sampled_from([HIMSELF, MUM.id])
-categories = st.sampled_from(["hobby", "habit"])
+categories = st.sampled_from(["hobby", "habit", OTHER])
 contents = st.tuples(st.sampled_from(CONTENTS), categories)
 alone = st.sampled_from([False, False, True])
 places = st.integers(0, 20)
@@ -35,8 +35,8 @@ learning = st.tuples(
     alone,
     st.sampled_from([None, None, HIMSELF, MUM.id]),
 )
-repeating = st.tuples(st.just("repeat"), names, places, some_places)
-adding = st.tuples(st.just("add"), users, subjects, contents, places, alone)
+repeating = st.tuples(st.just("repeat"), names, places, some_places, st.none() | categories, alone)
+adding = st.tuples(st.just("add"), users, subjects, contents, alone)
 changing = st.tuples(st.just("change"), users, places, changes, contents, alone)
 joining = st.tuples(st.just("members"), st.sampled_from([(), (ADA,), (ADA, BEN)]))
 talking = st.tuples(st.just("talk"), names)

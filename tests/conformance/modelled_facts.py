@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from hitherto.core.fact import Did, FactState, NewFact, Visibility
+from hitherto.core.fact import OTHER, Did, FactState, NewFact, Visibility
 from hitherto.errors import InvalidFact, NotFound
 from hitherto.ports.facts import FactChange
 
@@ -37,6 +37,10 @@ class One:
     def forget(self) -> None:
         """What it said otherwise before."""
         self.history = [(did, content if content == self.content else "") for did, content in self.history]
+
+    @property
+    def by_hand(self) -> bool:
+        return any(did is Did.ADDED for did, _ in self.history)
 
     @property
     def current(self) -> bool:
@@ -74,7 +78,7 @@ class Facts:
         says = one.content if change.did is Did.RESTORED else change.content
         same = [other for other in self.about(user, one.subject) if other.content == says and other is not one]
         match change.did:
-            case Did.DELETED:
+            case Did.DELETED | Did.UNSHARED:
                 return None
             case Did.RESTORED:
                 return InvalidFact if one.current or same else None
@@ -96,6 +100,7 @@ class Facts:
         for one in sorted(self._ended_by(withdrawn), key=lambda one: -one.id):
             if one.content not in {other.content for other in self.about(one.user, one.subject)}:
                 one.state, one.superseded_by = FactState.CURRENT, None
+                one.visibility, one.version = Visibility.PRIVATE, one.version + 1
                 one.note(Did.RESTORED)
 
     def _ended_by(self, ids: set[int]) -> list[One]:
@@ -110,7 +115,7 @@ class Facts:
         for one in list(self.facts):
             touched = bool(one.said & gone)
             one.said -= gone
-            stays = any(did is Did.ADDED for did, _ in one.history) if confirmed else one.confirmed
+            stays = one.by_hand if confirmed else one.confirmed
             if touched and only and not self.live(one) and not stays:
                 self.facts.remove(one)
                 for old in self.facts:
@@ -118,11 +123,25 @@ class Facts:
             elif touched and only and not confirmed and not self.live(one):
                 one.forget()
 
-    def repeat(self, one: One, messages: set[Message]) -> None:
-        if not messages <= one.said:
-            one.repeated += 1
-            one.note(Did.REPEATED)
+    def keep(self, one: One, fact: NewFact) -> None:
+        """A person adds what is there."""
+        category = one.category if fact.category == OTHER else fact.category
+        if not (one.by_hand and one.confirmed and category == one.category):
+            one.category, one.confirmed, one.version = category, True, one.version + 1
+            one.note(Did.ADDED)
+        if fact.alone:
+            self.leave_alone(one)
+
+    def repeat(self, one: One, messages: set[Message], category: str | None = None, *, alone: bool = False) -> None:
+        if messages <= one.said:
+            return
         one.said |= messages
+        one.repeated += 1
+        if category not in (None, one.category):
+            one.category, one.version = category, one.version + 1
+        one.note(Did.REPEATED)
+        if alone:
+            self.leave_alone(one)
 
     def supersede(self, by: One, ids: Iterable[int]) -> None:
         for one in self.about(by.user, by.subject):

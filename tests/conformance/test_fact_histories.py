@@ -41,8 +41,8 @@ class World(Facts):
 
     async def do(self, step: Step) -> None:
         match step:
-            case ("add", str(user), str(subject), (str(content), str(category)), int(at), bool(alone)):
-                await self._add(user, subject, new(content, category=category, alone=alone), at)
+            case ("add", str(user), str(subject), (str(content), str(category)), bool(alone)):
+                await self._add(user, subject, new(content, category=category, alone=alone))
             case ("change", str(user), int(at), Did() as did, (str(content), str(category)), bool(alone)):
                 change = edit(content, category=category) if did is Did.EDITED else FactChange(did=did)
                 await self._change(user, at, replace(change, alone=alone))
@@ -76,11 +76,11 @@ class World(Facts):
                 told = [new(content, *_seqs(messages(seqs)), category=category) for (content, category), seqs in said]
                 facts = [replace(fact, alone=alone) for fact in told if fact.seqs]
                 await self._learn(name, scope, subject if about is None else about, facts, at)
-            case ("repeat", _, int(at), seqs) if self.about(user, subject) and messages(seqs):
+            case ("repeat", _, int(at), seqs, category, bool(alone)) if self.about(user, subject) and messages(seqs):
                 one = _at(self.about(user, subject), at)
                 again = Repeated(fact=one.id, seqs=_seqs(messages(seqs)), confidence=1.0 if one.confirmed else 0.5)
-                await learn(store, name, repeated=[again], scope=scope)
-                self.repeat(one, messages(seqs))
+                await learn(store, name, repeated=[replace(again, category=category, alone=alone)], scope=scope)
+                self.repeat(one, messages(seqs), category, alone=alone)
             case ("erase", _, int(at)):
                 seq = at % head.next_seq
                 await write(store, name, scope=scope, erase=((seq, seq),))
@@ -112,16 +112,15 @@ class World(Facts):
                 self.supersede(there, fact.supersedes)
         assert list(ids) == []
 
-    async def _add(self, user: str, subject: str, fact: NewFact, at: int) -> None:
-        mine = self.about(user, subject)
-        fact = replace(fact, supersedes=(mine[at].id,) if at < len(mine) else ())
+    async def _add(self, user: str, subject: str, fact: NewFact) -> None:
         added = await self.store.facts.add(self.scope(user), subject, fact)
-        there = next((one for one in mine if one.content == fact.content), None)
+        there = next((one for one in self.about(user, subject) if one.content == fact.content), None)
         assert (there is None) == added.new
         if there is None:
             self.begin(added.id, user, subject, fact, None)
         else:
             assert added.id == there.id
+            self.keep(there, fact)
 
     async def _change(self, user: str, at: int, change: FactChange) -> None:
         """Of any fact, one's own or not."""

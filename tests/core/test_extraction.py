@@ -143,9 +143,14 @@ def test_an_answer_that_says_nothing_of_facts_is_not_one_that_there_are_none(ans
 # What is only odd
 
 
-@pytest.mark.parametrize("content", ["", "  ", "\n\u2028\t", " - ", "…", "\x00", "\u200b"])
+@pytest.mark.parametrize("content", ["", "  ", "\n\u2028\t", " - ", "…", "\x00", "\u200b", "\u3164"])
 def test_a_blank_fact_is_skipped(content: str) -> None:
     assert told(("hobby", content), ("hobby", "Sails.")) == told(("hobby", "Sails."))
+
+
+def test_a_sign_alone_is_a_fact() -> None:
+    """As it is by hand."""
+    assert [fact.content for fact in told(("hobby", "🎻"))] == ["🎻"]
 
 
 @pytest.mark.parametrize("extra", [0, 1, 7_000])

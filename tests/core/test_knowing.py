@@ -13,10 +13,15 @@ from hypothesis import strategies as st
 
 from hitherto.core.analysis import analysed
 from hitherto.core.codes import codes_of
-from hitherto.core.knowing import CLOSING, HEADING, Columns, Line, block, by_relevance, fitting, plain
+from hitherto.core.knowing import CLOSING, HEADING, Columns, Line, block, by_relevance, fitting, plain, says_something
 
 TURNING = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-any_text = st.one_of(st.text(max_size=80), st.text("a- []()\n\r\x0b\x1c\x85\u2028\u2029" + TURNING, max_size=40))
+FILLERS = "\u115f\u1160\u3164\uffa0"
+"""Hangul's, in the place of a letter."""
+any_text = st.one_of(
+    st.text(max_size=80),
+    st.text("a- []()\n\r\x0b\x1c\x85\u2028\u2029\u2800" + TURNING + FILLERS, max_size=40),
+)
 few = settings(max_examples=60, deadline=None)
 
 
@@ -43,6 +48,7 @@ class TestForm:
             ("\u202eno cello\u202c", "no cello"),
             ("bell\x07 and \x1b[2K escape", "bell and [2K escape"),
             ("lone \ud800 surrogate", "lone surrogate"),
+            ("a\u2800b \u3164c\uffa0 \u115f\u1160", "a b c"),
             ("👩‍👩‍👧 plays 🎻", "👩‍👩‍👧 plays 🎻"),
             ("Où est le café?", "Où est le café?"),
             ("שלום עולם", "שלום עולם"),
@@ -62,9 +68,27 @@ class TestForm:
         assert shown == plain(shown)
         assert not set(shown) & set(TURNING)
         assert not any(unicodedata.category(one) in ("Cc", "Cs", "Zl", "Zp") for one in shown)
-        assert [one for one in shown if one.isalnum()] == [one for one in given_text if one.isalnum()], (
-            "no word is lost"
-        )
+        words = [one for one in given_text if one.isalnum() and one not in FILLERS]
+        assert [one for one in shown if one.isalnum()] == words, "no word is lost"
+
+    @pytest.mark.parametrize(
+        ("text", "says"),
+        [
+            *((text, True) for text in ("a", "7", "½", "é", "猫", "ｱ", "한", "🎻", "👩\u200d👧", "- b", "\u1160a")),
+            *((text, False) for text in ("", " ", "…", "-", "__", "\u0301", "\x00", "\u200b", "\u200d", "\ufe0f")),
+            *((text, False) for text in ("\ufffd", "\ufffc", "\ue000", "\U000e0061", "\u2800", "\u2800\u2800")),
+            *((text, False) for text in (*FILLERS, "\u3164 \u3164", "\u115f\u1160")),
+        ],
+        ids=ascii,
+    )
+    def test_what_says_something_has_a_letter_a_digit_or_a_sign_to_see(self, text: str, says: bool) -> None:
+        assert says_something(text) is says
+
+    @few
+    @given(given_text=any_text)
+    def test_what_says_something_is_shown(self, given_text: str) -> None:
+        assert says_something(given_text) == says_something(plain(given_text))
+        assert plain(given_text) or not says_something(given_text)
 
     @few
     @given(

@@ -19,6 +19,9 @@ OWN = 300
 SHARED = 40
 MORE = 20_000
 LENGTH = 2_000
+SAID = 300 + 300 + 179 + 300
+"""What the conversation says; the last 20 of the user's facts are said by another one."""
+LATE = 900_000
 TOUCHED = 64
 """The most rows a look-up may examine beside those it is for."""
 
@@ -36,7 +39,8 @@ FILL = f"""
         subject)
     select 'acme', n + 1, case when n = 0 then 'u' else 'u' || n end, 'a', 'c', 1, 20, 200, 5, 10, now(),
            case when n % 2 = 0 then 's1' else '' end
-    from generate_series(0, {MORE // 10}) n;
+    from generate_series(0, {MORE // 10}) n
+    union all select 'acme', {LATE}, 'u', 'a', 'late', 1, 20, 200, 5, 10, now(), '';
     insert into hitherto.message (tenant, conversation, seq, wire, role, kind, text, payload, call_ids, result_ids,
         tool_names, metadata, tokens, sum_tokens, sum_turns, sum_talk, sum_results, rev, created_at)
     select 'acme', 1, n, 'openai.chat', 'user', 'text', 'text of a message', '{{"a": "b"}}', '{{}}', '{{}}', '{{}}',
@@ -67,7 +71,8 @@ FILL = f"""
     ) f;
     select setval(pg_get_serial_sequence('hitherto.fact', 'id'), 1000000);
     insert into hitherto.fact_evidence (tenant, fact, conversation, seq, said_at)
-    select tenant, id, case when user_id = 'u' then 1 else 2 + id % {MORE // 10} end,
+    select tenant, id, case when user_id <> 'u' then 2 + id % {MORE // 10} when id > 2180 and agent = 'a' then {LATE}
+                            else 1 end,
            case when user_id = 'u' then row_number() over (partition by user_id order by id) - 1 else id % 20 end, now()
     from hitherto.fact;
     insert into hitherto.fact_event (tenant, fact, no, did, version, category, content, visibility)
@@ -99,12 +104,12 @@ LISTED = {
     "conversation": None, "state": "current", "after": 0, "limit": 20,
 }  # fmt: skip
 NEW = {
-    **BOOK, "category": "hobby", "content": "Plays chess.", "fingerprint": "chess", "visibility": "private",
+    **BOOK, "category": "hobby", "content": "Plays chess.", "fingerprint": "chess", 
     "confidence": 0.5, "by": None, "metadata": "{}", "tokens": 3, "length": 2, "hashes": b"12345678", "counts": b"1",
     "seqs": [3, 5], "ref": 1, "did": "extracted", "alone": False,
 }  # fmt: skip
 TAKEN = {**SCOPE, "ref": 1, "firsts": [100, 7], "lasts": [109, 7], "confirmed": False}
-HELD = {**TAKEN, "subject": "s1", "facts": [8], "fingerprints": ["u7", "chess"], "categories": []}
+HELD = {**TAKEN, "subject": "s1", "facts": [8], "fingerprints": ["u7", "chess"], "categories": [], "categories_of": []}
 EMBEDDED = {"tenant": "acme", "ref": 1, "nos": [*range(1000), *range(2000, 2020)]}
 
 CURRENT = OWN + 199
@@ -112,36 +117,42 @@ CURRENT = OWN + 199
 
 CASES = {
     "known": bound("known", KNOWN, 2, OWN + SHARED + 5 + 10),
-    "known, to who is no member": bound("known", {**KNOWN, "user": "w"}, 1, 5 + 10),
-    "known, of another subject": bound("known", {**KNOWN, "conversation": "none", "subject": "s150"}, 1, 10),
-    "known, of nobody": bound("known", {**KNOWN, "user": "nobody", "conversation": "none", "subject": ""}, 1, 5),
+    "known, to who is no member": bound("known", {**KNOWN, "user": "w"}, 2, 5 + 10),
+    "known, of another subject": bound("known", {**KNOWN, "conversation": "none", "subject": "s150"}, 2, 10),
+    "known, of nobody": bound("known", {**KNOWN, "user": "nobody", "conversation": "none", "subject": ""}, 2, 5),
     "book": bound("book", BOOK, OWN, 3 * OWN + 200),
     "subject": bound("subject", BOOK, 1, 4),
     "hold_book": bound("hold_book", BOOK, 1, 1),
     "count_book": bound("count_book", BOOK, 0, 2),
-    "alike": bound("alike", {**BOOK, "fingerprint": "u7"}, 1, 1),
+    "alike": bound("alike", {**BOOK, "fingerprint": "u7"}, 1, 4),
     # A page of the own ones and one of the shared ones, of each of the user's subjects.
     "facts": bound("facts", LISTED, 20, 20 + 2 * 20 + 5),
     "facts, the last": bound("facts", {**LISTED, "after": 2**40}, 0, 10),
     "facts of others": bound("facts", {**LISTED, "mine": False}, 20, 2 * 20 + 10),
     "facts, all": bound("facts", {**LISTED, "limit": 10_000}, CURRENT + SHARED, CURRENT + OWN + 5 * SHARED),
-    "facts that a conversation says": bound("facts", {**LISTED, "conversation": "c"}, 20, 3 * 20),
-    "fact": bound("fact", ONE, 1, 1),
+    "facts that a conversation says": bound("facts_said_in", {**LISTED, "conversation": "c"}, 20, SAID + 2 * 20),
+    "facts that the latest one says": bound("facts_said_in", {**LISTED, "conversation": "late"}, 20, 2 * 20),
+    "facts that every agent's says": bound(
+        "facts_said_in", {**LISTED, "conversation": "late", "every_agent": True}, 20, 2 * 20 + 201
+    ),
+    "facts that no conversation says": bound("facts_said_in", {**LISTED, "conversation": "none"}, 0, 5),
+    "fact": bound("fact", ONE, 1, 3),
     "fact that is shared": bound("fact", {**ONE, "id": 4007}, 1, 5),
     "evidence": bound("evidence", {**SCOPE, "ids": [7]}, 1, 3),
     "fact_history": bound("fact_history", ONE, 3, 4),
-    "fact_version": bound("fact_version", {**ONE, "version": 2}, 1, 5),
+    "fact_versions": bound("fact_versions", {**SCOPE, "ids": [7, 4007], "versions": [2, 2]}, 2, 2 * 8),
     "hold_book_of_fact": bound("hold_book_of_fact", ONE, 1, 3),
-    "fact_in_book": bound("fact_in_book", ONE, 1, 1),
-    "hold_fact": bound("hold_fact", ONE, 1, 1),
+    "fact_in_book": bound("fact_in_book", {**ONE, "did": "edited", "fingerprint": "u8"}, 1, 2),
+    "keep_fact": bound("keep_fact", {**ONE, "category": "hobby", "metadata": "{}"}, 0, 2),
     "confirm_fact": bound("confirm_fact", ONE, 0, 2),
     "note_fact": bound("note_fact", {**ONE, "did": "confirmed"}, 0, 5),
     "blank_fact": bound("blank_fact", ONE, 0, 15),
-    "hold_fact_books": bound("hold_fact_books", TAKEN, 1, 40),
+    "count_fact_books": bound("count_fact_books", TAKEN, 0, 40),
     "hold_facts": bound("hold_facts", HELD, 12, 40),
+    "hold_facts, of a category": bound("hold_facts", {**HELD, "categories_of": [8]}, OWN, 4 * OWN),
     "learn_fact": bound("learn_fact", NEW, 1, 20),
     "learn_fact, again": bound("learn_fact", {**NEW, "fingerprint": "u7"}, 1, 20),
-    "repeat_fact": bound("repeat_fact", {**NEW, "id": 7}, 0, 20),
+    "repeat_fact": bound("repeat_fact", {**NEW, "id": 7}, 1, 20),
     "supersede_facts": bound("supersede_facts", {**NEW, "fingerprint": "u7", "facts": [8]}, 1, 20),
     "supersede_facts, all of a category": bound(
         "supersede_facts", {**NEW, "fingerprint": "u7", "facts": [], "alone": True}, 1, 8 * OWN
@@ -200,4 +211,6 @@ async def test_it_reads_no_more_than_it_is_for(filled: Connection, name: str, pl
     assert found["Actual Rows"] == one.case.rows
     scanned = {node["Relation Name"] for node in nodes(found) if node["Node Type"] == "Seq Scan"}
     assert scanned <= {"search_space"}
+    functions = {node.get("Function Name", "unnest") for node in nodes(found) if node["Node Type"] == "Function Scan"}
+    assert functions <= {"unnest"}, "what is shared is planned as a part of the statement"
     assert examined(found) <= one.examined + TOUCHED

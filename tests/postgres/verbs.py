@@ -77,7 +77,7 @@ VERBS: dict[str, Callable[[Store], Awaitable[object]]] = {
     "facts": lambda store: store.facts.facts(SCOPE, FactsWanted()),
     "fact": lambda store: store.facts.fact(SCOPE, 1),
     "history": lambda store: store.facts.history(SCOPE, 1),
-    "version": lambda store: store.facts.version(SCOPE, 1, 1),
+    "versions": lambda store: store.facts.versions(SCOPE, [(1, 1)]),
 }
 WRITING: dict[str, Callable[[Store], Awaitable[object]]] = {
     "write": lambda store: write(store, "c", user()),

@@ -8,7 +8,7 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from hitherto.core.analysis import analysed
-from hitherto.core.fact import Did, Evidence, Fact, FactEvent, FactState, KnownFact, NewFact, Subject, Visibility
+from hitherto.core.fact import OTHER, Did, Evidence, Fact, FactEvent, FactState, KnownFact, NewFact, Subject, Visibility
 from hitherto.core.message import storable
 from hitherto.core.scope import Scope
 from hitherto.ports.facts import Book, FactChange, FactsWanted, KnownAsked
@@ -60,7 +60,6 @@ def new_values(scope: Scope, subject: str, fact: NewFact, *, by: str | None) -> 
         "subject": subject,
         "did": (Did.EXTRACTED if by is None else Did.ADDED).value,
         "by": by,
-        "visibility": fact.visibility.value,
         "confidence": fact.confidence if by is None else 1.0,
         "facts": numbers(fact.supersedes),
         "alone": fact.alone,
@@ -68,6 +67,15 @@ def new_values(scope: Scope, subject: str, fact: NewFact, *, by: str | None) -> 
         "seqs": [],
         **_said(fact),
     }
+
+
+def kept_values(values: dict[str, Any], alike: Row) -> tuple[dict[str, Any], bool]:
+    """`values` of what a user adds that `alike` says already, as that is to be; and whether it is otherwise."""
+    number, category, metadata, confirmed, by_hand = alike
+    kept = {"category": category, "metadata": metadata} if values["category"] == OTHER else {}
+    values = {**values, **kept, "id": number}
+    same = (values["category"], values["metadata"]) == (category, metadata)
+    return values, not (confirmed and by_hand and same)
 
 
 def change_values(change: FactChange) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from typing import Any, LiteralString
 from psycopg import AsyncConnection
 
 from hitherto.core.fact import Did, Fact, FactEvent, FactState, NewFact, Subject, Visibility
+from hitherto.core.fact_change import check_change, no_such_fact
 from hitherto.core.message import storable
 from hitherto.core.scope import Scope
-from hitherto.errors import InvalidFact, NotFound, Outdated
 from hitherto.ports.embedder import Space
 from hitherto.ports.facts import AddedFact, Book, FactChange, FactsWanted, Known, KnownAsked
 from hitherto.stores.postgres import fact_rows
@@ -22,8 +22,9 @@ from hitherto.stores.postgres.rows import Row
 from hitherto.stores.postgres.sql import SQL
 
 _Connection = AsyncConnection[Any]
-_Held = tuple[dict[str, Any], Row, int | None]
-"""What is bound of a fact that is held, the fact itself, and the other current one that says what it would say."""
+
+_VERSIONS = range(1, 2**31)
+"""What a fact's version can be."""
 
 
 class PostgresFacts:
@@ -83,7 +84,9 @@ class PostgresFacts:
 
     async def facts(self, scope: Scope, wanted: FactsWanted) -> list[Fact]:
         values = fact_rows.wanted_values(scope, wanted)
-        return [] if values is None else await self._facts(scope, "facts", values)
+        if values is None:
+            return []
+        return await self._facts(scope, "facts" if wanted.conversation is None else "facts_said_in", values)
 
     async def fact(self, scope: Scope, id: int, *, every_agent: bool = False) -> Fact | None:
         if id not in NUMBERS:
@@ -97,12 +100,13 @@ class PostgresFacts:
         found = await self._all("fact_history", {**_walls(scope, every_agent=every_agent), "id": id})
         return tuple(map(fact_rows.event_from, found))
 
-    async def version(self, scope: Scope, id: int, version: int) -> Fact | None:
-        if id not in NUMBERS or not 0 < version < 2**31:
-            return None
-        values = {**_walls(scope, every_agent=False), "id": id, "version": version}
-        found = await self._facts(scope, "fact_version", values)
-        return found[0] if found else None
+    async def versions(self, scope: Scope, asked: Sequence[tuple[int, int]]) -> list[Fact | None]:
+        there = [one for one in asked if one[0] in NUMBERS and one[1] in _VERSIONS]
+        ids, versions = [one[0] for one in there], [one[1] for one in there]
+        values = {**fact_rows.owner_values(scope), "ids": ids, "versions": versions}
+        found = fact_rows.facts_from(await self._all("fact_versions", values) if there else (), ())
+        as_they_were = {(fact.id, fact.version): fact for fact in found}
+        return [as_they_were.get(one) for one in asked]
 
     async def add(self, scope: Scope, subject: str, fact: NewFact) -> AddedFact:
         values = fact_rows.new_values(scope, subject, fact, by=scope.user)
@@ -112,62 +116,56 @@ class PostgresFacts:
                 await connection.execute("begin")
                 await connection.execute(SQL["make_book"], values)
                 await connection.execute(SQL["hold_book"], values)
-                await connection.execute(SQL["hold_facts"], _beside(values, fact.alone))
                 alike = await connection.execute(SQL["alike"], values)
             return connection, await alike.fetchone()
 
         async with self._got(hold) as (connection, alike):
-            if alike is not None:
-                return AddedFact(alike[0], new=False)
+            kept, otherwise = (values, False) if alike is None else fact_rows.kept_values(values, alike)
             with ours():
+                made = None
                 async with connection.pipeline():
-                    ends = fact.supersedes or fact.alone
-                    if ends:
-                        await connection.execute(SQL["index_hold_scope"], values)
-                    made = await connection.execute(SQL["learn_fact"], values)
-                    if ends:
-                        await connection.execute(SQL["supersede_facts"], values)
+                    await connection.execute(SQL["hold_facts"], _beside(kept, fact.alone))
+                    if fact.alone:
+                        await connection.execute(SQL["index_hold_scope"], kept)
+                    if alike is None:
+                        made = await connection.execute(SQL["learn_fact"], kept)
+                    elif otherwise:
+                        await connection.execute(SQL["keep_fact"], kept)
+                        await connection.execute(SQL["note_fact"], kept)
+                        await connection.execute(SQL["count_book"], kept)
+                    if fact.alone:
+                        await connection.execute(SQL["supersede_facts"], {**kept, "facts": []})
                     await connection.execute("commit")
-                row = await made.fetchone()
+                row = alike if made is None else await made.fetchone()
         assert row is not None, "what nobody has said before is new"
-        return AddedFact(row[0], new=True)
+        return AddedFact(row[0], new=alike is None)
 
     async def change(self, scope: Scope, id: int, change: FactChange, *, every_agent: bool = False) -> Fact:
         values = {**_walls(scope, every_agent=every_agent), "id": id, **fact_rows.change_values(change)}
 
-        alone = change.alone and change.did in (Did.EDITED, Did.RESTORED)
-
-        async def hold(connection: _Connection) -> tuple[_Connection, _Held | None]:
+        async def hold(connection: _Connection) -> tuple[_Connection, Row | None]:
             async with connection.pipeline():
                 await connection.execute("begin")
                 await connection.execute(SQL["hold_book_of_fact"], values)
                 found = await connection.execute(SQL["fact_in_book"], values)
-            row = await found.fetchone()
+            return connection, await found.fetchone()
+
+        if id not in NUMBERS:
+            raise no_such_fact(scope, id, every_agent=every_agent)
+        async with self._got(hold) as (connection, row):
             if row is None:
-                return connection, None
-            agent, subject, category, fingerprint = row
+                raise no_such_fact(scope, id, every_agent=every_agent)
+            agent, subject, category, fingerprint, state, version, visibility, content, alike = row
+            check_change(change.did, id, state=FactState(state), version=version, expect=change.expect, alike=alike)
             about = {**values, "agent": agent, "subject": subject, "by": scope.user, "facts": [id]}
             if change.did is not Did.EDITED:
                 about |= {"category": category, "fingerprint": fingerprint}
-            async with connection.pipeline():
-                await connection.execute(SQL["hold_facts"], _beside(about, alone))
-                held = await connection.execute(SQL["hold_fact"], values)
-                alike = await connection.execute(SQL["alike"], about)
-            state = await held.fetchone()
-            assert state is not None, "nobody deletes it meanwhile"
-            same = await alike.fetchone()
-            return connection, (about, state, None if same is None or same[0] == id else same[0])
-
-        if id not in NUMBERS:
-            raise _not_found(scope, id)
-        async with self._got(hold) as (connection, held):
-            if held is None:
-                raise _not_found(scope, id)
-            about, row, alike = held
-            statement = _statement(id, change, row, alike)
-            goes = change.did is Did.DELETED or (change.did is Did.EDITED and row[3] != values["content"])
+            statement = _statement(change.did, visibility)
+            alone = change.alone and change.did in (Did.EDITED, Did.RESTORED)
+            goes = change.did is Did.DELETED or (change.did is Did.EDITED and content != values["content"])
             with ours():
                 async with connection.pipeline():
+                    await connection.execute(SQL["hold_facts"], _beside(about, alone))
                     if goes or alone:
                         await connection.execute(SQL["index_hold_scope"], about)
                     if statement is not None:
@@ -207,26 +205,13 @@ def _walls(scope: Scope, *, every_agent: bool) -> dict[str, Any]:
 def _beside(values: dict[str, Any], alone: bool) -> dict[str, Any]:
     """What `hold_facts` binds: what ends with a fact is held before the scope's index is, as whoever indexes does."""
     categories = [values["category"]] if alone else []
-    return {**values, "firsts": [], "lasts": [], "ref": None, "fingerprints": [], "categories": categories}
+    nothing: dict[str, Any] = {"firsts": [], "lasts": [], "ref": None, "categories_of": []}
+    return {**values, **nothing, "fingerprints": [values["fingerprint"]], "categories": categories}
 
 
-def _statement(id: int, change: FactChange, row: Row, alike: int | None) -> LiteralString | None:
-    """What the change asks for, of a fact that `hold_fact` has read; None where nothing is to be changed. `alike` is
-    another one that says what the fact would say then."""
-    state, version, visibility, _ = row
-    if change.expect is not None and change.expect != version:
-        raise Outdated(
-            f"the fact {id} is at version {version} and not {change.expect}: somebody changed it meanwhile; look at it "
-            "again, and say what is to be done to it as it is now",
-            actual=version,
-        )
-    if change.did not in (Did.DELETED, Did.RESTORED) and state != FactState.CURRENT:
-        raise InvalidFact(f"the fact {id} is {state} and can only be restored or deleted; change one that is current")
-    match change.did:
-        case Did.RESTORED if state == FactState.CURRENT:
-            raise InvalidFact(f"the fact {id} is current; there is nothing to restore")
-        case Did.EDITED | Did.RESTORED if alike is not None:
-            raise InvalidFact(f"the fact {alike} says already what {id} would say then; delete one of the two")
+def _statement(did: Did, visibility: str) -> LiteralString | None:
+    """What writes a change that may be made to a fact so visible; None where there is nothing to be changed."""
+    match did:
         case Did.EDITED:
             return SQL["edit_fact"]
         case Did.CONFIRMED:
@@ -240,11 +225,4 @@ def _statement(id: int, change: FactChange, row: Row, alike: int | None) -> Lite
         case Did.DELETED:
             return SQL["blank_fact"]
         case Did.EXTRACTED | Did.ADDED | Did.REPEATED | Did.SUPERSEDED | Did.WITHDRAWN:
-            raise InvalidFact(
-                f"{change.did.value!r} is nothing that a user does to a fact; give edited, confirmed, shared, unshared,"
-                " restored or deleted"
-            )
-
-
-def _not_found(scope: Scope, id: int) -> NotFound:
-    return NotFound(f"there is no fact {id} of {scope}; facts() lists those that there are")
+            raise AssertionError("check_change has refused it")

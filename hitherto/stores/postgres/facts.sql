@@ -112,17 +112,11 @@ cross join lateral (
            string_agg(f.counts, ''::bytea) as counts,
            string_agg(case when f.space = space.id then f.code end, ''::bytea) as codes
     from (
-        select figures, category, content, hashes, counts, space, code from hitherto.fact f
-        where f.tenant = %(tenant)s and f.subject = about.subject and f.subject <> '' and f.agent = %(agent)s
-          and f.state = 'current' and f.visibility = 'shared' and f.user_id <> %(user)s
-          and f.user_id = any(array(
-              select m.user_id from hitherto.subject_member m where m.tenant = %(tenant)s and m.subject = about.subject))
+        select figures, category, content, hashes, counts, space, code
+        from hitherto.shared_with(%(tenant)s, %(user)s, %(agent)s, about.subject) f
         order by f.id offset 0
     ) f
-) f
-where about.subject <> '' and exists (
-    select from hitherto.subject_member m
-    where m.tenant = %(tenant)s and m.user_id = %(user)s and m.subject = about.subject);
+) f;
 
 -- name: facts
 -- A page of facts: the scope's own, those of the user's other agents, and those that others share with him.
@@ -134,12 +128,6 @@ from (
        and (%(subject)s::text is null or f.subject = %(subject)s)
        and (%(category)s::text is null or f.category = %(category)s)
        and (%(state)s::text is null or f.state = %(state)s)
-       and (%(conversation)s::text is null or exists (
-           select from hitherto.fact_evidence e
-           where e.tenant = f.tenant and e.fact = f.id and not e.retracted and e.conversation = (
-               select c.ref from hitherto.conversation c
-               where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s)
-           offset 0))
      order by f.id limit %(limit)s)
     union all
     (select f.* from hitherto.fact f
@@ -148,12 +136,6 @@ from (
        and (%(subject)s::text is null or f.subject = %(subject)s)
        and (%(category)s::text is null or f.category = %(category)s)
        and (%(state)s::text is null or f.state = %(state)s)
-       and (%(conversation)s::text is null or exists (
-           select from hitherto.fact_evidence e
-           where e.tenant = f.tenant and e.fact = f.id and not e.retracted and e.conversation = (
-               select c.ref from hitherto.conversation c
-               where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = f.agent and c.id = %(conversation)s)
-           offset 0))
      order by f.id limit %(limit)s)
     union all
     (select f.*
@@ -163,32 +145,58 @@ from (
            and (%(subject)s::text is null or m.subject = %(subject)s)
      ) m
      cross join lateral (
-         select f.* from hitherto.fact f
-         where f.tenant = %(tenant)s and f.subject = m.subject and f.subject <> '' and f.agent = %(agent)s
-           and f.state = 'current' and f.visibility = 'shared' and f.user_id <> %(user)s and f.id > %(after)s
-           and (%(category)s::text is null or f.category = %(category)s)
-           and exists (
-               select from hitherto.subject_member o
-               where o.tenant = f.tenant and o.user_id = f.user_id and o.subject = f.subject offset 0)
+         select f.* from hitherto.shared_with(%(tenant)s, %(user)s, %(agent)s, m.subject) f
+         where f.id > %(after)s and (%(category)s::text is null or f.category = %(category)s)
          order by f.id limit %(limit)s
      ) f
-     where %(shared)s and coalesce(%(state)s::text, 'current') = 'current' and %(conversation)s::text is null
+     where %(shared)s and coalesce(%(state)s::text, 'current') = 'current'
      order by f.id limit %(limit)s)
     order by id limit %(limit)s
 ) f
 order by f.id;
 
+-- name: facts_said_in
+-- A page of the user's own facts that messages of one conversation say; or, if so asked, of all his agents' of that name.
+select f.id, f.user_id, f.agent, f.subject, f.category, f.content, f.visibility, f.state, f.confidence, f.confirmed,
+       f.repeated, f.version, f.metadata::text, f.extracted_at, f.updated_at, f.ended_at, f.superseded_by
+from (
+    select distinct e.fact as id
+    from unnest(array(
+        select %(agent)s::text
+        union
+        select b.agent from hitherto.fact_book b where %(every_agent)s and b.tenant = %(tenant)s and b.user_id = %(user)s
+    )) as a (agent)
+    cross join lateral (
+        select ref from hitherto.conversation c
+        where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = a.agent and c.id = %(conversation)s limit 1
+    ) c
+    cross join lateral (
+        select e.fact from hitherto.fact_evidence e
+        where e.tenant = %(tenant)s and e.conversation = c.ref and not e.retracted offset 0
+    ) e
+    where %(mine)s and e.fact > %(after)s
+    order by id offset 0
+) e
+cross join lateral (select * from hitherto.fact f where f.tenant = %(tenant)s and f.id = e.id limit 1) f
+where f.user_id = %(user)s and (%(every_agent)s or f.agent = %(agent)s)
+  and (%(subject)s::text is null or f.subject = %(subject)s)
+  and (%(category)s::text is null or f.category = %(category)s)
+  and (%(state)s::text is null or f.state = %(state)s)
+order by e.id limit %(limit)s;
+
 -- name: fact
 -- One fact likewise: the user's own in any state, or one that is shared with him.
 select f.id, f.user_id, f.agent, f.subject, f.category, f.content, f.visibility, f.state, f.confidence, f.confirmed,
        f.repeated, f.version, f.metadata::text, f.extracted_at, f.updated_at, f.ended_at, f.superseded_by
-from hitherto.fact f
-where f.tenant = %(tenant)s and f.id = %(id)s
-  and (f.user_id = %(user)s and (%(every_agent)s or f.agent = %(agent)s)
-       or f.user_id <> %(user)s and f.agent = %(agent)s and f.subject <> '' and f.state = 'current'
-          and f.visibility = 'shared' and 2 = (
-              select count(distinct m.user_id) from hitherto.subject_member m
-              where m.tenant = f.tenant and m.subject = f.subject and m.user_id in (f.user_id, %(user)s)));
+from (
+    (select f.* from hitherto.fact f
+     where f.tenant = %(tenant)s and f.id = %(id)s and f.user_id = %(user)s and (%(every_agent)s or f.agent = %(agent)s))
+    union all
+    (select f.*
+     from (select subject from hitherto.fact f where f.tenant = %(tenant)s and f.id = %(id)s limit 1) about
+     cross join lateral hitherto.shared_with(%(tenant)s, %(user)s, %(agent)s, about.subject) f
+     where f.id = %(id)s)
+) f;
 
 -- name: evidence
 -- The messages that say some of the user's own facts.
@@ -216,21 +224,26 @@ cross join lateral (
 ) e
 order by e.no;
 
--- name: fact_version
--- A fact as it read at one of its versions: the user's own, or one that is shared with him and was so then.
+-- name: fact_versions
+-- Facts as they read at a version each: the user's own, and those that are shared with him and were so then. Of what was
+-- blanked nothing is left to be shown.
 select f.id, f.user_id, f.agent, f.subject, v.category, v.content, v.visibility, f.state, f.confidence, f.confirmed,
        f.repeated, v.version, f.metadata::text, f.extracted_at, f.updated_at, f.ended_at, f.superseded_by
-from hitherto.fact f
+from unnest(%(ids)s::bigint[], %(versions)s::integer[]) as n (id, version)
+cross join lateral (
+    select user_id, subject from hitherto.fact f where f.tenant = %(tenant)s and f.id = n.id limit 1
+) about
+cross join lateral (
+    (select f.* from hitherto.fact f
+     where f.tenant = %(tenant)s and f.id = n.id and f.user_id = %(user)s and f.agent = %(agent)s and f.state <> 'deleted')
+    union all
+    (select f.* from hitherto.shared_with(%(tenant)s, %(user)s, %(agent)s, about.subject) f where f.id = n.id)
+) f
 cross join lateral (
     select * from hitherto.fact_event v
-    where v.tenant = f.tenant and v.fact = f.id and v.version = %(version)s order by v.no desc limit 1
-) v  -- of what was blanked nothing is left to be shown
-where f.tenant = %(tenant)s and f.id = %(id)s and f.agent = %(agent)s and f.state <> 'deleted'
-  and (v.content <> '' or f.content = '')
-  and (f.user_id = %(user)s
-       or f.subject <> '' and f.visibility = 'shared' and v.visibility = 'shared' and 2 = (
-              select count(distinct m.user_id) from hitherto.subject_member m
-              where m.tenant = f.tenant and m.subject = f.subject and m.user_id in (f.user_id, %(user)s)));
+    where v.tenant = %(tenant)s and v.fact = n.id and v.version = n.version order by v.no desc limit 1
+) v
+where (v.content <> '' or f.content = '') and (f.user_id = %(user)s or v.visibility = 'shared');
 
 -- name: hold_book_of_fact
 -- Hold the book that a fact of the user's own is in.
@@ -245,23 +258,31 @@ where b.tenant = %(tenant)s and b.user_id = %(user)s
 for no key update;
 
 -- name: fact_in_book
--- What stays as it is of that fact as long as its book is held.
-select f.agent, f.subject, f.category, f.fingerprint
-from (select * from hitherto.fact f where f.tenant = %(tenant)s and f.id = %(id)s limit 1) f
-where f.user_id = %(user)s and (%(every_agent)s or f.agent = %(agent)s) and f.state <> 'deleted';
-
--- name: hold_fact
--- Hold that fact, for who holds its book.
-select state, version, visibility, content from hitherto.fact f
-where f.tenant = %(tenant)s and f.id = %(id)s and f.user_id = %(user)s and (%(every_agent)s or f.agent = %(agent)s)
-  and f.state <> 'deleted'
-for no key update;
+-- That fact, which stays as it is as long as its book is held; and the other current one that says what it says, or is to.
+select f.agent, f.subject, f.category, f.fingerprint, f.state, f.version, f.visibility, f.content, nullif((
+    select o.id from hitherto.fact o
+    where o.tenant = %(tenant)s and o.user_id = %(user)s and o.agent = f.agent and o.subject = f.subject
+      and o.fingerprint = f.then and o.state = 'current'), f.id)
+from (
+    select *, case when %(did)s = 'edited' then %(fingerprint)s else fingerprint end as then
+    from hitherto.fact f where f.tenant = %(tenant)s and f.id = %(id)s limit 1
+) f
+where f.user_id = %(user)s and (%(every_agent)s or f.agent = %(agent)s);
 
 -- name: alike
--- The current fact of a book that says the same.
-select id from hitherto.fact
-where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and subject = %(subject)s
-  and fingerprint = %(fingerprint)s and state = 'current';
+-- The current fact of a book that says the same, and whether a person has added it.
+select f.id, f.category, f.metadata::text, f.confirmed, exists (
+    select from hitherto.fact_event e where e.tenant = f.tenant and e.fact = f.id and e.did = 'added' offset 0)
+from hitherto.fact f
+where f.tenant = %(tenant)s and f.user_id = %(user)s and f.agent = %(agent)s and f.subject = %(subject)s
+  and f.fingerprint = %(fingerprint)s and f.state = 'current';
+
+-- name: keep_fact
+-- A fact is kept by hand, in a category.
+update hitherto.fact
+set category = %(category)s, metadata = %(metadata)s, confidence = 1, confirmed = true, version = version + 1,
+    updated_at = greatest(clock_timestamp(), updated_at)
+where tenant = %(tenant)s and id = %(id)s;
 
 -- name: edit_fact
 -- A fact reads otherwise, and is confirmed. Where its content is another one, it is indexed anew.

@@ -21,11 +21,12 @@ _NOTHING = Learnt(subject=HIMSELF)
 def ends_facts(changes: Changes) -> bool:
     """Whether entries of facts may go from the index."""
     learnt = changes.learnt or _NOTHING
-    return bool(changes.erase or changes.retract or any(fact.supersedes or fact.alone for fact in learnt.facts))
+    learnt_anew = any(fact.supersedes or fact.alone for fact in learnt.facts)
+    return bool(changes.erase or changes.retract or learnt_anew or any(one.alone for one in learnt.repeated))
 
 
 async def hold_facts(connection: AsyncConnection[Any], at: dict[str, Any], changes: Changes) -> None:
-    """Hold the books and the facts that the changes are about.
+    """Hold the books and the facts that the changes are about; books count what loses its messages with them.
 
     Whoever wants several takes them in one order. Only the book that is learnt about comes first, as the unit holds it
     already. (So two units could wait for each other that both learn about one subject and take away what was said
@@ -40,24 +41,28 @@ async def hold_facts(connection: AsyncConnection[Any], at: dict[str, Any], chang
         await connection.execute(SQL["hold_book"], about)
     if not something and not taken:
         return
-    known = [*(one.fact for one in learnt.repeated), *(ended for fact in learnt.facts for ended in fact.supersedes)]
+    again = learnt.repeated
+    known = [*(one.fact for one in again), *(ended for fact in learnt.facts for ended in fact.supersedes)]
     values = {
         **about,
         **_bounds(taken),
         "facts": fact_rows.numbers(known),
         "fingerprints": [fact.fingerprint for fact in learnt.facts],
-        "categories": [storable(fact.category) for fact in learnt.facts if fact.alone],
+        "categories": [
+            storable(one.category) for one in (*learnt.facts, *again) if one.alone and one.category is not None
+        ],
+        "categories_of": fact_rows.numbers(one.fact for one in again if one.alone and one.category is None),
     }
     if taken:
-        await connection.execute(SQL["hold_fact_books"], values)
+        await connection.execute(SQL["count_fact_books"], values)
     await connection.execute(SQL["hold_facts"], values)
 
 
 async def hold_facts_of(connection: AsyncConnection[Any], at: dict[str, Any], *, last: int) -> None:
-    """Hold the books and the facts that rest on any message of a conversation."""
-    nothing: dict[str, Any] = {"subject": "", "facts": [], "fingerprints": [], "categories": []}
+    """Hold the books and the facts that rest on any message of a conversation that is to go; the books count it."""
+    nothing: dict[str, Any] = {"subject": "", "facts": [], "fingerprints": [], "categories": [], "categories_of": []}
     values = {**at, **nothing, **_bounds([(0, last)])}
-    await connection.execute(SQL["hold_fact_books"], values)
+    await connection.execute(SQL["count_fact_books"], values)
     await connection.execute(SQL["hold_facts"], values)
 
 
@@ -68,8 +73,15 @@ async def learn(connection: AsyncConnection[Any], scope: Scope, at: dict[str, An
     about = {**at, "subject": learnt.subject}
     for one in learnt.repeated:
         if one.fact in fact_rows.NUMBERS:
+            category = None if one.category is None else storable(one.category)
             values = {**about, "id": one.fact, "seqs": list(one.seqs), "confidence": one.confidence}
-            await connection.execute(SQL["repeat_fact"], values)
+            again = await connection.execute(SQL["repeat_fact"], {**values, "category": category})
+            # A look at the answer costs a round trip.
+            row = await again.fetchone() if one.alone else None
+            if row is not None:
+                fingerprint, category = row
+                values |= {"facts": [], "alone": True, "fingerprint": fingerprint, "category": category, "by": None}
+                await connection.execute(SQL["supersede_facts"], values)
     for fact in learnt.facts:
         new = fact_rows.new_values(scope, learnt.subject, fact, by=None)
         values = {**new, "ref": at["ref"], "seqs": list(fact.seqs)}

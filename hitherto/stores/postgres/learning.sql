@@ -1,25 +1,31 @@
 -- Facts in a unit of work: learnt, and going with the messages that they rest on. Who runs these holds the books, the facts
 -- and, where entries go, the scope's index; what a statement writes is read by the next.
 
--- name: hold_fact_books
--- Hold the books with facts that rest on messages of these ranges.
-select b.subject from hitherto.fact_book b
-where b.tenant = %(tenant)s and b.user_id = %(user)s and b.agent = %(agent)s and b.subject = any(array(
-    select distinct f.subject
-    from unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) as r (first, last)
-    cross join lateral (
-        select e.fact from hitherto.fact_evidence e
-        where e.tenant = %(tenant)s and e.conversation = %(ref)s and e.seq between r.first and r.last offset 0
-    ) e
-    cross join lateral (
-        select f.subject from hitherto.fact f where f.tenant = %(tenant)s and f.id = e.fact limit 1
-    ) f))
-order by b.subject
-for no key update;
+-- name: count_fact_books
+-- Hold the books with facts that rest on messages of these ranges, in the order in which all do who hold several; and count
+-- that these say them no more.
+with held as materialized (
+    select b.subject from hitherto.fact_book b
+    where b.tenant = %(tenant)s and b.user_id = %(user)s and b.agent = %(agent)s and b.subject = any(array(
+        select distinct f.subject
+        from unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) as r (first, last)
+        cross join lateral (
+            select e.fact from hitherto.fact_evidence e
+            where e.tenant = %(tenant)s and e.conversation = %(ref)s and e.seq between r.first and r.last offset 0
+        ) e
+        cross join lateral (
+            select f.subject from hitherto.fact f where f.tenant = %(tenant)s and f.id = e.fact limit 1
+        ) f))
+    order by b.subject
+    for no key update
+)
+update hitherto.fact_book b set rev = rev + 1
+where b.tenant = %(tenant)s and b.user_id = %(user)s and b.agent = %(agent)s
+  and b.subject = any(array(select subject from held));
 
 -- name: hold_facts
 -- Hold facts in the order in which all do who hold several: those that rest on messages of these ranges, with all that these
--- have superseded; and of the book those with these numbers, fingerprints or categories.
+-- have superseded; and of the book those with these numbers, fingerprints or categories, or in a category of these facts.
 with recursive resting (id) as (
     select e.fact
     from unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) as r (first, last)
@@ -56,7 +62,14 @@ where tenant = %(tenant)s and id = any(array(
     union
     select f.id from hitherto.fact f
     where f.tenant = %(tenant)s and f.user_id = %(user)s and f.agent = %(agent)s and f.subject = %(subject)s
-      and f.state = 'current' and cardinality(%(categories)s::text[]) > 0 and f.category = any(%(categories)s::text[])))
+      and f.state = 'current'
+      and cardinality(%(categories)s::text[]) + cardinality(%(categories_of)s::bigint[]) > 0 and f.category = any(array(
+          select unnest(%(categories)s::text[])
+          union
+          select o.category
+          from unnest(%(categories_of)s::bigint[]) as n (id)
+          cross join lateral (select * from hitherto.fact o where o.tenant = %(tenant)s and o.id = n.id limit 1) o
+          where o.user_id = %(user)s and o.agent = %(agent)s and o.subject = %(subject)s))))
 order by id
 for no key update;
 
@@ -66,10 +79,10 @@ for no key update;
 with now as materialized (
     select clock_timestamp() as at
 ), made as (
-    insert into hitherto.fact (tenant, user_id, agent, subject, category, content, fingerprint, visibility, confidence,
-        confirmed, metadata, tokens, length, hashes, counts, extracted_at, updated_at)
-    select %(tenant)s, %(user)s, %(agent)s, %(subject)s, %(category)s, %(content)s, %(fingerprint)s, %(visibility)s,
-           %(confidence)s, %(by)s::text is not null, %(metadata)s, %(tokens)s, %(length)s, %(hashes)s, %(counts)s, now.at, now.at
+    insert into hitherto.fact (tenant, user_id, agent, subject, category, content, fingerprint, confidence, confirmed,
+        metadata, tokens, length, hashes, counts, extracted_at, updated_at)
+    select %(tenant)s, %(user)s, %(agent)s, %(subject)s, %(category)s, %(content)s, %(fingerprint)s, %(confidence)s,
+           %(by)s::text is not null, %(metadata)s, %(tokens)s, %(length)s, %(hashes)s, %(counts)s, now.at, now.at
     from now
     on conflict (tenant, user_id, agent, subject, fingerprint) where state = 'current' do nothing
     returning tenant, id, version, category, content, visibility, updated_at as at
@@ -112,10 +125,13 @@ with now as materialized (
 select id, new from fact;
 
 -- name: repeat_fact
--- A fact of the book was said again, unless nothing that says so is new.
+-- A fact of the book was said again, unless nothing that says so is new; in another category, if one is given. Returns its
+-- fingerprint and its category.
 with there as (
-    select tenant, id, version, category, content, visibility, greatest(clock_timestamp(), updated_at) as at
-    from (select * from hitherto.fact f where f.tenant = %(tenant)s and f.id = %(id)s limit 1) f
+    select tenant, id, version + other::integer as version, coalesce(%(category)s::text, category) as category,
+           case when other then '{}' else metadata end as metadata, content, fingerprint, visibility,
+           greatest(clock_timestamp(), updated_at) as at
+    from (select *, coalesce(category <> %(category)s::text, false) as other from (select * from hitherto.fact f where f.tenant = %(tenant)s and f.id = %(id)s limit 1) f) f
     where user_id = %(user)s and agent = %(agent)s and subject = %(subject)s and state = 'current'
 ), evidence as (
     insert into hitherto.fact_evidence (tenant, fact, conversation, seq, said_at)
@@ -130,7 +146,8 @@ with there as (
     returning fact
 ), again as (
     update hitherto.fact f
-    set repeated = f.repeated + 1, confidence = %(confidence)s, updated_at = t.at
+    set repeated = f.repeated + 1, confidence = %(confidence)s, category = t.category, metadata = t.metadata,
+        version = t.version, updated_at = t.at
     from there t where f.tenant = t.tenant and f.id = t.id and exists (select from evidence)
 ), events as (
     insert into hitherto.fact_event (tenant, fact, no, did, at, version, category, content, visibility)
@@ -139,10 +156,12 @@ with there as (
            'repeated', f.at, f.version, f.category, f.content, f.visibility
     from there f where exists (select from evidence)
     returning fact
+), counted as (
+    update hitherto.fact_book set rev = rev + 1
+    where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and subject = %(subject)s
+      and exists (select from events)
 )
-update hitherto.fact_book set rev = rev + 1
-where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and subject = %(subject)s
-  and exists (select from events);
+select fingerprint, category from there where exists (select from evidence);
 
 -- name: supersede_facts
 -- Facts of the book end with another one, that of this fingerprint; if it is to be alone, all others of its category. Their
@@ -204,7 +223,8 @@ with lost as materialized (
     select f.id
     from (select distinct fact from lost) l
     cross join lateral (
-        select id, state, confirmed from hitherto.fact f where f.tenant = %(tenant)s and f.id = l.fact limit 1
+        select id, state, confirmed from hitherto.fact f
+        where f.tenant = %(tenant)s and f.id = l.fact and f.user_id = %(user)s and f.agent = %(agent)s limit 1
     ) f
     where f.state = 'current' and not f.confirmed and not exists (
         select from hitherto.fact_evidence o
@@ -219,17 +239,13 @@ with lost as materialized (
         indexed = false, space = null, code = null
     from now
     where f.tenant = %(tenant)s and f.id = any(array(select id from ending))
-    returning f.tenant, f.id, f.subject, f.version, f.category, f.content, f.visibility, f.updated_at as at
+    returning f.tenant, f.id, f.version, f.category, f.content, f.visibility, f.updated_at as at
 ), events as (
     insert into hitherto.fact_event (tenant, fact, no, did, at, version, category, content, visibility)
     select f.tenant, f.id,
            coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = f.tenant and e.fact = f.id), 0) + 1,
            'withdrawn', f.at, f.version, f.category, f.content, f.visibility
     from ended f
-), counted as (
-    update hitherto.fact_book set rev = rev + 1
-    where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s
-      and subject = any(array(select subject from ended))
 ), gone as (
     delete from hitherto.search_entry
     where tenant = %(tenant)s and kind = 4 and origin = any(array(select id from ended))
@@ -238,7 +254,7 @@ with lost as materialized (
 select hitherto.unindexed(tenant, scope, array_agg(no)) from gone group by tenant, scope;
 
 -- name: restore_replaced
--- What facts had superseded that are withdrawn with these messages holds again: of several that say the same the newest, and
+-- What facts had superseded that are withdrawn with these messages holds again, for its owner alone: of several that say the same the newest, and
 -- none that a current one says. In the stead of what nobody stands for and nothing says any more, what that had superseded.
 with recursive gone (id) as (
     select f.id
@@ -248,7 +264,8 @@ with recursive gone (id) as (
         where e.tenant = %(tenant)s and e.conversation = %(ref)s and e.seq between r.first and r.last offset 0
     ) e
     cross join lateral (
-        select id, state from hitherto.fact f where f.tenant = %(tenant)s and f.id = e.fact limit 1
+        select id, state from hitherto.fact f
+        where f.tenant = %(tenant)s and f.id = e.fact and f.user_id = %(user)s and f.agent = %(agent)s limit 1
     ) f
     where f.state = 'withdrawn'
     union
@@ -275,19 +292,16 @@ with recursive gone (id) as (
     order by f.subject, f.fingerprint, f.id desc
 ), restored as (
     update hitherto.fact f
-    set state = 'current', ended_at = null, superseded_by = null, updated_at = greatest(clock_timestamp(), f.updated_at)
+    set state = 'current', visibility = 'private', ended_at = null, superseded_by = null, version = f.version + 1,
+        updated_at = greatest(clock_timestamp(), f.updated_at)
     where f.tenant = %(tenant)s and f.id = any(array(select id from back))
-    returning f.tenant, f.id, f.subject, f.version, f.category, f.content, f.visibility, f.updated_at as at
-), events as (
-    insert into hitherto.fact_event (tenant, fact, no, did, at, version, category, content, visibility)
-    select f.tenant, f.id,
-           coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = f.tenant and e.fact = f.id), 0) + 1,
-           'restored', f.at, f.version, f.category, f.content, f.visibility
-    from restored f
+    returning f.tenant, f.id, f.version, f.category, f.content, f.visibility, f.updated_at as at
 )
-update hitherto.fact_book set rev = rev + 1
-where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s
-  and subject = any(array(select subject from restored));
+insert into hitherto.fact_event (tenant, fact, no, did, at, version, category, content, visibility)
+select f.tenant, f.id,
+       coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = f.tenant and e.fact = f.id), 0) + 1,
+       'restored', f.at, f.version, f.category, f.content, f.visibility
+from restored f;
 
 -- name: erase_facts
 -- Messages of these ranges are erased. Facts that nobody confirmed (or, if so asked, all that were not added by hand) go with
@@ -309,7 +323,8 @@ with lost as materialized (
            else not f.confirmed end as goes
     from (select distinct fact from lost) l
     cross join lateral (
-        select id, content, confirmed from hitherto.fact f where f.tenant = %(tenant)s and f.id = l.fact limit 1
+        select id, content, confirmed from hitherto.fact f
+        where f.tenant = %(tenant)s and f.id = l.fact and f.user_id = %(user)s and f.agent = %(agent)s limit 1
     ) f
     where not exists (
         select from hitherto.fact_evidence o
@@ -322,15 +337,11 @@ with lost as materialized (
       and e.content <> (select u.content from unsaid u where u.id = e.fact)
 ), erased as (
     delete from hitherto.fact f where f.tenant = %(tenant)s and f.id = any(array(select id from unsaid where goes))
-    returning f.id, f.subject
+    returning f.id
 ), orphaned as (
     update hitherto.fact f set superseded_by = null
     where f.tenant = %(tenant)s and f.superseded_by = any(array(select id from unsaid where goes))
       and f.id <> all(array(select id from unsaid where goes))
-), counted as (
-    update hitherto.fact_book set rev = rev + 1
-    where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s
-      and subject = any(array(select subject from erased))
 ), gone as (
     delete from hitherto.search_entry
     where tenant = %(tenant)s and kind = 4 and origin = any(array(select id from erased))

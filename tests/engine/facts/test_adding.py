@@ -103,9 +103,6 @@ class TestAdding:
         (number,) = await added(facts, "Was vegan.", category=given)
         found = await one(facts, number)
         assert (found.category, json.loads(found.metadata)) == (kept, metadata)
-        (other,) = await added(facts, "Was a nurse.", category="occupation")
-        changed = await facts.edit(other, category=given)
-        assert (changed.category, json.loads(changed.metadata)) == (kept, metadata)
 
     @pytest.mark.parametrize("category", ["", "  ", 7, b"hobby"])
     async def test_what_is_no_category_is_refused(self, facts: Facts, category: Any) -> None:
@@ -253,7 +250,7 @@ class TestEditing:
         async with opened(store, **CITIES) as memory:
             facts = memory.facts(ANA, subject=ROSA)
             rome, _ = await added(facts, "Lives in Rome.", "Lives in Genoa.", category="current city")
-            for change in (facts.confirm, facts.share, facts.unshare):
+            for change in (facts.confirm, facts.share):
                 with pytest.raises(InvalidFact, match="superseded"):
                     await change(rome)
             with pytest.raises(InvalidFact, match="superseded"):

@@ -36,7 +36,8 @@ class TestListing:
         assert [one.id for one in await mine.list()] == [a, b, c]
         assert [one.id for one in await mine.list(shared=False)] == [a, b]
         assert [one.id for one in await mine.list(mine=False)] == [c]
-        assert await mine.list(mine=False, shared=False) == []
+        with pytest.raises(InvalidFact, match="one of them True"):
+            await mine.list(mine=False, shared=False)
         assert [one.id for one in await memory.facts(ANA).list()] == [a, b, c, d]
         assert [one.id for one in await memory.facts(ANA, subject="").list()] == [d]
         assert await memory.facts(ANA, subject="legacy-8").list() == []

@@ -99,9 +99,9 @@ class TestNobodyElses:
         assert (await one(facts, number), await facts.history(number)) == (before, history)
         if seen is not None:
             assert what_it_says(seen) == what_it_says(before)
-            assert (seen.evidence, seen.repeated, seen.metadata) == ((), 0, "{}"), (
-                "who said it how often is its owner's"
-            )
+            assert (seen.evidence, seen.metadata) == ((), "{}")
+            assert (seen.confidence, seen.confirmed, seen.repeated) == (None,) * 3, "how sure it is, is its owner's"
+            assert seen.updated_at == seen.extracted_at, "and so is when it was said again"
 
     async def test_another_agents_where_that_is_asked_for(self, memory: Memory) -> None:
         """One's own alone: those of another user's other agents stay his."""
@@ -124,7 +124,7 @@ class TestNobodyElses:
     @pytest.mark.parametrize("number", ["1", 1.0, None, True, b"1"])
     async def test_what_is_no_number(self, facts: Facts, number: Any) -> None:
         for verb in (facts.get, facts.confirm, facts.delete, facts.history, facts.sources, facts.share):
-            with pytest.raises(InvalidFact, match="whole number"):
+            with pytest.raises(InvalidFact, match="the number of a fact"):
                 await verb(number)
 
 

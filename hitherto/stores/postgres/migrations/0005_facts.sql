@@ -142,6 +142,21 @@ where f.state = 'current';
 comment on table hitherto.search_entry is
     'One thing that can be found: message (kind 1), digest (2), passage (3) or fact (4), with the hashes of its terms; no word of it but its speaker''s name.';
 
+-- The wall of sharing: the facts about a subject that others share with a user of an agent. Only what is current is shared,
+-- nothing that somebody shares about himself, and only among members. Every statement that shows facts of others takes them
+-- from here; it is planned as if it stood there (so one statement, and nothing that would keep it from that).
+create function hitherto.shared_with(tenant_ text, user_ text, agent_ text, subject_ text)
+returns setof hitherto.fact language sql stable as $$
+    select f.* from hitherto.fact f
+    where f.tenant = tenant_ and f.subject = subject_ and f.subject <> '' and f.agent = agent_ and f.state = 'current'
+      and f.visibility = 'shared' and f.user_id <> user_
+      and f.user_id = any(array(
+          select m.user_id from hitherto.subject_member m where m.tenant = tenant_ and m.subject = subject_))
+      and exists (
+          select from hitherto.subject_member m
+          where m.tenant = tenant_ and m.user_id = user_ and m.subject = subject_)
+$$;
+
 -- What goes with entries of a scope that are gone: their vectors; and what stands in segments is to be put in order later.
 -- Looked up by arrays and not joined: a planner that takes them for many would read all vectors there are.
 create function hitherto.unindexed(tenant_ text, scope_ bigint, nos bigint[]) returns void language plpgsql as $$

@@ -19,6 +19,7 @@ comment on table hitherto.search_entry is
     'One thing that can be found: message (kind 1), digest (2) or passage (3), with the hashes of its terms; '
     'no word of it but its speaker''s name.';
 drop function hitherto.unindexed(text, bigint, bigint[]);
+drop function hitherto.shared_with(text, text, text, text);
 drop view hitherto.legacy_facts;
 drop table hitherto.fact_event, hitherto.fact_evidence, hitherto.fact, hitherto.fact_book, hitherto.subject_member,
     hitherto.subject;

@@ -1,0 +1,216 @@
+"""What a person does to facts by hand is kept as his, and what cannot be done is told in words that help; on both
+stores."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hitherto import Facts, Memory
+from hitherto.core.fact import FactState, Visibility
+from hitherto.errors import InvalidFact, NotFound
+from hitherto.ports.store import Store
+from tests.acceptance.family import ANA, BEN, CAT, ROSA, fact, opened, talk
+from tests.engine.facts.reviewing import CELLO, CITIES, added, did, one
+
+
+@pytest.fixture
+async def memory(store: Store) -> AsyncIterator[Memory]:
+    async with opened(store, CELLO) as made:
+        yield made
+
+
+@pytest.fixture
+def facts(memory: Memory) -> Facts:
+    return memory.facts(ANA, subject=ROSA)
+
+
+class TestWhatIsKnownAlready:
+    """Added by hand, what a model had found is the user's."""
+
+    async def test_it_is_confirmed_and_counts_as_added(self, memory: Memory, facts: Facts) -> None:
+        await talk(memory, "c", CELLO.text)
+        found = await fact(memory, CELLO.content)
+        assert not found.confirmed
+        made = await facts.add("played the cello")
+        assert (made.id, made.new) == (found.id, False)
+        after = await one(facts, found.id)
+        assert (after.confirmed, after.confidence, after.content, after.category) == (True, 1.0, CELLO.content, "hobby")
+        assert (await did(facts, found.id)) == ["extracted", "added"]
+        assert (await facts.history(found.id))[-1].by == ANA.user
+
+    @pytest.mark.parametrize("how", ["pop", "delete"])
+    async def test_it_stays_when_what_it_rested_on_goes(self, memory: Memory, facts: Facts, how: str) -> None:
+        chat = await talk(memory, "c", CELLO.text)
+        (made,) = await added(facts, CELLO.content)
+        if how == "delete":
+            await chat.delete(facts=True)
+        else:
+            for _ in range(4):
+                await chat.pop()
+        after = await one(facts, made)
+        assert (after.state, after.content, after.evidence) == (FactState.CURRENT, CELLO.content, ())
+
+    async def test_it_takes_the_category_that_is_given(self, store: Store) -> None:
+        """And ends the other one of it, where that holds one value at a time."""
+        async with opened(store, **CITIES) as memory:
+            facts = memory.facts(ANA, subject=ROSA)
+            (rome,) = await added(facts, "Lives in Rome.", category="current city")
+            (genoa,) = await added(facts, "Lives in Genoa.")
+            assert (await facts.add("Lives in Genoa.", category="Current-City")).new is False
+            assert (await one(facts, genoa)).category == "current city"
+            assert (await one(facts, rome)).superseded_by == genoa
+
+    @pytest.mark.parametrize("category", [None, "other", "diet"])
+    async def test_without_one_it_keeps_its_own(self, facts: Facts, category: str | None) -> None:
+        (number,) = await added(facts, "Was vegan.", category="habit")
+        assert (await facts.add("Was vegan.", category=category)).new is False
+        found = await one(facts, number)
+        assert (found.category, found.metadata) == ("habit", "{}")
+
+    async def test_the_index_is_told(self, memory: Memory, facts: Facts) -> None:
+        """What took another category is found by its new words."""
+        (number,) = await added(facts, "Was vegan.")
+        await facts.add("Was vegan.", category="habit")
+        await memory.indexed()
+        found = await memory.recall("vegan", scope=ANA, kinds=["fact"])
+        assert [hit.fact for hit in found.hits] == [number]
+
+
+class TestCategories:
+    @pytest.mark.parametrize("given", ["hoby", "diet", "x" * 300])
+    async def test_an_edit_loses_none_by_a_slip(self, facts: Facts, given: str) -> None:
+        (number,) = await added(facts, "Sang.", category="hobby")
+        with pytest.raises(InvalidFact, match=r"stays in 'hobby'.*personality.*HITHERTO_FACT_CATEGORIES") as raised:
+            await facts.edit(number, content="Sang well.", category=given)
+        assert repr(given) in str(raised.value)
+        found = await one(facts, number)
+        assert (found.category, found.content, found.version) == ("hobby", "Sang.", 1)
+
+    async def test_an_edit_may_name_a_category_that_only_another_program_defines(self, store: Store) -> None:
+        async with opened(store, **CITIES) as theirs:
+            (number,) = await added(theirs.facts(ANA), "Lives in Rome.", category="current city")
+            async with opened(store) as memory:
+                facts = memory.facts(ANA)
+                changed = await facts.edit(number, content="Lives in Genoa.", category="Current_City")
+                assert (changed.category, changed.content, changed.metadata) == (
+                    "current city",
+                    "Lives in Genoa.",
+                    "{}",
+                )
+                assert (await facts.edit(number, content="Lives in Nervi.")).category == "current city"
+                assert (await facts.edit(number, category="other")).category == "other"
+                with pytest.raises(InvalidFact, match="stays in 'other'"):
+                    await facts.edit(number, category="current city")
+
+    async def test_what_was_given_goes_with_a_category_that_is_defined(self, facts: Facts) -> None:
+        (number,) = await added(facts, "Was vegan.", category="diet")
+        assert json.loads((await one(facts, number)).metadata) == {"category": "diet"}
+        assert json.loads((await facts.edit(number, content="Was a vegan.")).metadata) == {"category": "diet"}
+        assert (await facts.edit(number, category="habit")).metadata == "{}"
+
+    async def test_one_value_at_a_time_however_the_category_is_spelt(self, store: Store) -> None:
+        cities: dict[str, Any] = {**CITIES, "single_fact_categories": ("Current-City",)}
+        async with opened(store, **cities) as memory:
+            facts = memory.facts(ANA)
+            await added(facts, "Lives in Rome.", "Lives in Genoa.", category="current_city")
+            assert [found.content for found in await facts.list()] == ["Lives in Genoa."]
+
+
+class TestWhatAnotherIsTold:
+    async def test_nothing_of_how_sure_it_is(self, memory: Memory, facts: Facts) -> None:
+        await talk(memory, "c", CELLO.text)
+        await talk(memory, "d", CELLO.text)
+        mine = await facts.share((await fact(memory, CELLO.content)).id)
+        assert (mine.confidence is not None, mine.confirmed, mine.repeated) == (True, False, 1)
+        theirs = memory.facts(BEN)
+        for seen in (*await theirs.list(), await one(theirs, mine.id)):
+            assert (seen.content, seen.user, seen.visibility) == (CELLO.content, ANA.user, Visibility.SHARED)
+            assert (seen.confidence, seen.confirmed, seen.repeated) == (None, None, None)
+            assert (seen.updated_at, seen.evidence, seen.metadata) == (seen.extracted_at, (), "{}")
+
+
+class TestWords:
+    """An error says what is so, and what can be done."""
+
+    VERBS = ("edit", "confirm", "restore", "share", "unshare", "delete", "history", "sources")
+
+    @staticmethod
+    async def refused(facts: Facts, verb: str, number: int) -> str:
+        given: dict[str, Any] = {"content": "Sang."} if verb == "edit" else {}
+        with pytest.raises(NotFound) as raised:
+            await getattr(facts, verb)(number, **given)
+        return str(raised.value)
+
+    @pytest.mark.parametrize("verb", VERBS)
+    async def test_one_that_is_not_there(self, memory: Memory, facts: Facts, verb: str) -> None:
+        (number,) = await added(facts, "Sang.")
+        for scope in (BEN, CAT, replace(ANA, agent="other"), replace(ANA, tenant="other")):
+            said = await self.refused(memory.facts(scope), verb, number)
+            assert f"has no fact {number}" in said
+            assert "memory.facts(scope).list()" in said
+            assert "hitherto facts list" in said
+            assert all(name in said for name in (scope.tenant, scope.user, scope.agent))
+            assert said == (await self.refused(memory.facts(scope), verb, 987_654)).replace("987654", str(number))
+
+    @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "history"])
+    async def test_one_that_is_deleted(self, facts: Facts, verb: str) -> None:
+        (number,) = await added(facts, "Sang.")
+        await facts.delete(number)
+        assert f"fact {number} is deleted" in await self.refused(facts, verb, number)
+
+    @pytest.mark.parametrize("verb", VERBS)
+    async def test_one_that_another_shares(self, memory: Memory, facts: Facts, verb: str) -> None:
+        (number,) = await added(facts, "Sang.")
+        await facts.share(number)
+        said = await self.refused(memory.facts(BEN), verb, number)
+        assert f"fact {number} is none of user ben's own; ana, who shares it, can change it" in said
+        assert (await one(facts, number)).version == 2
+
+    async def test_who_follows_a_hint_drops_nobody(self, memory: Memory) -> None:
+        """A subject's members are replaced: the hint names those that there are."""
+        await memory.configure_subject(tenant=ANA.tenant, subject="the dog", name="Rex", members=["ben", "o'neil"])
+        facts = memory.facts(ANA, subject="the dog")
+        (number,) = await added(facts, "Barks.")
+        with pytest.raises(InvalidFact) as raised:
+            await facts.share(number)
+        said = str(raised.value)
+        assert "memory.configure_subject(tenant='acme', subject='the dog', members=['ben', \"o'neil\", 'ana'])" in said
+        command = shlex.split(said[said.index("hitherto facts") :])
+        assert command[2:6] == ["subject", "the dog", "--tenant", "acme"]
+        assert command[6:] == ["--member", "ben", "--member", "o'neil", "--member", "ana"]
+        members = [word for word in command[6:] if word != "--member"]
+        await memory.configure_subject(tenant=ANA.tenant, subject="the dog", members=members)
+        assert (await facts.share(number)).visibility is Visibility.SHARED
+
+    async def test_a_listing_of_neither(self, facts: Facts) -> None:
+        with pytest.raises(InvalidFact, match="mine and shared are both False"):
+            await facts.list(mine=False, shared=False)
+
+    @pytest.mark.parametrize("expect", ["2", 2.0, True])
+    async def test_a_version_that_is_none(self, facts: Facts, expect: Any) -> None:
+        (number,) = await added(facts, "Sang.")
+        for change in (facts.confirm, facts.delete, facts.restore, facts.share):
+            with pytest.raises(
+                InvalidFact, match=rf"expect is {re.escape(repr(expect))}; give a whole number, the version"
+            ):
+                await change(number, expect=expect)
+        with pytest.raises(InvalidFact, match="expect is"):
+            await facts.edit(number, content="x", expect=expect)
+        with pytest.raises(InvalidFact, match="after is '1'; give a whole number, the number of the last fact"):
+            await facts.list(after="1")  # pyright: ignore[reportArgumentType] (that is the test)
+
+    @pytest.mark.parametrize("content", ["\u3164\u3164", "\u115f", "\u2800", "\ufffc", "\ufffd"])
+    async def test_what_cannot_be_seen_says_nothing(self, facts: Facts, content: str) -> None:
+        with pytest.raises(InvalidFact, match="says nothing"):
+            await facts.add(content)
+
+    async def test_a_sign_says_something(self, facts: Facts) -> None:
+        (number,) = await added(facts, "🎻")
+        assert (await one(facts, number)).content == "🎻"
