@@ -568,10 +568,6 @@ class TestInertText:
                 await know(memory, [content, "Loves chess."])
             else:
                 await talk(memory, "c", "Hello.")
-            if how == "extracted" and content == HOSTILE["emoji"]:
-                # A statement without a letter is none: models that find nothing fill their lists up with such.
-                assert await contents(memory) == ["Loves chess."]
-                return
             for wire in WIRES:
                 for budget in (PLENTY, 2_000):
                     context = await asked(
