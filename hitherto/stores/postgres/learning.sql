@@ -131,7 +131,10 @@ with there as (
     select tenant, id, version + other::integer as version, coalesce(%(category)s::text, category) as category,
            case when other then '{}' else metadata end as metadata, content, fingerprint, visibility,
            greatest(clock_timestamp(), updated_at) as at
-    from (select *, coalesce(category <> %(category)s::text, false) as other from (select * from hitherto.fact f where f.tenant = %(tenant)s and f.id = %(id)s limit 1) f) f
+    from (
+        select *, coalesce(category <> %(category)s::text, false) as other
+        from hitherto.fact f where f.tenant = %(tenant)s and f.id = %(id)s limit 1
+    ) f
     where user_id = %(user)s and agent = %(agent)s and subject = %(subject)s and state = 'current'
 ), evidence as (
     insert into hitherto.fact_evidence (tenant, fact, conversation, seq, said_at)
@@ -254,8 +257,9 @@ with lost as materialized (
 select hitherto.unindexed(tenant, scope, array_agg(no)) from gone group by tenant, scope;
 
 -- name: restore_replaced
--- What facts had superseded that are withdrawn with these messages holds again, for its owner alone: of several that say the same the newest, and
--- none that a current one says. In the stead of what nobody stands for and nothing says any more, what that had superseded.
+-- What facts had superseded that are withdrawn with these messages holds again, for its owner alone: of several that say the
+-- same the newest, and none that a current one says. In the stead of what nobody stands for and nothing says any more, what
+-- that had superseded.
 with recursive gone (id) as (
     select f.id
     from unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) as r (first, last)
