@@ -104,7 +104,7 @@ def subjects_table(subjects: Sequence[Subject], *, width: int) -> Table:
     columns = [
         Column(name="id", cells=[one_line(one.id) for one in subjects], most=most, key=True),
         Column(name="name", cells=[one_line(one.name) for one in subjects], gives=1, most=most, key=True),
-        Column(name="members", cells=[Text(one_line(", ".join(one.members))) for one in subjects], prose=True),
+        Column(name="members", cells=[Text(", ".join(map(one_line, one.members))) for one in subjects], prose=True),
     ]
     return fitted("Subjects", columns, width=width)
 

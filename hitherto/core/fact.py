@@ -121,8 +121,8 @@ class FactEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownFact:
-    """A current fact, as far as new statements are compared with it. `said_at` is when it was last said, or changed by
-    a person; None where that is not known."""
+    """A current fact, as far as new statements are compared with it. `said_at` is when it was last said, or a
+    person last said that it holds (adding, editing, confirming or restoring it); None where that is not known."""
 
     id: int
     category: str

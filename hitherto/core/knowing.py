@@ -65,7 +65,7 @@ def says_something(text: str) -> bool:
     return any(unicodedata.category(one) in _TELLING and one not in _UNREADABLE for one in plain(text))
 
 
-_TELLING = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Nd", "Nl", "No", "So"})
+_TELLING = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Nd", "Nl", "No", "So", "Cn"})
 _UNREADABLE = frozenset("\ufffc\ufffd")
 
 
@@ -73,8 +73,15 @@ def _visible(character: str) -> str:
     kind = unicodedata.category(character)
     if kind in ("Cc", "Zl", "Zp", "Cs") or character == _BLANK:
         return " "
-    hidden = kind in ("Cf", "Co", "Cn") or "\U000e0100" <= character <= "\U000e01ef" or character in _FILLERS
+    hidden = kind in ("Cf", "Co") or character >= "\U000e0000" or character in _FILLERS or _is_no_character(character)
     return "" if hidden and character not in _JOINING else character
+
+
+def _is_no_character(character: str) -> bool:
+    """Whether it is none now or is reserved for what is invisible. Others without a category are newer than Python's
+    table of them, as every year's emoji are."""
+    number = ord(character)
+    return number & 0xFFFE == 0xFFFE or 0xFDD0 <= number <= 0xFDEF or 0xFFF0 <= number <= 0xFFF8 or number == 0x2065
 
 
 _JOINING = frozenset("\u200c\u200d")

@@ -151,6 +151,12 @@ def _take(state: _Merging, one: Extracted, count: Callable[[str], int]) -> Extra
     same = _same(state, one)
     if same is not None:
         return _say_again(state, same, one)
+    back = _ended_here(state, one)
+    if back is not None and back.ended_by is not None and not _later([back.ended_by], state.said(one)):
+        if back.ended_by.found is not None:
+            return back.ended_by.found
+        back.ended_by = None
+        return _say_again(state, back, one)
     ended = {there.place: there for there in (*state.value(one.category), *_replaced(state, one))}.values()
     said_at = state.said(one)
     if _later(ended, said_at):
@@ -189,6 +195,16 @@ def _repeated(state: _Merging, one: Extracted) -> _There | None:
             verdict, cosine = state.judged(one, there)
             if verdict is Verdict.REPEATS:
                 found.append((cosine, -there.place, there))
+    return max(found)[2] if found else None
+
+
+def _ended_here(state: _Merging, one: Extracted) -> _There | None:
+    """A known fact that it says again, though what the same messages brought has ended it."""
+    alike = state.by_fingerprint.get(state.comparisons.fingerprint(one.content), ())
+    found = [(1.0, -there.place, there) for there in alike]
+    for text, cosine in state.comparisons.repeated[one.content].items():
+        found += [(cosine, -there.place, there) for there in state.by_content[text]]
+    found = [one for one in found if one[2].known is not None and one[2].ended_by is not None]
     return max(found)[2] if found else None
 
 

@@ -63,6 +63,7 @@ class Attempt:
         self._digester = Digester(parts, calls, learner)
         self._impatient = impatient
         self._ledger: list[ModelCall] = []
+        self._accounted = False
         self._began = time.monotonic()
 
     async def result(self) -> Result:
@@ -132,7 +133,7 @@ class Attempt:
         try:
             await self._written(result)
         finally:
-            self._calls.written(self._work.scope.tenant, self._ledger)
+            self._account()
 
     async def _written(self, result: Result) -> None:
         work, patience = self._work, time.monotonic() + self._parts.settings.take_over_after.total_seconds()
@@ -175,6 +176,12 @@ class Attempt:
         try:
             await self._note()
         finally:
+            self._account()
+
+    def _account(self) -> None:
+        """Once: what broke down is written a second time."""
+        if not self._accounted:
+            self._accounted = True
             self._calls.written(self._work.scope.tenant, self._ledger)
 
     async def _note(self) -> None:

@@ -210,9 +210,15 @@ def _is_own(scope: Scope, row: Row, *, every_agent: bool) -> bool:
     return row.owner == (replace(scope, agent=row.owner.agent) if every_agent else scope)
 
 
+_SAYS_SO = (Did.ADDED, Did.EDITED, Did.CONFIRMED, Did.RESTORED)
+"""By these a person says that a fact holds; sharing says nothing of that, nor does the time at which a digest ends."""
+
+
 def _known(row: Row) -> KnownFact:
     fact = row.fact
-    times = [one.evidence.said_at for one in row.said if one.live] + ([fact.updated_at] if fact.confirmed else [])
+    times = [one.evidence.said_at for one in row.said if one.live]
+    if fact.confirmed:
+        times += [event.at for event in row.events if event.by is not None and event.did in _SAYS_SO]
     return KnownFact(
         id=fact.id,
         category=fact.category,

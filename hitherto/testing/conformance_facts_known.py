@@ -238,9 +238,15 @@ class KnownFactCases:
         assert (await last(), again > first) == ([again], True)
         await take_back(store, "c", 1)
         assert await last() == [first]
+        await write(store, "c", user("I swim a lot."))
         changed = await store.facts.change(SCOPE, made, CONFIRM)
         assert await last() == [changed.updated_at]
-        await write(store, "c", erase=((0, 1),))
+        assert (await store.facts.change(SCOPE, made, SHARE)).updated_at > changed.updated_at
+        assert await last() == [changed.updated_at], "to share it says nothing of whether it holds"
+        await learn(store, "c", new("Swims.", 2))
+        assert (await fact_of(store, made)).repeated == 2
+        assert await last() == [changed.updated_at], "nor does it when what was said before is digested later"
+        await write(store, "c", erase=((0, 2),))
         assert await last() == [changed.updated_at]
         added = await store.facts.add(SCOPE, HIMSELF, new("Sings."))
         assert (await last())[1] == (await fact_of(store, added.id)).updated_at

@@ -24,6 +24,7 @@ ME = Scope(tenant="local", user="me", agent="cli")
 JAPANESE = "日本語で毎日日記を書いています。東京に住んでいて、猫が二匹います。名前はクロとシロです"
 ADDRESS = "Keeps-a-diary-at-https://diary.example.org/rosa/lindqvist/2026/11/30/of-the-garden-and-of-the-cats.html"
 NAMES = "Married to Wertherstein-Higginbottom, zoologist at Königswinter, and to nobody else"
+COUSINS = [f"cousin-{number:03}" for number in range(250)]
 TEXTS = (JAPANESE, ADDRESS, NAMES)
 
 
@@ -36,7 +37,7 @@ async def cli() -> AsyncIterator[Cli]:
     policy = "chunks:threshold=6,batch=6,context=2"
     async with hitherto.open(server.url, model=Scripted([answer]), policy=policy, facts=False) as memory:
         await memory.configure_subject(
-            tenant="local", subject=SUBJECT, name="Rosa Lindqvist", members=["me", f"{ADDRESS[:60]}", "ben"]
+            tenant="local", subject=SUBJECT, name="Rosa Lindqvist", members=["me", ADDRESS[:60], "ben", *COUSINS]
         )
         chat = memory.conversation("a-conversation-of-a-long-name", scope=ME, subject=SUBJECT)
         for text in (*TEXTS, "So."):
@@ -110,7 +111,8 @@ def test_a_fact_is_shown(cli: Cli, width: int, number: int) -> None:
 def test_subjects_are_listed(cli: Cli, width: int) -> None:
     out = run(cli, width, "facts", "subjects")
     assert column(out, "id", after="Subjects") == SUBJECT
-    assert ADDRESS[:60] in column(out, "members", after="Subjects")
+    members = column(out, "members", after="Subjects")
+    assert all(one in members for one in (ADDRESS[:60], *COUSINS))
 
 
 @pytest.mark.parametrize("width", WIDTHS)

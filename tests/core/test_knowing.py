@@ -74,9 +74,13 @@ class TestForm:
     @pytest.mark.parametrize(
         ("text", "says"),
         [
-            *((text, True) for text in ("a", "7", "½", "é", "猫", "ｱ", "한", "🎻", "👩\u200d👧", "- b", "\u1160a")),
+            *(
+                (text, True)
+                for text in ("a", "7", "½", "é", "猫", "ｱ", "한", "🎻", "👩\u200d👧", "- b", "\u1160a", "\U0001fa77")
+            ),
             *((text, False) for text in ("", " ", "…", "-", "__", "\u0301", "\x00", "\u200b", "\u200d", "\ufe0f")),
             *((text, False) for text in ("\ufffd", "\ufffc", "\ue000", "\U000e0061", "\u2800", "\u2800\u2800")),
+            *((text, False) for text in ("\ufdd0", "\uffff", "\U0010fffe", "\u2065", "\ufff3", "\U000e0fff")),
             *((text, False) for text in (*FILLERS, "\u3164 \u3164", "\u115f\u1160")),
         ],
         ids=ascii,

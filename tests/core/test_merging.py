@@ -211,11 +211,26 @@ class TestRules:
         assert [(one.content, one.seqs, one.supersedes) for one in learnt.facts] == [("Lives in Genoa.", (9,), (1,))]
 
     def test_there_and_back_again(self) -> None:
-        """Who moves away and returns within one digest lives where he lived."""
+        """Who moves away and returns within one digest lives where he lived: that fact was said again, in whatever
+        words, and keeps what it rests on and who has confirmed it."""
+        away = says("Lives in Genoa.", 2, category=CITY)
+        known = knows("Lives in Turin.", category=CITY, confidence=1.0)
+        for words, cosine in (("Lives in Turin.", 0.1), ("Is living in Turin.", 0.9)):
+            learnt = learn(known, away, says(words, 5, category=CITY), single=[CITY], cosine=cosine)
+            assert learnt.repeated == (Repeated(fact=1, seqs=(5,), confidence=1.0),)
+            assert learnt.facts == ()
+        known = knows("Lives in Turin.", category="other")
+        away = replace(away, replaces=1)
+        learnt = learn(known, away, says("Lives in Turin.", 5, category=CITY), single=[CITY], cosine=0.6)
+        assert after(known, learnt) == [("Lives in Turin.", CITY)]
+        assert learnt.facts == ()
+
+    def test_there_and_back_again_between_two_that_were_known(self) -> None:
+        known = knows("Lives in Turin.", "Lives in Genoa.", category=CITY)
         found = [says("Lives in Genoa.", 2, category=CITY), says("Lives in Turin.", 5, category=CITY)]
-        learnt = learn(knows("Lives in Turin.", category=CITY), *found, single=[CITY])
-        assert says_what(learnt) == ["Lives in Turin."]
-        assert after(knows("Lives in Turin.", category=CITY), learnt) == [("Lives in Turin.", CITY)]
+        learnt = learn(known, *found, single=[CITY])
+        assert after(known, learnt) == [("Lives in Turin.", CITY)]
+        assert learnt.facts == ()
 
     def test_what_is_repeated_and_then_replaced_is_replaced(self) -> None:
         found = [says("Lives in Turin.", 2, category=CITY), says("Lives in Genoa.", 5, category=CITY)]

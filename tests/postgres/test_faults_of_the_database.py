@@ -289,6 +289,27 @@ class TestKilled:
         assert written.logged[0].seq == 4
         await other.aclose()
 
+    async def test_a_transaction_that_the_server_ends_for_taking_too_long(
+        self, admin: Connection, database: str, store: Store
+    ) -> None:
+        """Whatever else went wrong meanwhile, its connection is replaced, and who asks next is served."""
+        await alter(admin, database, sql.SQL("set idle_in_transaction_session_timeout = '50ms'"))
+        hurried = PostgresStore(database, pool_size=2, patience=2)
+        await hurried.open()
+        for _ in range(3):
+            with pytest.raises(ZeroDivisionError):  # noqa: PT012
+                async with hurried.write(SCOPE, "c") as unit:
+                    await unit.tail(1)  # only from a statement by itself on, the server counts
+                    await asyncio.sleep(0.3)
+                    raise ZeroDivisionError
+        async with hurried.write(SCOPE, "c") as unit:
+            await unit.tail(1)
+            await asyncio.sleep(0.3)
+            with pytest.raises(DatabaseUnreachable):
+                await unit.tail(1)
+        await widen(hurried, 2)
+        await hurried.aclose()
+
     @pytest.mark.parametrize("by", ["cancel", "timeout"])
     async def test_a_cancellation_while_the_others_are_looked_at_is_one(
         self, admin: Connection, database: str, store: PostgresStore, monkeypatch: pytest.MonkeyPatch, by: str

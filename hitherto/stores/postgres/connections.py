@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from psycopg import AsyncConnection, OperationalError
+from psycopg import AsyncConnection, Error
 from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
@@ -138,17 +138,23 @@ class Connections:
     async def _return(self, connection: AsyncConnection[Any], error: BaseException | None = None) -> None:
         """Give a connection and its turn back, ending a transaction that was not committed without a trace."""
         try:
-            # Where the connection is lost, the server has ended and forgotten likewise.
-            with suppress(OperationalError):
-                if isinstance(error, DatabaseReadOnly):
-                    await connection.close()
-                elif error is not None and connection.info.transaction_status is TransactionStatus.IDLE:
-                    await connection.execute("begin")  # it forgets with a rollback
-                if connection.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
-                    await connection.rollback()
-            await self._pool.putconn(connection)
+            await self._cleared(connection, error)
         finally:
-            self._turns.release()
+            try:
+                await self._pool.putconn(connection)
+            finally:
+                self._turns.release()
+
+    @staticmethod
+    async def _cleared(connection: AsyncConnection[Any], error: BaseException | None) -> None:
+        # Where the connection is lost, the server has ended and forgotten likewise, and the pool sees that it is.
+        with suppress(Error):
+            if isinstance(error, DatabaseReadOnly):
+                await connection.close()
+            elif error is not None and connection.info.transaction_status is TransactionStatus.IDLE:
+                await connection.execute("begin")  # it forgets with a rollback
+            if connection.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
+                await connection.rollback()
 
     async def _return_late(self, taking: asyncio.Task[AsyncConnection[Any]]) -> None:
         try:

@@ -56,7 +56,10 @@ left join lateral (
     where b.tenant = %(tenant)s and b.user_id = %(user)s and b.agent = %(agent)s and b.subject = %(subject)s
 ) b on true
 left join lateral (
-    select id, category, content, confidence, coalesce(greatest(case when f.confirmed then f.updated_at end, (
+    select id, category, content, confidence, coalesce(greatest(case when f.confirmed then (
+               select max(v.at) from hitherto.fact_event v
+               where v.tenant = f.tenant and v.fact = f.id and v.by_user is not null
+                 and v.did in ('added', 'edited', 'confirmed', 'restored')) end, (
                select max(e.said_at) from hitherto.fact_evidence e
                where e.tenant = f.tenant and e.fact = f.id and not e.retracted)), f.extracted_at) as said_at
     from hitherto.fact f

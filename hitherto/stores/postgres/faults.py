@@ -11,8 +11,9 @@ from psycopg_pool import PoolClosed, PoolTimeout
 
 from hitherto.errors import Conflict, DatabaseReadOnly, DatabaseUnreachable, StoreError
 
-_GONE = ("08", "57P")
-"""Classes of SQLSTATE with which the server ends a connection: connection exceptions and shutdowns."""
+_GONE = ("08", "57P", "25P03", "25P04")
+"""How the SQLSTATEs begin with which the server ends a connection: connection exceptions, shutdowns, and transactions
+that take longer than they may."""
 
 _TAKEN = {
     "digest_one_in_progress": "a digest of this stage is already in progress in this conversation; let it end first",
