@@ -10,10 +10,10 @@ LLM    := .venv-llm
 demo: $(READY)
 	$(BIN)/hitherto demo
 
-# Two runners, each with a database server of its own: with one, the machine mostly waits. Faults are watched by the clock,
+# Three runners, each with a database server of its own: with fewer, the machine mostly waits. Faults are watched by the clock,
 # and have the machine to themselves.
 test: check
-	$(BIN)/pytest -n 2 --dist worksteal --ignore tests/faults
+	$(BIN)/pytest -n 3 --dist worksteal --ignore tests/faults
 	$(BIN)/pytest tests/faults
 
 # Digests through a real, very small model. Its server has an environment of its own, and compiles at the first set-up.
