@@ -1,20 +1,25 @@
-# make demo: set up and run the main job.   make test: set up, check, run the tests.
+# make demo: set up and run the main job.   make test: set up, check, run the tests.   make quick: the first minute of that.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 LLM    := .venv-llm
 
-.PHONY: demo test test-llm check format bench clean
+.PHONY: demo test quick test-llm check format bench clean
 
 demo: $(READY)
 	$(BIN)/hitherto demo
 
-# Three runners, each with a database server of its own: with fewer, the machine mostly waits. Faults are watched by the clock,
-# and have the machine to themselves.
+# Three runners, each with a database server of its own: with fewer, the machine mostly waits.
 test: check
-	$(BIN)/pytest -n 3 --dist worksteal --ignore tests/faults
-	$(BIN)/pytest tests/faults
+	$(BIN)/pytest -n 3 --dist worksteal
+
+# What a change can break first, in under a minute: style, imports, types, the pure core and the store in memory.
+quick: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+	@$(BIN)/basedpyright & types=$$!; $(BIN)/pytest tests/core tests/conformance/test_stores.py::TestInMemoryStore; tests=$$?; wait $$types && exit $$tests
 
 # Digests through a real, very small model. Its server has an environment of its own, and compiles at the first set-up.
 test-llm: $(READY) $(LLM)/.ready

@@ -57,13 +57,17 @@ def main() -> None:
     arguments = _arguments()
     for name in [name for name in os.environ if name.startswith("HITHERTO_")]:
         del os.environ[name]  # nobody's settings count here
-    found, version = asyncio.run(_run(arguments.only or list(BENCHMARKS), quick=arguments.quick, full=arguments.full))
     size = "a smoke run: sizes are cut down, the figures mean nothing" if arguments.quick else "full sizes"
     if not arguments.quick and not arguments.full:
         size += ", but for the soak"
-    machine = f"Python {platform.python_version()}, PostgreSQL {version}, {os.cpu_count()} cores"
-    if arguments.json != "-":
-        show(found, f"{machine}; {size}")
+    found, machine = asyncio.run(
+        _run(
+            arguments.only or list(BENCHMARKS),
+            quick=arguments.quick,
+            full=arguments.full,
+            size=None if arguments.json == "-" else size,
+        )
+    )
     if arguments.json is not None:
         said = json.dumps({"machine": machine, "quick": arguments.quick, "figures": to_json(found)}, indent=2) + "\n"
         if arguments.json == "-":
@@ -86,17 +90,23 @@ def _arguments() -> Any:
     return parser.parse_args()
 
 
-async def _run(names: list[str], *, quick: bool, full: bool) -> tuple[dict[str, Findings], str]:
+async def _run(names: list[str], *, quick: bool, full: bool, size: str | None) -> tuple[dict[str, Findings], str]:
+    """What each benchmark found, which is printed as it comes unless `size` is None, and on what it ran."""
     found: dict[str, Findings] = {}
     async with Ground.open(quick=quick, full=full) as ground:
+        async with ground.admin() as connection:
+            row = await (await connection.execute("show server_version")).fetchone()
+        assert row is not None
+        machine = f"Python {platform.python_version()}, PostgreSQL {row[0]}, {os.cpu_count()} cores"
+        if size is not None:
+            sys.stdout.write(f"{machine}; {size}\n")
         for name in names:
             begun = time.monotonic()
             found[name] = await BENCHMARKS[name](ground)
             sys.stderr.write(f"{name}: done in {time.monotonic() - begun:.0f} s\n")
-        async with ground.admin() as connection:
-            row = await (await connection.execute("show server_version")).fetchone()
-    assert row is not None
-    return found, row[0]
+            if size is not None:
+                show(name, found[name])
+    return found, machine
 
 
 if __name__ == "__main__":

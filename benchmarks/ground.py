@@ -20,7 +20,7 @@ import hitherto
 from hitherto import Context, Memory, Message
 from hitherto.ports.compactor import Compactor
 from hitherto.stores.postgres import schema
-from hitherto.stores.postgres.embedded import EmbeddedServer
+from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from hitherto.tokens import CANONICAL, counter_for
 
 BUDGET = 2_000

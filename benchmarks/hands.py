@@ -16,9 +16,9 @@ from typing import Any
 import hitherto
 from benchmarks.ground import turn
 from hitherto import Memory, Scope, sliding_window
-from hitherto.core.prompts import Prompt
-from hitherto.models.scripted import items
+from hitherto.core.prompt import Prompt
 from hitherto.ports.model import Completion, Model
+from hitherto.providers.scripted.model import items
 from hitherto.tokens import CANONICAL
 
 TEXT = 12

@@ -34,7 +34,7 @@ async def run(ground: Ground) -> Findings:
         words = _words(random)
         await _fill(memory, _MINE, facts * 3 // 4, words, random, share=False)
         await _fill(memory, _THEIRS, facts // 4, words, random, share=True)
-        await memory.indexed()
+        await memory.wait_for_index()
         async with ground.admin(url) as connection:
             await _copied(connection, ground.size(_OTHERS, quick=2))
         await ground.settle(url)

@@ -53,5 +53,5 @@ async def _filled(memory: Memory, messages: int, policy: Policy) -> Conversation
     for start in range(0, messages, _BATCH):
         turns = [turn(random, _TEXT) for _ in range(min(_BATCH, messages - start) // 2)]
         await chat.append(*(message for pair in turns for message in pair))
-        await memory.settled()
+        await memory.wait_for_digests()
     return chat

@@ -9,9 +9,9 @@ from benchmarks.ground import Ground, memory_on, turn
 from benchmarks.measure import Side, in_turns
 from benchmarks.report import Bar, Findings, ratio
 from hitherto import Memory, Policy, Scope
-from hitherto.core.message import Payload
+from hitherto.core.log.message import Payload
 from hitherto.policies import PRESETS
-from hitherto.ports.compactor import Compacted
+from hitherto.ports.compactor import CompactionResult
 
 _BAR = Bar(limit=1.2)
 _SCOPE = Scope(tenant="tenant", user="user", agent="bench")
@@ -30,8 +30,8 @@ class _Compactor:
     async def check(self) -> None:
         pass
 
-    async def compact(self, items: Sequence[Payload], *, instructions: str | None = None) -> Compacted:
-        return Compacted(items=({"type": "compaction", "encrypted_content": "x" * 1_000},))
+    async def compact(self, items: Sequence[Payload], *, instructions: str | None = None) -> CompactionResult:
+        return CompactionResult(items=({"type": "compaction", "encrypted_content": "x" * 1_000},))
 
     async def aclose(self) -> None:
         pass
@@ -61,12 +61,12 @@ async def run(ground: Ground) -> Findings:
                     Side(
                         f"append, {name}, {long:,} messages",
                         lambda n, chat=whole: chat.append(*turns[n], key=f"turn {n}"),
-                        memory.settled,
+                        memory.wait_for_digests,
                     ),
                     Side(
                         f"append, {name}, {_SHORT} messages",
                         lambda n, chats=shorts: chats[n].append(*turns[n], key=f"turn {n}"),
-                        memory.settled,
+                        memory.wait_for_digests,
                     ),
                 ],
                 repetitions=repetitions,
@@ -87,4 +87,4 @@ async def _filled(memory: Memory, name: str, messages: int, policy: Policy) -> N
     for start in range(0, messages, _BATCH):
         turns = [turn(random, _TEXT) for _ in range(min(_BATCH, messages - start) // 2)]
         await chat.append(*(message for pair in turns for message in pair))
-        await memory.settled()
+        await memory.wait_for_digests()

@@ -48,7 +48,7 @@ async def run(ground: Ground) -> Findings:
             asked[scope.user] = await _filled(memory, scope, messages, words, questions)
         appended = time.perf_counter() - loading
         begun = time.perf_counter()
-        await memory.indexed()
+        await memory.wait_for_index()
         seconds = time.perf_counter() - begun
         await ground.settle(url)
         async with ground.admin(url) as connection:
@@ -154,10 +154,10 @@ select tenant, ref + 1000000 * NUMBER, 'large-' || (NUMBER - 1), agent, id, rev,
 from hitherto.conversation where user_id = 'large';
 insert into hitherto.message (tenant, conversation, seq, wire, role, kind, text, payload, call_ids, result_ids,
     tool_names,
-    metadata, tokens, sum_tokens, sum_turns, sum_talk, sum_results, rev, created_at)
+    metadata, tokens, sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at)
 select m.tenant, m.conversation + 1000000 * NUMBER, seq, wire, role, kind, text, payload, call_ids, result_ids,
     tool_names,
-    metadata, m.tokens, sum_tokens, sum_turns, sum_talk, sum_results, m.rev, m.created_at
+    metadata, m.tokens, sum_tokens, sum_turns, sum_dialogue, sum_results, m.rev, m.created_at
 from hitherto.message m join hitherto.conversation c on c.tenant = m.tenant and c.ref = m.conversation and c.user_id
     = 'large';
 insert into hitherto.search_scope (tenant, ref, user_id, agent, next_no, packed)

@@ -53,24 +53,21 @@ def ratio(over: Measured, under: Measured, *, bar: Bar | None = None) -> Figure:
     return Figure(what=f"{over.label} ÷ {under.label}", value=value, bar=bar, sides=(over, under))
 
 
-def show(found: dict[str, Findings], heading: str) -> None:
-    """Print the table and, below it, the notes."""
+def show(name: str, findings: Findings) -> None:
+    """Print what a benchmark found as a table and, below it, its notes."""
     console = Console()
     console.width = max(console.width, _WIDTH)
-    table = Table(title=heading, title_justify="left", caption_justify="left")
-    for name in ("benchmark", "side"):
-        table.add_column(name, overflow="fold")
-    for name in ("median ms", "p95 ms", "ratio"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = Table(title_justify="left", caption_justify="left")
+    for column in ("benchmark", "side"):
+        table.add_column(column, overflow="fold")
+    for column in ("median ms", "p95 ms", "ratio"):
+        table.add_column(column, justify="right", no_wrap=True)
     table.add_column("bar", no_wrap=True)
-    for name, findings in found.items():
-        for at, figure in enumerate(findings.figures):
-            _add(table, name if at == 0 else "", figure)
-        table.add_section()
+    for at, figure in enumerate(findings.figures):
+        _add(table, name if at == 0 else "", figure)
     console.print(table)
-    for name, findings in found.items():
-        for note in findings.notes:
-            console.print(f"{name}: {note}", markup=False, highlight=False, soft_wrap=True)
+    for note in findings.notes:
+        console.print(f"{name}: {note}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _add(table: Table, name: str, figure: Figure) -> None:

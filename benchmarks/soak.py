@@ -80,13 +80,13 @@ async def run(ground: Ground) -> Findings:
             said = await asyncio.gather(*map(Hand.said, writers))
             writing = time.perf_counter() - begun
             made = await value(admin, "select count(*) from hitherto.digest where status = 'completed'")
-            lag = load = await memory.load()
+            lag = load = await memory.backlog()
             begun = time.perf_counter()
             while load.due + load.claimed + load.put_off:
                 if time.perf_counter() - begun > _PATIENCE:
                     raise RuntimeError(f"{load} digests are left {_PATIENCE:.0f} s after the last append")
                 await asyncio.sleep(0.1)
-                load = await memory.load()
+                load = await memory.backlog()
             draining = time.perf_counter() - begun
         asked = {"conversations": conversations, "rounds": _ROUNDS, "messages": 2 * _ROUNDS}
         checked = {what: await value(admin, query, asked) for what, query in _CHECKS.items()}

@@ -93,7 +93,7 @@ async def run(ground: Ground) -> Findings:
                     Side(
                         "append, sliding_window",
                         lambda n: sliding.append(*next(turns), key=f"{relay.delay} {n}"),
-                        memory.settled,
+                        memory.wait_for_digests,
                     ),
                     Side("context, policy none", lambda _: plain.context(budget=BUDGET)),
                     Side("context, sliding_window", lambda _: sliding.context(budget=BUDGET)),

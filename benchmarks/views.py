@@ -10,14 +10,14 @@ from statistics import median
 
 from benchmarks.ground import Ground
 from benchmarks.report import Bar, Figure, Findings
-from hitherto.core.append import extended
-from hitherto.core.digest import Done
-from hitherto.core.group import groups
-from hitherto.core.head import Frontier, Head, empty
-from hitherto.core.masking import Masking
-from hitherto.core.message import Logged
-from hitherto.core.policy import Policy
-from hitherto.core.view import view
+from hitherto.core.context.redaction import Redactor
+from hitherto.core.log.append import extended
+from hitherto.core.log.frontier import DigestAction, Frontier
+from hitherto.core.log.group import groups
+from hitherto.core.log.head import Head, empty
+from hitherto.core.log.message import Logged
+from hitherto.core.policy.policy import Policy
+from hitherto.core.policy.view import view
 from hitherto.policies import compact, none
 from hitherto.wire import codec, read
 from tests.wire.conversations import WIRES, long_log
@@ -55,13 +55,13 @@ async def run(ground: Ground) -> Findings:
 
 
 def _placeholders(policy: Policy, head: Head, log: tuple[Logged, ...], wire: str) -> object:
-    masking = Masking(view(policy, head).lies, codec(wire))
+    masking = Redactor(view(policy, head).layout, codec(wire))
     return [masking(one) for one in log]
 
 
 def _check(log: tuple[Logged, ...], head: Head) -> None:
     """Raises RuntimeError where a payload was copied: what is not redacted is the very same object."""
-    masking = Masking(view(none(), head).lies, codec(log[0].message.wire))
+    masking = Redactor(view(none(), head).layout, codec(log[0].message.wire))
     members = {id(member) for group in groups(log) for member in group.members}
     if members != {id(one) for one in log} or not all(masking(one) is one.message for one in log):
         raise RuntimeError("a view copied messages")
@@ -71,7 +71,7 @@ def _redacted(head: Head, log: tuple[Logged, ...], policy: Policy) -> Head:
     """`head` as redactions up to the newest messages leave it."""
     last = log[-_KEPT]
     reach = Frontier(
-        done=Done.REDACT, start=0, end=last.seq, sums=last.sums, kept_from=last.seq + 1, kept_sums=last.sums
+        action=DigestAction.REDACT, start=0, end=last.seq, sums=last.sums, kept_from=last.seq + 1, kept_sums=last.sums
     )
     return replace(head, frontiers={stage.fingerprint: reach for stage in policy.stages})
 

@@ -1,55 +1,164 @@
-"""Hitherto: conversation memory for LLM agents. Every message kept, every turn within its token budget."""
+"""Hitherto: conversation memory for LLM agents. Every message kept, every turn within its token budget.
 
-from hitherto.core.fact import Fact, Subject
-from hitherto.core.manifest import Manifest
-from hitherto.core.message import Message
-from hitherto.core.policy import Policy
-from hitherto.core.presets import (
-    chunks,
-    compact,
-    native,
-    none,
-    rolling,
-    sliding_window,
-    summarize,
-    token_threshold,
-    trim,
-)
-from hitherto.core.scope import Scope
-from hitherto.engine.appending import Appended
-from hitherto.engine.context import Context
-from hitherto.engine.conversation import Conversation
-from hitherto.engine.facts import Facts
-from hitherto.engine.memory import Memory
-from hitherto.engine.recall import Hit, Recall
-from hitherto.engine.recalling import Recalling
-from hitherto.errors import HithertoError
-from hitherto.wire.chat import Call, assistant, system, tool_result, user
-from hitherto.wiring import open  # noqa: A004 (the name users read: hitherto.open)
+A name is imported when it is used for the first time: `import hitherto` alone takes next to no time.
+"""
+
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+if _TYPE_CHECKING:
+    from hitherto.core.context.manifest import Manifest
+    from hitherto.core.cross_session import CrossSession
+    from hitherto.core.digests.digest import Digest
+    from hitherto.core.documents.document import Document
+    from hitherto.core.facts.fact import Evidence, Fact, FactEvent, Subject
+    from hitherto.core.ledger import Costs
+    from hitherto.core.log.frontier import DigestAction
+    from hitherto.core.log.head import Head
+    from hitherto.core.log.message import Logged, Message, Wire
+    from hitherto.core.policy.policy import Policy
+    from hitherto.core.policy.presets import (
+        chunks,
+        compact,
+        native,
+        none,
+        redact,
+        rolling,
+        sliding_window,
+        summarize,
+        token_threshold,
+        trim,
+    )
+    from hitherto.core.policy.view import View
+    from hitherto.core.recall.filter import EntryKind
+    from hitherto.core.scope import Scope
+    from hitherto.engine.context.context import Context
+    from hitherto.engine.context.recalled import RecallOptions
+    from hitherto.engine.conversation import Conversation
+    from hitherto.engine.documents.documents import Documents
+    from hitherto.engine.facts.facts import Facts
+    from hitherto.engine.log.append import AppendResult
+    from hitherto.engine.memory import Memory
+    from hitherto.engine.recall.recall import Hit, RecallResult, Scores
+    from hitherto.errors import HithertoError
+    from hitherto.ports.digests import Backlog
+    from hitherto.ports.documents import KeptDocument
+    from hitherto.ports.facts import AddedFact
+    from hitherto.ports.log import ConversationInfo
+    from hitherto.wire.chat import Call, assistant, system, tool_result, user
+    from hitherto.wiring import Opening, open  # noqa: A004 (the name users read: hitherto.open)
+
+_NAMES = {
+    "hitherto.core.context.manifest": ("Manifest",),
+    "hitherto.core.cross_session": ("CrossSession",),
+    "hitherto.core.digests.digest": ("Digest",),
+    "hitherto.core.documents.document": ("Document",),
+    "hitherto.core.facts.fact": (
+        "Evidence",
+        "Fact",
+        "FactEvent",
+        "Subject",
+    ),
+    "hitherto.core.ledger": ("Costs",),
+    "hitherto.core.log.frontier": ("DigestAction",),
+    "hitherto.core.log.head": ("Head",),
+    "hitherto.core.log.message": (
+        "Logged",
+        "Message",
+        "Wire",
+    ),
+    "hitherto.core.policy.policy": ("Policy",),
+    "hitherto.core.policy.presets": (
+        "chunks",
+        "compact",
+        "native",
+        "none",
+        "redact",
+        "rolling",
+        "sliding_window",
+        "summarize",
+        "token_threshold",
+        "trim",
+    ),
+    "hitherto.core.policy.view": ("View",),
+    "hitherto.core.recall.filter": ("EntryKind",),
+    "hitherto.core.scope": ("Scope",),
+    "hitherto.engine.context.context": ("Context",),
+    "hitherto.engine.context.recalled": ("RecallOptions",),
+    "hitherto.engine.conversation": ("Conversation",),
+    "hitherto.engine.documents.documents": ("Documents",),
+    "hitherto.engine.facts.facts": ("Facts",),
+    "hitherto.engine.log.append": ("AppendResult",),
+    "hitherto.engine.memory": ("Memory",),
+    "hitherto.engine.recall.recall": (
+        "Hit",
+        "RecallResult",
+        "Scores",
+    ),
+    "hitherto.errors": ("HithertoError",),
+    "hitherto.ports.digests": ("Backlog",),
+    "hitherto.ports.documents": ("KeptDocument",),
+    "hitherto.ports.facts": ("AddedFact",),
+    "hitherto.ports.log": ("ConversationInfo",),
+    "hitherto.wire.chat": (
+        "Call",
+        "assistant",
+        "system",
+        "tool_result",
+        "user",
+    ),
+    "hitherto.wiring": (
+        "Opening",
+        "open",
+    ),
+}
+"""What each module has for users."""
+
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
-    "Appended",
+    "AddedFact",
+    "AppendResult",
+    "Backlog",
     "Call",
     "Context",
     "Conversation",
+    "ConversationInfo",
+    "Costs",
+    "CrossSession",
+    "Digest",
+    "DigestAction",
+    "Document",
+    "Documents",
+    "EntryKind",
+    "Evidence",
     "Fact",
+    "FactEvent",
     "Facts",
+    "Head",
     "Hit",
     "HithertoError",
+    "KeptDocument",
+    "Logged",
     "Manifest",
     "Memory",
     "Message",
+    "Opening",
     "Policy",
-    "Recall",
-    "Recalling",
+    "RecallOptions",
+    "RecallResult",
     "Scope",
+    "Scores",
     "Subject",
+    "View",
+    "Wire",
     "assistant",
     "chunks",
     "compact",
     "native",
     "none",
     "open",
+    "redact",
     "rolling",
     "sliding_window",
     "summarize",
@@ -59,3 +168,16 @@ __all__ = [
     "trim",
     "user",
 ]
+
+
+if not _TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name not in _MODULES:
+            raise AttributeError(f"module 'hitherto' has no attribute {name!r}")
+        found = globals()[name] = getattr(_import_module(_MODULES[name]), name)
+        return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -12,23 +12,23 @@
     │   ├── InvalidFact
     │   └── InvalidTranscript
     ├── Conflict                the call lost against another one; nothing was changed
-    │   ├── KeyReused
-    │   ├── Interleaved
-    │   └── Outdated
+    │   ├── IdempotencyKeyReused
+    │   ├── ConcurrentWrite
+    │   └── StaleVersion
     ├── NotFound                (also a LookupError) no such conversation, revision, digest or fact in this scope
-    ├── OverBudget              the incoming message does not fit; `over_by` says by how many tokens
-    ├── Unreproducible          a saved manifest no longer gives the bytes it stands for
+    ├── BudgetExceeded              the incoming message does not fit; `over_by` says by how many tokens
+    ├── NotReproducible          a saved manifest no longer gives the bytes it stands for
     ├── StoreError
-    │   ├── DatabaseUnreachable
+    │   ├── DatabaseUnavailable
     │   ├── DatabaseReadOnly
     │   ├── SchemaMismatch
     │   └── EmbeddedServerError
     └── ModelError
-        ├── ModelUnreachable
-        │   └── ModelBusy
-        ├── ModelRefused
-        └── ModelAnswerUnusable
-            └── EmbeddingUnusable
+        ├── ModelUnavailable
+        │   └── ModelRateLimited
+        ├── ModelRejected
+        └── InvalidModelAnswer
+            └── InvalidEmbedding
 
 Each message says what was wrong, with which value, and what to do about it.
 """
@@ -90,11 +90,11 @@ class Conflict(HithertoError):
     """Another call got there first. Nothing was changed."""
 
 
-class KeyReused(Conflict):
+class IdempotencyKeyReused(Conflict):
     """An idempotency key was used before with other content."""
 
 
-class Interleaved(Conflict):
+class ConcurrentWrite(Conflict):
     """`expect=` did not hold: others wrote in between. `actual` is the next seq now, or the revision, whichever was
     expected."""
 
@@ -103,7 +103,7 @@ class Interleaved(Conflict):
         self.actual = actual
 
 
-class Outdated(Conflict):
+class StaleVersion(Conflict):
     """`expect=` did not hold: somebody changed the fact meanwhile. `actual` is its version now."""
 
     def __init__(self, message: str, *, actual: int) -> None:
@@ -115,7 +115,7 @@ class NotFound(HithertoError, LookupError):
     """There is no such thing in this scope."""
 
 
-class OverBudget(HithertoError):
+class BudgetExceeded(HithertoError):
     """Even alone, the incoming message does not fit the budget; `over_by` says by how many tokens."""
 
     def __init__(self, message: str, *, over_by: int) -> None:
@@ -123,7 +123,7 @@ class OverBudget(HithertoError):
         self.over_by = over_by
 
 
-class Unreproducible(HithertoError):
+class NotReproducible(HithertoError):
     """A context cannot be rebuilt from its manifest, because what it showed was erased since."""
 
 
@@ -131,7 +131,7 @@ class StoreError(HithertoError):
     """The store could not do its work. Nothing was half written."""
 
 
-class DatabaseUnreachable(StoreError):
+class DatabaseUnavailable(StoreError):
     """No connection to PostgreSQL could be made."""
 
 
@@ -151,7 +151,7 @@ class ModelError(HithertoError):
     """A model call failed. Appends and contexts go on without it."""
 
 
-class ModelUnreachable(ModelError):
+class ModelUnavailable(ModelError):
     """The model's endpoint could not be reached, did not answer in time, or is failing. The same call may succeed
     later: not before `retry_after` seconds have passed, if the endpoint said so (more than an hour counts as one)."""
 
@@ -161,21 +161,21 @@ class ModelUnreachable(ModelError):
         self.retry_after = min(retry_after, _LONGEST_WAIT) if usable and retry_after is not None else None
 
 
-class ModelBusy(ModelUnreachable):
+class ModelRateLimited(ModelUnavailable):
     """The endpoint lets no more requests through for now: a rate limit."""
 
 
-class ModelRefused(ModelError):
+class ModelRejected(ModelError):
     """The endpoint answered with a refusal that the same call would get again: a wrong key, an unknown model, a bad
     request, an account without credit."""
 
 
-class ModelAnswerUnusable(ModelError):
+class InvalidModelAnswer(ModelError):
     """The model answered with nothing, or with something that cannot be a digest. It is paid for all the same: `tokens`
     are those in, of them from the provider's cache, and out, as far as the endpoint said."""
 
     tokens: tuple[int | None, int | None, int | None] = (None, None, None)
 
 
-class EmbeddingUnusable(ModelAnswerUnusable):
+class InvalidEmbedding(InvalidModelAnswer):
     """The embedder answered with other vectors than it was asked for: too few, of another dimension, or not numbers."""

@@ -35,8 +35,9 @@ class Logger:
 
     `log.info("%d messages", n, conversation=id)`: the line is the record's message, and each field an attribute of the
     record, so that any handler and formatter works. A field named like something that every record has gets a "_"
-    behind its name. `exc_info=True` adds the exception at hand. What nobody listens to costs next to nothing. `bind`
-    gives a logger whose lines all have the fields that are bound.
+    behind its name. `exc_info=True` adds the exception at hand, without its words: those of others' exceptions may
+    quote what was said. What nobody listens to costs next to nothing. `bind` gives a logger whose lines all have the
+    fields that are bound.
     """
 
     def __init__(self, name: str, fields: Mapping[str, object] | None = None) -> None:
@@ -59,17 +60,47 @@ class Logger:
         self._say(logging.ERROR, event, args, fields)
 
     def exception(self, event: str, /, *args: object, **fields: object) -> None:
-        """An error, with the exception at hand."""
+        """An error, with the exception at hand: what it is called, where it was raised, and what led to it."""
         self._say(logging.ERROR, event, args, {"exc_info": True, **fields})
 
     def _say(self, level: int, event: str, args: tuple[object, ...], fields: Mapping[str, object]) -> None:
         if not self._logger.isEnabledFor(level):
             return
+        if (error := _at_hand(fields.get("exc_info"))) is not None:
+            fields = {**fields, "exc_info": (type(error), _wordless(error, _CHAIN), error.__traceback__)}
         own = {name + "_" if name in _TAKEN else name: value for name, value in {**self._fields, **fields}.items()}
         words, options = _rendering()(
             self._logger, "log", {"stacklevel": _FRAMES, **own, "event": event, "positional_args": args}
         )
         self._logger.log(level, *words, **options)
+
+
+_CHAIN = 20
+"""So many exceptions of those that led to one are shown."""
+
+
+def _at_hand(given: object) -> BaseException | None:
+    """The exception that `exc_info` asks for."""
+    match given:
+        case BaseException():
+            return given
+        case True:
+            return sys.exc_info()[1]
+        case _:
+            return None
+
+
+def _wordless(error: BaseException | None, left: int) -> BaseException | None:
+    """An exception that shows as `error` does, with those that led to it, but for what they say."""
+    if error is None or left == 0:
+        return None
+    kind = type(error)
+    shown = type(kind.__name__, (Exception,), {"__module__": kind.__module__, "__qualname__": kind.__qualname__})()
+    shown.__traceback__ = error.__traceback__
+    shown.__cause__ = _wordless(error.__cause__, left - 1)
+    shown.__context__ = _wordless(error.__context__, left - 1) if error.__cause__ is None else None
+    shown.__suppress_context__ = error.__suppress_context__
+    return shown
 
 
 def logger(name: str) -> Logger:

@@ -1,59 +1,60 @@
 """What policies are made of, in one place for who composes or extends them.
 
-    from hitherto.policies import LastTurns, Policy, Redact, Stage, Summarise, Turns
+    from hitherto.policies import LastTurns, Policy, Redact, Stage, Summarize, Turns
 
     policy = Policy("mine", (
         Stage(Turns(8), LastTurns(3), Redact()),
-        Stage(Turns(24), LastTurns(6), Summarise()),
+        Stage(Turns(24), LastTurns(6), Summarize()),
     ))
 
 A trigger or an action of one's own is a frozen dataclass that derives from one of these and is registered under a word
-of its own. A package that has some names their module in the entry point group "hitherto.parts", so that policies with
-them can be read wherever the package is installed.
+of its own. A package that has some names their module in the entry point group "hitherto.components", so that policies
+with them can be read wherever the package is installed.
 """
 
 import logging
 from importlib.metadata import entry_points
 
-from hitherto.core.action import Action, Chunk, Compact, Drop, Redact, Summarise
-from hitherto.core.keep import Keep, LastMessages, LastTokens, LastTurns, Nothing, Window
-from hitherto.core.part import Part, register
-from hitherto.core.policy import Policy, Stage
-from hitherto.core.presets import (
+from hitherto.core.policy.action import Action, Chunk, Compact, Drop, Redact, Summarize
+from hitherto.core.policy.component import Component, register
+from hitherto.core.policy.keep import Keep, LastMessages, LastTokens, LastTurns, Nothing, Window
+from hitherto.core.policy.policy import Policy, Stage
+from hitherto.core.policy.presets import (
     PRESETS,
     chunks,
     compact,
     native,
     none,
     parse,
+    redact,
     rolling,
     sliding_window,
     summarize,
     token_threshold,
     trim,
 )
-from hitherto.core.render import Prefix, Recalled, Render, ShadowTurn, SystemMessage
-from hitherto.core.trigger import (
+from hitherto.core.policy.render import Prefix, Recalled, Render, ShadowTurn, SystemMessage
+from hitherto.core.policy.trigger import (
     AllOf,
     AnyOf,
     Fraction,
     Messages,
-    Seen,
     Seq,
     Tokens,
     Trigger,
+    TriggerInput,
     Turns,
     Undigested,
 )
 
-GROUP = "hitherto.parts"
+GROUP = "hitherto.components"
 
 _log = logging.getLogger("hitherto")
 _loaded: set[str] = set()
 
 
 def discover() -> None:
-    """Import the modules that installed packages name in the entry point group "hitherto.parts", each once.
+    """Import the modules that installed packages name in the entry point group "hitherto.components", each once.
 
     One that cannot be imported is logged and left out; policies with its parts are then refused by name.
     """
@@ -64,7 +65,7 @@ def discover() -> None:
         try:
             point.load()
         except Exception:  # noqa: BLE001 (another package's defect must not keep this one from opening)
-            _log.exception("The parts of %s could not be loaded", point.value)
+            _log.exception("The policy components of %s could not be loaded", point.value)
 
 
 __all__ = [
@@ -74,6 +75,7 @@ __all__ = [
     "AnyOf",
     "Chunk",
     "Compact",
+    "Component",
     "Drop",
     "Fraction",
     "Keep",
@@ -82,20 +84,19 @@ __all__ = [
     "LastTurns",
     "Messages",
     "Nothing",
-    "Part",
     "Policy",
     "Prefix",
     "Recalled",
     "Redact",
     "Render",
-    "Seen",
     "Seq",
     "ShadowTurn",
     "Stage",
-    "Summarise",
+    "Summarize",
     "SystemMessage",
     "Tokens",
     "Trigger",
+    "TriggerInput",
     "Turns",
     "Undigested",
     "Window",
@@ -105,6 +106,7 @@ __all__ = [
     "native",
     "none",
     "parse",
+    "redact",
     "register",
     "rolling",
     "sliding_window",

@@ -6,16 +6,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 
 from hitherto import tokens, wire
-from hitherto.core.presets import PolicyLike
-from hitherto.embedders.named import embedder_of, former_of, learn
+from hitherto.core.policy.presets import PolicyLike
 from hitherto.engine.memory import Memory
-from hitherto.engine.parts import Parts
-from hitherto.errors import ModelError, ModelUnreachable
+from hitherto.engine.services import Services
+from hitherto.errors import ModelError, ModelUnavailable
 from hitherto.logs import logger
-from hitherto.models import named
 from hitherto.policies import discover
 from hitherto.ports.compactor import Compactor
 from hitherto.ports.embedder import Embedder
@@ -25,9 +23,12 @@ from hitherto.ports.reranker import Reranker
 from hitherto.ports.store import Store
 from hitherto.ports.watch import Watch
 from hitherto.pricing import listed
+from hitherto.providers.names import models
+from hitherto.providers.names.embedders import embedder_of, learn, previous_of
+from hitherto.providers.names.rerankers import reranker_of
 from hitherto.queues.tasks import TaskQueue
-from hitherto.rerankers.named import reranker_of
 from hitherto.settings import Settings
+from hitherto.settings.open_options import SettingsOptions
 from hitherto.watching import watch_of
 
 IN_MEMORY = "memory:"
@@ -53,6 +54,14 @@ class Opening:
         if self._memory is not None:
             await self._memory.aclose()
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(
+                f"hitherto.open(…) was not awaited, so it has no {name!r} yet; write `async with hitherto.open(…) as "
+                "memory:`, or `memory = await hitherto.open(…)`"
+            )
+
 
 def open(  # noqa: A001 (the name users read: hitherto.open)
     database: str | None = None,
@@ -62,23 +71,23 @@ def open(  # noqa: A001 (the name users read: hitherto.open)
     store: Store | None = None,
     compactor: Compactor | None = None,
     embedder: Embedder | str | None = None,
-    former_embedders: Sequence[Embedder] = (),
+    previous_embedders: Sequence[Embedder] = (),
     reranker: Reranker | str | None = None,
     watch: Watch | None = None,
-    **settings: Any,
+    **settings: Unpack[SettingsOptions],
 ) -> Opening:
     """Open a memory.
 
     With no argument: on Hitherto's own PostgreSQL in the user's data directory, digests without a model. `database` is
     a PostgreSQL URL, or "memory:" for a memory that ends with the process. `model` makes the digests: the name of one
     behind an OpenAI-compatible endpoint, "extractive", or an object of your own. `policy` counts for conversations that
-    have none. `embedder` and `reranker` are names as in `Settings`, or objects of your own; `former_embedders` are such
-    whose vectors answer until the embedder has caught up. A `store`, model, compactor, embedder or reranker object
+    have none. `embedder` and `reranker` are names as in `Settings`, or objects of your own; `previous_embedders` are
+    such whose vectors answer until the embedder has caught up. A `store`, model, compactor, embedder or reranker object
     given here must be open and stays so; digests in a store of yours are made in this process. `watch` is told what
     happens, in the place of our own metrics. Everything in `Settings` can be passed by its name, or stand in the
     environment as HITHERTO_….
 
-    Entering raises InvalidSettings, InvalidPolicy, DatabaseUnreachable, SchemaMismatch or EmbeddedServerError.
+    Entering raises InvalidSettings, InvalidPolicy, DatabaseUnavailable, SchemaMismatch or EmbeddedServerError.
     """
 
     async def make() -> Memory:
@@ -87,8 +96,10 @@ def open(  # noqa: A001 (the name users read: hitherto.open)
         names = {setting: name for setting, name in named_ones.items() if isinstance(name, str)}
         loaded = Settings.load(database=database, **names, **settings)
         async with AsyncExitStack() as opened:
-            kept, queue = (store, TaskQueue(at_once=loaded.digests_at_once)) if store else await _store(loaded, opened)
-            parts = Parts(
+            kept, queue = (
+                (store, TaskQueue(concurrency=loaded.digest_concurrency)) if store else await _store(loaded, opened)
+            )
+            services = Services(
                 store=kept,
                 model=model_of(loaded, opened) if model is None or isinstance(model, str) else model,
                 queue=queue,
@@ -102,14 +113,14 @@ def open(  # noqa: A001 (the name users read: hitherto.open)
                 price=listed(loaded.prices).of,
                 watch=watch_of(loaded) if watch is None else watch,
                 index=getattr(kept, "index", None),
-                library=getattr(kept, "library", None),
+                documents=getattr(kept, "documents", None),
                 facts=getattr(kept, "facts", None),
             )
-            parts = replace(parts, **await _recalling(loaded, opened, parts.model, embedder, reranker))
-            if former_embedders:
-                parts = replace(parts, former=(*former_embedders, *parts.former))
-            parts = replace(parts, policy=parts.usable(policy))
-            return await Memory(parts, opened=opened.pop_all()).start()
+            services = replace(services, **await _recalling(loaded, opened, services.model, embedder, reranker))
+            if previous_embedders:
+                services = replace(services, previous=(*previous_embedders, *services.previous))
+            services = replace(services, policy=services.usable(policy))
+            return await Memory(services, opened=opened.pop_all()).start()
 
     return Opening(make)
 
@@ -121,51 +132,54 @@ async def _recalling(
     embedder: Embedder | str | None,
     reranker: Reranker | str | None,
 ) -> dict[str, Any]:
-    """The parts that recall needs: the embedder and those before it, and the reranker."""
+    """The services that recall needs: the embedder and those before it, and the reranker."""
     current = embedder_of(settings) if embedder is None or isinstance(embedder, str) else embedder
-    former = former_of(settings)
-    ours = former if current is embedder or current is None else (current, *former)
+    previous = previous_of(settings)
+    ours = previous if current is embedder or current is None else (current, *previous)
     for one in ours:
         opened.push_async_callback(one.aclose)
-    for one in (*([] if current is None else [current]), *former):
+    for one in (*([] if current is None else [current]), *previous):
         try:
             await learn(one)
         except ModelError as error:
-            log.warning("The embedder could not be asked how long its vectors are: %s", error)
+            log.warning("Embedder unavailable at start; the dimensions of its vectors are not known yet: %s", error)
     ranks = reranker_of(settings, model) if reranker is None or isinstance(reranker, str) else reranker
     if ranks is not None and ranks is not reranker:
         opened.push_async_callback(ranks.aclose)
-    return {"embedder": current, "former": former, "reranker": ranks}
+    return {"embedder": current, "previous": previous, "reranker": ranks}
 
 
 async def _store(settings: Settings, opened: AsyncExitStack) -> tuple[Store, DigestQueue]:
     """The store, open, and the queue that goes with it."""
     if settings.database == IN_MEMORY:
-        from hitherto.stores.inmemory import InMemoryStore
+        from hitherto.stores.in_memory.store import InMemoryStore
 
-        return InMemoryStore(), TaskQueue(at_once=settings.digests_at_once)
+        in_memory = InMemoryStore()
+        opened.push_async_callback(in_memory.aclose)
+        return in_memory, TaskQueue(concurrency=settings.digest_concurrency)
     from hitherto.queues.procrastinate import ProcrastinateQueue
     from hitherto.stores.postgres.store import PostgresStore
 
-    url = settings.database
+    url, start_again = settings.database, None
     if url is None:
-        from hitherto.stores.postgres.embedded import EmbeddedServer, default_data_directory
+        from hitherto.stores.postgres.embedded.server import EmbeddedServer, default_data_directory
 
-        server = await EmbeddedServer.start(settings.home or default_data_directory())
+        server = await EmbeddedServer.start(settings.data_dir or default_data_directory())
         opened.push_async_callback(server.stop)
-        url = server.url
+        url, start_again = server.url, server.start_again
     store = PostgresStore(
         url,
         pool_size=settings.pool_size,
         patience=settings.database_timeout,
         prepared=settings.prepared_statements,
+        start_again=start_again,
     )
     opened.push_async_callback(store.aclose)
     await store.open()
     queue = ProcrastinateQueue(
         url,
         unsettled=store.unsettled,
-        at_once=settings.digests_at_once,
+        concurrency=settings.digest_concurrency,
         prepared=settings.prepared_statements,
     )
     return store, queue
@@ -173,14 +187,16 @@ async def _store(settings: Settings, opened: AsyncExitStack) -> tuple[Store, Dig
 
 def model_of(settings: Settings, opened: AsyncExitStack) -> Model:
     """The model for digests that the settings name; `opened` gives back what it holds. Raises InvalidSettings."""
-    model = named.model_of(settings)
+    model = models.model_of(settings)
+    if models.lacks_key(settings):
+        log.warning("No key is set for the model %s: its endpoint will refuse. Set HITHERTO_MODEL_KEY", settings.model)
     opened.push_async_callback(model.aclose)
     return model
 
 
 def compactor_of(settings: Settings, opened: AsyncExitStack) -> Compactor | None:
     """The endpoint that compacts which the settings name, if they do; not asked yet whether it can."""
-    compactor = named.compactor_of(settings)
+    compactor = models.compactor_of(settings)
     if compactor is not None:
         opened.push_async_callback(compactor.aclose)
     return compactor
@@ -192,6 +208,6 @@ async def _compactor(settings: Settings, opened: AsyncExitStack) -> Compactor | 
         return None
     try:
         await compactor.check()
-    except ModelUnreachable as error:
-        log.warning("The endpoint that compacts could not be asked whether it does: %s", error)
+    except ModelUnavailable as error:
+        log.warning("Compaction endpoint unavailable at start: %s", error)
     return compactor

@@ -22,8 +22,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import redirect_stdout
@@ -36,26 +34,27 @@ from typing import Any
 import psycopg
 import pytest
 from openai import AsyncOpenAI
-from typer.main import get_command
 
 import hitherto
 from hitherto import Conversation, Memory, errors
 from hitherto.cli import app
-from hitherto.core.manifest import Fate, Manifest, Reason
-from hitherto.core.part import _KNOWN
-from hitherto.core.policy import Policy
-from hitherto.core.presets import PRESETS
+from hitherto.core.context.manifest import Manifest
+from hitherto.core.policy.component import _KNOWN
+from hitherto.core.policy.policy import Policy
+from hitherto.core.policy.presets import PRESETS
+from hitherto.core.policy.span import Fate, Reason
 from hitherto.settings import Settings
 from hitherto.stores.postgres import schema
-from hitherto.stores.postgres.embedded import EmbeddedServer
-from tests.models.endpoint import Answer, Body, Endpoint, said
+from hitherto.stores.postgres.embedded.server import EmbeddedServer
+from tests import forked
+from tests.providers.models.endpoint import Answer, Body, Endpoint, said
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 WIDTH = 100
 
-COMMANDS: Any = get_command(app)
+COMMANDS: dict[str, Any] = {name: app.command_of(name) for name in app.COMMANDS}
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -145,7 +144,7 @@ def surroundings(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A reader's machine: nothing set, the project as the working directory, and an endpoint for the OpenAI SDK."""
     for name in [name for name in os.environ if name.startswith(("HITHERTO_", "OPENAI_"))]:
         monkeypatch.delenv(name)
-    monkeypatch.setenv("HITHERTO_HOME", str(home))
+    monkeypatch.setenv("HITHERTO_DATA_DIR", str(home))
     monkeypatch.setenv("COLUMNS", str(WIDTH))
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     monkeypatch.setenv("OPENAI_AGENTS_DISABLE_TRACING", "1")  # traces would go to OpenAI
@@ -200,7 +199,7 @@ def run(runner: asyncio.Runner, code: CodeType, namespace: dict[str, Any]) -> No
 def test_the_commands_of(page: Path, surroundings: None) -> None:
     for shell in shells(page):
         if shell.settings or _PARSED_ONLY.search(" ".join(shell.words)):
-            command = COMMANDS.commands[shell.words[0]]
+            command = COMMANDS[shell.words[0]]
             command.make_context(shell.words[0], list(shell.words[1:]))
             for setting in shell.settings:
                 assert setting.partition("=")[0].removeprefix("HITHERTO_").lower() in Settings.model_fields
@@ -220,9 +219,8 @@ def test_the_simulation_of_a_real_conversation(locomo: Path, surroundings: None)
 
 def call(*words: str) -> tuple[int, str, str]:
     """The exit code of a command line of `hitherto`, and what it printed on its two streams."""
-    program = Path(sys.executable).with_name("hitherto")
-    done = subprocess.run([program, *words], capture_output=True, text=True, check=False, timeout=60)
-    return done.returncode, done.stdout, done.stderr
+    done = forked.run(*words, environment=os.environ)
+    return done.code, done.out.decode(), done.err.decode()
 
 
 @pytest.mark.parametrize("page", pages_with("sql"))
@@ -298,12 +296,12 @@ def test_every_error_is_there() -> None:
     assert [name for name in tree if not re.search(rf"\b{name}\b", code)] == []
 
 
-@pytest.mark.parametrize("command", list(COMMANDS.commands))
+@pytest.mark.parametrize("command", list(COMMANDS))
 def test_every_option_is_there(command: str) -> None:
     said = code_of(
         section(DOCS / "cli.md", f"hitherto {command}") + section(DOCS / "cli.md", "Options of every command")
     )
-    for parameter in COMMANDS.commands[command].params:
+    for parameter in COMMANDS[command].params:
         names = parameter.opts if parameter.param_type_name == "option" else [parameter.metavar]
         for name in names:
             assert re.search(rf"(?<![\w-]){re.escape(name)}\b", said), f"{command} {name} is not in docs/cli.md"
@@ -332,7 +330,11 @@ def test_every_preset_is_there() -> None:
     for name, preset in PRESETS.items():
         assert name in code
         assert isinstance(preset(), Policy)
-        assert [each for each in inspect.signature(preset).parameters if f"`{each}`" not in everything()] == []
+        assert [
+            each
+            for each in inspect.signature(preset).parameters
+            if each != "aliases" and f"`{each}`" not in everything()
+        ] == []
 
 
 @pytest.mark.parametrize(

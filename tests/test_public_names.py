@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 from types import ModuleType
+from typing import get_origin
 
 import hitherto
 
@@ -40,8 +43,20 @@ def test_the_names_are_all() -> None:
         assert getattr(hitherto, name).__name__ == f"hitherto.{name}"
 
 
+def test_type_checkers_see_the_same_names() -> None:
+    """They read the imports that a running program leaves out."""
+    program = ast.parse(Path(hitherto.__file__).read_text(encoding="utf-8"))
+    imports = [node for node in ast.walk(program) if isinstance(node, ast.ImportFrom) and node.module is not None]
+    seen = {
+        name.name: node.module for node in imports if str(node.module).startswith("hitherto.") for name in node.names
+    }
+    assert seen == hitherto._MODULES
+    assert sorted(seen) == sorted(hitherto.__all__)
+
+
 def test_each_name_says_what_it_is() -> None:
-    assert [name for name in hitherto.__all__ if not getattr(hitherto, name).__doc__] == []
+    found = {name: getattr(hitherto, name) for name in hitherto.__all__}
+    assert [name for name, one in found.items() if get_origin(one) is None and not one.__doc__] == []
 
 
 def test_the_import_is_light_and_quiet() -> None:

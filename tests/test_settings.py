@@ -20,8 +20,8 @@ def test_calls_override_the_environment(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize(("text", "seconds"), [("300", 300), ("0.5", 0.5), ("PT2M", 120)])
 def test_a_duration_is_seconds_or_iso(monkeypatch: pytest.MonkeyPatch, text: str, seconds: float) -> None:
-    monkeypatch.setenv("HITHERTO_TAKE_OVER_AFTER", text)
-    assert Settings.load().take_over_after == timedelta(seconds=seconds)
+    monkeypatch.setenv("HITHERTO_LEASE_TIMEOUT", text)
+    assert Settings.load().lease_timeout == timedelta(seconds=seconds)
 
 
 def test_an_empty_variable_is_none_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,8 +32,8 @@ def test_an_empty_variable_is_none_at_all(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_home_below_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HITHERTO_HOME", "~/memory")
-    assert Settings.load().home == Path.home() / "memory"
+    monkeypatch.setenv("HITHERTO_DATA_DIR", "~/memory")
+    assert Settings.load().data_dir == Path.home() / "memory"
 
 
 @pytest.mark.parametrize(
@@ -42,14 +42,14 @@ def test_a_home_below_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
         ("budget", "many"),
         ("budget", 0),
         ("pool_size", 0),
-        ("take_over_after", "soon"),
-        ("take_over_after", 0.05),
-        ("take_over_after", 7_200),
-        ("model_tries", 0),
-        ("digest_tries", 0),
+        ("lease_timeout", "soon"),
+        ("lease_timeout", 0.05),
+        ("lease_timeout", 7_200),
+        ("model_max_attempts", 0),
+        ("digest_max_attempts", 0),
         ("backoff", -1),
         ("breaker_failures", 0),
-        ("breaker_rest", 0),
+        ("breaker_cooldown", 0),
         ("daily_cost", 0),
         ("daily_cost", "0.0"),
         ("daily_cost", -1),

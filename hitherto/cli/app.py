@@ -1,53 +1,137 @@
-"""The command `hitherto` itself, and the options that its commands share."""
+"""The command `hitherto`: its commands, their errors and their exit codes."""
 
 from __future__ import annotations
 
-from importlib.metadata import version
-from typing import Annotated
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
-app = typer.Typer(
-    name="hitherto",
-    help="Conversation memory for LLM agents: every message kept, every turn within its token budget.",
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+from hitherto.cli import output
+from hitherto.cli.options import expanded
+from hitherto.errors import HithertoError, InvalidDocument, InvalidInput, InvalidTranscript
 
-DatabaseOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="URL",
-        help="PostgreSQL, or memory: for one that ends with the command. Without it: HITHERTO_DATABASE, or a server of "
-        "Hitherto's own.",
-    ),
-]
-TenantOption = Annotated[str, typer.Option(metavar="NAME", help="Whose memory: the tenant.")]
-UserOption = Annotated[str, typer.Option(metavar="NAME", help="Whose memory: the user.")]
-AgentOption = Annotated[str, typer.Option(metavar="NAME", help="Whose memory: the agent.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else.")]
-BudgetOption = Annotated[int, typer.Option(min=1, metavar="TOKENS", help="Tokens that one request may take.")]
-IdArgument = Annotated[str, typer.Argument(help="The conversation.", metavar="ID")]
+COMMANDS = {
+    "demo": "Replay a conversation that ships with Hitherto.",
+    "replay": "Replay a transcript, and say what it would have cost.",
+    "simulate": "Simulate policies on a transcript: what each would cost, and what it would keep.",
+    "log": "Show the log: every message as it was stored.",
+    "context": "Show the context of the next request, and its manifest.",
+    "digests": "Show the chain of digests, and the newest in full.",
+    "recall": "Search messages, digests, documents and facts for what answers a question.",
+    "facts": "Review facts about a user or another subject, with their sources.",
+    "documents": "Add, list and search the documents of a user's knowledge base.",
+    "costs": "Show what model calls cost, by day, model, purpose, tenant or user.",
+    "worker": "Make the digests that other processes request, until stopped.",
+    "doctor": "Check the database, the schema, the queue, the models and the rest, and say what to do.",
+    "bench": "Measure Hitherto on your own data.",
+}
+"""Each command's name and the first paragraph of its help. The function, or the group, of that name is in the module
+of that name, which is imported when the command is used."""
 
-TENANT, USER, AGENT = "local", "me", "cli"
-DEFAULT_SCOPE = {"tenant": TENANT, "user": USER, "agent": AGENT}
+_STYLE: dict[str, Any] = {
+    "pretty_exceptions_enable": False,
+    "rich_markup_mode": None,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+_INTERRUPTED = 130
+_UsageError: type[Exception] = typer.BadParameter.__mro__[2]  # ClickException, for which Typer has no public name
+
+
+class _Commands(TyperGroup):
+    """Lists `COMMANDS` without their modules, so that the help and the completion of names need not wait for them."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, listed, rest = super().resolve_command(ctx, args)
+        return name, listed and command_of(str(name)), rest
+
+
+def command_of(name: str) -> Any:
+    """The command or group `name` in full, its module imported, as Typer runs it."""
+    found = getattr(import_module(f"hitherto.cli.{name}"), name)
+    if not isinstance(found, typer.Typer):
+        found, command = typer.Typer(add_completion=False, **_STYLE), found
+        found.command(name)(expanded(command))
+    return get_command(found)
+
+
+def group(name: str, commands: Mapping[str, Callable[..., None]]) -> typer.Typer:
+    """A group of commands by name."""
+    found = typer.Typer(name=name, help=COMMANDS[name], add_completion=False, **_STYLE)
+    found.callback(invoke_without_command=True)(_help)
+    for command_name, command in commands.items():
+        found.command(command_name)(expanded(command))
+    return found
+
+
+def _help(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(2)
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version
+
         typer.echo(f"hitherto {version('hitherto')}")
         raise typer.Exit
 
 
+app = typer.Typer(name="hitherto", cls=_Commands, **_STYLE)
+
+
 @app.callback(invoke_without_command=True)
-def options(
+def _options(
     context: typer.Context,
     _: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Conversation memory for LLM agents: every message kept, every turn within its token budget."""
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help(), err=True)
-        raise typer.Exit(2)
+    _help(context)
+    from hitherto.policies import discover
+
+    discover()
+
+
+def _listed() -> None:
+    """Stands for a command in the list of commands."""
+
+
+for _name, _text in COMMANDS.items():
+    app.command(_name, help=_text)(_listed)
+
+
+def main() -> None:
+    """The entry point: exit code 0, 1 for a failure, 2 for wrong usage; an error is one line on standard error."""
+    output.prepare()
+    try:
+        code = app(prog_name="hitherto", standalone_mode=False)
+    except HithertoError as error:
+        usage = isinstance(error, InvalidInput) and not isinstance(error, InvalidTranscript | InvalidDocument)
+        output.fail(str(error), 2 if usage else 1)
+    except (KeyboardInterrupt, typer.Abort):
+        code = _INTERRUPTED
+    except _UsageError as error:
+        output.fail(_usage(error), 2)
+    except OSError as error:
+        output.fail(f"the system refused: {error}", 1)
+    except Exception as error:  # noqa: BLE001 (the edge of a command: a bug of ours is one line too)
+        output.fail(
+            f"a bug in Hitherto: {type(error).__name__}: {error}. Please report it, with the traceback that "
+            "HITHERTO_TRACEBACK=1 shows",
+            1,
+        )
+    if code == _INTERRUPTED:
+        output.fail("interrupted", _INTERRUPTED)
+    raise SystemExit(code or 0)
+
+
+def _usage(error: Exception) -> str:
+    context: typer.Context | None = getattr(error, "ctx", None)
+    message: Callable[[], str] = getattr(error, "format_message", error.__str__)
+    return f"{message().rstrip('.')}; see: {context.command_path if context else 'hitherto'} -h"

@@ -1,114 +1,108 @@
-"""The command `recall`: what was said that answers a question."""
+"""`hitherto recall`: a search over messages, digests, documents and facts."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-import hitherto
-from hitherto.cli import terminal
-from hitherto.cli.app import (
-    AGENT,
-    TENANT,
-    USER,
-    AgentOption,
-    DatabaseOption,
-    JsonOption,
-    TenantOption,
-    UserOption,
-    app,
-)
-from hitherto.cli.running import run
-from hitherto.cli.tables import WIDE, Column, cut, fitted
-from hitherto.cli.terminal import one_line
-from hitherto.core.scope import Scope
-from hitherto.core.wanted import EntryKind
-from hitherto.engine.asked import MOST
-from hitherto.engine.memory import Memory
-from hitherto.engine.recall import Hit, Recall
-from hitherto.errors import DatabaseReadOnly, InvalidInput, NotFound
+from hitherto.cli import options, output
+from hitherto.cli.memory import check_filter, with_memory
+from hitherto.cli.options import Target
+from hitherto.cli.output import one_line
+from hitherto.cli.tables import Column, cut, day, fitted, key_width, minute, name_column, seq_range, wide
+from hitherto.core.recall.filter import EntryKind
+from hitherto.engine.recall.arguments import MOST
+from hitherto.errors import DatabaseReadOnly, InvalidInput
 
-_PATIENCE = 30.0
-"""Seconds for indexing what waits. On a database where much is written, something always does."""
+if TYPE_CHECKING:
+    from hitherto.core.scope import Scope
+    from hitherto.engine.memory import Memory
+    from hitherto.engine.recall.recall import Hit, RecallResult
+
+_INDEX_TIMEOUT = 30.0
+"""Seconds for indexing. On a database that is written to all the time, something always waits."""
 
 _LONGEST_NAME = 24
 
 
-@app.command(name="recall")
-def recall_command(
-    question: Annotated[str, typer.Argument(help="What to look for.", metavar="QUESTION")],
-    k: Annotated[int, typer.Option("--k", "-k", min=1, max=MOST, metavar="N", help="At most so many.")] = 10,
-    conversation: Annotated[str | None, typer.Option(metavar="ID", help="Only what this conversation has.")] = None,
+def recall(
+    question: options.Question,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, max=MOST, metavar="N", help="Return at most N hits.")
+    ] = 10,
+    conversation: Annotated[str | None, typer.Option(metavar="ID", help="Search this conversation only.")] = None,
     kind: Annotated[
-        list[EntryKind] | None, typer.Option(help="Only these; may be given several times. [default: all]")
+        list[EntryKind] | None, typer.Option(help="Search this kind only; may be given several times. [default: all]")
     ] = None,
     after: Annotated[
         str | None, typer.Option(metavar="DATE", help="Said on this day or later, like 2026-11-30 or 2026-11-30T09:15.")
     ] = None,
     before: Annotated[str | None, typer.Option(metavar="DATE", help="Said on this day or before.")] = None,
     subject: Annotated[
-        str | None, typer.Option(metavar="SUBJECT", help="Only facts about it, and what conversations about it have.")
+        str | None,
+        typer.Option(metavar="SUBJECT", help="Search facts about this subject, and conversations about it, only."),
     ] = None,
-    least: Annotated[
-        float, typer.Option(min=0, max=1, metavar="SCORE", help="Only what is at least so relevant, from 0 to 1.")
+    min_score: Annotated[
+        float, typer.Option(min=0, max=1, metavar="SCORE", help="The lowest score, from 0 to 1.")
     ] = 0.0,
-    all_agents: Annotated[bool, typer.Option("--all-agents", help="From the user's other agents too.")] = False,
-    database: DatabaseOption = None,
-    tenant: TenantOption = TENANT,
-    user: UserOption = USER,
-    agent: AgentOption = AGENT,
-    as_json: JsonOption = False,
+    all_agents: options.AllAgents = False,
+    *,
+    target: Target,
+    as_json: options.Json = False,
 ) -> None:
-    """Find what was said that answers a question: in messages, digests and documents.
+    """Search messages, digests, documents and facts for what answers a question.
 
-    What is not in the search index yet is put there first. Days and times are UTC, unless a time has a zone.
+    What is not in the search index yet is indexed first. Days and times are in UTC, unless a time has a zone.
     """
-    scope = Scope(tenant=tenant, user=user, agent=agent)
+    scope = target.scope
     since, until = _moment("--after", after, time.min), _moment("--before", before, time.max)
     if since is not None and until is not None and since > until:
         raise InvalidInput(f"--after is {after}, and --before {before} comes before it; change one of them")
 
-    async def find() -> Recall:
-        async with hitherto.open(database, worker=False) as memory:
-            await _indexed(memory)
-            found = await memory.recall(
-                question,
-                scope=scope,
-                k=k,
-                conversation=conversation,
-                kinds=kind or None,
-                every_agent=all_agents,
-                after=since,
-                before=until,
-                subject=subject,
-                least=least,
-            )
-            if conversation is not None and not found.hits:
-                await _there(memory, conversation, scope)
-            return found
+    async def search(memory: Memory) -> RecallResult:
+        await _index(memory)
+        found = await memory.recall(
+            question,
+            scope=scope,
+            limit=limit,
+            conversation=conversation,
+            kinds=kind or None,
+            all_agents=all_agents,
+            after=since,
+            before=until,
+            subject=subject,
+            min_score=min_score,
+        )
+        if conversation is not None and not found.hits:
+            await check_filter(memory, conversation, scope)
+        return found
 
-    found = run(find())
+    found = with_memory(target.database, search)
     if as_json:
         names = {"tenant": scope.tenant, "user": scope.user, "agent": None if all_agents else scope.agent}
-        terminal.print_json({"question": question, "scope": names, **found.to_json()})
+        output.print_json({"question": question, "scope": names, **found.to_json()})
         return
+    warn_of_missing(found)
+    if found.hits:
+        output.show(_table(found.hits, agents=all_agents))
+    else:
+        output.say(_nothing(question, found, scope, min_score))
+
+
+def warn_of_missing(found: RecallResult) -> None:
+    """Warn of what a search had to do without."""
     if found.missing:
-        terminal.warn(f"searched without: {', '.join(found.missing)}")
-    out = terminal.out()
-    if not found.hits:
-        out.print(terminal.one_line(_nothing(question, found, scope, least)))
-        return
-    out.print(_table(found.hits, width=out.width, agents=all_agents))
+        output.warn(f"searched without: {', '.join(found.missing)}")
 
 
 def _moment(option: str, text: str | None, of_day: time) -> datetime | None:
-    """The time that an option names: of a day, the one given. Raises InvalidInput."""
+    """The time that an option names; for a day, its time `of_day`. Raises InvalidInput."""
     if text is None:
         return None
     try:
@@ -122,67 +116,57 @@ def _moment(option: str, text: str | None, of_day: time) -> datetime | None:
         raise InvalidInput(f"{option} is {text!r}; give a day or a time, like 2026-11-30T09:15") from None
 
 
-async def _indexed(memory: Memory) -> None:
-    """Index what waits, as far as time and the database allow; no worker may be running."""
-    console = terminal.err()
+async def _index(memory: Memory) -> None:
+    """Index what is not in the search index yet, as far as time and the database allow; no worker may be running."""
     try:
-        async with asyncio.timeout(_PATIENCE):
-            if console.is_terminal:
-                with console.status("indexing what waits"):
-                    await memory.indexed()
-            else:
-                await memory.indexed()
+        with output.err().status("indexing"):
+            async with asyncio.timeout(_INDEX_TIMEOUT):
+                await memory.wait_for_index()
     except TimeoutError:
-        terminal.warn(
-            f"not everything could be indexed in {_PATIENCE:.0f} seconds; of what waits, only the newest is searched"
+        output.warn(
+            f"not everything could be indexed in {_INDEX_TIMEOUT:.0f} seconds; of the rest, only the newest is searched"
         )
     except DatabaseReadOnly:
-        pass  # what has no entry is then scored as it is, the newest of it
+        pass  # the newest of what is not indexed is searched as it is
 
 
-async def _there(memory: Memory, conversation: str, scope: Scope) -> None:
-    """Raises NotFound for a conversation that does not exist."""
-    if await memory.conversation(conversation, scope=scope).head() is None:
-        raise NotFound(f"there is no conversation {conversation!r} in scope {scope}; leave --conversation out for all")
-
-
-def _nothing(question: str, found: Recall, scope: Scope, least: float) -> str:
+def _nothing(question: str, found: RecallResult, scope: Scope, min_score: float) -> str:
     if not question.strip():
         return "Nothing was found: the question is empty."
     if not found.searched:
         return f"Nothing was found: there is nothing to search there, in scope {scope}."
-    relevant = f" that is as relevant as {least}" if least else ""
+    relevant = f" that is as relevant as {min_score}" if min_score else ""
     return f"Nothing{relevant} was found among {found.searched:,} entries in scope {scope}."
 
 
-def _table(hits: Sequence[Hit], *, width: int, agents: bool) -> Table:
-    wide = width >= WIDE
-    who = [hit.author or hit.role or hit.kind.value for hit in hits]
-    texts = [hit.text if wide else f"{said}: {hit.text}" for said, hit in zip(who, hits, strict=True)]
+def _table(hits: Sequence[Hit], *, agents: bool) -> Table:
+    more = wide()
+    authors = [hit.author or hit.role or hit.kind.value for hit in hits]
+    texts = [hit.text if more else f"{author}: {hit.text}" for author, hit in zip(authors, hits, strict=True)]
     shown = [cut(text) if hit.fact is None else Text(one_line(text)) for text, hit in zip(texts, hits, strict=True)]
-    times = [f"{hit.said_at.astimezone(UTC):{'%Y-%m-%d %H:%M' if wide else '%Y-%m-%d'}}" for hit in hits]
-    most = min(2 * _LONGEST_NAME if wide else _LONGEST_NAME, max(width // 3, 1))
     columns = [
-        Column(name="", cells=[str(rank) for rank in range(1, len(hits) + 1)], right=True),
-        Column(name="score", cells=[f"{hit.score:.2f}" for hit in hits], gives=1, right=True),
-        Column(name="said (UTC)", cells=times, gives=3),
-        Column(name="where", cells=[one_line(_where(hit)) for hit in hits], most=most, key=True),
-        *([_name("agent", [hit.agent for hit in hits], gives=2)] if agents else []),
-        *([_name("by", who, gives=4)] if wide else []),
-        Column(name="text", cells=shown, prose=True),
+        Column("", [str(rank) for rank in range(1, len(hits) + 1)], right=True),
+        Column("score", [f"{hit.score:.2f}" for hit in hits], gives=1, right=True),
+        Column("said (UTC)", [minute(hit.said_at) if more else day(hit.said_at) for hit in hits], gives=3),
+        Column(
+            "where",
+            [one_line(_place(hit)) for hit in hits],
+            most=key_width(2 * _LONGEST_NAME if more else _LONGEST_NAME),
+            key=True,
+        ),
+        *([name_column("agent", [hit.agent for hit in hits], gives=2, most=_LONGEST_NAME)] if agents else []),
+        *([name_column("by", authors, gives=4, most=_LONGEST_NAME)] if more else []),
+        Column("text", shown, prose=True),
     ]
-    return fitted(None, columns, width=width)
+    return fitted(None, columns)
 
 
-def _name(heading: str, names: Sequence[str], *, gives: int) -> Column:
-    return Column(name=heading, cells=[cut(one) for one in names], gives=gives, most=_LONGEST_NAME)
-
-
-def _where(hit: Hit) -> str:
-    """The messages that it is or stands for, as conversation:seq, and the document with its passage."""
+def _place(hit: Hit) -> str:
+    """The messages that it is or stands for, as conversation:seq, the document, or the fact."""
     place = "" if hit.fact is None else f"fact {hit.fact}"
-    if hit.conversation is not None:
-        place = f"{hit.conversation}:{hit.start}" + (f"–{hit.end}" if hit.end != hit.start else "")
+    if hit.conversation is not None and hit.start is not None and hit.end is not None:
+        seqs = str(hit.start) if hit.start == hit.end else seq_range(hit.start, hit.end)
+        place = f"{hit.conversation}:{seqs}"
     if hit.document is None:
         return place
     document = f"document {hit.document}"

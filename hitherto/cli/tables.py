@@ -1,33 +1,41 @@
-"""How tables look: plain, within the terminal, and never without what they are read for."""
+"""Tables that fit the terminal and lose nothing that they are read for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from rich import box
 from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from hitherto.cli.terminal import one_line
+from hitherto.cli.output import one_line, out
 
-WIDE = 120
-"""From this width on a table shows more."""
+_WIDE = 120
+"""From this width on, a table shows more."""
+
+NONE = "–"
+"""Stands in a cell for a value that is not there."""
 
 _LINES = box.Box(str(box.SIMPLE_HEAD), ascii=True)  # where there is only ASCII, the terminal puts "-" for its "─"
 _GAP = 2
-"""Between two columns."""
+"""Columns of the terminal between two columns of a table."""
 
-_LEAST, _SHARE = 18, 3
-"""Prose gets so many columns, or one part in so many of the terminal's, before others have their room."""
+_LEAST_PROSE, _PROSE_SHARE = 18, 3
+"""Prose gets at least this many columns, or this part of the terminal's width, before optional columns do."""
+
+_LONGEST_TEXT = 300
+_LONGEST_NAME = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Column:
-    """A column of `fitted`. Where there is no room for all, the one that `gives` most is left out, and so on; one that
-    gives 0 never is. What is wider than `most` is cut, or, if it is a `key`, goes on in the next line. Of `prose`, of
-    which there is one, no character is lost: it gets what room is left, and goes on in as many lines as it takes.
+    """A column of `fitted`. If there is no room for all, the one with the highest `gives` is left out first; 0 stays.
+
+    A cell wider than `most` is cut or, in a `key`, continued on the next line. `prose`, of which there is one, gets the
+    room that is left and is never cut.
     """
 
     name: str
@@ -40,52 +48,57 @@ class Column:
 
     @property
     def width(self) -> int:
-        widest = max(cell_len(str(one)) for one in (self.name, *self.cells))
+        widest = max(cell_len(str(cell)) for cell in (self.name, *self.cells))
         return widest if self.most is None else min(widest, self.most)
 
 
-def fitted(title: str | None, columns: Sequence[Column], *, width: int, styles: Iterable[str] = ()) -> Table:
-    """The columns as a table within `width`, with a style for each row or none."""
-    shown = list(columns)
-    while _taken(shown, width) > width and any(one.gives for one in shown):
-        shown.remove(max(shown, key=lambda one: one.gives))
-    left = width - sum(one.width + _GAP for one in shown if not one.prose)
+def name_column(heading: str, names: Sequence[str], *, gives: int, most: int = _LONGEST_NAME) -> Column:
+    """A column of names, each cut where it is long."""
+    return Column(heading, [cut(name) for name in names], gives=gives, most=most)
+
+
+def wide() -> bool:
+    """Whether the terminal has room for columns that narrower ones go without."""
+    return out().width >= _WIDE
+
+
+def key_width(longest: int = 2 * _LONGEST_NAME) -> int:
+    """The most room for what tells a row from others: never more than a third of the terminal."""
+    return min(longest, max(out().width // 3, 1))
+
+
+def fitted(title: str | None, columns: Sequence[Column], *, styles: Iterable[str] = ()) -> Table:
+    """The columns as a table within the terminal's width, with a style for each row or none."""
+    width, shown = out().width, list(columns)
+    while _needed(shown, width) > width and any(column.gives for column in shown):
+        shown.remove(max(shown, key=lambda column: column.gives))
+    left = width - sum(column.width + _GAP for column in shown if not column.prose)
     table = table_of(title)
-    for one in shown:
-        if one.prose:
-            table.add_column(one.name, overflow="fold", max_width=max(left, 1))
-        elif one.key:
-            table.add_column(one.name, overflow="fold", width=one.width)
+    for column in shown:
+        if column.prose:
+            table.add_column(column.name, overflow="fold", max_width=max(left, 1))
+        elif column.key:
+            table.add_column(column.name, overflow="fold", width=column.width)
         else:
-            justify = "right" if one.right else "left"
-            table.add_column(one.name, justify=justify, no_wrap=True, overflow="ellipsis", width=one.width)
-    rows = list(zip(*(one.cells for one in shown), strict=True))
+            justify = "right" if column.right else "left"
+            table.add_column(column.name, justify=justify, no_wrap=True, overflow="ellipsis", width=column.width)
+    rows = list(zip(*(column.cells for column in shown), strict=True))
     for row, style in zip(rows, list(styles) or [""] * len(rows), strict=True):
         table.add_row(*row, style=style)
     return table
 
 
-def _taken(columns: Sequence[Column], width: int) -> int:
-    """The room that these columns need at least."""
-    least = max(_LEAST, width // _SHARE)
-    return sum(min(one.width, least) if one.prose else one.width for one in columns) + _GAP * (len(columns) - 1)
-
-
-_SHOWN = 300
-"""Characters of a text that people are shown in a table; --json has it whole."""
-
-
-def shortened(text: str) -> str:
-    """A text from anywhere for a table: on one line, and not too long."""
-    kept = one_line(text)
-    return kept if len(kept) <= _SHOWN else f"{kept[: _SHOWN - 1]}…"
+def _needed(columns: Sequence[Column], width: int) -> int:
+    """The least room for these columns."""
+    least = max(_LEAST_PROSE, width // _PROSE_SHARE)
+    widths = (min(column.width, least) if column.prose else column.width for column in columns)
+    return sum(widths) + _GAP * (len(columns) - 1)
 
 
 def table_of(title: str | None, *, footer: bool = False) -> Table:
     """An empty table."""
-    shown = None if title is None else Text(one_line(title), style="bold")
     return Table(
-        title=shown,
+        title=None if title is None else Text(one_line(title), style="bold"),
         title_justify="left",
         box=_LINES,
         show_edge=False,
@@ -102,5 +115,27 @@ def numbers(table: Table, *names: str) -> None:
 
 
 def cut(text: str) -> Text:
-    """For the column that gets what room is left: one line, cut at its end."""
+    """One line, cut at the end of its column."""
     return Text(one_line(text), no_wrap=True, overflow="ellipsis")
+
+
+def shortened(text: str) -> str:
+    """One line of at most 300 characters; --json has the whole."""
+    line = one_line(text)
+    return line if len(line) <= _LONGEST_TEXT else f"{line[: _LONGEST_TEXT - 1]}…"
+
+
+def day(time: datetime) -> str:
+    return time.astimezone(UTC).date().isoformat()
+
+
+def minute(time: datetime) -> str:
+    return f"{time.astimezone(UTC):%Y-%m-%d %H:%M}"
+
+
+def seq_range(start: int, end: int) -> str:
+    return f"{start}–{end}"
+
+
+def or_none(value: int | None) -> str:
+    return NONE if value is None else str(value)

@@ -1,4 +1,4 @@
-"""`hitherto worker`: a process that makes digests for others."""
+"""`hitherto worker`: a process that makes the digests of other processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typer
 
 import hitherto
 from hitherto import logs
-from hitherto.cli.app import DatabaseOption, app
+from hitherto.cli import options
 from hitherto.errors import InvalidInput
 from hitherto.settings import Settings
 from hitherto.watching import serving, watch_of
@@ -22,37 +22,39 @@ from hitherto.wiring import IN_MEMORY
 log = logs.logger("hitherto.worker")
 
 
-class Lines(StrEnum):
+class LogFormat(StrEnum):
     """How the log is written to standard error."""
 
     TEXT = "text"
     JSON = "json"
 
 
-@app.command()
 def worker(
-    database: DatabaseOption = None,
-    at_once: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Digests to make at once (HITHERTO_DIGESTS_AT_ONCE).")
+    database: options.Database = None,
+    concurrency: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Digests to make at once (HITHERTO_DIGEST_CONCURRENCY).")
     ] = None,
     grace: Annotated[
         float | None,
-        typer.Option(min=0, metavar="SECONDS", help="Time for what is in hand when told to stop (HITHERTO_GRACE)."),
+        typer.Option(min=0, metavar="SECONDS", help="Time to finish digests when told to stop (HITHERTO_GRACE)."),
     ] = None,
     metrics: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Serve Prometheus metrics there; a port alone: on loopback.")
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Serve Prometheus metrics there; a port alone is on loopback."),
     ] = None,
-    lines: Annotated[Lines, typer.Option("--log", help="Lines for people, or one JSON object a line.")] = Lines.TEXT,
+    lines: Annotated[
+        LogFormat, typer.Option("--log", help="Log in lines for people, or one JSON object a line.")
+    ] = LogFormat.TEXT,
 ) -> None:
-    """Make the digests that other processes set off, until it is told to stop.
+    """Make the digests that other processes request, until stopped.
 
-    Any number of workers share the work of one database. On SIGTERM or Ctrl-C a worker finishes what it has in hand
-    within the grace, gives the rest back, and exits with 0; told a second time, it gives back at once.
+    Any number of workers share the work of one database. On SIGTERM or Ctrl-C a worker finishes its digests within the
+    grace, hands the rest back, and exits with 0; on a second signal it hands back at once.
     """
-    settings = Settings.load(database=database, digests_at_once=at_once, grace=grace, worker=True)
+    settings = Settings.load(database=database, digest_concurrency=concurrency, grace=grace, worker=True)
     if settings.database == IN_MEMORY:
         raise InvalidInput("a worker needs a database that others use too; memory: is this process's own")
-    (logs.json_lines if lines is Lines.JSON else logs.plain_lines)()
+    (logs.json_lines if lines is LogFormat.JSON else logs.plain_lines)()
     asyncio.run(_work(settings, metrics))
 
 
@@ -80,14 +82,14 @@ async def _work(settings: Settings, metrics: str | None) -> None:
             async with hitherto.open(
                 settings.database,
                 watch=watch,
-                digests_at_once=settings.digests_at_once,
+                digest_concurrency=settings.digest_concurrency,
                 grace=settings.grace,
                 worker=True,
             ):
-                log.info("Worker started: digests by %s, %s at once", settings.model, settings.digests_at_once)
+                log.info("Worker started: digests by %s, %s at once", settings.model, settings.digest_concurrency)
                 await stopped.wait()
-                log.info("Worker stopping: what is in hand gets %s seconds", settings.grace)
+                log.info("Worker stopping: digests in progress get %s seconds", settings.grace)
         except asyncio.CancelledError:
-            log.info("Worker stopped at once: what was in hand was given back")
+            log.info("Worker stopped early: digests in progress were handed back")
             return
     log.info("Worker stopped")

@@ -20,7 +20,7 @@ class Purpose(StrEnum):
     CHECK = "check"
 
 
-class Cause(StrEnum):
+class FailureCause(StrEnum):
     """Why a call, or the digest that needed it, came to nothing."""
 
     BUSY = "busy"
@@ -48,13 +48,13 @@ class ModelCall:
     tokens_cached: int | None = None
     tokens_out: int | None = None
     cost: float | None = None
-    cause: Cause | None = None
+    cause: FailureCause | None = None
     digest: int | None = None
     key: UUID = field(default_factory=uuid4, init=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
+class Spending:
     """What model calls took together: US dollars (calls without a known price left out), and tokens in and out."""
 
     cost: float = 0.0

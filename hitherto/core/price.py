@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from hitherto.core.family import family_of, without_provider
+from hitherto.core.model_family import family_of, without_provider
 from hitherto.errors import InvalidInput
 
 _PER = 1_000_000

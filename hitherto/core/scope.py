@@ -8,6 +8,9 @@ from hitherto.errors import InvalidScope
 
 LONGEST_NAME = 200
 
+THE_USER = ""
+"""The subject of facts about the user; no other subject can have this id."""
+
 
 def checked_name(value: object, what: str) -> str:
     """`value` as a usable name. Raises InvalidScope for what PostgreSQL or a person could not tell apart.

@@ -1,4 +1,5 @@
-"""Calls of a model: within the tenant's ceiling, past the breaker, tried again where it may help, and in the ledger."""
+"""Calls of a model: within the tenant's daily limit, past the breaker, tried again where it may help, and in the
+ledger."""
 
 from __future__ import annotations
 
@@ -18,11 +19,11 @@ from tenacity import (
 )
 
 from hitherto.core.breaker import Breaker
-from hitherto.core.ledger import Cause, ModelCall, Purpose
+from hitherto.core.ledger import FailureCause, ModelCall, Purpose
 from hitherto.core.scope import Scope
-from hitherto.engine.ceiling import Ceiling, NotNow
-from hitherto.engine.parts import Parts
-from hitherto.errors import HithertoError, ModelAnswerUnusable, ModelBusy, ModelRefused, ModelUnreachable
+from hitherto.engine.daily_limit import CallPostponed, DailyLimit
+from hitherto.engine.services import Services
+from hitherto.errors import HithertoError, InvalidModelAnswer, ModelRateLimited, ModelRejected, ModelUnavailable
 from hitherto.logs import logger
 from hitherto.uninterrupted import uninterrupted
 
@@ -40,11 +41,14 @@ _APART = frozenset({Purpose.COMPACT, Purpose.EMBED, Purpose.RERANK})
 _MOST = 2**31
 """No call takes so many tokens: a figure that says so is none."""
 
+_KINDS = 4
+"""So many of the errors that led to one are named."""
+
 _Took = tuple[int | None, int | None, int | None]
 """Tokens in, those of them from the cache, and out."""
 
 
-class Answered(Protocol):
+class ModelAnswer(Protocol):
     """What any of the endpoints answers: how many tokens it took, where it said so, and whether one was asked at
     all."""
 
@@ -58,12 +62,12 @@ class Answered(Protocol):
     def asked(self) -> bool: ...
 
 
-_Answer = TypeVar("_Answer", bound=Answered)
+_Answer = TypeVar("_Answer", bound=ModelAnswer)
 _Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class CallContext:
     """Which model is asked, what for, for whom, and for which digest, if it is for one."""
 
     model: str
@@ -75,23 +79,29 @@ class Asked:
 class Calls:
     """Makes the calls of one process."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, services: Services) -> None:
+        self._services = services
         self._breakers: dict[tuple[str, Purpose | None], Breaker] = {}
-        self._ceiling = Ceiling(parts)
-        self._last_words: dict[str, tuple[str, Cause]] = {}
+        self._daily_limit = DailyLimit(services)
+        self._last_words: dict[str, tuple[str, FailureCause]] = {}
 
     async def make(
-        self, ask: Callable[[], Awaitable[_Answer]], what: Asked, ledger: list[ModelCall], *, tries: int | None = None
+        self,
+        ask: Callable[[], Awaitable[_Answer]],
+        what: CallContext,
+        ledger: list[ModelCall],
+        *,
+        tries: int | None = None,
     ) -> _Answer:
         """The answer to `ask`, which is one request. Every request made is added to `ledger`.
 
-        What fails for a passing reason is asked `tries` times in all (by default the setting `model_tries`), after a
-        wait that grows, and not before the endpoint's Retry-After. Raises NotNow, and what the model raises.
+        What fails for a passing reason is asked `tries` times in all (by default the setting `model_max_attempts`),
+        after a wait that grows, and not before the endpoint's Retry-After. Raises CallPostponed, and what the model
+        raises.
         """
 
         async def once() -> _Answer:
-            await self._ceiling.check(what.tenant)
+            await self._daily_limit.check(what.tenant)
             breaker = self._breaker(what)
             ticket = breaker.admitted(time.monotonic())
             if ticket is None:
@@ -100,33 +110,35 @@ class Calls:
 
         trying = AsyncRetrying(
             retry=retry_if_exception(_passes_soon),
-            stop=stop_after_attempt(tries or self._parts.settings.model_tries),
+            stop=stop_after_attempt(tries or self._services.settings.model_max_attempts),
             wait=_wait,
             reraise=True,
         )
         return await trying(once)
 
-    def booked(self, scope: Scope) -> Booked:
+    def recorded(self, scope: Scope) -> LedgerBlock:
         """A ledger for calls that are made for no conversation. What is in it at the end of the block is paid for, and
         goes into the store's, whatever came of it and whoever is cancelled."""
-        return Booked(lambda ledger: self._book(scope, ledger))
+        return LedgerBlock(lambda ledger: self._note(scope, ledger))
 
     def written(self, tenant: str, ledger: Sequence[ModelCall]) -> None:
         """These calls are in the store's ledger now, or will never be."""
-        self._ceiling.written(tenant, ledger)
+        self._daily_limit.written(tenant, ledger)
 
-    async def _book(self, scope: Scope, ledger: Sequence[ModelCall]) -> None:
+    async def _note(self, scope: Scope, ledger: Sequence[ModelCall]) -> None:
         try:
-            await self._parts.store.note_calls(scope, None, ledger)
+            await self._services.store.note_calls(scope, None, ledger)
         except HithertoError as error:
-            log.warning("%s calls could not be put into the ledger: %s", len(ledger), error, tenant=scope.tenant)
+            log.warning(
+                "%s model calls could not be written to the ledger: %s", len(ledger), error, tenant=scope.tenant
+            )
         finally:
             self.written(scope.tenant, ledger)
 
     async def _once(
         self,
         ask: Callable[[], Awaitable[_Answer]],
-        what: Asked,
+        what: CallContext,
         breaker: Breaker,
         ticket: int,
         ledger: list[ModelCall],
@@ -134,11 +146,11 @@ class Calls:
         began = time.monotonic()
         asked = True
         took: _Took = (None, None, None)
-        cause: Cause | None = Cause.DEFECT
-        settings = self._parts.settings
+        cause: FailureCause | None = FailureCause.DEFECT
+        settings = self._services.settings
         provider = settings.embedder_provider if what.purpose is Purpose.EMBED else settings.model_provider
         try:
-            with self._parts.watch.span(
+            with self._services.watch.span(
                 "model_call", model=what.model, purpose=what.purpose.value, digest=what.digest, provider=provider
             ):
                 answer = await self._bounded(ask)
@@ -146,13 +158,13 @@ class Calls:
                 cause = None
                 return answer
         except asyncio.CancelledError:
-            cause = Cause.LOST
+            cause = FailureCause.LOST
             raise
         except HithertoError as error:
             cause = cause_of(error)
-            if isinstance(error, ModelAnswerUnusable):
+            if isinstance(error, InvalidModelAnswer):
                 took = error.tokens
-            elif isinstance(error, ModelUnreachable):
+            elif isinstance(error, ModelUnavailable):
                 self._last_words[what.model] = (str(error), cause)
             raise
         finally:
@@ -161,33 +173,33 @@ class Calls:
             if asked:
                 call = self._entry(took, what, cause, seconds=time.monotonic() - began)
                 ledger.append(call)
-                self._ceiling.made(what.tenant, call)
-                self._parts.watch.called(call)
+                self._daily_limit.made(what.tenant, call)
+                self._services.watch.called(call)
 
     async def _bounded(self, ask: Callable[[], Awaitable[_Answer]]) -> _Answer:
         """One request of at most `model_timeout`, whatever the adapter makes of it: a model of somebody's own may never
         answer."""
-        seconds = self._parts.settings.model_timeout
+        seconds = self._services.settings.model_timeout
         try:
             async with asyncio.timeout(seconds + _TO_SAY_SO):
                 return await contained(ask)
         except TimeoutError:
-            raise ModelUnreachable(
+            raise ModelUnavailable(
                 f"the model did not answer within {seconds:g} seconds; see what it waits for, or allow it more time "
                 "(HITHERTO_MODEL_TIMEOUT)"
             ) from None
 
-    def _left_alone(self, model: str, seconds: float) -> NotNow:
-        words, cause = self._last_words.get(model, ("no answer", Cause.UNREACHABLE))
-        return NotNow(
-            f"{model!r} has failed too often of late and is left alone for a while; last: {words}",
+    def _left_alone(self, model: str, seconds: float) -> CallPostponed:
+        words, cause = self._last_words.get(model, ("no answer", FailureCause.UNREACHABLE))
+        return CallPostponed(
+            f"{model!r} has failed too often lately and is not called for now; last: {words}",
             seconds=seconds,
             cause=cause,
         )
 
-    def _entry(self, took: _Took, what: Asked, cause: Cause | None, *, seconds: float) -> ModelCall:
+    def _entry(self, took: _Took, what: CallContext, cause: FailureCause | None, *, seconds: float) -> ModelCall:
         tokens_in, tokens_cached, tokens_out = map(_figure, took)
-        price = None if tokens_in is None and tokens_out is None else self._parts.price(what.model)
+        price = None if tokens_in is None and tokens_out is None else self._services.price(what.model)
         return ModelCall(
             purpose=what.purpose,
             model=what.model,
@@ -200,33 +212,33 @@ class Calls:
             digest=what.digest,
         )
 
-    def _breaker(self, what: Asked) -> Breaker:
-        settings, endpoint = self._parts.settings, (what.model, what.purpose if what.purpose in _APART else None)
+    def _breaker(self, what: CallContext) -> Breaker:
+        settings, endpoint = self._services.settings, (what.model, what.purpose if what.purpose in _APART else None)
         if endpoint not in self._breakers:
             self._breakers[endpoint] = Breaker(
-                failures=settings.breaker_failures, rest=settings.breaker_rest.total_seconds()
+                failures=settings.breaker_failures, rest=settings.breaker_cooldown.total_seconds()
             )
         return self._breakers[endpoint]
 
-    def _tell(self, breaker: Breaker, ticket: int, model: str, cause: Cause | None) -> None:
+    def _tell(self, breaker: Breaker, ticket: int, model: str, cause: FailureCause | None) -> None:
         match cause:
-            case Cause.BUSY | Cause.UNREACHABLE:
+            case FailureCause.BUSY | FailureCause.UNREACHABLE:
                 if breaker.failed(ticket, time.monotonic()):
-                    log.warning("No calls of %s for a while: it has failed too often in a row", model)
-            case Cause.LOST | Cause.DEFECT:
+                    log.warning("Calls to %s are paused: it failed too often in a row", model)
+            case FailureCause.LOST | FailureCause.DEFECT:
                 breaker.abandoned(ticket)
             case _:
                 breaker.succeeded(ticket)
 
 
-class Booked:
-    """A ledger for the length of a block, that goes to `book` afterwards if there is anything in it.
+class LedgerBlock:
+    """A ledger for the length of a block, that goes to `note` afterwards if there is anything in it.
 
     A class, as an asynchronous generator may not begin where an agents' SDK has shut down those of its event loop, and
     goes on with the loop."""
 
-    def __init__(self, book: Callable[[Sequence[ModelCall]], Coroutine[Any, Any, None]]) -> None:
-        self._book = book
+    def __init__(self, note: Callable[[Sequence[ModelCall]], Coroutine[Any, Any, None]]) -> None:
+        self._note = note
         self._ledger: list[ModelCall] = []
 
     async def __aenter__(self) -> list[ModelCall]:
@@ -234,7 +246,7 @@ class Booked:
 
     async def __aexit__(self, *_: object) -> None:
         if self._ledger:
-            await uninterrupted(self._book(self._ledger))
+            await uninterrupted(self._note(self._ledger))
 
 
 async def contained(ask: Callable[[], Awaitable[_Found]]) -> _Found:
@@ -246,11 +258,11 @@ async def contained(ask: Callable[[], Awaitable[_Found]]) -> _Found:
     except asyncio.CancelledError:
         if task is not None and task.cancelling():
             raise
-        raise ModelUnreachable("the model's own client cancelled the call; see what ended it") from None
+        raise ModelUnavailable("the model's own client cancelled the call; see what ended it") from None
     except (Exception, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:
-        raise RuntimeError(f"the adapter raised {type(error).__name__}: {error}") from error
+        raise RuntimeError(f"the adapter raised {type(error).__name__}") from error
 
 
 def _figure(value: object) -> int | None:
@@ -258,23 +270,35 @@ def _figure(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST else None
 
 
-def cause_of(error: Exception) -> Cause:
+def told(error: Exception) -> str:
+    """What is logged and stored of a failure: the words of our own errors, of others only what they are called. Theirs
+    may quote what was said, and would outlive it."""
+    if isinstance(error, HithertoError | CallPostponed):
+        return str(error)
+    kinds, cause = [type(error).__name__], error.__cause__
+    while cause is not None and len(kinds) < _KINDS:
+        kinds.append(type(cause).__name__)
+        cause = cause.__cause__
+    return f"unexpected {' from '.join(kinds)}"
+
+
+def cause_of(error: Exception) -> FailureCause:
     """What a failure is counted as."""
     match error:
-        case ModelBusy():
-            return Cause.BUSY
-        case ModelUnreachable():
-            return Cause.UNREACHABLE
-        case ModelRefused():
-            return Cause.REFUSED
-        case ModelAnswerUnusable():
-            return Cause.UNUSABLE
+        case ModelRateLimited():
+            return FailureCause.BUSY
+        case ModelUnavailable():
+            return FailureCause.UNREACHABLE
+        case ModelRejected():
+            return FailureCause.REFUSED
+        case InvalidModelAnswer():
+            return FailureCause.UNUSABLE
         case _:
-            return Cause.DEFECT
+            return FailureCause.DEFECT
 
 
 def _passes_soon(error: BaseException) -> bool:
-    return isinstance(error, ModelUnreachable) and (error.retry_after or 0.0) <= _PATIENCE
+    return isinstance(error, ModelUnavailable) and (error.retry_after or 0.0) <= _PATIENCE
 
 
 _growing = wait_exponential(multiplier=0.5, max=_PATIENCE) + wait_random(0, 0.5)
@@ -282,5 +306,5 @@ _growing = wait_exponential(multiplier=0.5, max=_PATIENCE) + wait_random(0, 0.5)
 
 def _wait(state: RetryCallState) -> float:
     error = None if state.outcome is None else state.outcome.exception()
-    asked = error.retry_after if isinstance(error, ModelUnreachable) else None
+    asked = error.retry_after if isinstance(error, ModelUnavailable) else None
     return max(_growing(state), asked or 0.0)

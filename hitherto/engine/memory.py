@@ -11,27 +11,38 @@ from datetime import date, datetime
 from types import TracebackType
 from typing import Self, cast
 
-from hitherto.core.admission import metadata_json, type_of
-from hitherto.core.fact import Subject
+from hitherto.core.cross_session import CrossSessionLike, cross_session_of
+from hitherto.core.documents.checks import metadata_json, type_of
+from hitherto.core.facts.fact import Subject
 from hitherto.core.ledger import Costs
-from hitherto.core.message import Logged
-from hitherto.core.presets import PolicyLike, one_of
+from hitherto.core.log.message import Logged
+from hitherto.core.policy.policy import policy_json
+from hitherto.core.policy.presets import PolicyLike, one_of
+from hitherto.core.recall.filter import EntryKind, EntryKindName, SearchFilter
 from hitherto.core.scope import Scope, checked_name
-from hitherto.core.wanted import EntryKind, Wanted
-from hitherto.engine.asked import checked_k, checked_kinds, checked_seq, checked_share, checked_switch, checked_time
 from hitherto.engine.calls import Calls
 from hitherto.engine.conversation import Conversation
-from hitherto.engine.facts import Facts
-from hitherto.engine.housekeeping import honoured, tidy
-from hitherto.engine.indexer import Bell, Indexer
-from hitherto.engine.knowledge import Knowledge
-from hitherto.engine.parts import Parts
-from hitherto.engine.recall import Hit, Recall, Recaller
-from hitherto.engine.worker import Worker
+from hitherto.engine.digests.worker import Worker
+from hitherto.engine.documents.documents import Documents
+from hitherto.engine.facts.facts import Facts
+from hitherto.engine.purge import purge_expired
+from hitherto.engine.recall.arguments import (
+    checked_kinds,
+    checked_limit,
+    checked_seq,
+    checked_share,
+    checked_switch,
+    checked_time,
+)
+from hitherto.engine.recall.indexer import Indexer, Wakeup
+from hitherto.engine.recall.recall import Hit, Recaller, RecallResult
+from hitherto.engine.services import Services
 from hitherto.errors import DatabaseReadOnly, InvalidInput, StoreError
 from hitherto.logs import logger
+from hitherto.ports.digests import Backlog
 from hitherto.ports.facts import FactStore
-from hitherto.ports.store import By, Defaults, Listed, Load
+from hitherto.ports.ledger import By
+from hitherto.ports.log import AgentDefaults, ConversationInfo
 from hitherto.uninterrupted import uninterrupted
 
 log = logger("hitherto")
@@ -44,29 +55,32 @@ class Memory:
     `opened` is closed last and gives back what was opened for it.
     """
 
-    def __init__(self, parts: Parts, *, opened: AsyncExitStack | None = None) -> None:
-        self._parts = parts = replace(parts, appended=Bell())
+    def __init__(self, services: Services, *, opened: AsyncExitStack | None = None) -> None:
+        self._services = services = replace(services, appended=Wakeup())
         self._opened = opened or AsyncExitStack()
-        calls = Calls(parts)
-        self._worker = Worker(parts, calls) if parts.settings.worker else None
-        self._recaller = Recaller(parts, calls)
-        self._indexer = None if parts.index is None else Indexer(parts, parts.index, calls)
+        calls = Calls(services)
+        self._worker = Worker(services, calls) if services.settings.worker else None
+        self._recaller = Recaller(services, calls)
+        self._indexer = None if services.index is None else Indexer(services, services.index, calls)
         self._closing: asyncio.Task[None] | None = None
         self._home: asyncio.AbstractEventLoop | None = None
 
     async def start(self) -> Self:
-        """Take up work, and tidy what earlier processes left behind. If it is cancelled, the memory is closed."""
+        """Take up work, and purge what earlier processes left behind. If it is cancelled, the memory is closed. Raises
+        InvalidInput for one that was closed."""
+        if self._closing is not None:
+            raise InvalidInput("this memory was closed; open another one with hitherto.open(…)")
         self._home = asyncio.get_running_loop()
         try:
             if self._worker is not None:
                 await self._worker.start()
                 if self._indexer is not None:
                     await self._indexer.start()
-            await self.tidy()
+            await self.purge_expired()
         except DatabaseReadOnly:
-            log.debug("Nothing is tidied up: the database is read-only")
+            log.debug("Expired messages are not purged: the database is read-only")
         except StoreError as error:
-            log.warning("Tidying up was put off: %s", error)
+            log.warning("Purging expired messages failed and will be tried again: %s", error)
         except BaseException:
             await uninterrupted(self.aclose())
             raise
@@ -115,43 +129,43 @@ class Memory:
         """The conversation `id` of `scope`, there already or not. A `policy` given here governs its contexts and is
         stored with its next append, and from then on the stored one counts; without one the stored policy counts, then
         its agent's, the memory's own, `none`. Likewise `subject`, the id of what its facts are about; without one that
-        is the user himself.
+        is the user.
 
         Raises InvalidScope for an unusable id or subject, InvalidPolicy for an unusable policy.
         """
-        return Conversation(self._parts, id, scope=scope, policy=policy, subject=subject, recaller=self._recaller)
+        return Conversation(self._services, id, scope=scope, policy=policy, subject=subject, recaller=self._recaller)
 
     async def recall(
         self,
         question: str,
         *,
         scope: Scope,
-        k: int = 10,
+        limit: int = 10,
         conversation: str | None = None,
-        other_than: str | None = None,
-        kinds: Iterable[EntryKind | str] | None = None,
-        every_agent: bool = False,
+        exclude_conversation: str | None = None,
+        kinds: Iterable[EntryKind | EntryKindName] | None = None,
+        all_agents: bool = False,
         after: datetime | None = None,
         before: datetime | None = None,
         as_of: int | None = None,
-        least: float = 0.0,
+        min_score: float = 0.0,
         doc_type: str | None = None,
         namespace: str | None = None,
         metadata: Mapping[str, object] | None = None,
         subject: str | None = None,
         rerank: bool = True,
-    ) -> Recall:
-        """What was said in the scope that answers the question best: at most `k` hits, the best first.
+    ) -> RecallResult:
+        """What was said in the scope that answers the question best: at most `limit` hits, the best first.
 
         Messages, digests, passages of documents and facts are searched, or only the `kinds` named: of one
-        `conversation`, or of all `other_than` one; said from `after` to `before` (times with a zone, both inclusive);
-        `as_of` a seq of the conversation, resting on nothing later. `every_agent`: those of the user's other agents
-        too. Hits with a score below `least` (0 to 1) are left out. `doc_type`, `namespace` and `metadata` choose among
-        documents, and nothing but passages is found with them; "conversations" means the doc_type "conversation", "all"
-        means any. `subject`: only facts about it, and what belongs to conversations about it.
+        `conversation`, or of all `exclude_conversation` one; said from `after` to `before` (times with a zone, both
+        inclusive); `as_of` a seq of the conversation, resting on nothing later. `all_agents`: those of the user's other
+        agents too. Hits with a score below `min_score` (0 to 1) are left out. `doc_type`, `namespace` and `metadata`
+        choose among documents, and nothing but passages is found with them; "conversations" means the doc_type
+        "conversation", "all" means any. `subject`: only facts about it, and what belongs to conversations about it.
 
-        An empty question finds nothing. Where the embedder or the reranker is away, `Recall.missing` says so. Raises
-        InvalidScope and InvalidInput.
+        An empty question finds nothing. Where the embedder or the reranker is away, `RecallResult.missing` says so.
+        Raises InvalidScope and InvalidInput.
         """
         chosen = checked_kinds(kinds)
         doc_type = type_of(doc_type)
@@ -159,12 +173,14 @@ class Memory:
             chosen &= {EntryKind.PASSAGE}
         if as_of is not None and conversation is None:
             raise InvalidInput("as_of is a seq; name the conversation that it is of")
-        wanted = Wanted(
+        wanted = SearchFilter(
             scope=Scope.checked(scope),
-            every_agent=checked_switch(every_agent, "every_agent"),
+            all_agents=checked_switch(all_agents, "all_agents"),
             kinds=chosen,
             conversation=None if conversation is None else checked_name(conversation, "conversation"),
-            other_than=None if other_than is None else checked_name(other_than, "other_than"),
+            exclude_conversation=None
+            if exclude_conversation is None
+            else checked_name(exclude_conversation, "exclude_conversation"),
             after=checked_time(after, "after"),
             before=checked_time(before, "before"),
             as_of=checked_seq(as_of, "as_of"),
@@ -175,39 +191,35 @@ class Memory:
         )
         if not isinstance(cast(object, question), str):
             raise InvalidInput(f"the question is {question!r}; give a text")
-        most, at_least = checked_k(k), checked_share(least, "least", ends=True)
-        found = await self._recaller.recall(question, wanted, k=most, least=at_least, rerank=rerank)
-        facts = any(hit.kind is EntryKind.FACT for hit in found.hits)
-        if facts and await honoured(self._parts, wanted.scope.tenant):  # one may rest on what was erased just now
-            found = await self._recaller.recall(question, wanted, k=most, least=at_least, rerank=rerank)
-        return found
+        most, at_least = checked_limit(limit), checked_share(min_score, "min_score", ends=True)
+        return await self._recaller.recall(question, wanted, limit=most, min_score=at_least, rerank=rerank)
 
-    async def around(self, hit: Hit, *, scope: Scope, messages: int = 3, every_agent: bool = False) -> list[Logged]:
-        """The messages that a hit is or stands for, and so many before and after them; for a hit of another agent's
-        only with `every_agent`. None for a passage of a document that a user added, which
-        `knowledge(scope).get(hit.document)` opens, and for what is no longer there."""
-        messages = checked_k(messages, least=0, name="messages")
-        theirs_too = every_agent or hit.agent == Scope.checked(scope).agent
+    async def around(self, hit: Hit, *, scope: Scope, radius: int = 3, all_agents: bool = False) -> list[Logged]:
+        """The messages that a hit is or stands for, and up to `radius` before and after them; for a hit of another
+        agent's only with `all_agents`. None for a passage of a document that a user added, which
+        `documents(scope).get(hit.document)` opens, and for what is no longer there."""
+        radius = checked_limit(radius, least=0, name="radius")
+        theirs_too = all_agents or hit.agent == Scope.checked(scope).agent
         if hit.conversation is None or hit.start is None or hit.end is None or not theirs_too:
             return []
         theirs = replace(Scope.checked(scope), agent=hit.agent or scope.agent)
         conversation = self.conversation(hit.conversation, scope=theirs)
         head = await conversation.head()
-        first = max(hit.start - messages, 0 if head is None else head.view_start)
-        if head is None or first > hit.end + messages:
+        first = max(hit.start - radius, 0 if head is None else head.view_start)
+        if head is None or first > hit.end + radius:
             return []
-        found = await conversation.messages(start=first, stop=hit.end + messages + 1)
+        found = await conversation.messages(start=first, stop=hit.end + radius + 1)
         return [one for one in found if one.live(head.rev) and not one.erased]
 
-    def knowledge(self, scope: Scope) -> Knowledge:
+    def documents(self, scope: Scope) -> Documents:
         """The documents of the scope's user: those archived from conversations, and those that the user adds. Raises
         InvalidInput where the store keeps none."""
-        return Knowledge(self._parts, Scope.checked(scope))
+        return Documents(self._services, Scope.checked(scope))
 
-    def facts(self, scope: Scope, *, subject: str | None = None, every_agent: bool = False) -> Facts:
+    def facts(self, scope: Scope, *, subject: str | None = None, all_agents: bool = False) -> Facts:
         """The facts of the scope's user, and those that others share with him, about one `subject` ("": the user
         himself) or any. Raises InvalidScope; its verbs raise InvalidInput where the store keeps none."""
-        return Facts(self._parts, scope, subject, every_agent=every_agent)
+        return Facts(self._services, scope, subject, all_agents=all_agents)
 
     async def configure_subject(
         self, *, tenant: str, subject: str, name: str | None = None, members: Iterable[str] | None = None
@@ -240,11 +252,11 @@ class Memory:
         return await self._fact_store().subjects(checked_name(tenant, "tenant"))
 
     def _fact_store(self) -> FactStore:
-        if self._parts.facts is None:
+        if self._services.facts is None:
             raise InvalidInput("this memory's store keeps no facts; open it on PostgreSQL, or as 'memory:'")
-        return self._parts.facts
+        return self._services.facts
 
-    async def indexed(self) -> bool:
+    async def wait_for_index(self) -> bool:
         """Index here and now whatever of any tenant waits for it; returns once all of it is found by its words, and
         says whether by its meaning too, which an embedder that is away prevents."""
         return True if self._indexer is None else await self._indexer.caught_up()
@@ -255,56 +267,57 @@ class Memory:
         tenant: str,
         agent: str,
         policy: PolicyLike | None = None,
-        injection: bool | None = None,
+        cross_session: CrossSessionLike | None = None,
         memory_strategy: PolicyLike | None = None,
         memory_injection: bool | None = None,
     ) -> None:
-        """Store what counts for the agent's conversations that say nothing of their own: a policy, and whether they
-        want memory of the scope's earlier conversations.
+        """Store what counts for the agent's conversations that say nothing of their own: a policy, and in which ways
+        they are shown what others of their scope have (see `Conversation.context`).
 
-        What is not given stays as it is. `memory_strategy` and
-        `memory_injection` are seed 003's names for the same.
+        What is not given stays as it is. `memory_strategy` is another name for `policy`; `memory_injection` switches
+        "latest" of `cross_session` alone.
 
-        Raises InvalidScope for an unusable name, InvalidPolicy for an unusable policy.
+        Raises InvalidScope for an unusable name, InvalidPolicy for an unusable policy, InvalidInput for an unusable
+        `cross_session`.
         """
         tenant, agent = checked_name(tenant, "tenant"), checked_name(agent, "agent")
-        chosen = self._parts.usable(one_of(policy=policy, memory_strategy=memory_strategy))
-        wants = one_of(injection=injection, memory_injection=memory_injection)
+        chosen = self._services.usable(one_of(policy=policy, memory_strategy=memory_strategy))
+        crossing = cross_session_of(cross_session, memory_injection=memory_injection)
         any_user = Scope(tenant=tenant, user=agent, agent=agent)
-        before = await self._parts.store.defaults(any_user)
-        defaults = Defaults(
-            policy=chosen or before.policy, injection=before.injection if wants is None else wants
-        )  # fmt: skip
-        await self._parts.store.set_defaults(tenant=tenant, agent=agent, defaults=defaults)
+        before = await self._services.store.defaults(any_user)
+        defaults = AgentDefaults(
+            policy=policy_json(chosen) or before.policy, cross_session=crossing.over(before.cross_session)
+        )
+        await self._services.store.set_defaults(tenant=tenant, agent=agent, defaults=defaults)
 
-    async def conversations(self, scope: Scope, *, limit: int = 100) -> list[Listed]:
+    async def conversations(self, scope: Scope, *, limit: int = 100) -> list[ConversationInfo]:
         """The scope's conversations, most recently written first."""
-        return await self._parts.store.listed(Scope.checked(scope), limit=limit)
+        return await self._services.store.listed(Scope.checked(scope), limit=limit)
 
-    async def settled(self) -> None:
+    async def wait_for_digests(self) -> None:
         """Returns when of the digests that this process set off, none is due or being made any more, here or elsewhere.
         (Those that were put off for a later try are not waited for; of many set off for others to make, the latest
         10,000 are.)"""
-        await self._parts.queue.settled()
+        await self._services.queue.wait_for_digests()
 
-    async def tidy(self) -> int:
+    async def purge_expired(self) -> int:
         """Housekeeping over all tenants: erase messages whose time has come, drop receipts beyond their retention.
         Returns how many conversations were touched. Runs at each start, and every minute where digests are made."""
-        return await tidy(self._parts)
+        return await purge_expired(self._services)
 
-    async def load(self) -> Load:
+    async def backlog(self) -> Backlog:
         """How the digests of all tenants stand: for operators, metrics and alerts."""
-        return await self._parts.store.load()
+        return await self._services.store.backlog()
 
     async def metrics(self) -> bytes:
         """What was counted in this process so far and how digests stand, in Prometheus's text format
         (`hitherto.watching.CONTENT_TYPE`)."""
-        self._parts.watch.show(await self._parts.store.load())
-        return self._parts.watch.exposition()
+        self._services.watch.show(await self._services.store.backlog())
+        return self._services.watch.exposition()
 
     async def costs(
         self, by: By = "day", *, tenant: str | None = None, since: date | None = None, until: date | None = None
     ) -> list[Costs]:
         """The ledger of model calls in sums, dearest first (by day: latest first), of one tenant or of all; `since` and
         `until` are days in UTC, both inclusive."""
-        return await self._parts.store.costs(by, tenant=tenant, since=since, until=until)
+        return await self._services.store.costs(by, tenant=tenant, since=since, until=until)

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from hitherto.core.family import family_of
-from hitherto.core.message import Payload
+from hitherto.core.log.message import Payload
+from hitherto.core.model_family import family_of
 
-__all__ = ["Compacted", "Compactor", "family_of"]
+__all__ = ["CompactionResult", "Compactor", "family_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compacted:
+class CompactionResult:
     """What a compaction left: the endpoint's own items, as JSON objects with nothing taken out, in their order.
 
     Exactly one of them is of the type `compaction`, with what only models of the same family understand in its
@@ -35,12 +35,12 @@ class Compactor(Protocol):
     `name` is what a digest records, `family` whose opaque items these are: see `family_of`.
 
     `check` says at configuration time whether the endpoint can do it, without spending tokens. Raises InvalidSettings
-    where it has no such call, ModelRefused for a wrong key or a model that it does not know, ModelUnreachable when
+    where it has no such call, ModelRejected for a wrong key or a model that it does not know, ModelUnavailable when
     there is no answer in time.
 
     `compact` takes items of OpenAI's Responses, in the order of the conversation, no tool result without its call;
     `instructions` are what the model is told beside them. It changes nothing at the endpoint. Raises what
-    `Model.complete` raises, ModelAnswerUnusable for an answer without exactly one compaction item. One call is one
+    `Model.complete` raises, InvalidModelAnswer for an answer without exactly one compaction item. One call is one
     request. Cancelling the task ends the call.
 
     `aclose` gives back what it holds; calling it twice is allowed.
@@ -51,5 +51,5 @@ class Compactor(Protocol):
     @property
     def family(self) -> str: ...
     async def check(self) -> None: ...
-    async def compact(self, items: Sequence[Payload], *, instructions: str | None = None) -> Compacted: ...
+    async def compact(self, items: Sequence[Payload], *, instructions: str | None = None) -> CompactionResult: ...
     async def aclose(self) -> None: ...

@@ -9,31 +9,29 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hitherto.core.fact import Did, Fact, FactEvent, FactState, KnownFact, NewFact, Subject
+from hitherto.core.facts.fact import Fact, FactAction, FactEvent, FactState, KnownFact, NewFact, Subject
 from hitherto.core.scope import Scope
 from hitherto.ports.embedder import Space
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Book:
-    """The current facts of one scope about one subject, ascending by id. `rev` counts every change of them; that a
-    message says one of them no more is one."""
+class CurrentFacts:
+    """The current facts of one scope about one subject, ascending by id."""
 
     subject: Subject
-    rev: int
     facts: tuple[KnownFact, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Known:
+class KnownFacts:
     """What a context may show: the current facts of a scope about a subject, and those that other members of the
     subject share, in columns of one length, ascending by id (the order of extraction).
 
     `own` says which are the scope's own, `shared` which are shared. `tokens` are those of the contents (canonical).
-    `sizes` are how many of `terms` and `counts` belong to each (`core.analysis.analysed` of the content), `lengths` the
-    terms it has in all. `codes` are those of their vectors in the space that was asked for (`core.codes.codes_of`),
-    and `coded` says which have one; both None where none has. `due`: messages of the tenant have expired and are not
-    erased yet, and facts may rest on nothing else.
+    `sizes` are how many of `terms` and `counts` belong to each (`core.recall.terms.analyzed` of the content), `lengths`
+    the terms it has in all. `codes` are those of their vectors in the space that was asked for
+    (`core.recall.codes.codes_of`), and `coded` says which have one; both None where none has. `due`: messages of the
+    tenant wait to be erased, and what rests on them is left out, here and wherever else a store shows it.
     """
 
     subject: Subject
@@ -54,25 +52,26 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KnownAsked:
-    """Which facts a context may show. `subject` counts as long as the conversation does not exist; then its own does.
-    `space` is the one in which codes are wanted."""
+class KnownFactsQuery:
+    """Which facts a context may show; without `facts`, none. `subject` counts as long as the conversation does not
+    exist; then its own does. `space` is the one in which codes are wanted."""
 
     subject: str
     space: Space | None = None
+    facts: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FactsWanted:
+class FactFilter:
     """Which facts are listed: about `subject` (None: any), the scope's own (`mine`) and those that others share with
-    its user (`shared`; of these only current ones). `every_agent`: those of the user's other agents too. `category` as
+    its user (`shared`; of these only current ones). `all_agents`: those of the user's other agents too. `category` as
     it is kept. `conversation`: of its own, only those that a message of it says. `state` None: any. `after` is the id
     of the last one before this page."""
 
     subject: str | None = None
     mine: bool = True
     shared: bool = True
-    every_agent: bool = False
+    all_agents: bool = False
     category: str | None = None
     conversation: str | None = None
     state: FactState | None = FactState.CURRENT
@@ -87,7 +86,7 @@ class FactChange:
     that the fact must have. With `alone`, what is EDITED or RESTORED ends all other current facts of its category about
     its subject."""
 
-    did: Did
+    did: FactAction
     expect: int | None = None
     content: str = ""
     fingerprint: str = ""
@@ -108,20 +107,21 @@ class AddedFact:
 class FactStore(Protocol):
     """Facts of users about subjects. All verbs raise what the store's do.
 
-    A fact belongs to its scope: tenant, user and agent. Another tenant's, user's or (without `every_agent`) agent's
+    A fact belongs to its scope: tenant, user and agent. Another tenant's, user's or (without `all_agents`) agent's
     facts are never found, counted or named; with one exception: a fact that its owner shares is shown to users who are
     members of its subject, in the same tenant and for the same agent, as long as the owner is a member too. Then it
-    comes without its evidence. Facts about the user himself (subject "") are never shown to others.
+    comes without its evidence. Facts about the user (subject "") are never shown to others.
 
-    Facts are extracted with a digest (`Changes.learnt`, and `Unit.book` before it). Evidence goes with the messages it
-    names. When those are erased or taken back, an unconfirmed fact that had evidence and has none left goes too: it is
-    erased whole, or, where messages were taken back, is WITHDRAWN; then those that it had superseded are current again
-    (RESTORED, by nobody), one version on and private, unless a current one says the same. A confirmed fact that loses
-    its last evidence by an erasure stays, but its history keeps nothing of what it said otherwise before. A clear
-    leaves facts as they are. What rests on expired messages is there until these are erased.
+    Facts are extracted with a digest (`Changes.learnt`, and `Unit.current_facts` before it). Evidence goes with the
+    messages it names. When those are erased or taken back, an unconfirmed fact that had evidence and has none left goes
+    too: it is erased whole, or, where messages were taken back, is WITHDRAWN; then those that it had superseded are
+    current again (RESTORED, by nobody), one version on and private, unless a current one says the same. A confirmed
+    fact that loses its last evidence by an erasure stays, but its history keeps nothing of what it said otherwise
+    before. A clear leaves facts as they are. A fact that no person confirmed and that only messages say whose time has
+    come is shown by no verb, whether they are erased yet or not.
 
-    What is `Repeated` counts as said again if any message that says so is new; else nothing of it is written. To take
-    another category is a version on, and leaves its metadata empty.
+    What is `RepeatedFact` counts as said again if any message that says so is new; else nothing of it is written. To
+    take another category is a version on, and leaves its metadata empty.
     """
 
     async def subject(self, tenant: str, id: str) -> Subject | None:
@@ -140,24 +140,24 @@ class FactStore(Protocol):
         shared facts no more."""
         ...
 
-    async def book(self, scope: Scope, subject: str) -> Book:
+    async def current_facts(self, scope: Scope, subject: str) -> CurrentFacts:
         """The scope's current facts about a subject. One that was never set has its id as its name, and no members; the
         user himself ("") has the user's name."""
         ...
 
-    async def known(self, scope: Scope, subject: str, *, space: Space | None = None) -> Known:
+    async def known(self, scope: Scope, subject: str, *, space: Space | None = None) -> KnownFacts:
         """What a context may show of a subject."""
         ...
 
-    async def facts(self, scope: Scope, wanted: FactsWanted) -> list[Fact]:
+    async def facts(self, scope: Scope, wanted: FactFilter) -> list[Fact]:
         """Facts ascending by id, at most `wanted.limit`."""
         ...
 
-    async def fact(self, scope: Scope, id: int, *, every_agent: bool = False) -> Fact | None:
+    async def fact(self, scope: Scope, id: int, *, all_agents: bool = False) -> Fact | None:
         """One fact, in any state, or one that is shared with the user; None where there is none of that id."""
         ...
 
-    async def history(self, scope: Scope, id: int, *, every_agent: bool = False) -> tuple[FactEvent, ...]:
+    async def history(self, scope: Scope, id: int, *, all_agents: bool = False) -> tuple[FactEvent, ...]:
         """What happened to one of the scope's own facts, oldest first; nothing for any other."""
         ...
 
@@ -178,14 +178,14 @@ class FactStore(Protocol):
         category that it has then."""
         ...
 
-    async def change(self, scope: Scope, id: int, change: FactChange, *, every_agent: bool = False) -> Fact:
+    async def change(self, scope: Scope, id: int, change: FactChange, *, all_agents: bool = False) -> Fact:
         """Change one of the scope's own facts, and return it as it is afterwards, one version on; to share what is
         shared, or unshare what is not, changes nothing. What is EDITED or RESTORED is confirmed too; the latter is
         current again, and private. Of a DELETED fact all contents and evidence are gone, its history's too.
 
-        Raises NotFound for a fact that is not there, is not the scope's own or is deleted; Outdated when it is not at
-        the version `expect`; InvalidFact for any change but DELETED, RESTORED and UNSHARED of one that is not current,
-        for RESTORED of one that is, and where another current fact says the same already
-        (`core.fact_change.check_change`).
+        Raises NotFound for a fact that is not there, is not the scope's own or is deleted; StaleVersion when it is not
+        at the version `expect`; InvalidFact for any change but DELETED, RESTORED and UNSHARED of one that is not
+        current, for RESTORED of one that is, and where another current fact says the same already
+        (`core.facts.change.check_change`).
         """
         ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from hitherto.core.prompts import Prompt
+from hitherto.core.prompt import Prompt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,11 +27,12 @@ class Model(Protocol):
 
     `name` is what a digest records. `input_limit` is the most tokens (o200k_base) of prompt it takes at once.
 
-    `complete` answers the prompt. It asks the endpoint for structured output after `prompt.schema` where it has it
-    and goes on without where it has not. Raises ModelUnreachable when there is no answer in time or the endpoint is
-    failing, ModelBusy at a rate limit (both with the endpoint's `retry_after`, if it gave one), ModelRefused when the
-    endpoint refuses (the message says whether key, model name or request is at fault), ModelAnswerUnusable when it
-    answers with nothing. Never raises anything else of its own. One call is one request: whoever calls decides about
+    `complete` answers the prompt. It asks the endpoint for structured output after `prompt.schema` where it has it and
+    goes on without where it has not. Raises ModelUnavailable when there is no answer in time or the endpoint is
+    failing, ModelRateLimited at a rate limit (both with the endpoint's `retry_after`, if it gave one), ModelRejected
+    when the endpoint refuses (the message says whether key, model name or request is at fault), InvalidModelAnswer when
+    it answers with nothing. Never raises anything else of its own. Their messages are logged and stored: nothing of the
+    prompt or of what the endpoint says of it belongs in them. One call is one request: whoever calls decides about
     another try. Cancelling the task ends the call.
 
     `aclose` gives back what it holds; calling it twice is allowed.

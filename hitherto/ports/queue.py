@@ -23,7 +23,7 @@ class DigestQueue(Protocol):
 
     `start` begins to take jobs and to do `work` with each, at most so many at once as the queue was made for; `work`
     deals with its own errors. A process that never starts it makes no digests and only sets them off. Raises
-    DatabaseUnreachable.
+    DatabaseUnavailable.
 
     `submit` says that a digest was committed that is due in `after` seconds. A queue in the store's own database got
     the job in that very transaction and only takes note of it. Returns at once and never raises.
@@ -31,7 +31,7 @@ class DigestQueue(Protocol):
     `take` does the work with a job that was found otherwise, by looking at the rows, unless it is in hand here; it
     returns whether there was room for another.
 
-    `settled` returns when of the digests submitted here, none is due or in hand any more, here or elsewhere.
+    `wait_for_digests` returns when of the digests submitted here, none is due or in hand any more, here or elsewhere.
 
     `aclose` takes nothing new, lets what is in hand finish for `grace` seconds, then cancels it, and returns when
     nothing is left. Safe to call twice.
@@ -40,5 +40,5 @@ class DigestQueue(Protocol):
     async def start(self, work: Work) -> None: ...
     def submit(self, job: DigestJob, *, after: float = 0) -> None: ...
     def take(self, job: DigestJob) -> bool: ...
-    async def settled(self) -> None: ...
+    async def wait_for_digests(self) -> None: ...
     async def aclose(self, *, grace: float) -> None: ...

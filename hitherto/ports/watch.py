@@ -5,14 +5,14 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
-from hitherto.core.digest import Done
-from hitherto.core.ledger import Cause, ModelCall
-from hitherto.ports.store import Load
+from hitherto.core.ledger import FailureCause, ModelCall
+from hitherto.core.log.frontier import DigestAction
+from hitherto.ports.digests import Backlog
 
 Value = str | int | float | bool
 
 
-class Span(Protocol):
+class TraceSpan(Protocol):
     """One timed piece of work in a trace."""
 
     def set(self, **attributes: Value | None) -> None:
@@ -24,53 +24,53 @@ class Watch(Protocol):
     """Is told what happens. Every verb returns at once and never raises.
 
     `span` is a piece of work with a name of `append`, `context`, `recall`, `digest` or `model_call`, timed by a `with`
-    block. `appended` are messages written, in so many seconds; `contexted` a context made; `recalled` a search;
+    block. `appended` are messages written, in so many seconds; `context_built` a context made; `recalled` a search;
     `digested` the end of a digest that was made in the background: `cause` is None if it is completed; `called` a model
     call, told inside its span; `show` how digests stand. `exposition` is what was counted so far, in Prometheus's text
     format; empty where nobody counts.
     """
 
-    def span(self, name: str, **attributes: Value | None) -> AbstractContextManager[Span]: ...
+    def span(self, name: str, **attributes: Value | None) -> AbstractContextManager[TraceSpan]: ...
     def appended(self, *, messages: int, seconds: float) -> None: ...
-    def contexted(self, *, seconds: float) -> None: ...
+    def context_built(self, *, seconds: float) -> None: ...
     def recalled(self, *, seconds: float) -> None: ...
-    def digested(self, *, done: Done, cause: Cause | None, seconds: float) -> None: ...
+    def digested(self, *, action: DigestAction, cause: FailureCause | None, seconds: float) -> None: ...
     def called(self, call: ModelCall) -> None: ...
-    def show(self, load: Load) -> None: ...
+    def show(self, load: Backlog) -> None: ...
     def exposition(self) -> bytes: ...
 
 
-class Unwatched(Watch):
+class NoWatch(Watch):
     """Nobody watches, and it costs next to nothing."""
 
-    def span(self, name: str, **attributes: Value | None) -> AbstractContextManager[Span]:
+    def span(self, name: str, **attributes: Value | None) -> AbstractContextManager[TraceSpan]:
         return _NOTHING
 
     def appended(self, *, messages: int, seconds: float) -> None:
         pass
 
-    def contexted(self, *, seconds: float) -> None:
+    def context_built(self, *, seconds: float) -> None:
         pass
 
     def recalled(self, *, seconds: float) -> None:
         pass
 
-    def digested(self, *, done: Done, cause: Cause | None, seconds: float) -> None:
+    def digested(self, *, action: DigestAction, cause: FailureCause | None, seconds: float) -> None:
         pass
 
     def called(self, call: ModelCall) -> None:
         pass
 
-    def show(self, load: Load) -> None:
+    def show(self, load: Backlog) -> None:
         pass
 
     def exposition(self) -> bytes:
         return b""
 
 
-class _NoSpan(Span):
+class _NoSpan(TraceSpan):
     def set(self, **attributes: Value | None) -> None:
         pass
 
 
-_NOTHING: AbstractContextManager[Span] = nullcontext(_NoSpan())
+_NOTHING: AbstractContextManager[TraceSpan] = nullcontext(_NoSpan())

@@ -66,12 +66,12 @@ class ProcrastinateQueue:
     lost, and jobs are found only every few seconds. When the database is gone it tries again until it is back.
     """
 
-    def __init__(self, url: str, *, unsettled: Unsettled, at_once: int = 4, prepared: bool = True) -> None:
+    def __init__(self, url: str, *, unsettled: Unsettled, concurrency: int = 4, prepared: bool = True) -> None:
         self._url = url
         self._prepared = prepared
-        self._at_once = at_once
+        self._at_once = concurrency
         self._unsettled = unsettled
-        self._tasks = TaskQueue(at_once=at_once)
+        self._tasks = TaskQueue(concurrency=concurrency)
         self._submitted: dict[DigestJob, None] = {}
         self._changed = asyncio.Event()
         self._reason = ""
@@ -80,6 +80,8 @@ class ProcrastinateQueue:
         self._closed = False
 
     async def start(self, work: Work) -> None:
+        _filter_logs()
+
         async def noted(job: DigestJob) -> None:
             try:
                 await work(job)
@@ -99,8 +101,8 @@ class ProcrastinateQueue:
     def take(self, job: DigestJob) -> bool:
         return self._tasks.take(job)
 
-    async def settled(self) -> None:
-        await self._tasks.settled()
+    async def wait_for_digests(self) -> None:
+        await self._tasks.wait_for_digests()
         while asked := list(self._submitted):
             self._changed.clear()
             # Only the rows tell: others may have done it, or have it in hand; what was given back is due again.
@@ -112,7 +114,7 @@ class ProcrastinateQueue:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_LOOK):
                         await self._changed.wait()
-            await self._tasks.settled()
+            await self._tasks.wait_for_digests()
 
     async def aclose(self, *, grace: float) -> None:
         self._closed = True
@@ -139,8 +141,8 @@ class ProcrastinateQueue:
                 self._say_why(_reason(error), rest)
             except asyncio.CancelledError:
                 raise
-            except Exception as error:  # the edge of a library's worker: what it dies of must not end ours
-                log.exception("The worker of the job queue ended unexpectedly: %s", error)
+            except Exception:  # the edge of a library's worker: what it dies of must not end ours
+                log.exception("The worker of the job queue ended unexpectedly")
             if asyncio.get_running_loop().time() - began > _LONGEST_REST:
                 rest = _FIRST_REST
             if not self._closed:
@@ -232,6 +234,12 @@ async def _configured(connection: psycopg.AsyncConnection[Any]) -> None:
         await connection.set_autocommit(True)
     await connection.execute("set search_path = hitherto, pg_temp")
     await connection.execute("set default_transaction_isolation = 'read committed'")
+    # Jobs are hints, and may be lost. But behind a pooler that gives every transaction another session, the store may
+    # get this one next, and what it acknowledges must not.
+    await connection.execute(
+        "select set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), "
+        "false)"
+    )
 
 
 def _reason(error: BaseException) -> str:
@@ -249,5 +257,6 @@ def _not_told_here(record: logging.LogRecord) -> bool:
     return not lost or (record.name == "asyncio" and TASK not in record.getMessage())
 
 
-for _name in (f"procrastinate.worker.{QUEUE}", "procrastinate.utils", "asyncio"):
-    logging.getLogger(_name).addFilter(_not_told_here)
+def _filter_logs() -> None:
+    for name in (f"procrastinate.worker.{QUEUE}", "procrastinate.utils", "asyncio"):
+        logging.getLogger(name).addFilter(_not_told_here)  # once, however often it is added

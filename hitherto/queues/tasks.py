@@ -8,11 +8,11 @@ from hitherto.ports.queue import DigestJob, Work
 
 
 class TaskQueue:
-    """`DigestQueue` in this process: at most `at_once` jobs are worked on together, the others wait in order."""
+    """`DigestQueue` in this process: at most `concurrency` jobs are worked on together, the others wait in order."""
 
-    def __init__(self, *, at_once: int = 4) -> None:
-        self._at_once = at_once
-        self._room = asyncio.Semaphore(at_once)
+    def __init__(self, *, concurrency: int = 4) -> None:
+        self._at_once = concurrency
+        self._room = asyncio.Semaphore(concurrency)
         self._tasks: dict[asyncio.Task[None], DigestJob] = {}
         self._timers: set[asyncio.TimerHandle] = set()
         self._work: Work | None = None
@@ -50,7 +50,7 @@ class TaskQueue:
         task.add_done_callback(self._tasks.pop)
         return task
 
-    async def settled(self) -> None:
+    async def wait_for_digests(self) -> None:
         while self._tasks:
             await asyncio.wait(tuple(self._tasks))
 
@@ -62,7 +62,7 @@ class TaskQueue:
             await asyncio.wait(tuple(self._tasks), timeout=grace)
         for task in tuple(self._tasks):
             task.cancel()
-        await self.settled()
+        await self.wait_for_digests()
 
     async def _run(self, job: DigestJob, work: Work) -> None:
         async with self._room:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from hitherto.core.action import Drop, Redact, Summarise
-from hitherto.core.keep import LastTokens
-from hitherto.core.policy import Policy, Stage
-from hitherto.core.render import SystemMessage
-from hitherto.core.trigger import AnyOf, Messages, Tokens
+from hitherto.core.policy.action import Drop, Redact, Summarize
+from hitherto.core.policy.keep import LastTokens
+from hitherto.core.policy.policy import Policy, Stage
+from hitherto.core.policy.render import SystemMessage
+from hitherto.core.policy.trigger import AnyOf, Messages, Tokens
 
 # High and low marks stand far apart on purpose: each firing changes the start of the context, and what is sent
 # between two firings comes from the provider's cache.
@@ -14,10 +14,10 @@ _OLD_RESULTS = Stage(Tokens(3_000), LastTokens(1_000), Redact())
 _LONG = AnyOf((Tokens(6_000), Messages(60)))
 
 
-def redact_summarise() -> Policy:
+def redact_summarize() -> Policy:
     """Old tool results become placeholders first; what has grown long all the same becomes a short digest."""
-    summarise = Stage(_LONG, LastTokens(800), Summarise(limit=400), SystemMessage())
-    return Policy("redact-summarise", (_OLD_RESULTS, summarise))
+    summarize = Stage(_LONG, LastTokens(800), Summarize(max_tokens=400), SystemMessage())
+    return Policy("redact-summarize", (_OLD_RESULTS, summarize))
 
 
 def redact_trim() -> Policy:

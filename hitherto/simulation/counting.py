@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hitherto.core.budget import TokenCounter
-from hitherto.core.message import CHAT
-from hitherto.core.prompts import Prompt
+from hitherto.core.context.budget import TokenCounter
+from hitherto.core.log.message import CHAT
+from hitherto.core.prompt import Prompt
 from hitherto.ports.model import Completion, Model
 from hitherto.wire import codec
 from hitherto.wire.cost import compact

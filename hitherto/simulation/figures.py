@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from hitherto.core.manifest import Fate, Span
+from hitherto.core.policy.span import Fate, Span
 from hitherto.core.price import Price
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class SentRequest:
     """One request. `seq` is its first new message, `repeated` how many of its first tokens repeat the request before,
     `cached` how many of those the provider has in its cache. `fired` counts the stages that took effect since."""
 
@@ -33,7 +33,7 @@ class Figures:
 
     policy: str
     price: Price
-    sent: list[Sent] = field(default_factory=list[Sent])
+    sent: list[SentRequest] = field(default_factory=list[SentRequest])
     fates: Counter[Fate] = field(default_factory=Counter[Fate])
     digest_calls: int = 0
     digest_tokens_in: int = 0

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from hitherto.core.ask import Codec
-from hitherto.core.budget import TokenCounter
-from hitherto.core.message import Payload
+from hitherto.core.context.budget import TokenCounter
+from hitherto.core.context.request import WireFormat
+from hitherto.core.log.message import Payload
 
 _Piece = tuple[str, Any]
 """A part of a request under what it is: "tools", "system" or "item"."""
@@ -20,7 +20,7 @@ class Repeats:
     when it is met and counted once, so the time is linear in what is sent.
     """
 
-    def __init__(self, codec: Codec, counter: TokenCounter) -> None:
+    def __init__(self, codec: WireFormat, counter: TokenCounter) -> None:
         self._codec, self._counter = codec, counter
         self._last: list[tuple[_Piece, int]] = []
 

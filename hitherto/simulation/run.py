@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from hitherto.core.budget import TokenCounter
-from hitherto.core.digest import Done, Status
-from hitherto.core.message import CHAT, Message
+from hitherto.core.context.budget import TokenCounter
+from hitherto.core.digests.digest import Status
+from hitherto.core.log.frontier import DigestAction
+from hitherto.core.log.message import CHAT, Message
 from hitherto.core.scope import Scope
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.memory import Memory
-from hitherto.errors import OverBudget
+from hitherto.errors import BudgetExceeded
 from hitherto.simulation.counting import Counting
-from hitherto.simulation.figures import Figures, Sent
+from hitherto.simulation.figures import Figures, SentRequest
 from hitherto.simulation.repeats import Repeats
 from hitherto.simulation.steps import steps
 from hitherto.wire import codec
@@ -37,7 +38,7 @@ async def simulate(
 
     `memory` is in use for nothing else and makes its digests with `model`; each is waited for before the next
     request, so that the outcome is the same each time. `counter` counts as the memory does. `advance` is called
-    after each request. Raises OverBudget naming the message whose request does not fit.
+    after each request. Raises BudgetExceeded naming the message whose request does not fit.
     """
     chat = memory.conversation(name, scope=SCOPE)
     repeats = Repeats(codec(CHAT), counter)
@@ -49,13 +50,13 @@ async def simulate(
         if step.asked:
             try:
                 context = await chat.context(step.asked, budget=budget, instructions=instructions)
-            except OverBudget as error:
+            except BudgetExceeded as error:
                 message = f"{name}: the request with the message of seq {seq} cannot be sent: {error}"
-                raise OverBudget(message, over_by=error.over_by) from error
+                raise BudgetExceeded(message, over_by=error.over_by) from error
             repeated = repeats.of(context.request)
             before, fired = fired, await _fired(chat)
             into.sent.append(
-                Sent(
+                SentRequest(
                     seq=seq,
                     tokens=context.tokens,
                     repeated=repeated,
@@ -64,9 +65,9 @@ async def simulate(
                 )
             )
         await chat.append(*step.asked, *step.answered)
-        await memory.settled()
+        await memory.wait_for_digests()
         if recalls:
-            await memory.indexed()  # what is recalled depends on what is found
+            await memory.wait_for_index()  # what is recalled depends on what is found
         seq += len(step.asked) + len(step.answered)
         if step.asked:
             advance()
@@ -79,5 +80,7 @@ async def simulate(
 
 async def _fired(chat: Conversation) -> int:
     """How many firings show in contexts by now. A redaction that found no tool results changes nothing."""
-    shown = [one for one in await chat.digests() if one.visible_rev is not None and one.done is not Done.CLEAR]
-    return sum(one.done is not Done.REDACT or one.tokens > 0 for one in shown)
+    shown = [
+        one for one in await chat.digests() if one.visible_rev is not None and one.action is not DigestAction.CLEAR
+    ]
+    return sum(one.action is not DigestAction.REDACT or one.tokens > 0 for one in shown)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from hitherto.core.message import Message, Role
+from hitherto.core.log.message import Message, Role
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 
-from hitherto.ports.embedder import Embedded, Embedder, Vectors
+from hitherto.ports.embedder import Embedder, Embeddings, Vectors
 
 _TALK = (
     "We took the Granary in Leith for Friday.",
@@ -37,9 +37,11 @@ async def check_embedder(embedder: Embedder) -> None:
     assert space.dimensions > 0, f"a space needs dimensions, and has {space.dimensions}"
     assert embedder.batch > 0, f"a batch of {embedder.batch} texts is none"
 
-    talk = _vectors(await embedder.documents(_TALK), len(_TALK), embedder)
-    assert np.allclose(_lengths(talk), 1, atol=1e-3), f"vectors have unit length, and these have {_lengths(talk)}"
-    await _check_order(embedder, talk)
+    dialogue = _vectors(await embedder.documents(_TALK), len(_TALK), embedder)
+    assert np.allclose(_lengths(dialogue), 1, atol=1e-3), (
+        f"vectors have unit length, and these have {_lengths(dialogue)}"
+    )
+    await _check_order(embedder, dialogue)
     await _check_odd_texts(embedder)
 
     one = _vectors(await embedder.query(_TALK[0]), 1, embedder)
@@ -49,17 +51,17 @@ async def check_embedder(embedder: Embedder) -> None:
     assert embedder.space == space, f"the space stays the same, and was {space} and is {embedder.space}"
 
 
-async def _check_order(embedder: Embedder, talk: Vectors) -> None:
+async def _check_order(embedder: Embedder, dialogue: Vectors) -> None:
     alone = _vectors(await embedder.documents(_TALK[:1]), 1, embedder)
-    assert _alike(alone, talk[:1]), "a text has the same vector alone and as the first of several"
+    assert _alike(alone, dialogue[:1]), "a text has the same vector alone and as the first of several"
     backwards = _vectors(await embedder.documents(_TALK[::-1]), len(_TALK), embedder)
-    assert _alike(backwards, talk[::-1]), "each row is the vector of the text in its place, whatever the others are"
+    assert _alike(backwards, dialogue[::-1]), "each row is the vector of the text in its place, whatever the others are"
     many = [_TALK[place % len(_TALK)] for place in range(2 * embedder.batch + 1)]
     rows = _vectors(await embedder.documents(many), len(many), embedder)
-    expected = talk[[place % len(_TALK) for place in range(len(many))]]
+    expected = dialogue[[place % len(_TALK) for place in range(len(many))]]
     assert _alike(rows, expected), f"more texts than a batch ({embedder.batch}) keep their order too"
     pairs = combinations(range(len(_TALK)), 2)
-    assert not any(_alike(talk[[one]], talk[[other]]) for one, other in pairs), (
+    assert not any(_alike(dialogue[[one]], dialogue[[other]]) for one, other in pairs), (
         "texts that have nothing in common have different vectors"
     )
 
@@ -80,7 +82,7 @@ async def _check_odd_texts(embedder: Embedder) -> None:
     assert np.allclose(_lengths(huge), 1, atol=1e-3), "what is longer than the model reads is cut, and has a vector"
 
 
-def _vectors(answer: Embedded, count: int, embedder: Embedder) -> Vectors:
+def _vectors(answer: Embeddings, count: int, embedder: Embedder) -> Vectors:
     """The rows of an answer, after a look at their shape and type."""
     vectors = answer.vectors
     expected = (count, embedder.space.dimensions)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 
-from hitherto.core.digest import Done
-from hitherto.core.ledger import Cause, ModelCall
+from hitherto.core.ledger import FailureCause, ModelCall
+from hitherto.core.log.frontier import DigestAction
 from hitherto.errors import InvalidSettings
-from hitherto.ports.store import Load
-from hitherto.ports.watch import Span, Unwatched, Value, Watch
+from hitherto.ports.digests import Backlog
+from hitherto.ports.watch import NoWatch, TraceSpan, Value, Watch
 from hitherto.settings import Settings
 from hitherto.watching.prometheus import CONTENT_TYPE, Metrics, Serving, serving
 
@@ -20,28 +20,28 @@ class Watching(Watch):
 
     def __init__(self, metrics: Metrics, tracing: Watch | None = None) -> None:
         self.metrics = metrics
-        self._tracing = tracing or Unwatched()
+        self._tracing = tracing or NoWatch()
 
-    def span(self, name: str, **attributes: Value | None) -> AbstractContextManager[Span]:
+    def span(self, name: str, **attributes: Value | None) -> AbstractContextManager[TraceSpan]:
         return self._tracing.span(name, **attributes)
 
     def appended(self, *, messages: int, seconds: float) -> None:
         self.metrics.appended(messages=messages, seconds=seconds)
 
-    def contexted(self, *, seconds: float) -> None:
-        self.metrics.contexted(seconds=seconds)
+    def context_built(self, *, seconds: float) -> None:
+        self.metrics.context_built(seconds=seconds)
 
     def recalled(self, *, seconds: float) -> None:
         self.metrics.recalled(seconds=seconds)
 
-    def digested(self, *, done: Done, cause: Cause | None, seconds: float) -> None:
-        self.metrics.digested(done=done, cause=cause, seconds=seconds)
+    def digested(self, *, action: DigestAction, cause: FailureCause | None, seconds: float) -> None:
+        self.metrics.digested(action=action, cause=cause, seconds=seconds)
 
     def called(self, call: ModelCall) -> None:
         self.metrics.called(call)
         self._tracing.called(call)
 
-    def show(self, load: Load) -> None:
+    def show(self, load: Backlog) -> None:
         self.metrics.show(load)
 
     def exposition(self) -> bytes:

@@ -11,11 +11,11 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from hitherto.core.digest import Done
-from hitherto.core.ledger import Cause, ModelCall
+from hitherto.core.ledger import FailureCause, ModelCall
+from hitherto.core.log.frontier import DigestAction
 from hitherto.errors import InvalidSettings
-from hitherto.ports.store import Load
-from hitherto.ports.watch import Span, Unwatched, Value, Watch
+from hitherto.ports.digests import Backlog
+from hitherto.ports.watch import NoWatch, TraceSpan, Value, Watch
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """Of what `Metrics.exposition` gives."""
@@ -27,7 +27,7 @@ _SLOW = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300)
 _MODELS = 50
 """Names of models that are told apart. A program that makes up names must not make up series without end."""
 
-_NOBODY = Unwatched()
+_NOBODY = NoWatch()
 
 
 class Metrics(Watch):
@@ -39,7 +39,7 @@ class Metrics(Watch):
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self._known: dict[str, str] = {}
-        self._standing = _Standing()
+        self._standing = _BacklogCollector()
         self.registry.register(self._standing)
         counted, timed = self._counted, self._timed
         self._messages = counted("messages_appended_total", "Messages written to logs.")
@@ -74,22 +74,22 @@ class Metrics(Watch):
     def _timed(self, name: str, help: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
         return Histogram(f"hitherto_{name}", help, labels, buckets=buckets, registry=self.registry)
 
-    def span(self, name: str, **attributes: Value | None) -> AbstractContextManager[Span]:
+    def span(self, name: str, **attributes: Value | None) -> AbstractContextManager[TraceSpan]:
         return _NOBODY.span(name)
 
     def appended(self, *, messages: int, seconds: float) -> None:
         self._messages.inc(messages)
         self._append.observe(seconds)
 
-    def contexted(self, *, seconds: float) -> None:
+    def context_built(self, *, seconds: float) -> None:
         self._context.observe(seconds)
 
     def recalled(self, *, seconds: float) -> None:
         self._recall.observe(seconds)
 
-    def digested(self, *, done: Done, cause: Cause | None, seconds: float) -> None:
-        self._digests.labels(done.value, "completed" if cause is None else cause.value).inc()
-        self._digest.labels(done.value).observe(seconds)
+    def digested(self, *, action: DigestAction, cause: FailureCause | None, seconds: float) -> None:
+        self._digests.labels(action.value, "completed" if cause is None else cause.value).inc()
+        self._digest.labels(action.value).observe(seconds)
 
     def called(self, call: ModelCall) -> None:
         model = self._model(call.model)
@@ -101,7 +101,7 @@ class Metrics(Watch):
         if call.cost is not None:
             self._dollars.labels(model).inc(call.cost)
 
-    def show(self, load: Load) -> None:
+    def show(self, load: Backlog) -> None:
         """From now on the gauges say this; before the first time there are none."""
         self._standing.load = load
 
@@ -115,10 +115,10 @@ class Metrics(Watch):
         return self._known.get(name, "other")
 
 
-class _Standing(Collector):
+class _BacklogCollector(Collector):
     """The gauges, as the last look at the database found them."""
 
-    load: Load | None = None
+    load: Backlog | None = None
 
     def collect(self) -> Iterator[Metric]:
         load = self.load

@@ -14,10 +14,10 @@ from importlib.metadata import version
 from opentelemetry import trace
 from opentelemetry.context import Context
 
-from hitherto.core.digest import Done
-from hitherto.core.ledger import Cause, ModelCall, Purpose
-from hitherto.ports.store import Load
-from hitherto.ports.watch import Span, Value, Watch
+from hitherto.core.ledger import FailureCause, ModelCall, Purpose
+from hitherto.core.log.frontier import DigestAction
+from hitherto.ports.digests import Backlog
+from hitherto.ports.watch import TraceSpan, Value, Watch
 
 _CALL = "model_call"
 _DIGEST = "digest"
@@ -37,7 +37,7 @@ _PROVIDERS: Mapping[Value, str] = {"azure": "azure.ai.openai"}
 """Providers that those conventions call otherwise."""
 
 
-class _Traced(Span):
+class _Traced(TraceSpan):
     def __init__(self, span: trace.Span) -> None:
         self._span = span
 
@@ -64,7 +64,7 @@ class Tracing(Watch):
         self._calling = ContextVar[_Traced | None]("hitherto_model_call", default=None)
 
     @contextmanager
-    def span(self, name: str, **attributes: Value | None) -> Generator[Span]:
+    def span(self, name: str, **attributes: Value | None) -> Generator[TraceSpan]:
         calls = name == _CALL
         with self._tracer.start_as_current_span(
             f"hitherto.{name}",
@@ -87,13 +87,13 @@ class Tracing(Watch):
     def appended(self, *, messages: int, seconds: float) -> None:
         pass
 
-    def contexted(self, *, seconds: float) -> None:
+    def context_built(self, *, seconds: float) -> None:
         pass
 
     def recalled(self, *, seconds: float) -> None:
         pass
 
-    def digested(self, *, done: Done, cause: Cause | None, seconds: float) -> None:
+    def digested(self, *, action: DigestAction, cause: FailureCause | None, seconds: float) -> None:
         pass
 
     def called(self, call: ModelCall) -> None:
@@ -110,10 +110,10 @@ class Tracing(Watch):
             tokens_out=call.tokens_out,
             cost=call.cost,
         )
-        if call.cause not in (None, Cause.LOST):  # a call that was cancelled is no failure
+        if call.cause not in (None, FailureCause.LOST):  # a call that was cancelled is no failure
             traced.failed(call.cause.value)
 
-    def show(self, load: Load) -> None:
+    def show(self, load: Backlog) -> None:
         pass
 
     def exposition(self) -> bytes:

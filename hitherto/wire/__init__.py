@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from hitherto.core.ask import Codec
-from hitherto.core.message import ANTHROPIC, CHAT, RESPONSES, Message
+from hitherto.core.context.request import WireFormat
+from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Message
 from hitherto.errors import InvalidInput
-from hitherto.wire.anthropic import Anthropic
-from hitherto.wire.chat import Call, Chat, assistant, system, tool_result, user
+from hitherto.wire.anthropic import AnthropicFormat
+from hitherto.wire.chat import Call, ChatFormat, assistant, system, tool_result, user
 from hitherto.wire.fields import shown
-from hitherto.wire.responses import Responses
+from hitherto.wire.responses import ResponsesFormat
 
 __all__ = [
     "CODECS",
-    "Anthropic",
+    "AnthropicFormat",
     "Call",
-    "Chat",
-    "Responses",
+    "ChatFormat",
+    "ResponsesFormat",
     "assistant",
     "codec",
     "read",
@@ -27,7 +27,7 @@ __all__ = [
     "user",
 ]
 
-CODECS: Final[dict[str, Codec]] = {CHAT: Chat(), RESPONSES: Responses(), ANTHROPIC: Anthropic()}
+CODECS: Final[dict[str, WireFormat]] = {CHAT: ChatFormat(), RESPONSES: ResponsesFormat(), ANTHROPIC: AnthropicFormat()}
 
 _ANTHROPIC_BLOCKS = {
     *("tool_use", "tool_result", "thinking", "redacted_thinking", "document", "search_result"),
@@ -36,7 +36,7 @@ _ANTHROPIC_BLOCKS = {
 _RESPONSES_PARTS = {"input_text", "output_text", "input_image", "input_file"}
 
 
-def codec(name: str) -> Codec:
+def codec(name: str) -> WireFormat:
     """The codec of a wire format. Raises InvalidInput for a name that is none."""
     found = CODECS.get(name)
     if found is None:

@@ -8,20 +8,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from hitherto.core.budget import TokenCounter
-from hitherto.core.message import ANTHROPIC, Message, Payload, Role
+from hitherto.core.context.budget import TokenCounter
+from hitherto.core.log.message import ANTHROPIC, Message, Payload, Role
 from hitherto.errors import InvalidMessage
 from hitherto.wire import cost
 from hitherto.wire.exchange import Exchange, exchanges
 from hitherto.wire.fields import content, identifier, mapping, own, shown, text, too_deep
 from hitherto.wire.neutral import (
     NO_RESULT,
-    Compacted,
+    CompactionItem,
     Image,
-    Other,
+    NeutralMessage,
+    OtherPart,
     Part,
     Reasoning,
-    Said,
     Shown,
     Text,
     ToolCall,
@@ -48,7 +48,7 @@ _MEDIA_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
 
 @dataclass(frozen=True)
-class Anthropic:
+class AnthropicFormat:
     """The codec of Anthropic messages. All its token counts are bounds, by the rule for chat: see `cost`."""
 
     name = ANTHROPIC
@@ -95,7 +95,7 @@ class Anthropic:
 
 
 @reads(ANTHROPIC)
-def _said(item: Payload) -> Said:
+def _said(item: Payload) -> NeutralMessage:
     role = item.get("role")
     if role not in ("user", "assistant"):
         hint = "; give system texts as instructions" if role == "system" else ""
@@ -106,7 +106,7 @@ def _said(item: Payload) -> Said:
         parts: tuple[Part, ...] = (Text(value),)
     else:
         parts = tuple(_from_user(block, of) if role == "user" else _from_model(block, of) for block in value)
-    return Said(Role(role), parts)
+    return NeutralMessage(Role(role), parts)
 
 
 def _from_user(block: Payload, of: str) -> Part:
@@ -131,7 +131,7 @@ def _from_model(block: Payload, of: str) -> Part:
             raise InvalidMessage(f"{of} has a tool_result block; only a user's has those")
         case "compaction":
             summary = block.get("content")
-            return Compacted(summary if isinstance(summary, str) else "")
+            return CompactionItem(summary if isinstance(summary, str) else "")
         case "text" | "image" | "document":
             return _shown(block, of)
         case _:
@@ -149,9 +149,9 @@ def _shown(block: Payload, of: str) -> Shown:
         case "document":
             source = mapping(block, "source", f"a document block of {of}")
             plain = source.get("data") if source.get("type") == "text" else None
-            return Text(plain) if isinstance(plain, str) else Other("document")
+            return Text(plain) if isinstance(plain, str) else OtherPart("document")
         case _:
-            return Other(own(kind, of, ANTHROPIC))
+            return OtherPart(own(kind, of, ANTHROPIC))
 
 
 def _read_image(block: Payload, of: str) -> Shown:
@@ -162,7 +162,7 @@ def _read_image(block: Payload, of: str) -> Shown:
         case "url":
             return Image(text(source, "url", of))
         case _:
-            return Other("image")
+            return OtherPart("image")
 
 
 def _read_result(block: Payload, of: str) -> ToolResult:
@@ -222,7 +222,7 @@ def _usable(call: str) -> str:
     return re.sub("[^a-zA-Z0-9_-]", lambda found: f"_{ord(found[0]):x}_", call)
 
 
-def _item(says: Said) -> Payload | None:
+def _item(says: NeutralMessage) -> Payload | None:
     """A message from another format, but for its results; None when nothing of it can be said in this one."""
     parts = marked("[system]", says.shown) if says.role is Role.SYSTEM and says.shown else says.shown
     calls = [_call(call) for call in says.calls]

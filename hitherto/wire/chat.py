@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
-from hitherto.core.budget import TokenCounter
-from hitherto.core.message import CHAT, Message, Payload, Role
+from hitherto.core.context.budget import TokenCounter
+from hitherto.core.log.message import CHAT, Message, Payload, Role
 from hitherto.errors import InvalidMessage
 from hitherto.wire import cost
 from hitherto.wire.exchange import Exchange, exchanges
@@ -15,9 +15,9 @@ from hitherto.wire.fields import content, identifier, mapping, objects, own, sho
 from hitherto.wire.neutral import (
     NO_RESULT,
     Image,
-    Other,
+    NeutralMessage,
+    OtherPart,
     Part,
-    Said,
     Shown,
     Text,
     ToolCall,
@@ -31,7 +31,7 @@ from hitherto.wire.redaction import Replace, redacted
 
 
 @dataclass(frozen=True)
-class Chat:
+class ChatFormat:
     """The codec of OpenAI chat completions. Its framing is the start of the reply."""
 
     name = CHAT
@@ -92,7 +92,9 @@ class Call:
 
 def user(content: str | Sequence[Mapping[str, Any]]) -> Message:
     """A user's message, of text or of content parts as OpenAI chat completions have them."""
-    return Chat().read({"role": "user", "content": content if isinstance(content, str) else list(content)})
+    if not isinstance(cast(object, content), Sequence):
+        raise InvalidMessage(f"the content of a user's message is {content!r}; give a text, or a list of content parts")
+    return ChatFormat().read({"role": "user", "content": content if isinstance(content, str) else list(content)})
 
 
 def assistant(content: str | None = None, *, calls: Sequence[Call] = ()) -> Message:
@@ -100,35 +102,35 @@ def assistant(content: str | None = None, *, calls: Sequence[Call] = ()) -> Mess
     item: Payload = {"role": "assistant", "content": content}
     if calls:
         item["tool_calls"] = [_call(ToolCall(call.id, call.name, call.arguments)) for call in calls]
-    return Chat().read(item)
+    return ChatFormat().read(item)
 
 
 def tool_result(call_id: str, content: str) -> Message:
     """What the tool answered to the call with this id."""
-    return Chat().read({"role": "tool", "tool_call_id": call_id, "content": content})
+    return ChatFormat().read({"role": "tool", "tool_call_id": call_id, "content": content})
 
 
 def system(content: str) -> Message:
     """A system message that belongs to the conversation; instructions for every turn are given to the context."""
-    return Chat().read({"role": "system", "content": content})
+    return ChatFormat().read({"role": "system", "content": content})
 
 
 @reads(CHAT)
-def _said(item: Payload) -> Said:
+def _said(item: Payload) -> NeutralMessage:
     role = item.get("role")
     of = f"a chat {role} message"
     match role:
         case "system" | "developer":
-            return Said(Role.SYSTEM, _parts(item, of))
+            return NeutralMessage(Role.SYSTEM, _parts(item, of))
         case "user":
-            return Said(Role.USER, _parts(item, of))
+            return NeutralMessage(Role.USER, _parts(item, of))
         case "assistant":
-            return Said(Role.ASSISTANT, _assistant(item, of))
+            return NeutralMessage(Role.ASSISTANT, _assistant(item, of))
         case "tool":
-            return Said(Role.TOOL, (ToolResult(identifier(item, "tool_call_id", of), _parts(item, of)),))
+            return NeutralMessage(Role.TOOL, (ToolResult(identifier(item, "tool_call_id", of), _parts(item, of)),))
         case "function":
             answer = () if item.get("content") is None else _parts(item, of)
-            return Said(Role.TOOL, (ToolResult(_legacy(item, of), answer),))
+            return NeutralMessage(Role.TOOL, (ToolResult(_legacy(item, of), answer),))
         case _:
             raise InvalidMessage(
                 f"a chat message has the role {shown(role)}; "
@@ -143,7 +145,7 @@ def _assistant(item: Payload, of: str) -> tuple[Part, ...]:
     if item.get("refusal") is not None:
         parts.append(Text(text(item, "refusal", of)))
     if item.get("audio") is not None:
-        parts.append(Other("audio"))
+        parts.append(OtherPart("audio"))
     if item.get("tool_calls") is not None:
         parts += (_read_call(call) for call in objects(item, "tool_calls", of))
     if item.get("function_call") is not None:
@@ -188,9 +190,9 @@ def _part(part: Payload, of: str) -> Shown:
             image = mapping(part, "image_url", f"an image_url part of {of}")
             return Image(text(image, "url", f"an image_url part of {of}"), image.get("detail"))
         case "input_audio":
-            return Other("audio")
+            return OtherPart("audio")
         case _:
-            return Other(own(kind, of, CHAT))
+            return OtherPart(own(kind, of, CHAT))
 
 
 def _written(exchange: Exchange) -> list[Payload]:
@@ -218,7 +220,7 @@ def _written(exchange: Exchange) -> list[Payload]:
         else:
             says = said(message)
             found = [(result.call_id, _result(result)) for result in says.results]
-            more = _item(Said(Role.USER, says.shown))
+            more = _item(NeutralMessage(Role.USER, says.shown))
         for call, item in found:
             (behind[maker[call]] if call in maker else rest).append(item)
         after += [] if more is None else [more]
@@ -228,7 +230,7 @@ def _written(exchange: Exchange) -> list[Payload]:
     return [*answered, *rest, *after]
 
 
-def _item(says: Said) -> Payload | None:
+def _item(says: NeutralMessage) -> Payload | None:
     """A message from another format, but for its results; None when nothing of it can be said in this one."""
     parts, calls = says.shown, [_call(call) for call in says.calls]
     if not parts and not calls:

@@ -13,8 +13,8 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
-from hitherto.core.budget import TokenCounter
-from hitherto.core.message import Payload
+from hitherto.core.context.budget import TokenCounter
+from hitherto.core.log.message import Payload
 from hitherto.wire.fields import containers
 
 PER_ITEM = 3

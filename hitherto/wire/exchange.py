@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from hitherto.core.message import Kind, Message
+from hitherto.core.log.message import Kind, Message
 
 
 @dataclass(slots=True, eq=False)

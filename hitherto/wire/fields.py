@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
-from hitherto.core.message import ANTHROPIC, CHAT, RESPONSES, Payload, storable, to_json
+from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Payload, storable, to_json
 from hitherto.errors import InvalidMessage
 
 DEPTH = 100

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hitherto.core.message import Kind, Message, Payload, Role, storable
+from hitherto.core.log.message import Kind, Message, Payload, Role, storable
 from hitherto.errors import InvalidInput, InvalidMessage
 from hitherto.wire.fields import item_of, shown
 
@@ -21,7 +21,7 @@ NO_RESULT = "[no result yet]"
 NO_SCREENSHOT = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNoAAAAggCB2kUIOwAAAABJRU5ErkJggg=="
 )
-"""One grey pixel: stands in for a screenshot."""
+"""One gray pixel: stands in for a screenshot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Other:
+class OtherPart:
     """What only some APIs have: a sound, a file, an image kept at the provider. Elsewhere it is `[label]`."""
 
     label: str
@@ -57,11 +57,11 @@ class Other:
 @dataclass(frozen=True, slots=True)
 class ToolResult:
     call_id: str
-    parts: tuple[Text | Image | Other, ...]
+    parts: tuple[Text | Image | OtherPart, ...]
     is_error: bool = False
 
     @property
-    def flagged(self) -> tuple[Text | Image | Other, ...]:
+    def flagged(self) -> tuple[Text | Image | OtherPart, ...]:
         """Its parts for a format that cannot say otherwise that the tool failed."""
         return marked("[error]", self.parts) if self.is_error else self.parts
 
@@ -77,18 +77,18 @@ class Reasoning:
 
 
 @dataclass(frozen=True, slots=True)
-class Compacted:
+class CompactionItem:
     """An item that stands for the messages before it, opaque or not; it too is left out elsewhere."""
 
     text: str
 
 
-Shown = Text | Image | Other
-Part = Shown | ToolCall | ToolResult | Reasoning | Compacted
+Shown = Text | Image | OtherPart
+Part = Shown | ToolCall | ToolResult | Reasoning | CompactionItem
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class NeutralMessage:
     """One item: who says what. Its results answer calls; everything else is said by `role`."""
 
     role: Role
@@ -105,7 +105,7 @@ class Said:
     @property
     def shown(self) -> tuple[Shown, ...]:
         """What has a place in every format, in order."""
-        return tuple(part for part in self.parts if isinstance(part, Text | Image | Other))
+        return tuple(part for part in self.parts if isinstance(part, Text | Image | OtherPart))
 
     @property
     def kind(self) -> Kind:
@@ -115,7 +115,7 @@ class Said:
             return Kind.TOOL_CALL
         if self.shown:
             return Kind.TEXT
-        return Kind.COMPACTION if any(isinstance(part, Compacted) for part in self.parts) else Kind.REASONING
+        return Kind.COMPACTION if any(isinstance(part, CompactionItem) for part in self.parts) else Kind.REASONING
 
     @property
     def text(self) -> str:
@@ -125,11 +125,11 @@ class Said:
 def readable(part: Part) -> str:
     """A part as one reads it: in a message's `text`, and in formats that have no place for it."""
     match part:
-        case Text(text) | Reasoning(text) | Compacted(text):
+        case Text(text) | Reasoning(text) | CompactionItem(text):
             return text
         case Image():
             return "[image]"
-        case Other(label):
+        case OtherPart(label):
             return f"[{label}]"
         case ToolCall(name=name, arguments=arguments):
             return f"[calls {name}({arguments})]"
@@ -144,7 +144,7 @@ def marked(mark: str, parts: tuple[Shown, ...]) -> tuple[Shown, ...]:
     return (Text(mark), *parts)
 
 
-Reader = Callable[[Payload], Said]
+Reader = Callable[[Payload], NeutralMessage]
 _READERS: dict[str, Reader] = {}
 
 
@@ -158,7 +158,7 @@ def reads(wire: str) -> Callable[[Reader], Reader]:
     return mark
 
 
-def said(message: Message) -> Said:
+def said(message: Message) -> NeutralMessage:
     """What a message says. Raises InvalidInput for a wire format that is not known."""
     return reader(message)(message.payload)
 

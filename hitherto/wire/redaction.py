@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from hitherto.core.message import ANTHROPIC, CHAT, Message, Payload, storable, to_json
+from hitherto.core.log.message import ANTHROPIC, CHAT, Message, Payload, storable, to_json
 from hitherto.wire import cost
 from hitherto.wire.neutral import NO_SCREENSHOT, ToolCall, ToolResult, readable, reader
 

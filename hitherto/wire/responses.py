@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from hitherto.core.budget import TokenCounter
-from hitherto.core.message import RESPONSES, Message, Payload, Role
+from hitherto.core.context.budget import TokenCounter
+from hitherto.core.log.message import RESPONSES, Message, Payload, Role
 from hitherto.errors import InvalidMessage
 from hitherto.wire import cost
 from hitherto.wire.exchange import Exchange, exchanges
@@ -15,11 +15,11 @@ from hitherto.wire.fields import content, identifier, objects, own, shown, text
 from hitherto.wire.neutral import (
     NO_RESULT,
     NO_SCREENSHOT,
-    Compacted,
+    CompactionItem,
     Image,
-    Other,
+    NeutralMessage,
+    OtherPart,
     Reasoning,
-    Said,
     Shown,
     Text,
     ToolCall,
@@ -46,7 +46,7 @@ _PROVIDERS_OWN = {
 
 
 @dataclass(frozen=True)
-class Responses:
+class ResponsesFormat:
     """The codec of OpenAI responses. All its token counts are bounds, by the rule for chat: see `cost`."""
 
     name = RESPONSES
@@ -98,7 +98,7 @@ class Responses:
 
 
 @reads(RESPONSES)
-def _said(item: Payload) -> Said:
+def _said(item: Payload) -> NeutralMessage:
     kind = item.get("type")
     if kind is None and isinstance(item.get("id"), str) and not item.keys() & {"role", "content"}:
         kind = "item_reference"  # the one type that may go unsaid beside a message's
@@ -110,23 +110,23 @@ def _said(item: Payload) -> Said:
             custom = kind == "custom_tool_call"
             written = text(item, "input" if custom else "arguments", of)
             call = ToolCall(identifier(item, "call_id", of), identifier(item, "name", of), written, custom)
-            return Said(Role.ASSISTANT, (call,))
+            return NeutralMessage(Role.ASSISTANT, (call,))
         case "function_call_output" | "custom_tool_call_output":
             return _answer(item, of)
         case "reasoning":
             inner = objects(item, "content", of) if item.get("content") is not None else []
             thoughts = [*objects(item, "summary", of), *inner]
-            return Said(Role.ASSISTANT, (Reasoning("\n".join(text(one, "text", of) for one in thoughts)),))
+            return NeutralMessage(Role.ASSISTANT, (Reasoning("\n".join(text(one, "text", of) for one in thoughts)),))
         case "compaction":
             text(item, "encrypted_content", of)
-            return Said(Role.ASSISTANT, (Compacted(""),))
+            return NeutralMessage(Role.ASSISTANT, (CompactionItem(""),))
         case str():
             return _tool(item, kind, of)
         case _:
             raise InvalidMessage(f"a responses item has the type {shown(kind)}; it must be a text")
 
 
-def _message(item: Payload) -> Said:
+def _message(item: Payload) -> NeutralMessage:
     name = item.get("role")
     role = _ROLES.get(name) if isinstance(name, str) else None
     if role is None:
@@ -134,35 +134,37 @@ def _message(item: Payload) -> Said:
         raise InvalidMessage(f"a responses message has the role {shown(name)}; it must be one of {known}")
     of = f"a responses {name} message"
     if role is Role.ASSISTANT and item.get("content") == []:
-        return Said(role, (Text(""),))  # a model that was stopped before its first word
-    return Said(role, _parts(content(item, of), of))
+        return NeutralMessage(role, (Text(""),))  # a model that was stopped before its first word
+    return NeutralMessage(role, _parts(content(item, of), of))
 
 
-def _answer(item: Payload, of: str) -> Said:
+def _answer(item: Payload, of: str) -> NeutralMessage:
     """A tool's result; one that names its tool in place of a call is news that nobody asked for."""
     parts = _parts(content(item, of, "output"), of)
     if item["type"] == "function_call_output" and item.get("call_id") is None and item.get("name") is not None:
-        return Said(Role.SYSTEM, parts)
-    return Said(Role.TOOL, (ToolResult(identifier(item, "call_id", of), parts),))
+        return NeutralMessage(Role.SYSTEM, parts)
+    return NeutralMessage(Role.TOOL, (ToolResult(identifier(item, "call_id", of), parts),))
 
 
-def _tool(item: Payload, kind: str, of: str) -> Said:
+def _tool(item: Payload, kind: str, of: str) -> NeutralMessage:
     """Calls and results of the API's other tools go by the ends of their names and by `call_id`."""
     if kind in _PROVIDERS_OWN:
-        return Said(_PROVIDERS_OWN[kind], (Reasoning(f"[{kind}]"),))
+        return NeutralMessage(_PROVIDERS_OWN[kind], (Reasoning(f"[{kind}]"),))
     # This one result names its call by `id`, though the call itself has a `call_id`.
     key = "id" if kind == "local_shell_call_output" and item.get("call_id") is None else "call_id"
     by_provider = item.get(key) is None
     if kind.endswith("_call") or kind == "program":
         if by_provider:
-            return Said(Role.ASSISTANT, (Reasoning(f"[{kind}]"),))
+            return NeutralMessage(Role.ASSISTANT, (Reasoning(f"[{kind}]"),))
         arguments = {name: value for name, value in item.items() if name not in ("type", "id", "call_id", "status")}
         name = kind.removesuffix("_call")
-        return Said(Role.ASSISTANT, (ToolCall(identifier(item, "call_id", of), name, cost.compact(arguments)),))
+        return NeutralMessage(
+            Role.ASSISTANT, (ToolCall(identifier(item, "call_id", of), name, cost.compact(arguments)),)
+        )
     if kind.endswith("_call_output") or kind in ("program_output", "tool_search_output"):
         if by_provider and kind == "tool_search_output":
-            return Said(Role.ASSISTANT, (Reasoning(f"[{kind}]"),))
-        return Said(Role.TOOL, (ToolResult(identifier(item, key, of), _output(item, of)),))
+            return NeutralMessage(Role.ASSISTANT, (Reasoning(f"[{kind}]"),))
+        return NeutralMessage(Role.TOOL, (ToolResult(identifier(item, key, of), _output(item, of)),))
     raise InvalidMessage(
         f"a responses item has the unknown type {shown(kind)}; known are message, reasoning, compaction, "
         "function_call, function_call_output, and other tools' *_call and *_call_output"
@@ -196,13 +198,13 @@ def _part(part: Payload, of: str) -> Shown:
             return Text(text(part, "refusal", f"a refusal part of {of}"))
         case "input_image" | "computer_screenshot":
             url = part.get("image_url")
-            return Image(url, part.get("detail")) if isinstance(url, str) else Other("image")
+            return Image(url, part.get("detail")) if isinstance(url, str) else OtherPart("image")
         case "input_file":
-            return Other("file")
+            return OtherPart("file")
         case "input_audio":
-            return Other("audio")
+            return OtherPart("audio")
         case _:
-            return Other(own(kind, of, RESPONSES))
+            return OtherPart(own(kind, of, RESPONSES))
 
 
 def _written(exchange: Exchange) -> list[Payload]:
@@ -219,11 +221,11 @@ def _written(exchange: Exchange) -> list[Payload]:
             continue
         says = said(message)
         items += (_result(result, types.get(result.call_id, "function_call")) for result in says.results)
-        after += _items(Said(Role.USER, says.shown))
+        after += _items(NeutralMessage(Role.USER, says.shown))
     return [*items, *(_placeholder(call, types[call]) for call in exchange.missing), *after]
 
 
-def _items(says: Said) -> list[Payload]:
+def _items(says: NeutralMessage) -> list[Payload]:
     """A message from another format, but for its results: a message and then its calls.
 
     An assistant's texts become a message each, because as parts they would need ids that only the API gives.

@@ -11,12 +11,13 @@ from typing import Any
 
 import hitherto
 from hitherto import Context, Conversation, Fact, Memory, Scope, assistant, chunks, user
-from hitherto.core.knowing import CLOSING, plain
-from hitherto.core.manifest import FactsShown
-from hitherto.models.scripted import Scripted, Told, items
+from hitherto.core.context.facts_block import CLOSING
+from hitherto.core.context.manifest import FactsShown
+from hitherto.core.plain_text import plain
 from hitherto.ports.model import Prompt
 from hitherto.ports.store import Store
-from tests.acceptance.talk import ONE_TRY
+from hitherto.providers.scripted.model import Scripted, ScriptedFact, items
+from tests.acceptance.dialogue import ONE_TRY
 
 ANA = Scope(tenant="acme", user="ana", agent="memorial")
 BEN = replace(ANA, user="ben")
@@ -59,7 +60,7 @@ def listener(*told: Says) -> Answer:
         shown = material(prompt)
         numbers = {one["content"]: one["known"] for one in shown if "known" in one}
         said = [one for one in shown if "seq" in one]
-        facts: list[Told] = []
+        facts: list[ScriptedFact] = []
         for one in said:
             for what in told:
                 if one["role"] == "user" and what.text in one["text"]:
@@ -68,7 +69,7 @@ def listener(*told: Says) -> Answer:
                         if content in numbers:
                             relation, other = word, content
                     known = 0 if other is None else numbers[other]
-                    facts.append(Told(what.category, what.content, [one["seq"]], 0.9, relation, known))
+                    facts.append(ScriptedFact(what.category, what.content, [one["seq"]], 0.9, relation, known))
         text = " ".join(one["text"] for one in said if one["role"] == "user")
         wanted = facts if "facts" in prompt.schema["properties"] else None
         return items((text, [one["seq"] for one in said]), facts=wanted)
@@ -88,7 +89,7 @@ async def opened(store: Store, *told: Says, model: Scripted | None = None, **giv
 Opened = Callable[..., AbstractAsyncContextManager[Memory]]
 
 
-async def talk(
+async def dialogue(
     memory: Memory, name: str, *texts: str, scope: Scope = ANA, subject: str | None = ROSA, **options: Any
 ) -> Conversation:
     """A conversation in which the user says `texts`, and one thing more, so that under `EVERY_TURN` all of them are
@@ -96,7 +97,7 @@ async def talk(
     chat = memory.conversation(name, scope=scope, subject=subject, **options)
     for text in (*texts, "That is all."):
         await chat.append(user(text), assistant("I see."))
-        await memory.settled()
+        await memory.wait_for_digests()
     return chat
 
 
@@ -105,13 +106,13 @@ async def redigested(memory: Memory, name: str, text: str, *, policy: hitherto.P
     was taken back, `text` is shown to the model once more, perhaps under another policy."""
     chat = memory.conversation(name, scope=ANA, subject=ROSA, policy=chunks(threshold=4, batch=4, context=2))
     await chat.append(user(text), assistant("I see."), user("Well."), assistant("Yes."), user("Hm."))
-    await memory.settled()
+    await memory.wait_for_digests()
     for _ in range(2):
         await chat.pop()
     if policy is not None:
         await chat.configure(policy=policy)
     await chat.append(assistant("No."), user("And?"), assistant("Yes."), user("Go on."))
-    await memory.settled()
+    await memory.wait_for_digests()
     assert [(row.start, row.status.value) for row in await chat.digests()] == [(0, "superseded"), (0, "completed")]
     return chat
 

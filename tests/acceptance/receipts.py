@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from hitherto import Context, Conversation
-from hitherto.core.manifest import Fate
+from hitherto.core.policy.span import Fate
 
 
 async def check(chat: Conversation, context: Context) -> None:

@@ -10,11 +10,12 @@ from typing import Any
 
 import hitherto
 from hitherto import Memory, assistant, token_threshold, user
-from hitherto.core.prompts import ArchiveTask, Prompt
-from hitherto.integrations.knowledge_tools import knowledge_tools
-from hitherto.models.scripted import Scripted
+from hitherto.core.digests.prompts import ArchiveTask
+from hitherto.core.prompt import Prompt
+from hitherto.integrations.document_tools import knowledge_tools
 from hitherto.ports.store import Store
-from tests.acceptance.talk import ONE_TRY, PLENTY, bodies, says_each
+from hitherto.providers.scripted.model import Scripted
+from tests.acceptance.dialogue import ONE_TRY, PLENTY, bodies, says_each
 from tests.acceptance.test_cross_session import BUILDING, PLANNING, SCOPE, asks, crossing, second_session
 
 ANSWER = """\
@@ -51,8 +52,8 @@ async def archived(store: Store, **given: Any) -> AsyncGenerator[tuple[Memory, i
         chat = memory.conversation("session1", scope=SCOPE, policy=policy)
         for text in (BUILDING, PLANNING, "The users are kept in a service of their own", "Redis has the rest"):
             await chat.append(user(text), assistant("That is a sound choice, and I have noted it down for later on."))
-            await memory.settled()
-        await memory.indexed()
+            await memory.wait_for_digests()
+        await memory.wait_for_index()
         (digest, *_) = await chat.digests()
         yield memory, digest.end + 1
 
@@ -77,8 +78,8 @@ async def test_the_seeds_two_tools(store: Store) -> None:
     """`search_knowledge_base(query="authentication discussion", search_type="conversations", limit=5)` and
     `list_documents(doc_type="conversations", limit=10)`."""
     async with archived(store) as (memory, count):
-        await memory.knowledge(SCOPE).add("# Handbook\n\nAuthentication is by badge at the door.", title="Handbook")
-        await memory.indexed()
+        await memory.documents(SCOPE).add("# Handbook\n\nAuthentication is by badge at the door.", title="Handbook")
+        await memory.wait_for_index()
         # The knowledge base is the user's, whichever agent asks.
         tools = knowledge_tools(memory, replace(SCOPE, agent="other_agent"))
         listed = await tools.list_documents(doc_type="conversations", limit=10)

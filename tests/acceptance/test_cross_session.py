@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 
 import hitherto
 from hitherto import Context, Conversation, Memory, Scope, assistant, user
-from hitherto.core.phrases import TRIGGERS
-from hitherto.embedders.scripted import ScriptedEmbedder
-from hitherto.engine.recalling import Recalling
-from hitherto.errors import InvalidSettings, ModelUnreachable, Unreproducible
+from hitherto.core.recall.trigger_phrases import TRIGGERS
+from hitherto.engine.context.recalled import RecallOptions
+from hitherto.errors import InvalidSettings, ModelUnavailable, NotReproducible
 from hitherto.ports.store import Store
+from hitherto.providers.scripted.embedder import ScriptedEmbedder
 from hitherto.settings import Settings
+from tests.acceptance.dialogue import ONE_TRY, PLENTY, bodies
 from tests.acceptance.receipts import check
-from tests.acceptance.talk import ONE_TRY, PLENTY, bodies
 
 SCOPE = Scope(tenant="acme", user="user123", agent="knowledge_agent")
 BUILDING = "I'm building a REST API with authentication"
@@ -51,13 +51,13 @@ async def first_session(memory: Memory, scope: Scope, name: str = "session1") ->
     chat = memory.conversation(name, scope=scope)
     await chat.append(user(BUILDING), assistant("Which scheme do you have in mind?"))
     await chat.append(user(PLANNING), assistant("An hour is a sound choice."))
-    await memory.indexed()
+    await memory.wait_for_index()
 
 
 async def second_session(memory: Memory, *, scope: Scope = SCOPE) -> Conversation:
     chat = memory.conversation("session2", scope=scope)
     await chat.append(user("Good morning."), assistant("Good morning, how can I help?"))
-    await memory.indexed()
+    await memory.wait_for_index()
     return chat
 
 
@@ -122,7 +122,7 @@ async def test_it_is_rebuilt_after_more_was_said(opened: Opened) -> None:
         context = await asks(memory)
         for name in ("session1", "session2", "session3"):
             await memory.conversation(name, scope=SCOPE).append(user(f"More on authentication in {name}"))
-        await memory.indexed()
+        await memory.wait_for_index()
         again = await chat.rebuild(context.manifest)
         assert json.dumps(again.request) == json.dumps(context.request)
         assert len((await asks(memory)).manifest.recalled) > 1
@@ -135,7 +135,7 @@ async def test_what_was_erased_is_not_there_any_more(opened: Opened) -> None:
         assert crossing(context) == [("session1", "message", 0)]
         await memory.conversation("session1", scope=SCOPE).delete()
         assert crossing(await asks(memory)) == []
-        with pytest.raises(Unreproducible):
+        with pytest.raises(NotReproducible):
             await chat.rebuild(context.manifest)
 
 
@@ -151,12 +151,12 @@ async def test_what_was_cleared_is_not_found(opened: Opened) -> None:
 
 async def test_it_is_off_unless_it_is_set(opened: Opened) -> None:
     """ "`enable_cross_session_context` (boolean, default: false)"."""
-    assert Settings().cross_session == "off"
-    async with opened(cross_session=None) as memory:
+    assert Settings().cross_session == ()
+    async with opened(cross_session=()) as memory:
         assert crossing(await asks(memory)) == []
-        assert crossing(await asks(memory, cross_session=True)) != [], "but a request may ask for it"
+        assert crossing(await asks(memory, cross_session="always")) != [], "but a request may ask for it"
     async with opened() as memory:
-        assert crossing(await asks(memory, cross_session=False)) == [], "and may ask for none"
+        assert crossing(await asks(memory, cross_session=())) == [], "and may ask for none"
 
 
 def test_the_seeds_triggers() -> None:
@@ -218,7 +218,7 @@ async def memory(opened: Opened) -> AsyncGenerator[Memory]:
 async def test_triggers_of_other_languages(opened: Opened, phrase: str, said: str, question: str) -> None:
     async with opened(search_triggers=("remind me", phrase), relevance_threshold=0.0) as memory:
         await memory.conversation("session0", scope=SCOPE).append(user(said))
-        await memory.indexed()
+        await memory.wait_for_index()
         assert ("session0", "message", 0) in crossing(await asks(memory, question))
         assert crossing(await asks(memory, ASKED)) == [], "the defaults are replaced"
 
@@ -258,7 +258,7 @@ async def test_no_more_than_the_limit_the_best_of_it(opened: Opened) -> None:
         for number in range(5):
             chat = memory.conversation(f"more-{number}", scope=SCOPE)
             await chat.append(user("authentication " * number + "once"))
-        await memory.indexed()
+        await memory.wait_for_index()
         assert len(crossing(await asks(memory))) == 2
 
 
@@ -269,7 +269,7 @@ async def test_the_conversation_itself_is_left_out(opened: Opened) -> None:
     async with opened() as memory:
         chat = await second_session(memory)
         await chat.append(user("Authentication, authentication!"), assistant("Yes, authentication."))
-        await memory.indexed()
+        await memory.wait_for_index()
         assert crossing(await asks(memory)) == [("session1", "message", 0)]
         # Nor when it is cut out of its context.
         tight = await asks(memory, budget=130)
@@ -287,11 +287,11 @@ async def test_others_are_never_searched(opened: Opened, name: str) -> None:
                 await memory.conversation(conversation, scope=other).append(
                     user("What did we discuss about authentication? Authentication, of somebody else's!")
                 )
-        await memory.indexed()
+        await memory.wait_for_index()
         asked: list[dict[str, Any]] = [
             {},
-            {"cross_session": True},
-            {"recall": Recalling(k=50, least=0.0, every_agent=True)},
+            {"cross_session": "always"},
+            {"recall": RecallOptions(limit=50, min_score=0.0, all_agents=True)},
         ]
         for options in asked:
             chat = memory.conversation("session2", scope=SCOPE)
@@ -307,10 +307,10 @@ async def test_other_agents_only_if_asked(opened: Opened) -> None:
         chat = await second_session(memory)
         await memory.conversation("session1", scope=other).append(user("Authentication at the airport took an hour"))
         await memory.conversation("session2", scope=other).append(user("Authentication again, in the other session2"))
-        await memory.indexed()
+        await memory.wait_for_index()
         assert {one.agent for one in (await asks(memory)).manifest.recalled} == {"knowledge_agent"}
         context = await chat.context(
-            user("authentication"), budget=PLENTY, recall=Recalling(least=0.0, every_agent=True)
+            user("authentication"), budget=PLENTY, recall=RecallOptions(min_score=0.0, all_agents=True)
         )
         await check(chat, context)
         found = {(one.agent, one.conversation) for one in context.manifest.recalled}
@@ -325,18 +325,18 @@ async def test_with_the_embedder_down_words_are_compared_and_it_is_told(opened: 
     async with opened(embedder=embedder, **ONE_TRY) as memory:
         await second_session(memory)
         assert (await asks(memory)).manifest.missing == []
-        embedder._then = ModelUnreachable("nobody there")
+        embedder._then = ModelUnavailable("nobody there")
         context = await asks(memory)
         assert context.manifest.missing == ["embedder"]
         assert BUILDING in texts(await asks(memory, "authentication", recall=True))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(budget=st.integers(20, 600), wire=st.sampled_from(["openai.chat", "openai.responses", "anthropic"]))
 async def test_no_budget_is_exceeded(memory: Memory, budget: int, wire: str) -> None:
     """What is recalled gives way first: with less than it takes, the rest is as it would be without."""
     context = await asks(memory, budget=budget, wire=wire)
-    plain = await asks(memory, budget=budget, wire=wire, cross_session=False)
+    plain = await asks(memory, budget=budget, wire=wire, cross_session=())
     share = int(budget * Settings().recall_share)
     assert context.manifest.sections.get("cross_session", 0) <= share
     if not context.manifest.recalled:

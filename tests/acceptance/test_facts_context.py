@@ -15,13 +15,16 @@ from hypothesis import strategies as st
 
 import hitherto
 from hitherto import Call, Context, Conversation, Memory, Scope, assistant, rolling, tool_result, user
-from hitherto.core.fact import LONGEST_FACT
-from hitherto.core.knowing import CLOSING
-from hitherto.core.manifest import Fate, Manifest
-from hitherto.embedders.scripted import ScriptedEmbedder
-from hitherto.errors import InvalidFact, ModelUnreachable, OverBudget, Unreproducible
-from hitherto.models.scripted import Scripted, items
+from hitherto.core.context.facts_block import CLOSING
+from hitherto.core.context.manifest import Manifest
+from hitherto.core.facts.fact import LONGEST_FACT
+from hitherto.core.log.message import Wire
+from hitherto.core.policy.span import Fate
+from hitherto.errors import BudgetExceeded, InvalidFact, ModelUnavailable, NotReproducible
 from hitherto.ports.store import Store
+from hitherto.providers.scripted.embedder import ScriptedEmbedder
+from hitherto.providers.scripted.model import Scripted, items
+from tests.acceptance.dialogue import PLENTY
 from tests.acceptance.family import (
     ANA,
     BEN,
@@ -32,16 +35,15 @@ from tests.acceptance.family import (
     ahead_of,
     block_heading,
     contents,
+    dialogue,
     fact,
     known_to,
     opened,
     shown_by,
     system_of,
-    talk,
     text_of,
 )
 from tests.acceptance.receipts import check
-from tests.acceptance.talk import PLENTY
 from tests.engine.validity import assert_whole
 from tests.wire.rules import assert_valid
 
@@ -133,7 +135,7 @@ class TestShare:
         """The default embedder tells it, where they have no word in common with the question."""
         async with opened(store, worker=False, embedder="wordllama") as memory:
             await know(memory, [likes(one) for one in TOPICS])
-            assert await memory.indexed()
+            assert await memory.wait_for_index()
             context = await asked(about(memory), "Which instrument with strings?", budget=700)
             assert 0 < len(known_to(context)) < len(TOPICS)
             assert any("violins" in line or "cellos" in line for line in known_to(context))
@@ -173,8 +175,8 @@ class TestShare:
         """Promise 13: contexts go on from what is there, the manifest says what is missing."""
         async with opened(store, embedder=ScriptedEmbedder()) as memory:
             await know(memory, [likes(one) for one in TOPICS])
-            assert await memory.indexed()
-        away = ScriptedEmbedder(then=ModelUnreachable("no route"))
+            assert await memory.wait_for_index()
+        away = ScriptedEmbedder(then=ModelUnavailable("no route"))
         async with opened(store, worker=False, embedder=away) as memory:
             context = await about(memory).context(user("What of chess?"), budget=700)
             assert any("chess" in line for line in known_to(context))
@@ -196,7 +198,7 @@ class TestPlace:
             ("incoming", 1_000, "incoming"),
         ],
     )
-    async def test_where_they_stand(self, store: Store, wire: str, setting: str, budget: int, place: str) -> None:
+    async def test_where_they_stand(self, store: Store, wire: Wire, setting: str, budget: int, place: str) -> None:
         async with opened(store, worker=False, facts_place=setting) as memory:
             ids = await know(memory, [likes(one) for one in TOPICS])
             chat = about(memory)
@@ -217,7 +219,7 @@ class TestPlace:
             assert_whole(wire, context.messages)
 
     @pytest.mark.parametrize("wire", WIRES)
-    async def test_they_never_part_a_call_from_its_result(self, store: Store, wire: str) -> None:
+    async def test_they_never_part_a_call_from_its_result(self, store: Store, wire: Wire) -> None:
         async with opened(store, worker=False, facts_place="incoming") as memory:
             await know(memory, [likes(one) for one in TOPICS[:3]])
             chat = about(memory)
@@ -235,7 +237,7 @@ class TestPlace:
         async with opened(store, worker=False) as memory:
             await know(memory, [likes(one) for one in TOPICS])
             await memory.conversation("old", scope=ANA).append(user("We saw bees in the garden."), assistant("Oh."))
-            await memory.indexed()
+            await memory.wait_for_index()
             context = await chat_with_verbatim(memory, "What of bees?", recall=True)
             said = [text_of(item) for item in context.messages]
             assert said[-1] == "What of bees?"
@@ -263,9 +265,9 @@ async def digested(store: Store, **settings: Any) -> AsyncGenerator[tuple[Memory
         chat = memory.conversation("c", scope=ANA, subject=ROSA, policy=rolling(threshold=8, keep_last=4))
         for number in range(6):
             await chat.append(user(f"Does it rain? {number}" + " So much." * 8), assistant("It does." * 8))
-            await memory.settled()
+            await memory.wait_for_digests()
         assert len(await chat.digests()) == 1
-        await memory.indexed()
+        await memory.wait_for_index()
         yield memory, chat
 
 
@@ -278,25 +280,25 @@ class TestGivingWay:
         incoming message is the last there is."""
         seen: set[tuple[bool, bool]] = set()
         async with digested(store, facts_share=0.5, facts_place=place) as (_, chat):
-            least = 0
+            min_score = 0
             for budget in range(8, 700, 11):
                 options: dict[str, Any] = {"budget": budget, "instructions": "Be kind.", "recall": True}
                 try:
                     context = await asked(chat, "What of bees?", **options)
-                except OverBudget as error:
+                except BudgetExceeded as error:
                     assert not seen, "what fits once fits with more"
-                    least = budget + error.over_by
+                    min_score = budget + error.over_by
                     continue
                 manifest = context.manifest
-                assert budget >= least
+                assert budget >= min_score
                 assert text_of(context.messages[-1]) == "What of bees?"
                 assert manifest.sections.get("facts", 0) <= budget // 2
                 shows = (manifest.digest is not None, shown_by(context) is not None)
                 assert shows[0] or not shows[1], "facts are gone before the digest"
                 seen.add(shows)
             assert seen == {(False, False), (True, False), (True, True)}
-            context = await asked(chat, "What of bees?", budget=least, instructions="Be kind.", recall=True)
-            assert context.tokens == least, "the error said by how much it did not fit"
+            context = await asked(chat, "What of bees?", budget=min_score, instructions="Be kind.", recall=True)
+            assert context.tokens == min_score, "the error said by how much it did not fit"
             assert shown_by(context) is None
 
     async def test_what_is_chosen_anew_is_set_aside_where_the_budget_cuts(self, store: Store) -> None:
@@ -327,13 +329,13 @@ class TestGivingWay:
             chat = memory.conversation("c", scope=ANA, subject=ROSA, policy=rolling(threshold=4, keep_last=2))
             for _ in range(3):
                 await chat.append(user("Does it rain?"), assistant("It does."))
-                await memory.settled()
+                await memory.wait_for_digests()
             call = Call(id="1", name="look", arguments=json.dumps({"for": "bees " * 150}))
             await chat.append(user("Look."), assistant(calls=[call]))
             for budget in range(180, 700, 8):
                 try:
                     context = await chat.context(tool_result("1", "found"), budget=budget)
-                except OverBudget:
+                except BudgetExceeded:
                     assert not seen
                     continue
                 await check(chat, context)
@@ -383,11 +385,11 @@ class TestReceipt:
         told = [Says("Mum lives in Turin.", "other", "Lives in Turin.")]
         told += [Says("She moved to Genoa.", "other", "Lives in Genoa.", instead="Lives in Turin.")]
         async with opened(store, *told) as memory:
-            chat = await talk(memory, "c", told[0].text)
-            other = await talk(memory, "d", "Hello.")
+            chat = await dialogue(memory, "c", told[0].text)
+            other = await dialogue(memory, "d", "Hello.")
             context = await asked(other, recall=False)
             assert known_to(context) == ["- [other] Lives in Turin. (personal)"]
-            await talk(memory, "e", told[1].text)
+            await dialogue(memory, "e", told[1].text)
             assert known_to(await asked(other, recall=False)) == ["- [other] Lives in Genoa. (personal)"]
             await check(other, context)
             for _ in range(4):
@@ -402,7 +404,7 @@ class TestReceipt:
             await memory.facts(ANA).delete(first)
             one = await asked(chat)
             assert ids_in(one) == [second]
-            with pytest.raises(Unreproducible, match=f"fact {first}.*deleted"):
+            with pytest.raises(NotReproducible, match=f"fact {first}.*deleted"):
                 await chat.rebuild(both.manifest)
             await check(chat, one)
 
@@ -423,7 +425,7 @@ class TestReceipt:
                     left = BEN.user if how.startswith("owner") else ANA.user
                     await memory.configure_subject(tenant=ANA.tenant, subject=ROSA, members=[left])
             assert known_to(await asked(theirs)) == []
-            with pytest.raises(Unreproducible, match=str(number)):
+            with pytest.raises(NotReproducible, match=str(number)):
                 await theirs.rebuild(seen.manifest)
             if how != "deleted":
                 await check(mine, own)
@@ -454,7 +456,7 @@ class TestReceipt:
             for other, version in ((number, 1), (number, 2), (secret, 1), (10**15, 1)):
                 shown = [manifest.facts.shown[0].model_copy(update={"fact": other, "version": version})]
                 forged = manifest.model_copy(update={"facts": manifest.facts.model_copy(update={"shown": shown})})
-                with pytest.raises(Unreproducible) as raised:
+                with pytest.raises(NotReproducible) as raised:
                     await theirs.rebuild(forged)
                 assert "Loves bees" not in str(raised.value)
                 assert "secret" not in str(raised.value)
@@ -505,11 +507,11 @@ class TestWhetherAndAboutWhom:
         """What was learnt before was about the user, and stays so."""
         told = (Says("I keep bees.", "hobby", "Keeps bees."), Says("Mum kept hens.", "hobby", "Kept hens."))
         async with opened(store, *told) as memory:
-            chat = await talk(memory, "c", told[0].text, subject=None)
+            chat = await dialogue(memory, "c", told[0].text, subject=None)
             await chat.configure(subject=ROSA)
             for text in (told[1].text, "And so on."):
                 await chat.append(user(text), assistant("Oh."))
-                await memory.settled()
+                await memory.wait_for_digests()
             assert await contents(memory) == ["Keeps bees.", "Kept hens."]
             assert [one.subject for one in await memory.facts(ANA).list()] == ["", ROSA]
             assert known_to(await asked(chat, recall=False)) == ["- [hobby] Kept hens. (personal)"]
@@ -532,7 +534,7 @@ class TestWhetherAndAboutWhom:
                 assert len(known_to(await asked(about(memory)))) == 1, "its owner always sees it"
 
     @pytest.mark.parametrize("other", [{"tenant": "evil"}, {"agent": "spy"}])
-    async def test_the_walls_stand_around_what_is_shared(self, store: Store, other: dict[str, str]) -> None:
+    async def test_nothing_is_shared_outside_of_its_subject(self, store: Store, other: dict[str, str]) -> None:
         async with opened(store, worker=False) as memory:
             await know(memory, ["Loves bees."], share=True)
             for scope in (replace(ANA, **other), replace(BEN, **other)):
@@ -567,7 +569,7 @@ class TestInertText:
             if how == "added":
                 await know(memory, [content, "Loves chess."])
             else:
-                await talk(memory, "c", "Hello.")
+                await dialogue(memory, "c", "Hello.")
             for wire in WIRES:
                 for budget in (PLENTY, 2_000):
                     context = await asked(
@@ -609,7 +611,7 @@ class TestInertText:
         async with hitherto.open(
             store=store, model=model, embedder="none", policy="chunks:threshold=2,batch=2"
         ) as memory:
-            await talk(memory, "c", "Hello.")
+            await dialogue(memory, "c", "Hello.")
             lines = model.calls[0].user.splitlines()
             assert [json.loads(line) for line in lines if '"subject"' in line] == [{"subject": name}]
 
@@ -617,7 +619,7 @@ class TestInertText:
     async def test_a_hostile_category_is_other(self, store: Store, category: str) -> None:
         answer = items("They talked.", facts=[(category, "Loves bees.", [0])])
         async with opened(store, model=Scripted(then=answer)) as memory:
-            chat = await talk(memory, "c", "Hello.")
+            chat = await dialogue(memory, "c", "Hello.")
             assert known_to(await asked(chat, recall=False)) == ["- [other] Loves bees. (personal)"]
             kept = json.loads((await fact(memory, "Loves bees.")).metadata)
             assert set(kept) <= {"category"}
@@ -639,7 +641,7 @@ _users = iter(range(10**9))
     wire=st.sampled_from(WIRES),
     budget=st.integers(200, 4_000),
 )
-async def test_14_any_text_is_one_line_or_refused(hosts: Memory, texts: list[str], wire: str, budget: int) -> None:
+async def test_14_any_text_is_one_line_or_refused(hosts: Memory, texts: list[str], wire: Wire, budget: int) -> None:
     scope = replace(ANA, user=f"u{next(_users)}")
     facts = hosts.facts(scope)
     kept: list[int] = []

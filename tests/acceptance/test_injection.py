@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 import hitherto
 from hitherto import Memory, Scope, assistant, rolling, user
-from hitherto.core.injection import LEAD
-from hitherto.errors import Unreproducible
+from hitherto.core.context.injection import LEAD
+from hitherto.core.cross_session import CrossSession, CrossSessionLike
+from hitherto.errors import InvalidInput, NotReproducible
 from hitherto.ports.store import Store
 from tests.conftest import SCOPE
 
@@ -21,7 +23,7 @@ async def talked(memory: Memory, name: str, about: str, scope: Scope = SCOPE) ->
     chat = memory.conversation(name, scope=scope, policy=SUMS_UP)
     for n in range(2):
         await chat.append(user(f"My {about} is broken, part {n}."), assistant("I see."))
-    await memory.settled()
+    await memory.wait_for_digests()
     (digest,) = await chat.digests()
     return digest.id
 
@@ -41,7 +43,7 @@ async def test_it_is_off_by_default(store: Store) -> None:
 
 
 async def test_the_latest_summary_goes_to_the_end_of_the_instructions(store: Store) -> None:
-    async with hitherto.open(store=store, injection=True) as memory:
+    async with hitherto.open(store=store, cross_session="latest") as memory:
         await talked(memory, "monday", "router")
         newest = await talked(memory, "tuesday", "printer")
         chat = memory.conversation("wednesday", scope=SCOPE)
@@ -65,7 +67,7 @@ async def test_the_latest_summary_goes_to_the_end_of_the_instructions(store: Sto
 
 
 async def test_a_conversation_keeps_what_it_began_with(store: Store) -> None:
-    async with hitherto.open(store=store, injection=True) as memory:
+    async with hitherto.open(store=store, cross_session="latest") as memory:
         await talked(memory, "monday", "router")
         chat = memory.conversation("tuesday", scope=SCOPE)
         await chat.append(user("Hello."), assistant("Hello."))
@@ -80,29 +82,63 @@ async def test_a_conversation_keeps_what_it_began_with(store: Store) -> None:
 async def test_request_conversation_agent_and_setting(store: Store) -> None:
     async with hitherto.open(store=store) as memory:
         await talked(memory, "monday", "router")
+        tuesday = memory.conversation("tuesday", scope=SCOPE)
 
-        async def shown(injection: bool | None = None) -> bool:
-            chat = memory.conversation("tuesday", scope=SCOPE)
-            context = await chat.context(user("Hello."), instructions="x", injection=injection)
+        async def shown(cross_session: CrossSessionLike | None = None) -> bool:
+            context = await tuesday.context(user("Hello."), instructions="x", cross_session=cross_session)
             return LEAD in instructions(context)
 
         assert not await shown()
-        assert await shown(injection=True)
+        assert await shown("latest")
         await memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, memory_injection=True)
         assert await shown()
-        assert not await shown(injection=False)
-        await memory.conversation("tuesday", scope=SCOPE).configure(memory_injection=False)
+        assert not await shown(())
+        await tuesday.configure(memory_injection=False)
         assert not await shown()
-        assert await shown(injection=True)
-        await memory.conversation("tuesday", scope=SCOPE).configure(injection=True)
-        await memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, injection=False)
+        assert await shown(["triggers", "latest"])
+        await tuesday.configure(cross_session="latest")
+        await memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, cross_session=())
         assert await shown()
+
+
+async def test_each_way_is_decided_by_itself(store: Store) -> None:
+    """By the first of request, conversation, agent and setting that says something of it."""
+    async with hitherto.open(store=store, cross_session="always") as memory:
+        tuesday = memory.conversation("tuesday", scope=SCOPE)
+        await talked(memory, "monday", "router")
+        await memory.wait_for_index()
+        await memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, memory_injection=True)
+
+        async def ways(cross_session: CrossSessionLike | None = None) -> tuple[bool, bool]:
+            context = await tuesday.context(user("My router is broken."), cross_session=cross_session)
+            return LEAD in instructions(context), bool(context.manifest.recalled)
+
+        assert await ways() == (True, True)
+        assert await ways(CrossSession(latest=False)) == (False, True)
+        assert await ways("latest") == (True, False)
+        await tuesday.configure(cross_session=CrossSession(always=False))
+        assert await ways() == (True, False)
+        assert await ways(CrossSession(always=True)) == (True, True)
+        await tuesday.configure(memory_injection=False)
+        assert await ways() == (False, False)
+
+
+@pytest.mark.parametrize("given", [True, False, "sometimes", ["latest", 1], 7, {"latest": True, "now": True}])
+async def test_anything_else_is_refused(store: Store, given: Any) -> None:
+    async with hitherto.open(store=store) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        with pytest.raises(InvalidInput, match="'latest', 'triggers', 'always'"):
+            await chat.context(user("x"), cross_session=given)
+        with pytest.raises(InvalidInput, match="'latest', 'triggers', 'always'"):
+            await chat.configure(cross_session=given)
+        with pytest.raises(InvalidInput, match="memory_injection"):
+            await chat.configure(cross_session=(), memory_injection=True)
 
 
 @pytest.mark.parametrize("part", ["tenant", "user", "agent"])
 async def test_nothing_of_another_scope(store: Store, part: str) -> None:
     other = Scope(**{"tenant": SCOPE.tenant, "user": SCOPE.user, "agent": SCOPE.agent, part: "somebody-else"})
-    async with hitherto.open(store=store, injection=True) as memory:
+    async with hitherto.open(store=store, cross_session="latest") as memory:
         await talked(memory, "monday", "router", scope=other)
         chat = memory.conversation("tuesday", scope=SCOPE)
         assert instructions(await chat.context(user("Hello."), instructions="x")) == "x"
@@ -112,21 +148,21 @@ async def test_nothing_of_another_scope(store: Store, part: str) -> None:
 
 
 async def test_its_own_cap_and_age(store: Store) -> None:
-    async with hitherto.open(store=store, injection=True, injection_tokens=40) as memory:
+    async with hitherto.open(store=store, cross_session="latest", injection_tokens=40) as memory:
         chat = memory.conversation("monday", scope=SCOPE, policy=rolling(threshold=8, keep_last=1))
         for n in range(5):
             await chat.append(user(f"My router number {n} blinks red again today."), assistant("I see."))
-        await memory.settled()
+        await memory.wait_for_digests()
         text = await memory.conversation("tuesday", scope=SCOPE).injected()
         assert text is not None
         assert "number 3" in text  # the newest statements are kept
         assert "number 0" not in text
-    async with hitherto.open(store=store, injection=True, injection_age=timedelta(microseconds=1)) as memory:
+    async with hitherto.open(store=store, cross_session="latest", injection_age=timedelta(microseconds=1)) as memory:
         assert await memory.conversation("tuesday", scope=SCOPE).injected() is None
 
 
 async def test_it_gives_way_before_the_incoming_message(store: Store) -> None:
-    async with hitherto.open(store=store, injection=True) as memory:
+    async with hitherto.open(store=store, cross_session="latest") as memory:
         await talked(memory, "monday", "router")
         chat = memory.conversation("tuesday", scope=SCOPE)
         context = await chat.context(user("Hello there."), budget=20)
@@ -136,7 +172,7 @@ async def test_it_gives_way_before_the_incoming_message(store: Store) -> None:
 
 
 async def test_what_is_cleared_or_deleted_is_not_told_on(store: Store) -> None:
-    async with hitherto.open(store=store, injection=True) as memory:
+    async with hitherto.open(store=store, cross_session="latest") as memory:
         await talked(memory, "monday", "router")
         chat = memory.conversation("tuesday", scope=SCOPE)
         await chat.append(user("Hello."), assistant("Hello."))
@@ -144,7 +180,7 @@ async def test_what_is_cleared_or_deleted_is_not_told_on(store: Store) -> None:
         assert LEAD in instructions(context)
         await memory.conversation("monday", scope=SCOPE).delete()
         assert LEAD not in instructions(await chat.context(user("And?")))
-        with pytest.raises(Unreproducible, match="monday"):
+        with pytest.raises(NotReproducible, match="monday"):
             await chat.rebuild(context.manifest)
         await talked(memory, "wednesday", "printer")
         await memory.conversation("wednesday", scope=SCOPE).clear()

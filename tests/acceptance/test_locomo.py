@@ -1,4 +1,4 @@
-"""`hitherto replay` of the ten long conversations of LoCoMo, with its own PostgreSQL, as anyone would run it."""
+"""`hitherto replay` of the ten long conversations of LoCoMo, in memory and with its own PostgreSQL."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from hitherto.policies import PRESETS
-from tests.models.endpoint import Answer, Body, Endpoint, compacted, refused
+from tests.providers.models.endpoint import Answer, Body, Endpoint, compacted, refused
 from tests.tokens.test_counters import reference_count
 
 BUDGET = 2_000
@@ -37,7 +37,7 @@ def replayed(home: Path, *words: str | Path, **settings: str) -> list[dict[str, 
         capture_output=True,
         text=True,
         check=False,
-        env={**kept, "HITHERTO_HOME": str(home), **{f"HITHERTO_{name}": value for name, value in settings.items()}},
+        env={**kept, "HITHERTO_DATA_DIR": str(home), **{f"HITHERTO_{name}": value for name, value in settings.items()}},
     )
     assert (done.returncode, done.stderr) == (0, "")
     found = json.loads(done.stdout)
@@ -58,16 +58,18 @@ def check(conversation: dict[str, Any]) -> None:
     assert all(one["context_tokens"] <= BUDGET for one in rounds)
 
 
-@pytest.mark.parametrize("policy", [name for name in PRESETS if name != "native"])
-def test_every_preset(locomo: Path, home: Path, policy: str) -> None:
-    """No round over budget, no gap, no overlap; and most of a request repeats the one before, but for the sliding
-    window, which makes a new digest almost every round."""
-    conversations = replayed(home, locomo, "--policy", policy, "--database", "memory:")
-    assert len(conversations) == 10
-    for one in conversations:
-        check(one)
-        # What chunks recall is chosen for each request anew, and has its share of it.
-        assert policy == "sliding_window" or one["repeated"] >= (0.5 if policy == "chunks" else 0.85)
+@pytest.mark.parametrize(
+    ("policy", "number"), [(name, number) for number, name in enumerate(PRESETS) if name != "native"]
+)
+def test_every_preset(locomo: Path, home: Path, policy: str, number: int) -> None:
+    """Each with another conversation. No round over budget, no gap, no overlap; and most of a request repeats the one
+    before, but for the sliding window, which makes a new digest almost every round."""
+    name = json.loads(locomo.read_bytes())[number]["sample_id"]
+    (one,) = replayed(home, locomo, "--policy", policy, "--database", "memory:", "--conversation", name)
+    assert one["id"] == name
+    check(one)
+    # What chunks recall is chosen for each request anew, and has its share of it.
+    assert policy == "sliding_window" or one["repeated"] >= (0.5 if policy == "chunks" else 0.85)
 
 
 def test_native_compaction(locomo: Path, home: Path) -> None:
@@ -82,19 +84,17 @@ def test_native_compaction(locomo: Path, home: Path) -> None:
 
     with Endpoint(compacts, path="/v1/responses/compact") as endpoint:
         settings = {"COMPACT_MODEL": "gpt-5.1", "COMPACT_BASE_URL": endpoint.url, "WINDOW": "1500"}
-        conversations = replayed(
-            home, locomo, "--policy", "native", "--database", "memory:", "--conversation", "conv-26", **settings
-        )
+        conversations = replayed(home, locomo, "--policy", "native", "--conversation", "conv-26", **settings)
     (one,) = conversations
     check(one)
     assert one["repeated"] >= 0.85
-    assert {digest["done"] for digest in one["digests"]} == {"compact"}
+    assert {digest["action"] for digest in one["digests"]} == {"compact"}
     assert len(one["digests"]) == len(endpoint.asked) - 1 > 5  # one asked whether there is such a call
     assert all(len(asked["input"]) < 200 for asked in endpoint.asked[1:])  # each builds on the one before
 
 
 def test_all_ten(locomo: Path, home: Path) -> None:
-    conversations = replayed(home, locomo)
+    conversations = replayed(home, locomo, "--database", "memory:")
     assert [one["id"] for one in conversations] == [one["sample_id"] for one in json.loads(locomo.read_bytes())]
     assert len(conversations) == 10
     assert sum(one["messages"] for one in conversations) == 5_882
@@ -125,12 +125,12 @@ def test_one_without_a_policy(locomo: Path, home: Path) -> None:
     assert found["digests"] == []
     assert {one["digest_end"] for one in found["per_round"]} == {None}
 
-    talk = next(one["conversation"] for one in json.loads(locomo.read_bytes()) if one["sample_id"] == "conv-30")
-    turns = [turn for number in range(1, 100) for turn in talk.get(f"session_{number}", [])]
+    dialogue = next(one["conversation"] for one in json.loads(locomo.read_bytes()) if one["sample_id"] == "conv-30")
+    turns = [turn for number in range(1, 100) for turn in dialogue.get(f"session_{number}", [])]
     rounds: list[tuple[int, int]] = []
     history = 3  # OpenAI's rule: 3 for the request, and 3 a message beside the tokens of its role and its content
     for seq, turn in enumerate(turns):
-        role = "user" if turn["speaker"] == talk["speaker_a"] else "assistant"
+        role = "user" if turn["speaker"] == dialogue["speaker_a"] else "assistant"
         caption = turn.get("blip_caption")
         content = turn["text"] + (f"\n[shares a picture: {caption}]" if caption else "")
         history += 3 + reference_count("o200k_base", role) + reference_count("o200k_base", content)

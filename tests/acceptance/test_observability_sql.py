@@ -11,8 +11,8 @@ import pytest
 
 import hitherto
 from hitherto import sliding_window
-from hitherto.models.scripted import Gate, Scripted
-from tests.acceptance.talk import round_, rounds, says_each
+from hitherto.providers.scripted.model import Gate, Scripted
+from tests.acceptance.dialogue import round_, rounds, says_each
 from tests.conftest import SCOPE, SHARED
 
 SEED = SHARED / "seeds" / "000_149067916907d15a.txt"
@@ -82,7 +82,7 @@ async def test_a_conversation_with_a_digest_that_hangs(database: str, block: str
         assert timedelta(minutes=7) <= row["age"] < timedelta(minutes=8)
 
         hangs.open()
-        await memory.settled()
+        await memory.wait_for_digests()
         (first, *_), stuck, _, (average,) = await answers(database, block)
         assert (first["memory_id"], first["status"], stuck) == (ids[0], "completed", [])
         assert average["total_summaries"] == 9

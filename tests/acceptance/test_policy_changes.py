@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
+from itertools import accumulate, combinations_with_replacement
 
 import pytest
 
@@ -23,12 +23,13 @@ from hitherto import (
     trim,
     user,
 )
-from hitherto.core.digest import Done, Status
-from hitherto.core.manifest import Fate, Reason
-from hitherto.models.scripted import Gate, Scripted
+from hitherto.core.digests.digest import Status
+from hitherto.core.log.frontier import DigestAction
+from hitherto.core.policy.span import Fate, Reason
 from hitherto.policies import LastTurns, Redact, Stage, Turns
 from hitherto.ports.store import Store
-from tests.acceptance.talk import (
+from hitherto.providers.scripted.model import Gate, Scripted
+from tests.acceptance.dialogue import (
     PLENTY,
     Opened,
     answers,
@@ -72,7 +73,7 @@ async def check_whole(chat: Conversation, number: int) -> hitherto.Context:
     shown = "\n".join(str(item) for item in context.messages)
     for span in spans:
         for seq in range(span.start, span.end + 1):
-            if span.fate is Fate.DIGESTED and span.reason is Reason.SUMMARISED:
+            if span.fate is Fate.DIGESTED and span.reason is Reason.SUMMARIZED:
                 assert f"<{seq}>" in shown, f"message {seq} counts as digested, and the digest does not have it"
             elif span.fate is Fate.IN:
                 payload = log[seq].message.payload
@@ -114,16 +115,16 @@ async def test_trim_then_summarize(opened: Opened) -> None:
         assert bodies(await check_whole(chat, 7)) == [*said(1, 6), "question 7"]
         await rounds(memory, chat, [7])
         last = (await chat.digests())[-1]
-        assert (last.done, last.start, last.end) == (Done.SUMMARISE, 0, 9)
+        assert (last.action, last.start, last.end) == (DigestAction.SUMMARIZE, 0, 9)
         assert bodies(await check_whole(chat, 8)) == [SHADOW, each(0, 9), *said(6, 7), "question 8"]
 
         # And back: the trims made before count where they fit, behind the summary.
         await chat.configure(policy=TRIM)
         context = await check_whole(chat, 8)
-        assert fates(context)[0] == (0, 9, Fate.DIGESTED, Reason.SUMMARISED)
+        assert fates(context)[0] == (0, 9, Fate.DIGESTED, Reason.SUMMARIZED)
         await rounds(memory, chat, range(8, 10))
         context = await check_whole(chat, 10)
-        assert fates(context)[:2] == [(0, 9, Fate.DIGESTED, Reason.SUMMARISED), (10, 13, Fate.DROPPED, Reason.TRIMMED)]
+        assert fates(context)[:2] == [(0, 9, Fate.DIGESTED, Reason.SUMMARIZED), (10, 13, Fate.DROPPED, Reason.TRIMMED)]
     assert new_to(model) == list(range(10))
 
 
@@ -138,7 +139,7 @@ async def test_chunks_then_rolling(opened: Opened) -> None:
         assert bodies(await check_whole(chat, 7)) == [*said(1, 6), "question 7"]
         await rounds(memory, chat, [7])
         last = (await chat.digests())[-1]
-        assert (last.done, last.start, last.end) == (Done.SUMMARISE, 0, 11)
+        assert (last.action, last.start, last.end) == (DigestAction.SUMMARIZE, 0, 11)
         assert last.text == each(0, 11), "the chunks' statements, oldest first, then the new ones"
         assert bodies(await check_whole(chat, 8)) == [SYNOPSIS + each(0, 11), *said(7, 7), "question 8"]
 
@@ -184,7 +185,7 @@ async def test_summarize_then_compact(opened: Opened) -> None:
         await chat.configure(policy=SUMMARIZE)
         for number in range(1, 6):
             await chat.append(*looked_up(number))
-            await memory.settled()
+            await memory.wait_for_digests()
         assert ranges(await chat.digests()) == [(0, 7)]
         await chat.configure(policy=COMPACT)
         context = await check_whole(chat, 6)
@@ -194,9 +195,9 @@ async def test_summarize_then_compact(opened: Opened) -> None:
         ], "the digest stays, shown as the stage that made it says"
         for number in range(6, 8):
             await chat.append(*looked_up(number))
-            await memory.settled()
+            await memory.wait_for_digests()
         # Turns 3 to 7 are more than 4 in view; 3 to 5 are redacted.
-        assert [(row.done, row.start, row.end) for row in await chat.digests()][1:] == [(Done.REDACT, 8, 19)]
+        assert [(row.action, row.start, row.end) for row in await chat.digests()][1:] == [(DigestAction.REDACT, 8, 19)]
         context = await check_whole(chat, 8)
         assert [item["content"] for item in context.messages if item["role"] == "tool"][:3] == ["⟦removed: search⟧"] * 3
 
@@ -204,7 +205,7 @@ async def test_summarize_then_compact(opened: Opened) -> None:
         context = await check_whole(chat, 8)
         assert "removed" not in str(context.messages), "a policy that redacts nothing shows them again"
         await chat.append(*looked_up(8))
-        await memory.settled()
+        await memory.wait_for_digests()
         assert ranges(await chat.digests())[2:] == [(0, 23)]
         await check_whole(chat, 9)
     assert new_to(model) == list(range(24))
@@ -224,7 +225,7 @@ async def test_a_digest_in_progress_while_the_policy_changes(opened: Opened) -> 
             await round_(chat, number)
         assert [row.status for row in await chat.digests()] == [Status.PROCESSING]
         gate.open()
-        await memory.settled()
+        await memory.wait_for_digests()
         await check_whole(chat, 8)
         await rounds(memory, chat, range(8, 10))
         rows = await chat.digests()
@@ -250,7 +251,7 @@ async def test_a_digest_in_progress_while_another_kind_comes_to_count(
         await chat.configure(policy=then)
         await round_(chat, 5)
         gate.open()
-        await memory.settled()
+        await memory.wait_for_digests()
         await rounds(memory, chat, range(6, 12))
         await check_whole(chat, 12)
     shown = new_to(model)
@@ -260,9 +261,19 @@ async def test_a_digest_in_progress_while_another_kind_comes_to_count(
 ALL = [SUMMARIZE, ROLLING, TRIM, COMPACT, CHUNKS, SLIDING, BY_TOKENS, none()]
 
 
-@pytest.mark.parametrize("first", ALL, ids=lambda policy: policy.name)
-@pytest.mark.parametrize("second", ALL, ids=lambda policy: policy.name)
+@pytest.mark.parametrize(("first", "second"), [*combinations_with_replacement(ALL, 2)], ids=lambda policy: policy.name)
+@pytest.mark.parametrize("store", ["inmemory"], indirect=True)
 async def test_every_change_there_and_back(store: Store, first: Policy, second: Policy) -> None:
+    await there_and_back(store, first, second)
+
+
+@pytest.mark.parametrize("number", range(len(ALL)), ids=lambda number: ALL[number].name)
+@pytest.mark.parametrize("store", ["postgres"], indirect=True)
+async def test_a_change_there_and_back_in_the_database(store: Store, number: int) -> None:
+    await there_and_back(store, ALL[number], ALL[number - 3])
+
+
+async def there_and_back(store: Store, first: Policy, second: Policy) -> None:
     model = Scripted(then=says_each)
     async with opener(store)(model) as (memory, chat):
         number = 0
@@ -271,14 +282,14 @@ async def test_every_change_there_and_back(store: Store, first: Policy, second: 
             for _ in range(6):
                 number += 1
                 await chat.append(asks(number), answers(number))
-                await memory.settled()
+                await memory.wait_for_digests()
                 await check_whole(chat, number + 1)
         # Under `none` everything is there, whatever was made of it.
         context = await chat.context(asks(number + 1), budget=PLENTY, policy=none())
         assert bodies(context) == [*said(1, number), f"question {number + 1}"]
         completed = [row for row in await chat.digests() if row.status is Status.COMPLETED]
-        for done in (Done.SUMMARISE, Done.CHUNK):
-            ends = [row.end for row in completed if row.done is done]
+        for done in (DigestAction.SUMMARIZE, DigestAction.CHUNK):
+            ends = [row.end for row in completed if row.action is done]
             assert ends == sorted(set(ends)), "each reaches further than the one before"
     shown = new_to(model)
     assert len(set(shown)) == len(shown), "no message is new to the model twice"
@@ -342,7 +353,7 @@ async def test_one_redaction_after_another_counts_what_both_freed(opened: Opened
                 result = tool_result(call.id, "much that it gave back " * 20)
                 await chat.append(user(f"question {number}"), assistant(calls=[call]), result, assistant("so it is"))
         rows = await chat.digests()
-        assert [row.done for row in rows] == [Done.REDACT] * len(rows)
+        assert [row.action for row in rows] == [DigestAction.REDACT] * len(rows)
         assert len({row.stage for row in rows}) == 2
         assert [row.freed for row in rows] == list(accumulate(row.tokens for row in rows))
         assert {row.since for row in rows} == {0}

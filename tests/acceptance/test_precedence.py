@@ -9,12 +9,14 @@ import pytest
 
 import hitherto
 from hitherto import Memory, Scope, compact, none, rolling, summarize, trim
-from hitherto.core.digest import Done
+from hitherto.core.cross_session import CrossSession
+from hitherto.core.log.frontier import DigestAction
+from hitherto.core.policy.policy import policy_json
 from hitherto.errors import InvalidPolicy, InvalidScope
-from hitherto.models.scripted import Scripted
 from hitherto.ports.store import Store
+from hitherto.providers.scripted.model import Scripted
 from hitherto.wiring import Opening
-from tests.acceptance.talk import PLENTY, answers, asks, bodies, each, round_, rounds, said, says_each
+from tests.acceptance.dialogue import PLENTY, answers, asks, bodies, each, round_, rounds, said, says_each
 from tests.conftest import SCOPE
 
 AGENT: dict[str, Any] = {"tenant": SCOPE.tenant, "agent": SCOPE.agent}
@@ -71,11 +73,13 @@ async def test_the_seeds_names(store: Store) -> None:
         assert await chat.policy() == ROLLING
         head = await chat.head()
         assert head is not None
-        assert head.injection.enabled is True
+        assert head.cross_session == CrossSession(latest=True)
         await chat.configure(memory_injection=False)
         head = await chat.head()
         assert head is not None
-        assert (head.injection.enabled, head.policy) == (False, ROLLING), "what is not given stays as it is"
+        assert (head.cross_session, head.policy) == (CrossSession(latest=False), policy_json(ROLLING)), (
+            "what is not given stays as it is"
+        )
 
 
 async def test_an_agents_policy_is_for_its_tenant_and_name_only(store: Store) -> None:
@@ -91,7 +95,7 @@ async def test_an_agents_policy_is_for_its_tenant_and_name_only(store: Store) ->
             assert await chat.policy() == expected, "before there is a conversation"
             await rounds(memory, chat, range(1, 5))
             assert await chat.policy() == expected
-            assert [row.done for row in await chat.digests()] == [Done.DROP] * (expected == TRIM)
+            assert [row.action for row in await chat.digests()] == [DigestAction.DROP] * (expected == TRIM)
 
 
 async def test_an_agents_policy_counts_for_conversations_that_are_there(store: Store) -> None:
@@ -114,16 +118,18 @@ async def test_what_is_configured_is_kept(store: Store) -> None:
         assert await memory.conversation("d", scope=SCOPE).policy() == TRIM
 
 
-async def test_a_request_governs_its_context_and_the_append_that_follows(store: Store) -> None:
-    """ "A request's policy governs that request's context and the append that follows it"."""
+async def test_a_request_governs_its_context_alone(store: Store) -> None:
+    """ "A request's policy governs that request; an append is told its policy by its own parameter"."""
     async with memory_on(store) as memory:
         chat = memory.conversation("c", scope=SCOPE)
         await rounds(memory, chat, range(1, 6))
-        await chat.context(asks(6), policy=TRIM)
+        assert (await chat.context(asks(6), policy=TRIM)).manifest.policy_from == "request"
         await round_(chat, 6)
-        assert [(row.done, row.start, row.end) for row in await chat.digests()] == [(Done.DROP, 0, 7)]
+        assert await chat.digests() == []
+        await round_(chat, 7, policy=TRIM)
+        assert [row.action for row in await chat.digests()] == [DigestAction.DROP]
         # The append after that is nobody's request: `none` counts again, and shows everything.
-        for number in range(7, 13):
+        for number in range(8, 13):
             await round_(chat, number)
         assert len(await chat.digests()) == 1
         assert len((await chat.context(budget=PLENTY)).messages) == 24
@@ -134,34 +140,10 @@ async def test_an_append_can_say_it_itself(store: Store) -> None:
         chat = memory.conversation("c", scope=SCOPE)
         for number in range(1, 6):
             await round_(chat, number, policy=TRIM)
-        assert [row.done for row in await chat.digests()] == [Done.DROP]
-        await chat.context(asks(6), policy=SUMMARIZE)
+        assert [row.action for row in await chat.digests()] == [DigestAction.DROP]
         await chat.append(asks(6), answers(6), policy="none")
-        assert len(await chat.digests()) == 1, "what it says itself is stronger than the context before"
+        assert len(await chat.digests()) == 1
         assert await chat.policy() == none()
-
-
-async def test_a_context_of_the_past_governs_no_append(store: Store) -> None:
-    async with memory_on(store) as memory:
-        chat = memory.conversation("c", scope=SCOPE)
-        rev = (await round_(chat, 1)).rev
-        for number in range(2, 6):
-            await round_(chat, number)
-        await chat.context(at=rev, policy=TRIM)
-        await round_(chat, 6)
-        assert await chat.digests() == []
-
-
-async def test_a_failed_append_leaves_the_request(store: Store) -> None:
-    """The caller tries again, and means the same."""
-    async with memory_on(store) as memory:
-        chat = memory.conversation("c", scope=SCOPE)
-        await rounds(memory, chat, range(1, 6))
-        await chat.context(asks(6), policy=TRIM)
-        with pytest.raises(hitherto.HithertoError):
-            await chat.append(asks(6), answers(6), expect=99)
-        await round_(chat, 6)
-        assert [row.done for row in await chat.digests()] == [Done.DROP]
 
 
 async def test_the_object_a_policy_was_given_to(store: Store) -> None:

@@ -6,25 +6,35 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from hitherto.core.fact import HIMSELF, OTHER, Did
-from hitherto.testing.material_facts import MUM
+from hitherto.core.facts.fact import OTHER, FactAction
+from hitherto.core.scope import THE_USER
+from hitherto.testing.conformance.facts.samples import MUM
 
 ADA, BEN = "ada", "ben"
-CONVERSATIONS = {"c": (ADA, HIMSELF), "d": (ADA, MUM.id), "e": (ADA, MUM.id), "f": (BEN, MUM.id)}
+CONVERSATIONS = {"c": (ADA, THE_USER), "d": (ADA, MUM.id), "e": (ADA, MUM.id), "f": (BEN, MUM.id)}
 CONTENTS = ("Swims.", "Sings.", "Fences.")
 
 Step = tuple[Any, ...]
 
 names = st.sampled_from(sorted(CONVERSATIONS))
 users = st.sampled_from([ADA, BEN])
-subjects = st.sampled_from([HIMSELF, MUM.id])
+subjects = st.sampled_from([THE_USER, MUM.id])
 categories = st.sampled_from(["hobby", "habit", OTHER])
 contents = st.tuples(st.sampled_from(CONTENTS), categories)
 alone = st.sampled_from([False, False, True])
 places = st.integers(0, 20)
 some_places = st.lists(places, min_size=1, max_size=2)
 changes = st.sampled_from(
-    [Did.EDITED, Did.CONFIRMED, Did.SHARED, Did.SHARED, Did.UNSHARED, Did.DELETED, Did.RESTORED, Did.RESTORED]
+    [
+        FactAction.EDITED,
+        FactAction.CONFIRMED,
+        FactAction.SHARED,
+        FactAction.SHARED,
+        FactAction.UNSHARED,
+        FactAction.DELETED,
+        FactAction.RESTORED,
+        FactAction.RESTORED,
+    ]
 )
 
 learning = st.tuples(
@@ -33,7 +43,7 @@ learning = st.tuples(
     st.lists(st.tuples(contents, some_places), min_size=1, max_size=2),
     places,
     alone,
-    st.sampled_from([None, None, HIMSELF, MUM.id]),
+    st.sampled_from([None, None, THE_USER, MUM.id]),
 )
 repeating = st.tuples(st.just("repeat"), names, places, some_places, st.none() | categories, alone)
 adding = st.tuples(st.just("add"), users, subjects, contents, alone)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from hitherto.core.fact import OTHER, Did, FactState, NewFact, Visibility
+from hitherto.core.facts.fact import OTHER, FactAction, FactState, NewFact, Visibility
 from hitherto.errors import InvalidFact, NotFound
 from hitherto.ports.facts import FactChange
 
@@ -29,9 +29,9 @@ class One:
     version: int = 1
     repeated: int = 0
     superseded_by: int | None = None
-    history: list[tuple[Did, str]] = field(default_factory=list[tuple[Did, str]])
+    history: list[tuple[FactAction, str]] = field(default_factory=list[tuple[FactAction, str]])
 
-    def note(self, did: Did) -> None:
+    def note(self, did: FactAction) -> None:
         self.history.append((did, self.content))
 
     def forget(self) -> None:
@@ -40,7 +40,7 @@ class One:
 
     @property
     def by_hand(self) -> bool:
-        return any(did is Did.ADDED for did, _ in self.history)
+        return any(did is FactAction.ADDED for did, _ in self.history)
 
     @property
     def current(self) -> bool:
@@ -66,7 +66,7 @@ class Facts:
             id=id, user=user, subject=subject, content=fact.content, category=fact.category, confirmed=said is None
         )
         made.said = said or set()
-        made.note(Did.ADDED if said is None else Did.EXTRACTED)
+        made.note(FactAction.ADDED if said is None else FactAction.EXTRACTED)
         self.facts.append(made)
         self.supersede(made, fact.supersedes)
         if fact.alone:
@@ -75,14 +75,14 @@ class Facts:
     def error(self, one: One, user: str, change: FactChange) -> type[Exception] | None:
         if one.user != user or one.state is FactState.DELETED:
             return NotFound
-        says = one.content if change.did is Did.RESTORED else change.content
+        says = one.content if change.did is FactAction.RESTORED else change.content
         same = [other for other in self.about(user, one.subject) if other.content == says and other is not one]
         match change.did:
-            case Did.DELETED | Did.UNSHARED:
+            case FactAction.DELETED | FactAction.UNSHARED:
                 return None
-            case Did.RESTORED:
+            case FactAction.RESTORED:
                 return InvalidFact if one.current or same else None
-            case Did.EDITED:
+            case FactAction.EDITED:
                 return InvalidFact if not one.current or same else None
             case _:
                 return None if one.current else InvalidFact
@@ -95,13 +95,13 @@ class Facts:
         for one in self.facts:
             if one.said & gone and not self.live(one) and one.current and not one.confirmed:
                 one.state = FactState.WITHDRAWN
-                one.note(Did.WITHDRAWN)
+                one.note(FactAction.WITHDRAWN)
                 withdrawn.add(one.id)
         for one in sorted(self._ended_by(withdrawn), key=lambda one: -one.id):
             if one.content not in {other.content for other in self.about(one.user, one.subject)}:
                 one.state, one.superseded_by = FactState.CURRENT, None
                 one.visibility, one.version = Visibility.PRIVATE, one.version + 1
-                one.note(Did.RESTORED)
+                one.note(FactAction.RESTORED)
 
     def _ended_by(self, ids: set[int]) -> list[One]:
         """What these took the place of; behind what was taken back itself, what that took the place of."""
@@ -128,7 +128,7 @@ class Facts:
         category = one.category if fact.category == OTHER else fact.category
         if not (one.by_hand and one.confirmed and category == one.category):
             one.category, one.confirmed, one.version = category, True, one.version + 1
-            one.note(Did.ADDED)
+            one.note(FactAction.ADDED)
         if fact.alone:
             self.leave_alone(one)
 
@@ -139,7 +139,7 @@ class Facts:
         one.repeated += 1
         if category not in (None, one.category):
             one.category, one.version = category, one.version + 1
-        one.note(Did.REPEATED)
+        one.note(FactAction.REPEATED)
         if alone:
             self.leave_alone(one)
 
@@ -147,7 +147,7 @@ class Facts:
         for one in self.about(by.user, by.subject):
             if one.id in set(ids) - {by.id}:
                 one.state, one.superseded_by = FactState.SUPERSEDED, by.id
-                one.note(Did.SUPERSEDED)
+                one.note(FactAction.SUPERSEDED)
 
     def leave_alone(self, by: One) -> None:
         self.supersede(by, [one.id for one in self.about(by.user, by.subject) if one.category == by.category])

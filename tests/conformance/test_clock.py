@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hitherto.stores.inmemory import InMemoryStore
-from hitherto.testing.material import AT_ONCE, HOUR, SCOPE, claimed, head_of, talk, user, write
-from hitherto.testing.material_claims import begun
-from hitherto.testing.material_search import candidates, found, indexed, keys_of, matter, taken
+from hitherto.stores.in_memory.store import InMemoryStore
+from hitherto.testing.conformance.digests.samples import begun
+from hitherto.testing.conformance.recall.samples import candidates, found, indexed, keys_of, search_data, taken
+from hitherto.testing.conformance.samples import AT_ONCE, HOUR, SCOPE, claimed, dialogue, head_of, user, write
 
 MINUTE = timedelta(minutes=1)
 
@@ -44,18 +44,18 @@ async def test_a_claim_ends_with_its_lease(store: InMemoryStore, clock: Clock) -
     assert await store.overdue(since=MINUTE) == []
     clock.now += MINUTE
     assert [job.digest for job in await store.overdue(since=MINUTE)] == [made]
-    assert (await store.load()).lag_seconds == 120
+    assert (await store.backlog()).lag_seconds == 120
     assert (await claimed(store, made)).digest.attempt == 2
 
 
 async def test_what_was_put_off_is_due_after_its_wait(store: InMemoryStore, clock: Clock) -> None:
     work = await claimed(store, await begun(store))
     await store.put_off(work, wait=5 * HOUR)
-    assert (await store.load()).put_off == 1
+    assert (await store.backlog()).put_off == 1
     clock.now += HOUR - MINUTE
     assert await store.claim(SCOPE.tenant, work.digest.id, lease=MINUTE) is None
     clock.now += MINUTE
-    assert (await store.load()).due == 1
+    assert (await store.backlog()).due == 1
     await claimed(store, work.digest.id)
 
 
@@ -77,7 +77,7 @@ async def test_a_clock_that_was_put_back_keeps_nobody_waiting(
 
 async def test_what_is_fired_after_it_was_put_back_is_due_at_once(store: InMemoryStore, clock: Clock) -> None:
     """Though a conversation's own time never goes back."""
-    await write(store, "c", *talk(1))
+    await write(store, "c", *dialogue(1))
     clock.now -= HOUR
     made = await begun(store)
     assert (await head_of(store, "c")).now == clock.now + HOUR
@@ -86,17 +86,17 @@ async def test_what_is_fired_after_it_was_put_back_is_due_at_once(store: InMemor
 
 
 async def test_rest_ends(store: InMemoryStore, clock: Clock) -> None:
-    await write(store, "c", *talk(1), failures=2, resume_at=clock.now + MINUTE)
-    assert ((await head_of(store, "c")).resting, (await store.load()).resting) == (True, 1)
+    await write(store, "c", *dialogue(1), failures=2, resume_at=clock.now + MINUTE)
+    assert ((await head_of(store, "c")).resting, (await store.backlog()).resting) == (True, 1)
     clock.now += MINUTE
-    assert ((await head_of(store, "c")).resting, (await store.load()).resting) == (False, 0)
+    assert ((await head_of(store, "c")).resting, (await store.backlog()).resting) == (False, 0)
 
 
 async def test_what_is_indexed_ends_with_its_time(store: InMemoryStore, clock: Clock) -> None:
     await write(store, "c", replace(user("tea"), expires_at=clock.now + MINUTE), user("milk"))
     await indexed(store)
     assert await found(store) == ["milk", "tea"]
-    keys = keys_of(await matter(store))
+    keys = keys_of(await search_data(store))
     clock.now += MINUTE
     assert [one.source.text for one in await candidates(store, keys=keys, around=1)] == ["milk"]
     assert await found(store) == ["milk"]

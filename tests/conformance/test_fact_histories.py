@@ -10,16 +10,17 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from hitherto.core.fact import HIMSELF, Did, FactState, NewFact, Repeated, Subject, Visibility
-from hitherto.core.scope import Scope
-from hitherto.core.wanted import EntryKind, Wanted
+from hitherto.core.facts.fact import FactAction, FactState, NewFact, RepeatedFact, Subject, Visibility
+from hitherto.core.recall.filter import EntryKind, SearchFilter
+from hitherto.core.scope import THE_USER, Scope
 from hitherto.ports.facts import FactChange
-from hitherto.ports.store import Changes, Store
-from hitherto.stores.inmemory import InMemoryStore
+from hitherto.ports.log import Changes
+from hitherto.ports.store import Store
+from hitherto.stores.in_memory.store import InMemoryStore
 from hitherto.stores.postgres.store import PostgresStore
-from hitherto.testing.material import talk, write
-from hitherto.testing.material_facts import EVERYTHING, MUM, SHARED, edit, learn, new, set_whole
-from hitherto.testing.material_search import found, indexed
+from hitherto.testing.conformance.facts.samples import EVERYTHING, MUM, SHARED, edit, learn, new, set_whole
+from hitherto.testing.conformance.recall.samples import found, indexed
+from hitherto.testing.conformance.samples import dialogue, write
 from tests.conformance.drawn_facts import ADA, BEN, CONVERSATIONS, Step, histories
 from tests.conformance.modelled_facts import Facts, Message, One
 
@@ -43,8 +44,8 @@ class World(Facts):
         match step:
             case ("add", str(user), str(subject), (str(content), str(category)), bool(alone)):
                 await self._add(user, subject, new(content, category=category, alone=alone))
-            case ("change", str(user), int(at), Did() as did, (str(content), str(category)), bool(alone)):
-                change = edit(content, category=category) if did is Did.EDITED else FactChange(did=did)
+            case ("change", str(user), int(at), FactAction() as did, (str(content), str(category)), bool(alone)):
+                change = edit(content, category=category) if did is FactAction.EDITED else FactChange(did=did)
                 await self._change(user, at, replace(change, alone=alone))
             case ("members", members):
                 self.members = members
@@ -62,7 +63,7 @@ class World(Facts):
         store, scope = self.store, self.scope(user)
         head = await store.head(scope, name)
         if head is None or step[0] == "talk":
-            await write(store, name, *talk(1), scope=scope, subject=subject)
+            await write(store, name, *dialogue(1), scope=scope, subject=subject)
             return
 
         def messages(seqs: Iterable[int]) -> set[Message]:
@@ -78,7 +79,7 @@ class World(Facts):
                 await self._learn(name, scope, subject if about is None else about, facts, at)
             case ("repeat", _, int(at), seqs, category, bool(alone)) if self.about(user, subject) and messages(seqs):
                 one = _at(self.about(user, subject), at)
-                again = Repeated(fact=one.id, seqs=_seqs(messages(seqs)), confidence=1.0 if one.confirmed else 0.5)
+                again = RepeatedFact(fact=one.id, seqs=_seqs(messages(seqs)), confidence=1.0 if one.confirmed else 0.5)
                 await learn(store, name, repeated=[replace(again, category=category, alone=alone)], scope=scope)
                 self.repeat(one, messages(seqs), category, alone=alone)
             case ("erase", _, int(at)):
@@ -135,24 +136,24 @@ class World(Facts):
             return
         await asked
         match change.did:
-            case Did.EDITED:
+            case FactAction.EDITED:
                 one.content, one.category, one.confirmed = change.content, change.category, True
-            case Did.CONFIRMED:
+            case FactAction.CONFIRMED:
                 one.confirmed = True
-            case Did.RESTORED:
+            case FactAction.RESTORED:
                 one.state, one.superseded_by, one.confirmed = FactState.CURRENT, None, True
                 one.visibility = Visibility.PRIVATE
-            case Did.DELETED:
+            case FactAction.DELETED:
                 one.content, one.state, one.said = "", FactState.DELETED, set()
                 one.forget()
             case _:
-                to = SHARED if change.did is Did.SHARED else Visibility.PRIVATE
+                to = SHARED if change.did is FactAction.SHARED else Visibility.PRIVATE
                 if one.visibility is to:
                     return
                 one.visibility = to
         one.version += 1
         one.note(change.did)
-        if change.alone and change.did in (Did.EDITED, Did.RESTORED):
+        if change.alone and change.did in (FactAction.EDITED, FactAction.RESTORED):
             self.leave_alone(one)
 
     async def _take_back(self, name: str, scope: Scope, number: int) -> None:
@@ -172,17 +173,17 @@ class World(Facts):
             for one in mine:
                 events = await self.store.facts.history(scope, one.id)
                 assert [(event.did, event.content) for event in events] == one.history
-            for subject in (HIMSELF, MUM.id):
-                book = await self.store.facts.book(scope, subject)
+            for subject in (THE_USER, MUM.id):
+                book = await self.store.facts.current_facts(scope, subject)
                 there = [(one.id, one.content) for one in self.about(user, subject)]
                 assert [(one.id, one.content) for one in book.facts] == there
                 await self._check_known(user, subject)
-            facts = Wanted(scope=scope, kinds=frozenset({EntryKind.FACT}))
+            facts = SearchFilter(scope=scope, kinds=frozenset({EntryKind.FACT}))
             assert await found(self.store, facts) == sorted(one.content for one in mine if one.current)
 
     async def _check_known(self, user: str, subject: str) -> None:
         told = await self.store.facts.known(self.scope(user), subject)
-        together = subject != HIMSELF and {ADA, BEN} <= set(self.members)
+        together = subject != THE_USER and {ADA, BEN} <= set(self.members)
         shown = [
             one
             for one in self.facts
@@ -246,7 +247,7 @@ async def postgres(make_database: Callable[[], Coroutine[Any, Any, str]]) -> Asy
 
 
 quick = settings(
-    max_examples=100,
+    max_examples=50,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
@@ -258,7 +259,7 @@ async def test_in_memory(steps: list[Step]) -> None:
     await play(InMemoryStore(), steps)
 
 
-@settings(quick, max_examples=20)
+@settings(quick, max_examples=10)
 @given(steps=histories)
 async def test_on_postgres(postgres: Store, steps: list[Step]) -> None:
     await play(postgres, steps)

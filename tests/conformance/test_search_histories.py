@@ -11,14 +11,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hitherto.core.digest import Digest, Done, Status
-from hitherto.core.message import Kind, Message
-from hitherto.ports.index import IndexWork
-from hitherto.ports.store import Outcome, Rewritten, Store
-from hitherto.stores.inmemory import InMemoryStore
+from hitherto.core.digests.digest import Digest, Status
+from hitherto.core.log.frontier import DigestAction
+from hitherto.core.log.message import Kind, Message
+from hitherto.ports.digests import DigestOutcome, RewrittenDigest
+from hitherto.ports.recall import IndexWork
+from hitherto.ports.store import Store
+from hitherto.stores.in_memory.store import InMemoryStore
 from hitherto.stores.postgres.store import PostgresStore
-from hitherto.testing.material import HOUR, SCOPE, assistant, clear, log_of, reasoning, user, write
-from hitherto.testing.material_search import (
+from hitherto.testing.conformance.digests.stage_samples import reach, stage_row, superseded, take_back
+from hitherto.testing.conformance.recall.samples import (
     SPACE,
     candidates,
     found,
@@ -27,11 +29,11 @@ from hitherto.testing.material_search import (
     indexed,
     keys_of,
     made,
-    matter,
+    search_data,
     vectors_of,
     waiting,
 )
-from hitherto.testing.material_stages import reach, stage_row, superseded, take_back
+from hitherto.testing.conformance.samples import HOUR, SCOPE, assistant, clear, log_of, reasoning, user, write
 
 NAMES = ("c", "d")
 WORDS = ("tea", "milk", "sugar")
@@ -46,7 +48,13 @@ places = st.integers(0, 30)
 
 talking = st.tuples(st.just("append"), names, st.lists(messages, min_size=1, max_size=4))
 digesting = st.tuples(
-    st.just("digest"), names, st.sampled_from([Done.SUMMARISE, Done.CHUNK]), places, places, st.booleans(), texts
+    st.just("digest"),
+    names,
+    st.sampled_from([DigestAction.SUMMARIZE, DigestAction.CHUNK]),
+    places,
+    places,
+    st.booleans(),
+    texts,
 )
 erasing = st.tuples(st.just("erase"), names, places)
 taking_back = st.tuples(st.just("take back"), names, st.integers(1, 3))
@@ -96,8 +104,8 @@ class World:
         store, head = self.store, await self.store.head(SCOPE, name)
         assert head is not None
         rows = [row for row in await store.digests(SCOPE, name) if row.status is Status.COMPLETED]
-        texts = [row for row in rows if row.done is not Done.CLEAR]
-        clears = [row for row in rows if row.done is Done.CLEAR and row.visible(head.rev)]
+        texts = [row for row in rows if row.action is not DigestAction.CLEAR]
+        clears = [row for row in rows if row.action is DigestAction.CLEAR and row.visible(head.rev)]
         match step:
             case ("erase", _, int(at)):
                 seq = at % head.next_seq
@@ -119,7 +127,7 @@ class World:
             case ("rewrite", _, int(at), str(text), bool(gone)) if texts:
                 row = texts[at % len(texts)]
                 await write(
-                    store, name, rewritten=[Rewritten(digest=row.id, text="" if gone else text, superseded=gone)]
+                    store, name, rewritten=[RewrittenDigest(digest=row.id, text="" if gone else text, superseded=gone)]
                 )
             case ("supersede", _, int(at)) if texts:
                 await superseded(store, name, texts[at % len(texts)].id)
@@ -129,11 +137,11 @@ class World:
             case _:
                 pass
 
-    async def _digest(self, name: str, done: Done, span: Sequence[int], base: int | None, text: str) -> None:
+    async def _digest(self, name: str, action: DigestAction, span: Sequence[int], base: int | None, text: str) -> None:
         self.stages.append(f"{len(self.stages)}")
-        row = stage_row(done, *span, stage=self.stages[-1], completed=False, base=base)
+        row = stage_row(action, *span, stage=self.stages[-1], completed=False, base=base)
         (digest,) = (await write(self.store, name, fire=[row])).fired
-        await write(self.store, name, outcomes=[Outcome(digest=digest, text=text, tokens=1)])
+        await write(self.store, name, outcomes=[DigestOutcome(digest=digest, text=text, tokens=1)])
 
     async def _index(self, step: Step) -> None:
         index = index_of(self.store)
@@ -147,7 +155,7 @@ class World:
                 self.work = await index.more(self.work, space=SPACE, lease=HOUR, limit=limit)
                 assert self.work is not None
             case ("tend",) if self.work is not None:
-                assert await index.tend(self.work)
+                assert await index.compact_index(self.work)
             case ("index",):
                 await self.give_back()
                 await indexed(self.store, space=SPACE, limit=3)
@@ -159,10 +167,18 @@ class World:
             await index_of(self.store).release(self.work)
         self.work = None
 
+    async def erase_expired(self) -> None:
+        for name in NAMES:
+            head = await self.store.head(SCOPE, name)
+            if head is not None and head.next_expiry is not None:
+                log = await log_of(self.store, name)
+                seqs = [one.seq for one in log if one.message.expires_at is not None and not one.erased]
+                await write(self.store, name, erase=tuple((seq, seq) for seq in seqs), next_expiry=None)
+
     async def check(self) -> None:
         standing = [text for name in NAMES for text in await self._standing(name)]
         assert await found(self.store) == sorted(standing)
-        told = await matter(self.store, words=WORDS, spaces=[SPACE])
+        told = await search_data(self.store, words=WORDS, spaces=[SPACE])
         there = {one.key: one.source.text for one in await candidates(self.store)}
         for word in WORDS:
             counts = {key: count for key, count in having(told, word).items() if key in there}
@@ -182,13 +198,15 @@ class World:
             and one.message.kind in FOUND
             and (one.message.expires_at is None or one.message.expires_at > now)
         ]
-        shown += [row.text for row in await self.store.digests(SCOPE, name) if _stands(row, head.rev, head.view_start)]
-        shown += [] if head.digest is None else [head.digest.text]
+        if head.next_expiry is None or head.next_expiry > now:  # Digests may rest on what waits to be erased.
+            digests = await self.store.digests(SCOPE, name)
+            shown += [row.text for row in digests if _stands(row, head.rev, head.view_start)]
+            shown += [] if head.digest is None else [head.digest.text]
         return [text for text in shown if text.strip()]
 
 
 def _stands(row: Digest, rev: int, view_start: int) -> bool:
-    chunk = row.done is Done.CHUNK and row.status is Status.COMPLETED
+    chunk = row.action is DigestAction.CHUNK and row.status is Status.COMPLETED
     return chunk and row.visible(rev) and row.end >= view_start
 
 
@@ -214,10 +232,11 @@ async def play(store: Store, steps: Sequence[Step]) -> None:
         await world.do(step)
         await world.check()
     await world.give_back()
+    await world.erase_expired()
     await indexed(store, space=SPACE, limit=2)
     await world.check()
     assert await waiting(store) == []
-    told = await matter(store, spaces=[SPACE])
+    told = await search_data(store, spaces=[SPACE])
     assert len(keys_of(told)) == len(await candidates(store)), "what is in order has nothing that is gone"
     assert told.embedded == told.entries, "all has its vector"
     assert all(one.vector is not None for one in await candidates(store, space=SPACE))
@@ -232,7 +251,7 @@ async def postgres(make_database: Callable[[], Coroutine[Any, Any, str]]) -> Asy
 
 
 quick = settings(
-    max_examples=120,
+    max_examples=60,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
@@ -244,7 +263,7 @@ async def test_in_memory(steps: list[Step]) -> None:
     await play(InMemoryStore(), steps)
 
 
-@settings(quick, max_examples=25)
+@settings(quick, max_examples=12)
 @given(steps=histories)
 async def test_on_postgres(postgres: Store, steps: list[Step]) -> None:
     await play(postgres, steps)

@@ -12,14 +12,16 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from hitherto.core.append import extended
-from hitherto.core.head import Head
-from hitherto.ports.store import Changes, Store
-from hitherto.stores.inmemory import InMemoryStore
-from hitherto.stores.postgres.embedded import EmbeddedServer
+from hitherto.core.log.append import extended
+from hitherto.core.log.head import Head
+from hitherto.ports.log import Changes
+from hitherto.ports.store import Store
+from hitherto.stores.in_memory.store import InMemoryStore
+from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from hitherto.stores.postgres.store import PostgresStore
 from hitherto.testing import StoreConformance
-from hitherto.testing.material import SCOPE, log_of, talk, user, write
+from hitherto.testing.conformance.samples import SCOPE, dialogue, log_of, user, write
+from tests.databases import Databases
 
 NAME = sql.Identifier("test_conformance")
 TABLES = (
@@ -34,15 +36,16 @@ TABLES = (
         "search_space",
     ),
     *("search_filling", "search_entry", "search_segment", "search_posting", "search_vector", "search_codes"),
-    *("fact", "fact_book", "subject"),
+    *("fact", "fact_subject", "subject"),
 )
 
 
 @pytest.fixture(scope="module")
-async def shared(server: EmbeddedServer) -> AsyncIterator[str]:
+async def shared(server: EmbeddedServer, databases: Databases) -> AsyncIterator[str]:
     """One database for all cases: making one for each would take most of the time."""
     async with await psycopg.AsyncConnection[Any].connect(server.admin_url, autocommit=True) as connection:
-        await connection.execute(sql.SQL("create database {} template template_hitherto owner hitherto").format(NAME))
+        made = sql.SQL("create database {} template {} owner hitherto").format(NAME, databases.template)
+        await connection.execute(made)
         yield make_conninfo(server.url, dbname="test_conformance")
         await connection.execute(sql.SQL("drop database {} with (force)").format(NAME))
 
@@ -84,7 +87,7 @@ class TestPostgresStore(StoreConformance):
             await store.aclose()
 
     async def test_processes_share_a_conversation(self, store: Store, others: list[Store]) -> None:
-        await asyncio.gather(*(write(one, "c", *talk(1)) for one in [store, *others] for _ in range(5)))
+        await asyncio.gather(*(write(one, "c", *dialogue(1)) for one in [store, *others] for _ in range(5)))
         assert [logged.seq for logged in await log_of(store, "c")] == list(range(80))
 
     async def test_processes_wait_for_each_other(self, store: Store, others: list[Store]) -> None:
@@ -96,7 +99,7 @@ class TestPostgresStore(StoreConformance):
             waiting = asyncio.create_task(second())
             done, _ = await asyncio.wait([waiting], timeout=0.05)
             assert not done
-            logged, head = extended(unit.head, talk(1), [1, 1])
+            logged, head = extended(unit.head, dialogue(1), [1, 1])
             await unit.commit(Changes(head=head, messages=logged))
         found = await waiting
         assert found.next_seq == 2

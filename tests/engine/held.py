@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from hitherto.core.message import Payload
-from hitherto.core.prompts import DigestTask, Prompt
-from hitherto.errors import ModelRefused, ModelUnreachable
-from hitherto.models.scripted import items
-from hitherto.ports.compactor import Compacted
+from hitherto.core.digests.prompts import DigestTask
+from hitherto.core.log.message import Payload
+from hitherto.core.prompt import Prompt
+from hitherto.errors import ModelRejected, ModelUnavailable
+from hitherto.ports.compactor import CompactionResult
 from hitherto.ports.model import Completion
 from hitherto.ports.queue import DigestJob, Work
+from hitherto.providers.scripted.model import items
 
 OUTCOMES = ("good", "good", "good", "good", "plain", "down", "nothing", "nonsense", "defect")
 """How a model's answer turns out; the first is the rule."""
@@ -83,7 +84,7 @@ class HeldQueue:
         assert hold.task is not None
         await hold.task
 
-    async def settled(self, how: str = "good") -> None:
+    async def wait_for_digests(self, how: str = "good") -> None:
         while self.waiting or self.begun:
             await self.begin()
             await self.finish(how)
@@ -115,7 +116,7 @@ class HeldModel:
         how = await hold.passed()
         match how:
             case "down":
-                raise ModelUnreachable("gone")
+                raise ModelUnavailable("gone")
             case "nothing":
                 return Completion(text="  ")
             case "nonsense":
@@ -143,15 +144,15 @@ class HeldCompactor:
     async def check(self) -> None:
         pass
 
-    async def compact(self, items: Sequence[Payload], *, instructions: str | None = None) -> Compacted:
+    async def compact(self, items: Sequence[Payload], *, instructions: str | None = None) -> CompactionResult:
         how = await _hold.get().passed()
         match how:
             case "down" | "nothing" | "nonsense":
-                raise ModelRefused("no")
+                raise ModelRejected("no")
             case "defect":
                 raise RuntimeError("a defect in an adapter")
             case _:
-                return Compacted(items=({"type": "compaction", "encrypted_content": f"{len(items)} items"},))
+                return CompactionResult(items=({"type": "compaction", "encrypted_content": f"{len(items)} items"},))
 
     async def aclose(self) -> None:
         pass

@@ -9,12 +9,12 @@ from typing import Any
 
 from hitherto import tokens, wire
 from hitherto.core.ledger import ModelCall
-from hitherto.engine.parts import Parts
-from hitherto.models.scripted import Reply, Scripted
+from hitherto.engine.services import Services
 from hitherto.ports.model import Completion
 from hitherto.ports.store import Store
-from hitherto.ports.watch import Unwatched
+from hitherto.ports.watch import NoWatch
 from hitherto.pricing import shipped
+from hitherto.providers.scripted.model import Reply, Scripted
 from hitherto.queues.tasks import TaskQueue
 from hitherto.settings import Settings
 from hitherto.tokens import CANONICAL
@@ -34,7 +34,7 @@ class Metered(Scripted):
 
 
 @dataclass
-class Told(Unwatched):
+class Told(NoWatch):
     """Remembers the calls it was told of."""
 
     calls: list[ModelCall] = field(default_factory=list[ModelCall])
@@ -43,9 +43,9 @@ class Told(Unwatched):
         self.calls.append(call)
 
 
-def parts_of(store: Store, watch: Told, **settings: Any) -> Parts:
+def services_of(store: Store, watch: Told, **settings: Any) -> Services:
     """All that calls need; nothing is made in the background."""
-    return Parts(
+    return Services(
         store=store,
         model=Scripted(),
         queue=TaskQueue(),

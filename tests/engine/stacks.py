@@ -16,7 +16,7 @@ from hitherto.policies import (
     Redact,
     ShadowTurn,
     Stage,
-    Summarise,
+    Summarize,
     Tokens,
     Turns,
     Undigested,
@@ -25,7 +25,7 @@ from hitherto.policies import (
 
 @st.composite
 def stacks(draw: st.DrawFn) -> Policy:
-    """Redact, summarise or chunk or compact, then drop: each stage with a later mark than the one before."""
+    """Redact, summarize or chunk or compact, then drop: each stage with a later mark than the one before."""
     low = draw(st.integers(1, 2))
     first = low + draw(st.integers(1, 2))
     second = first + draw(st.integers(1, 3))
@@ -38,8 +38,8 @@ def stacks(draw: st.DrawFn) -> Policy:
     middle = draw(
         st.sampled_from(
             [
-                Stage(Turns(second), LastTurns(first), Summarise(200), ShadowTurn()),
-                Stage(Messages(second), LastMessages(first), Summarise(60)),
+                Stage(Turns(second), LastTurns(first), Summarize(200), ShadowTurn()),
+                Stage(Messages(second), LastMessages(first), Summarize(60)),
                 Stage(Undigested(second), LastMessages(low), Chunk(first, 100)),
                 Stage(Tokens(100 * second), LastTokens(50 * first), Compact()),
                 Stage(Turns(second), LastTurns(low), Compact()),

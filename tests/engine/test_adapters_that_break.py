@@ -12,21 +12,29 @@ import pytest
 
 import hitherto
 from hitherto import assistant, user
-from hitherto.core.digest import Status
-from hitherto.core.ledger import Cause, Purpose
-from hitherto.embedders.scripted import ScriptedEmbedder
-from hitherto.engine.calls import Asked, Calls
-from hitherto.engine.ceiling import NotNow
-from hitherto.errors import ModelAnswerUnusable, ModelUnreachable
-from hitherto.models.scripted import Scripted
+from hitherto.core.digests.digest import Status
+from hitherto.core.ledger import FailureCause, Purpose
+from hitherto.engine.calls import CallContext, Calls
+from hitherto.engine.daily_limit import CallPostponed
+from hitherto.errors import InvalidModelAnswer, ModelUnavailable
 from hitherto.ports.embedder import Vectors
 from hitherto.ports.model import Completion
 from hitherto.ports.store import Store
-from hitherto.stores.inmemory import InMemoryStore
+from hitherto.providers.scripted.embedder import ScriptedEmbedder
+from hitherto.providers.scripted.model import Scripted
+from hitherto.stores.in_memory.store import InMemoryStore
 from tests.conftest import SCOPE
-from tests.engine.metered import PRICED, Told, parts_of
+from tests.engine.metered import PRICED, Told, services_of
+from tests.patience import PATIENCE
 
-WHAT = Asked(model=PRICED, purpose=Purpose.DIGEST, tenant=SCOPE.tenant)
+
+@pytest.fixture
+def store(in_memory: Store) -> Store:
+    """The store has no part in this."""
+    return in_memory
+
+
+WHAT = CallContext(model=PRICED, purpose=Purpose.DIGEST, tenant=SCOPE.tenant)
 GOOD = Completion(text="yes", tokens_in=900, tokens_out=100)
 
 
@@ -60,19 +68,19 @@ async def test_indexing_goes_on(
     store: Store, kind: type[ScriptedEmbedder], error: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After an embedder that raised what is no Exception, or was cancelled by others than us."""
-    monkeypatch.setattr("hitherto.engine.indexer._LATER", 0.2)
+    monkeypatch.setattr("hitherto.engine.recall.indexer._LATER", 0.2)
     once = Once(error)
 
     def breaks(vectors: Vectors) -> object:
         once()
         return vectors
 
-    async with hitherto.open(store=store, embedder=kind(then=breaks), model_tries=1) as memory:
+    async with hitherto.open(store=store, embedder=kind(then=breaks), model_max_attempts=1) as memory:
         await memory.conversation("c", scope=SCOPE).append(user("I play the cello"))
-        index = memory._parts.index
+        index = memory._services.index
         assert index is not None
-        async with asyncio.timeout(10):
-            while (load := await index.load(kind().space)).waiting or load.unembedded:  # noqa: ASYNC110 (others do it)
+        async with asyncio.timeout(PATIENCE):
+            while (load := await index.backlog(kind().space)).waiting or load.unembedded:  # noqa: ASYNC110 (others do it)
                 await asyncio.sleep(0.05)
 
 
@@ -84,15 +92,15 @@ async def test_a_digest_is_not_held_up(store: Store) -> None:
 
     model = Scripted([breaks])
     policy = "rolling:threshold=4,keep_last=2"
-    async with hitherto.open(store=store, model=model, policy=policy, model_tries=1) as memory:
+    async with hitherto.open(store=store, model=model, policy=policy, model_max_attempts=1) as memory:
         chat = memory.conversation("c", scope=SCOPE)
         for _ in range(3):
             await chat.append(user("q"), assistant("a"))
-        async with asyncio.timeout(5):
-            await memory.settled()
+        async with asyncio.timeout(PATIENCE):
+            await memory.wait_for_digests()
         (row,) = await chat.digests()
         assert row.status is Status.FAILED
-        assert "Panic: index out of bounds" in (row.error or "")
+        assert row.error == "unexpected RuntimeError from Panic"
 
 
 def odd(**figures: object) -> Completion:
@@ -124,17 +132,17 @@ def answering(*answers: Completion | Exception) -> Callable[[], Awaitable[Comple
 )
 async def test_figures_that_are_none_are_left_out(figures: dict[str, object]) -> None:
     """Of an answer that is good, and of one that is not; the ledger has the call all the same."""
-    unusable = ModelAnswerUnusable("nothing")
+    unusable = InvalidModelAnswer("nothing")
     unusable.tokens = cast("Any", (figures["tokens_in"], None, None))
     store = InMemoryStore()
-    calls, ask = Calls(parts_of(store, Told())), answering(odd(**figures), unusable)
-    async with calls.booked(SCOPE) as ledger:
+    calls, ask = Calls(services_of(store, Told())), answering(odd(**figures), unusable)
+    async with calls.recorded(SCOPE) as ledger:
         assert (await calls.make(ask, WHAT, ledger)).text == "yes"
-        with pytest.raises(ModelAnswerUnusable):
+        with pytest.raises(InvalidModelAnswer):
             await calls.make(ask, WHAT, ledger)
         took = [(call.tokens_in, call.tokens_cached, call.tokens_out, call.cost) for call in ledger]
         assert took == [(None, None, None, None)] * 2
-        assert [call.cause for call in ledger] == [None, Cause.UNUSABLE]
+        assert [call.cause for call in ledger] == [None, FailureCause.UNUSABLE]
     (costs,) = await store.costs("tenant", tenant=SCOPE.tenant)
     assert (costs.calls, costs.unpriced) == (2, 2)
 
@@ -143,13 +151,13 @@ async def test_figures_that_are_none_are_left_out(figures: dict[str, object]) ->
 async def test_a_probe_that_breaks_is_not_the_last(part: str) -> None:
     """After its rest one call is let through; whatever becomes of that, another may follow."""
     once, watch = Once(ZeroDivisionError()), Told()
-    parts = parts_of(InMemoryStore(), watch, model_tries=1, breaker_failures=1, breaker_rest=0.3)
+    services = services_of(InMemoryStore(), watch, model_max_attempts=1, breaker_failures=1, breaker_cooldown=0.3)
     answers = {"the figures": odd(tokens_in="12"), "the answer": cast(Completion, "no answer at all")}
-    calls = Calls(replace(parts, price=breaking(parts.price, once) if part == "price" else parts.price))
-    ask = answering(ModelUnreachable("down"), answers.get(part, GOOD), GOOD)
-    with pytest.raises(ModelUnreachable):
+    calls = Calls(replace(services, price=breaking(services.price, once) if part == "price" else services.price))
+    ask = answering(ModelUnavailable("down"), answers.get(part, GOOD), GOOD)
+    with pytest.raises(ModelUnavailable):
         await calls.make(ask, WHAT, [])
-    with pytest.raises(NotNow):
+    with pytest.raises(CallPostponed):
         await calls.make(ask, WHAT, [])
     await asyncio.sleep(0.35)
     if part in ("span", "called"):

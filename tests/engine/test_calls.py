@@ -8,23 +8,23 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from hitherto.core.ledger import Cause, ModelCall, Purpose
-from hitherto.engine.calls import Asked, Calls, NotNow
-from hitherto.errors import HithertoError, ModelAnswerUnusable, ModelBusy, ModelRefused, ModelUnreachable
+from hitherto.core.ledger import FailureCause, ModelCall, Purpose
+from hitherto.engine.calls import CallContext, CallPostponed, Calls
+from hitherto.errors import HithertoError, InvalidModelAnswer, ModelRateLimited, ModelRejected, ModelUnavailable
 from hitherto.ports.model import Completion
-from hitherto.stores.inmemory import InMemoryStore
+from hitherto.stores.in_memory.store import InMemoryStore
 from tests.conftest import SCOPE
-from tests.engine.metered import PRICED, Told, parts_of
+from tests.engine.metered import PRICED, Told, services_of
 
 GOOD = Completion(text="yes", tokens_in=900, tokens_cached=500, tokens_out=100)
-Outcome = Completion | Exception
-WHAT = Asked(model=PRICED, purpose=Purpose.DIGEST, tenant=SCOPE.tenant, digest=7)
+DigestOutcome = Completion | Exception
+WHAT = CallContext(model=PRICED, purpose=Purpose.DIGEST, tenant=SCOPE.tenant, digest=7)
 
 
 class Answers:
     """One outcome a call, then the last for ever; `at` is when each was asked for."""
 
-    def __init__(self, *outcomes: Outcome) -> None:
+    def __init__(self, *outcomes: DigestOutcome) -> None:
         self.outcomes = list(outcomes)
         self.at: list[float] = []
 
@@ -48,19 +48,19 @@ def told() -> Told:
 @pytest.fixture
 def calls(told: Told) -> Callable[..., Calls]:
     def make(**settings: object) -> Calls:
-        return Calls(parts_of(InMemoryStore(), told, **settings))
+        return Calls(services_of(InMemoryStore(), told, **settings))
 
     return make
 
 
-def causes(ledger: Sequence[ModelCall]) -> list[Cause | None]:
+def causes(ledger: Sequence[ModelCall]) -> list[FailureCause | None]:
     return [call.cause for call in ledger]
 
 
 async def test_what_passes_is_asked_for_again_after_a_wait_that_grows(calls: Callable[..., Calls], told: Told) -> None:
-    answers, ledger = Answers(ModelUnreachable("gone"), ModelBusy("too many"), GOOD), list[ModelCall]()
+    answers, ledger = Answers(ModelUnavailable("gone"), ModelRateLimited("too many"), GOOD), list[ModelCall]()
     assert await calls().make(answers, WHAT, ledger) == GOOD
-    assert causes(ledger) == [Cause.UNREACHABLE, Cause.BUSY, None]
+    assert causes(ledger) == [FailureCause.UNREACHABLE, FailureCause.BUSY, None]
     assert ledger == told.calls
     first, second = answers.waits
     assert 0.5 <= first <= 1.2
@@ -68,14 +68,14 @@ async def test_what_passes_is_asked_for_again_after_a_wait_that_grows(calls: Cal
 
 
 async def test_after_so_many_tries_it_is_for_whoever_asked(calls: Callable[..., Calls]) -> None:
-    answers, ledger = Answers(ModelUnreachable("gone")), list[ModelCall]()
-    with pytest.raises(ModelUnreachable, match="gone"):
-        await calls(model_tries=2).make(answers, WHAT, ledger)
-    assert causes(ledger) == [Cause.UNREACHABLE] * 2
+    answers, ledger = Answers(ModelUnavailable("gone")), list[ModelCall]()
+    with pytest.raises(ModelUnavailable, match="gone"):
+        await calls(model_max_attempts=2).make(answers, WHAT, ledger)
+    assert causes(ledger) == [FailureCause.UNREACHABLE] * 2
 
 
 async def test_what_the_endpoint_asked_for_is_waited_for(calls: Callable[..., Calls]) -> None:
-    answers = Answers(ModelBusy("too many", retry_after=1.4), GOOD)
+    answers = Answers(ModelRateLimited("too many", retry_after=1.4), GOOD)
     await calls().make(answers, WHAT, [])
     assert 1.4 <= answers.waits[0] <= 2
 
@@ -83,16 +83,16 @@ async def test_what_the_endpoint_asked_for_is_waited_for(calls: Callable[..., Ca
 @pytest.mark.parametrize(
     ("error", "cause"),
     [
-        (ModelBusy("come back later", retry_after=10.5), Cause.BUSY),
-        (ModelRefused("wrong key"), Cause.REFUSED),
-        (ModelAnswerUnusable("nothing"), Cause.UNUSABLE),
-        (RuntimeError("a defect in an adapter"), Cause.DEFECT),
-        (HithertoError("something else"), Cause.DEFECT),
+        (ModelRateLimited("come back later", retry_after=10.5), FailureCause.BUSY),
+        (ModelRejected("wrong key"), FailureCause.REFUSED),
+        (InvalidModelAnswer("nothing"), FailureCause.UNUSABLE),
+        (RuntimeError("a defect in an adapter"), FailureCause.DEFECT),
+        (HithertoError("something else"), FailureCause.DEFECT),
     ],
     ids=lambda one: type(one).__name__ if isinstance(one, Exception) else "",
 )
 async def test_what_a_second_call_would_not_change_is_one_call(
-    calls: Callable[..., Calls], error: Exception, cause: Cause
+    calls: Callable[..., Calls], error: Exception, cause: FailureCause
 ) -> None:
     answers, ledger = Answers(error), list[ModelCall]()
     with pytest.raises(type(error), match=str(error)):
@@ -123,9 +123,9 @@ async def test_a_model_of_ones_own_that_never_answers(calls: Callable[..., Calls
         raise AssertionError
 
     ledger = list[ModelCall]()
-    with pytest.raises(ModelUnreachable, match="HITHERTO_MODEL_TIMEOUT"):
-        await calls(model_timeout=0.05, model_tries=1).make(never, WHAT, ledger)
-    assert causes(ledger) == [Cause.UNREACHABLE]
+    with pytest.raises(ModelUnavailable, match="HITHERTO_MODEL_TIMEOUT"):
+        await calls(model_timeout=0.05, model_max_attempts=1).make(never, WHAT, ledger)
+    assert causes(ledger) == [FailureCause.UNREACHABLE]
 
 
 async def test_a_call_that_is_cancelled_is_in_the_ledger_too(calls: Callable[..., Calls]) -> None:
@@ -139,40 +139,40 @@ async def test_a_call_that_is_cancelled_is_in_the_ledger_too(calls: Callable[...
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert causes(ledger) == [Cause.LOST]
+    assert causes(ledger) == [FailureCause.LOST]
 
 
 async def test_the_breaker_opens_and_closes_again(calls: Callable[..., Calls]) -> None:
-    answers, ledger = Answers(*[ModelUnreachable("no route")] * 3, GOOD), list[ModelCall]()
-    asked = calls(model_tries=1, breaker_failures=2, breaker_rest=0.2)
+    answers, ledger = Answers(*[ModelUnavailable("no route")] * 3, GOOD), list[ModelCall]()
+    asked = calls(model_max_attempts=1, breaker_failures=2, breaker_cooldown=0.2)
     for _ in range(2):
-        with pytest.raises(ModelUnreachable):
+        with pytest.raises(ModelUnavailable):
             await asked.make(answers, WHAT, ledger)
-    with pytest.raises(NotNow, match="left alone for a while; last: no route") as caught:
+    with pytest.raises(CallPostponed, match="not called for now; last: no route") as caught:
         await asked.make(answers, WHAT, ledger)
     assert 0 < caught.value.seconds <= 0.2
-    assert caught.value.cause is Cause.UNREACHABLE
+    assert caught.value.cause is FailureCause.UNREACHABLE
     assert len(answers.at) == 2, "nobody was asked"
 
-    other = Asked(model="another", purpose=Purpose.DIGEST, tenant=SCOPE.tenant, digest=8)
+    other = CallContext(model="another", purpose=Purpose.DIGEST, tenant=SCOPE.tenant, digest=8)
     assert await asked.make(Answers(GOOD), other, ledger) == GOOD, "each model has its own"
 
     await asyncio.sleep(0.25)
-    with pytest.raises(ModelUnreachable):
+    with pytest.raises(ModelUnavailable):
         await asked.make(answers, WHAT, ledger)
-    with pytest.raises(NotNow) as caught:
+    with pytest.raises(CallPostponed) as caught:
         await asked.make(answers, WHAT, ledger)
     assert 0.2 < caught.value.seconds <= 0.4, "twice as long"
     await asyncio.sleep(0.45)
     for _ in range(2):
         assert await asked.make(answers, WHAT, ledger) == GOOD
-    assert causes(ledger) == [Cause.UNREACHABLE] * 2 + [None] + [Cause.UNREACHABLE] + [None] * 2
+    assert causes(ledger) == [FailureCause.UNREACHABLE] * 2 + [None] + [FailureCause.UNREACHABLE] + [None] * 2
 
 
 async def test_a_refusal_is_an_answer_to_the_breaker(calls: Callable[..., Calls]) -> None:
-    asked, answers = calls(model_tries=1, breaker_failures=2), Answers(ModelRefused("wrong key"))
+    asked, answers = calls(model_max_attempts=1, breaker_failures=2), Answers(ModelRejected("wrong key"))
     for _ in range(4):
-        with pytest.raises(ModelRefused):
+        with pytest.raises(ModelRejected):
             await asked.make(answers, WHAT, [])
 
 
@@ -184,9 +184,9 @@ async def test_a_ceiling_holds_before_anything_is_written(
     asked, answers, ledger = calls(**ceiling), Answers(GOOD), list[ModelCall]()
     for _ in range(2):
         await asked.make(answers, WHAT, ledger)
-    with pytest.raises(NotNow, match=r"today, of .*; digests go on tomorrow") as caught:
+    with pytest.raises(CallPostponed, match=r"today, of .*; digests go on tomorrow") as caught:
         await asked.make(answers, WHAT, ledger)
     assert 0 < caught.value.seconds <= 600, "it may be raised meanwhile"
     assert len(ledger) == 2
-    theirs = Asked(model=PRICED, purpose=Purpose.DIGEST, tenant="another", digest=9)
+    theirs = CallContext(model=PRICED, purpose=Purpose.DIGEST, tenant="another", digest=9)
     assert await asked.make(answers, theirs, ledger) == GOOD

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -14,37 +15,43 @@ from psycopg.conninfo import make_conninfo
 
 import hitherto
 from hitherto import assistant, sliding_window, user
-from hitherto.core.digest import Status
-from hitherto.ports.store import Store
-from hitherto.stores.postgres.embedded import EmbeddedServer
+from hitherto.core.digests.digest import Status
+from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from hitherto.uninterrupted import uninterrupted
 from tests.conftest import SCOPE
+from tests.patience import PATIENCE
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 async def test_appends_and_contexts_cancelled_at_random(database: str, seed: int) -> None:
+    """They are given about as long as they take here, and longer where all of a round were cancelled."""
     chance = random.Random(seed)
     acknowledged: dict[int, int] = {}
     async with hitherto.open(database, pool_size=3, database_timeout=5) as memory:
         chats = [memory.conversation(f"c{n}", scope=SCOPE, policy=sliding_window()) for n in range(4)]
 
-        async def once(number: int) -> None:
+        async def once(number: int, patience: float) -> None:
             chat = chats[number % 4]
             with suppress(TimeoutError):
-                async with asyncio.timeout(chance.random() * 0.02):
+                async with asyncio.timeout(chance.random() * patience):
                     done = await chat.append(user(f"u{number}"), assistant(f"a{number}"), key=str(number))
                 acknowledged[number] = done.start
             with suppress(TimeoutError):
-                async with asyncio.timeout(chance.random() * 0.006):
+                async with asyncio.timeout(chance.random() * patience / 3):
                     await chat.context(user("?"), budget=500)
 
+        begun = time.monotonic()
+        await asyncio.gather(*(memory.conversation(f"e{n}", scope=SCOPE).append(user("x")) for n in range(40)))
+        patience = time.monotonic() - begun
         for first in range(0, 480, 40):
-            await asyncio.gather(*(once(number) for number in range(first, first + 40)))
+            before = len(acknowledged)
+            await asyncio.gather(*(once(number, patience) for number in range(first, first + 40)))
+            patience *= 2 if len(acknowledged) == before else 1
 
         # Every connection is still to be had, all at once.
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             await asyncio.gather(*(memory.conversation(f"d{n}", scope=SCOPE).append(user("x")) for n in range(60)))
-        await memory.settled()
+        await memory.wait_for_digests()
         for at, chat in enumerate(chats):
             log = await chat.messages()
             assert [logged.seq for logged in log] == list(range(len(log)))
@@ -54,14 +61,14 @@ async def test_appends_and_contexts_cancelled_at_random(database: str, seed: int
             mine = {number: start for number, start in acknowledged.items() if number % 4 == at}
             assert all(log[start].message.text == f"u{number}" for number, start in mine.items())
             assert all(row.status is Status.COMPLETED for row in await chat.digests())
-    assert acknowledged
+    assert 0 < len(acknowledged) < 480
 
 
 async def test_opening_is_cancelled_at_random_and_can_be_done_again(server: EmbeddedServer) -> None:
     """Each time on a database without a schema, and always two databases at once."""
     chance = random.Random(5)
     async with await psycopg.AsyncConnection[Any].connect(server.admin_url, autocommit=True) as admin:
-        for number in range(12):
+        for number in range(5):
             names = [f"empty_{number}_{part}" for part in ("a", "b")]
             for name in names:
                 await admin.execute(sql.SQL("create database {} owner hitherto").format(sql.Identifier(name)))
@@ -89,21 +96,6 @@ async def test_an_opening_that_is_cancelled_leaves_nothing_open(database: str) -
         await other.rollback()
     await asyncio.sleep(0.1)
     assert len(asyncio.all_tasks()) == before
-
-
-async def test_an_append_that_is_cancelled_leaves_its_policy_to_the_next(store: Store) -> None:
-    """That of the context which it follows: nothing was appended since."""
-    async with hitherto.open(store=store) as memory:
-        chat = memory.conversation("c", scope=SCOPE)
-        for number in range(3):
-            await chat.append(user(f"q{number}"), assistant(f"a{number}"))
-        await chat.context(user("x"), policy="trim:max_turns=2,keep_turns=1")
-        async with store.write(SCOPE, "c"):  # somebody writes to the conversation
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.05):
-                    await chat.append(user("x"), assistant("y"), key="k")
-        assert (await chat.append(user("x"), assistant("y"), key="k")).fired
-        assert not (await chat.append(user("x"), assistant("y"))).fired, "it governs one append"
 
 
 async def test_work_that_was_begun_is_finished_before_the_cancellation_shows() -> None:

@@ -12,6 +12,7 @@ import hitherto
 from hitherto import Memory, user
 from hitherto.errors import InvalidInput
 from tests.conftest import SCOPE
+from tests.patience import PATIENCE
 
 Found = TypeVar("Found")
 ELSEWHERE = "another event loop"
@@ -21,7 +22,7 @@ def in_a_loop(work: Callable[[], Coroutine[Any, Any, Found]]) -> Found:
     """What `work` gives in a loop of its own, which ends without a word to whatever still runs in it."""
     loop = asyncio.new_event_loop()
     try:
-        return loop.run_until_complete(asyncio.wait_for(work(), timeout=10))
+        return loop.run_until_complete(asyncio.wait_for(work(), timeout=PATIENCE))
     finally:
         loop.close()
 
@@ -42,7 +43,7 @@ VERBS: dict[str, Callable[[Memory], Coroutine[Any, Any, object]]] = {
     "context": lambda memory: memory.conversation("c", scope=SCOPE).context(user("x")),
     "recall": lambda memory: memory.recall("first", scope=SCOPE),
     "facts": lambda memory: memory.facts(SCOPE).add("Plays the cello."),
-    "knowledge": lambda memory: memory.knowledge(SCOPE).add("Cellos.", title="Cellos"),
+    "knowledge": lambda memory: memory.documents(SCOPE).add("Cellos.", title="Cellos"),
 }
 
 

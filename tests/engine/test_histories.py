@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import hitherto
 from hitherto import Memory, Scope, assistant, sliding_window, user
-from hitherto.errors import Interleaved, KeyReused
-from hitherto.models.scripted import Scripted
+from hitherto.errors import ConcurrentWrite, IdempotencyKeyReused
 from hitherto.ports.store import Store
+from hitherto.providers.scripted.model import Scripted
 from tests.conftest import SCOPE
 
 _names = count(1)
@@ -44,7 +44,7 @@ async def memory(store: Store) -> AsyncIterator[Memory]:
         yield opened
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(history=st.lists(steps, max_size=14))
 async def test_2_3_12_histories(memory: Memory, history: list[tuple[int, tuple[Any, ...]]]) -> None:
     name = f"h{next(_names)}"
@@ -66,7 +66,7 @@ async def test_2_3_12_histories(memory: Memory, history: list[tuple[int, tuple[A
             stored = await one.messages()
             assert [logged.seq for logged in stored] == list(range(len(expected.log)))
             assert [logged.message.text for logged in stored] == expected.log
-    await memory.settled()
+    await memory.wait_for_digests()
 
 
 async def _append(
@@ -76,13 +76,13 @@ async def _append(
     batch = [user(text) if at % 2 == 0 else assistant(text) for at, text in enumerate(texts)]
     known = model.keys.get(key or "")
     if known is not None and known[0] not in (None, texts):
-        with pytest.raises(KeyReused):
+        with pytest.raises(IdempotencyKeyReused):
             await chat.append(*batch, key=key, expect=expect)
     elif known is not None:
         again = await chat.append(*batch, key=key, expect=expect)
         assert (again.replayed, (again.start, again.end)) == (True, known[1])
     elif how == "wrong":
-        with pytest.raises(Interleaved):
+        with pytest.raises(ConcurrentWrite):
             await chat.append(*batch, key=key, expect=expect)
     else:
         done = await chat.append(*batch, key=key, expect=expect)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,16 +12,17 @@ from hypothesis import strategies as st
 
 import hitherto
 from hitherto import Call, Memory, Policy, assistant, tool_result, user
+from hitherto.core.log.message import Wire
 from hitherto.errors import InvalidInput, NotFound
-from hitherto.models.scripted import Scripted
 from hitherto.ports.store import Store
-from tests.acceptance.talk import Opened, asks, each, looked_up, opener, rounds, said, says_each
+from hitherto.providers.scripted.model import Scripted
+from tests.acceptance.dialogue import Opened, asks, each, looked_up, opener, rounds, said, says_each
 from tests.conftest import SCOPE
-from tests.core.policies import policies
+from tests.core.policy.policies import policies
 from tests.engine.logs import logs
 
 _names = count(1)
-WIRES = ["openai.chat", "openai.responses", "anthropic"]
+WIRES: list[Wire] = ["openai.chat", "openai.responses", "anthropic"]
 
 
 @pytest.fixture
@@ -119,7 +120,7 @@ async def test_an_unknown_format_is_refused(opened: Opened) -> None:
     async with opened(Scripted()) as (_, chat):
         await chat.append(asks(1))
         with pytest.raises(InvalidInput, match="'grpc'"):
-            await chat.items(wire="grpc")
+            await chat.items(wire=cast(Any, "grpc"))
 
 
 async def test_what_was_taken_back_or_cleared_is_not_among_them(opened: Opened) -> None:
@@ -159,7 +160,7 @@ async def test_the_newest_of_another_format(opened: Opened) -> None:
                 assert await chat.items(wire=wire, limit=limit) == whole[-limit:], f"{limit} of {wire}"
 
 
-Log = tuple[str, list[list[dict[str, Any]]]]
+Log = tuple[Wire, list[list[dict[str, Any]]]]
 
 
 async def grown(memory: Memory, log: Log, policy: Policy, pops: int) -> hitherto.Conversation:
@@ -168,14 +169,14 @@ async def grown(memory: Memory, log: Log, policy: Policy, pops: int) -> hitherto
     chat = memory.conversation(f"items-{next(_names)}", scope=SCOPE, policy=policy)
     for batch in batches:
         await chat.append(*batch, wire=wire)
-        await memory.settled()
+        await memory.wait_for_digests()
     for _ in range(pops):
         await chat.pop()
     return chat
 
 
 HISTORIES = {"log": logs(max_turns=6), "policy": policies(native=False), "pops": st.integers(0, 3)}
-MANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+MANY = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @MANY
@@ -191,7 +192,7 @@ async def test_the_newest_are_the_end_of_them_all(
 @MANY
 @given(**HISTORIES, limit=st.integers(1, 12), wire=st.sampled_from(WIRES))
 async def test_the_newest_are_the_end_of_them_all_in_every_format(
-    memory: Memory, log: Log, policy: Policy, pops: int, limit: int, wire: str
+    memory: Memory, log: Log, policy: Policy, pops: int, limit: int, wire: Wire
 ) -> None:
     chat = await grown(memory, log, policy, pops)
     whole = await chat.items(wire=wire)

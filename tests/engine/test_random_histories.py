@@ -1,26 +1,28 @@
-"""Promises 4 and 7 to 11 over random histories: any log, any policies, slow and failing digests, taking back."""
+"""Promises 4 and 7 to 11 over random histories: any log and policies, slow and failing digests, taking back, expiry."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Coroutine
+from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
+import psycopg
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from hitherto import Policy, wire
-from hitherto.core.message import Payload
+from hitherto.core.log.message import Payload, Wire
 from hitherto.ports.store import Store
-from hitherto.stores.inmemory import InMemoryStore
+from hitherto.stores.in_memory.store import InMemoryStore
 from hitherto.stores.postgres.store import PostgresStore
-from tests.core.policies import policies, presets
+from tests.core.policy.policies import policies, presets
 from tests.engine.held import OUTCOMES
 from tests.engine.stacks import stacks
-from tests.engine.worlds import ENDLESS, MODEL, World, world
+from tests.engine.worlds import DAY, ENDLESS, MODEL, StoppedClock, Time, World, world
 from tests.wire.conversations import WIRES, conversations
 
 _names = count(1)
@@ -34,12 +36,17 @@ digests = st.one_of(
     st.tuples(st.just("settle"), st.sampled_from(OUTCOMES)),
     st.tuples(st.just("settle"), st.just("good")),
 )
+expiry = (
+    st.tuples(st.just("append"), st.integers(1, 7), st.just(False), st.sets(st.integers(0, 6), min_size=1)),
+    st.tuples(st.just("wait")),
+)
 others = st.one_of(
     st.tuples(st.just("policy"), st.integers(0, 2)),
     st.tuples(st.just("pop")),
     st.tuples(st.just("clear")),
     st.tuples(st.just("replace"), st.integers(0, 3)),
     st.tuples(st.just("back")),
+    *expiry,
 )
 looks = st.tuples(
     st.integers(60, 3_000), st.sampled_from(WIRES), st.sampled_from(["nothing", "user", "user", "result"])
@@ -47,12 +54,36 @@ looks = st.tuples(
 any_policy = st.one_of(presets(), stacks(), policies(max_stages=3))
 
 
+class TablesMoved:
+    """A database's clock cannot be set ahead: the times that the tables have for later are set back."""
+
+    def __init__(self, database: str) -> None:
+        self._database = database
+
+    def __call__(self) -> datetime:
+        return datetime.now(UTC)
+
+    async def pass_days(self, days: int) -> None:
+        values = {"by": days * DAY}
+        async with await psycopg.AsyncConnection[Any].connect(self._database) as connection:
+            await connection.execute("update hitherto.message set expires_at = expires_at - %(by)s", values)
+            await connection.execute("update hitherto.conversation set next_expiry = next_expiry - %(by)s", values)
+
+
 @pytest.fixture
-async def postgres(make_database: Callable[[], Coroutine[Any, Any, str]]) -> AsyncIterator[Store]:
-    store = PostgresStore(await make_database())
+async def postgres(
+    make_database: Callable[[], Coroutine[Any, Any, str]],
+) -> AsyncIterator[tuple[Store, TablesMoved]]:
+    database = await make_database()
+    store = PostgresStore(database)
     await store.open()
-    yield store
+    yield store, TablesMoved(database)
     await store.aclose()
+
+
+def in_memory() -> tuple[Store, StoppedClock]:
+    clock = StoppedClock()
+    return InMemoryStore(clock=clock), clock
 
 
 @st.composite
@@ -76,10 +107,11 @@ def histories(draw: st.DrawFn, *, quiet: bool = False, longest: int = 24) -> lis
 
 
 async def play(
-    store: Store, items: list[Payload], governing: list[Policy], steps: list[Step], *, name: str | None = None
+    on: tuple[Store, Time], items: list[Payload], governing: list[Policy], steps: list[Step], *, name: str | None = None
 ) -> World:
     """Take a conversation through `steps`, and hold it against the promises after each."""
-    async with world(store, name or f"r{next(_names)}", items) as here:
+    store, time = on
+    async with world(store, name or f"r{next(_names)}", items, time) as here:
         await here.configure(governing[0])
         for step, look in steps:
             await do(here, governing, step)
@@ -95,12 +127,16 @@ async def do(here: World, governing: list[Policy], step: Step) -> None:
     match step:
         case ("append", int(size), bool(other)):
             await here.append(size, governing[-1] if other else None)
+        case ("append", int(size), bool(_), set(expiring)):
+            await here.append(size, expiring=expiring)
+        case ("wait",):
+            await here.wait()
         case ("begin",):
             await here.queue.begin()
         case ("finish", str(how)):
             await here.queue.finish(how)
         case ("settle", str(how)):
-            await here.queue.settled(how)
+            await here.queue.wait_for_digests(how)
         case ("policy", int(which)):
             await here.configure(governing[which % len(governing)])
         case ("pop",):
@@ -116,7 +152,7 @@ async def do(here: World, governing: list[Policy], step: Step) -> None:
 
 
 quick = settings(
-    max_examples=120,
+    max_examples=60,
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
@@ -126,23 +162,41 @@ quick = settings(
 @quick
 @given(items=logs(), policy=any_policy, steps=histories(quiet=True))
 async def test_4_7_8_9_10_one_policy(items: list[Payload], policy: Policy, steps: list[Step]) -> None:
-    await play(InMemoryStore(), items, [policy], steps)
+    await play(in_memory(), items, [policy], steps)
 
 
 @quick
 @given(items=logs(), governing=st.lists(any_policy, min_size=2, max_size=3), steps=histories())
 async def test_4_7_8_9_10_any_history(items: list[Payload], governing: list[Policy], steps: list[Step]) -> None:
-    await play(InMemoryStore(), items, governing, steps)
+    await play(in_memory(), items, governing, steps)
 
 
-@settings(quick, max_examples=15)
+@quick
+@given(
+    items=logs(),
+    policy=any_policy,
+    steps=st.lists(
+        st.tuples(
+            st.one_of(appends, *expiry, *expiry, digests, st.tuples(st.just("pop"))),
+            st.tuples(st.integers(60, 300), st.sampled_from(WIRES), st.just("nothing")),
+        ),
+        min_size=3,
+        max_size=12,
+    ),
+)
+async def test_4_7_8_what_is_left_of_what_expires(items: list[Payload], policy: Policy, steps: list[Step]) -> None:
+    """Contexts without an incoming message, within budgets that cut, while the newest messages expire."""
+    await play(in_memory(), items, [policy], steps)
+
+
+@settings(quick, max_examples=10)
 @given(items=logs(), governing=st.lists(any_policy, min_size=1, max_size=3), steps=histories(longest=12))
 async def test_10_both_stores_agree(
-    postgres: Store, items: list[Payload], governing: list[Policy], steps: list[Step]
+    postgres: tuple[Store, Time], items: list[Payload], governing: list[Policy], steps: list[Step]
 ) -> None:
     """Whatever a history shows is the same on both: receipts, heads, rows, views, contexts, what comes back."""
     name = f"both{next(_names)}"
-    kept = await play(InMemoryStore(), items, governing, steps, name=name)
+    kept = await play(in_memory(), items, governing, steps, name=name)
     stored = await play(postgres, items, governing, steps, name=name)
     for one, other in zip(kept.seen, stored.seen, strict=True):
         assert one == other
@@ -154,10 +208,11 @@ async def test_10_both_stores_agree(
     policy=st.one_of(presets(), stacks()).filter(lambda policy: policy.name != "sliding_window"),
     to=st.sampled_from(WIRES),
 )
-async def test_11_requests_begin_alike_between_firings(items: list[Payload], policy: Policy, to: str) -> None:
+async def test_11_requests_begin_alike_between_firings(items: list[Payload], policy: Policy, to: Wire) -> None:
     """Between two revisions at which a stage becomes visible, each request begins with the items of the one before,
     as long as no call waits for its result: that has to go where the call is."""
-    async with world(InMemoryStore(), f"r{next(_names)}", items) as here:
+    store, clock = in_memory()
+    async with world(store, f"r{next(_names)}", items, clock) as here:
         await here.configure(policy)
         before: tuple[object, list[str]] | None = None
         for item in items:
@@ -171,4 +226,4 @@ async def test_11_requests_begin_alike_between_firings(items: list[Payload], pol
                     assert sent[: len(before[1])] == before[1]
                 before = (start, sent) if head is None or not head.open_calls else None
             await here.append(1)
-            await here.queue.settled()
+            await here.queue.wait_for_digests()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from hitherto.core.message import ANTHROPIC, CHAT, RESPONSES, Payload
+from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Payload
 from tests.wire.rules import blocks
 
 

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 from hitherto import Context, Conversation, Memory, Policy, none, tokens, user, wire
-from hitherto.core.digest import Digest, Done, Status
-from hitherto.core.head import REPLACED, Head
-from hitherto.core.manifest import Fate, Manifest, Reason
-from hitherto.core.message import RESPONSES, Kind, Logged, Payload
-from hitherto.engine.parts import Parts
-from hitherto.errors import OverBudget
+from hitherto.core.context.manifest import Manifest
+from hitherto.core.digests.digest import Digest, Status
+from hitherto.core.log.frontier import DigestAction
+from hitherto.core.log.group import groups
+from hitherto.core.log.head import REPLACED, Head
+from hitherto.core.log.message import RESPONSES, Kind, Logged, Payload
+from hitherto.core.policy.span import Fate, Reason
+from hitherto.core.policy.view import view
+from hitherto.engine.services import Services
+from hitherto.errors import BudgetExceeded
+from hitherto.ports.compactor import family_of
 from hitherto.ports.store import Store
 from hitherto.settings import Settings
 from hitherto.tokens import CANONICAL
-from tests.acceptance.talk import ONE_TRY
+from tests.acceptance.dialogue import ONE_TRY
 from tests.conftest import SCOPE
 from tests.engine.held import HeldCompactor, HeldModel, HeldQueue
 from tests.engine.validity import assert_whole
@@ -29,6 +34,30 @@ from tests.engine.validity import assert_whole
 ENDLESS = 10_000_000
 MODEL = "gpt-5.2"
 """The agent's model: of the compactor's family."""
+
+
+DAY = timedelta(days=1)
+
+
+class Time(Protocol):
+    """A store's clock, which a test can set ahead."""
+
+    def __call__(self) -> datetime: ...
+
+    async def pass_days(self, days: int) -> None: ...
+
+
+class StoppedClock:
+    """The clock of a store in memory."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 3, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    async def pass_days(self, days: int) -> None:
+        self.now += days * DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +71,13 @@ class Taken:
 
 @dataclass(eq=False)
 class World:
-    """`said` is every item that was appended, in order; `policy` the one that governs; `quiet` whether nothing was
-    taken back, cleared or replaced."""
+    """`said` is every item that was appended, in order; `policy` the one that governs; `time` the store's clock."""
 
     memory: Memory
     queue: HeldQueue
     chat: Conversation
     items: list[Payload]
+    time: Time
     policy: Policy = field(default_factory=none)
     said: list[Payload] = field(default_factory=list[Payload])
     taken: list[Taken] = field(default_factory=list[Taken])
@@ -57,9 +86,9 @@ class World:
 
     # Steps.
 
-    async def append(self, count: int, policy: Policy | None = None) -> None:
+    async def append(self, count: int, policy: Policy | None = None, *, expiring: Collection[int] = ()) -> None:
         """The next `count` items that the conversation can take: results whose call was taken back or cleared cannot
-        come any more."""
+        come any more. Those at the places `expiring` of the batch expire tomorrow."""
         head = await self.chat.head()
         waiting = set() if head is None else set(head.open_calls)
         batch: list[Payload] = []
@@ -73,11 +102,21 @@ class World:
         if not batch:
             return
         before = await self.chat.digests()
-        done = await self.chat.append(*batch, policy=policy)
+        tomorrow = self.time() + DAY
+        read = [wire.read(item) for item in batch]
+        given = [one.expiring(tomorrow) if at in expiring else one for at, one in enumerate(read)]
+        done = await self.chat.append(*given, policy=policy)
         assert (done.start, done.end) == (len(self.said), len(self.said) + len(batch) - 1)
         self.said += batch
         await self.check_fired(done.fired, before)
         self.note("append", done.start, done.end, done.rev, len(done.fired))
+
+    async def wait(self) -> None:
+        """Until all that expires has expired; contexts that were taken before cannot be made again."""
+        await self.time.pass_days(2)
+        erased = [one.seq for one in await self.chat.messages() if one.erased]
+        self.taken.clear()
+        self.note("erased", erased)
 
     async def configure(self, policy: Policy) -> None:
         await self.chat.configure(policy=policy)
@@ -89,19 +128,23 @@ class World:
         shown = await self.items_now()
         popped = await self.chat.pop()
         self.note("pop", popped)
+        if log and log[-1].erased:
+            return  # its place is taken back, and nothing that was shown
         if popped is None:
             assert shown == []
             return
         newest = [one.message.payload for one in log[-1:]]
         assert popped in [*newest, *shown[-1:]]
-        if popped in newest and await self.answers_what_was_replaced(log):
-            return  # its call was replaced before it came: it was never shown
+        if popped in newest and await self.answers_what_is_gone(log):
+            return  # its call was replaced before it came, or has expired: it was not shown
         assert len(await self.items_now()) != len(shown) or len(shown) == 0
 
-    async def answers_what_was_replaced(self, log: Sequence[Logged]) -> bool:
-        """Whether the newest message is the result of a call that others stand in the place of."""
+    async def answers_what_is_gone(self, log: Sequence[Logged]) -> bool:
+        """Whether the newest message is the result of a call that expired, or that others stand in the place of."""
         calls = [one.seq for one in log if set(one.message.calls) & set(log[-1].message.answers)]
-        return bool(calls) and max(calls) <= await self.replaced_up_to() < log[-1].seq
+        if not calls:
+            return bool(log[-1].message.answers)
+        return max(calls) <= await self.replaced_up_to() < log[-1].seq
 
     async def replaced_up_to(self) -> int:
         return max((row.end for row in await self.chat.digests() if row.stage == REPLACED), default=-1)
@@ -153,7 +196,7 @@ class World:
         for _ in range(2):
             try:
                 return await self.chat.context(**asked, budget=budget)
-            except OverBudget as error:  # an incoming result is found to need its call only then
+            except BudgetExceeded as error:  # an incoming result is found to need its call only then
                 budget += error.over_by
         return await self.chat.context(**asked, budget=budget)
 
@@ -167,8 +210,21 @@ class World:
         shown = sum(span.tokens for span in manifest.fates if span.fate in (Fate.IN, Fate.REDACTED))
         assert shown == manifest.sections["verbatim"], (manifest.fates, manifest.sections)
         assert_whole(to, context.messages)
+        if not manifest.request.incoming:
+            await self.check_newest(log, fates, to)
         await self.check_thoughts(log, fates, manifest)
         await self.check_said(manifest)
+
+    async def check_newest(self, log: Sequence[Logged], fates: Sequence[tuple[Fate, Reason]], to: str) -> None:
+        """Without an incoming message the newest group that can be sent is in."""
+        head = await self.chat.head()
+        if head is None:
+            return
+        start = view(self.policy, head, opaque=to == RESPONSES, family=family_of(MODEL)).start
+        found = groups([one for one in log[start:] if one.live(head.rev)], head.retracted)
+        members = [group.members for group in found if not group.orphan]
+        for one in max(members, key=lambda each: each[-1].seq, default=[]):
+            assert fates[one.seq][0] in (Fate.IN, Fate.REDACTED), f"{one.seq} is not in"
 
     async def check_thoughts(
         self, log: Sequence[Logged], fates: Sequence[tuple[Fate, Reason]], manifest: Manifest
@@ -184,7 +240,12 @@ class World:
             cut = any(one.seq <= end < following.seq for end in cut_after)
             if fates[one.seq][1] is Reason.CLEARED or cut:
                 continue
-            if following.message.opens_turn or following.message.kind is Kind.TOOL_RESULT:
+            if (
+                one.erased
+                or following.erased
+                or following.message.opens_turn
+                or following.message.kind is Kind.TOOL_RESULT
+            ):
                 continue
             both = [fates[each.seq][0] in (Fate.IN, Fate.REDACTED) for each in (one, following)]
             assert both[0] == both[1], f"reasoning {one.seq} apart from {following.seq}"
@@ -200,20 +261,23 @@ class World:
                 one = log[seq]
                 live = one.live(manifest.rev)
                 match span.reason:
-                    case Reason.SUMMARISED | Reason.COMPACTED:
+                    case Reason.SUMMARIZED | Reason.COMPACTED:
                         assert span.digest is not None
                         assert seq in held[span.digest] or not live, f"{span} says of {seq} what is not so"
                     case Reason.CHUNKED:
-                        found = [row for row in visible if row.done is Done.CHUNK and seq in held[row.id]]
+                        found = [row for row in visible if row.action is DigestAction.CHUNK and seq in held[row.id]]
                         assert found or not live, f"{span} says of {seq} what is not so"
                     case Reason.TRIMMED:
-                        assert any(row.done is Done.DROP and row.start <= seq <= row.end for row in visible)
+                        assert any(row.action is DigestAction.DROP and row.start <= seq <= row.end for row in visible)
                     case Reason.CLEARED:
-                        assert any(row.done is Done.CLEAR and seq <= row.end for row in visible)
+                        assert any(row.action is DigestAction.CLEAR and seq <= row.end for row in visible)
                     case Reason.RETRACTED:
                         assert not live
+                    case Reason.EXPIRED:
+                        assert one.erased
                     case _:
                         assert live
+                        assert not one.erased
 
     def held(self, rows: Sequence[Digest]) -> dict[int, set[int]]:
         """Which messages each row stands for: those that its base does, and its own new ones."""
@@ -222,7 +286,7 @@ class World:
         for row in rows:
             base = set[int]() if row.base is None else found[row.base]
             first = row.start if row.base is None else max(row.start, ends[row.base] + 1)
-            found[row.id] = {seq for seq in base if seq >= row.start or row.done is Done.CHUNK}
+            found[row.id] = {seq for seq in base if seq >= row.start or row.action is DigestAction.CHUNK}
             found[row.id] |= set(range(first, row.end + 1))
         return found
 
@@ -241,31 +305,38 @@ class World:
             inside = {call: one.seq for one in live if first <= one.seq <= row.end for call in one.message.calls}
             for one in live:
                 parted = [call for call in one.message.answers if call in inside and one.seq > row.end]
-                assert not parted, f"{row.done} {first}-{row.end} parts {parted} from their result {one.seq}"
+                assert not parted, f"{row.action} {first}-{row.end} parts {parted} from their result {one.seq}"
             awaited = [call.seq for call in head.awaited if first <= call.seq <= row.end]
-            assert not awaited, f"{row.done} {first}-{row.end} takes calls {awaited} that are awaited"
+            assert not awaited, f"{row.action} {first}-{row.end} takes calls {awaited} that are awaited"
 
     async def check_log(self) -> None:
-        """Nothing is lost, whatever happened."""
-        assert [one.message.payload for one in await self.chat.messages()] == self.said
+        """Nothing is lost, whatever happened, but for what has expired."""
+        log = await self.chat.messages()
+        assert len(log) == len(self.said)
+        for one, said in zip(log, self.said, strict=True):
+            assert one.message.payload == ({} if one.erased else said)
 
     async def check_digests(self) -> None:
-        """The summariser got each message as new once, or again where that digest came to nothing; none is left out."""
+        """The summarizer got each message as new once, or again where that digest came to nothing; none is left out."""
         rows = {row.id: row for row in await self.chat.digests()}
         log = await self.chat.messages()
         told: dict[int, int] = {}
         for hold in self.queue.all:
             row = rows[hold.job.digest]
-            if row.done not in (Done.SUMMARISE, Done.CHUNK) or row.status in (Status.FAILED, Status.SUPERSEDED):
+            if row.action not in (DigestAction.SUMMARIZE, DigestAction.CHUNK) or row.status in (
+                Status.FAILED,
+                Status.SUPERSEDED,
+            ):
                 continue
             for seq in hold.shown:
                 assert seq not in told, f"{seq} went to digest {told[seq]} and again to {row.id}"
                 told[seq] = row.id
             base = None if row.base is None else rows[row.base]
             first = row.start if base is None else max(row.start, base.end + 1)
-            due = [seq for seq in range(first, row.end + 1) if log[seq].retracted_rev is None]
+            there = {one.seq for one in log if one.retracted_rev is None and not one.erased}
+            due = [seq for seq in range(first, row.end + 1) if seq in there]
             if row.status is Status.COMPLETED:
-                assert [seq for seq in hold.shown if log[seq].retracted_rev is None] == due
+                assert [seq for seq in hold.shown if seq in there] == due
 
     async def check_past(self) -> None:
         """Contexts of the past come out the same, by their manifest and by their revision."""
@@ -323,6 +394,8 @@ def plain_head(head: Head, order: dict[int, int]) -> str:
         head,
         ref=0,
         now=when,
+        clock=when,
+        next_expiry=None if head.next_expiry is None else when,
         frontiers=dict(sorted(head.frontiers.items())),
         open_calls=dict(sorted(head.open_calls.items())),
         running=tuple(replace(one, id=order[one.id], created_at=when) for one in head.running),
@@ -345,11 +418,11 @@ def fates_of(manifest: Manifest) -> list[tuple[Fate, Reason]]:
 
 
 @asynccontextmanager
-async def world(store: Store, name: str, items: Sequence[Payload]) -> AsyncGenerator[World]:
-    """A world on `store` whose conversation will say `items`."""
+async def world(store: Store, name: str, items: Sequence[Payload], time: Time) -> AsyncGenerator[World]:
+    """A world on `store`, which goes by `time`, whose conversation will say `items`."""
     queue = HeldQueue()
-    settings = Settings.load(window=400, breaker_failures=1_000_000, **ONE_TRY)
-    parts = Parts(
+    settings = Settings.load(context_window=400, breaker_failures=1_000_000, **ONE_TRY)
+    parts = Services(
         store=store,
         model=HeldModel(),
         queue=queue,
@@ -362,4 +435,4 @@ async def world(store: Store, name: str, items: Sequence[Payload]) -> AsyncGener
         compactor=HeldCompactor(),
     )
     async with Memory(parts) as memory:
-        yield World(memory, queue, memory.conversation(name, scope=SCOPE), list(items))
+        yield World(memory, queue, memory.conversation(name, scope=SCOPE), list(items), time)

@@ -5,8 +5,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 import shutil
+import subprocess
+import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,9 +25,16 @@ from tests.faults.server import Server
 from tests.faults.tables import Tables
 from tests.faults.thinking import ThinkingModel
 from tests.faults.writer import POLICY
+from tests.patience import PATIENCE
 
-TAKE_OVER_AFTER = 2.0
-"""What the processes are told; longer than a worker's start takes."""
+
+@cache
+def lease() -> float:
+    """Seconds until a digest is taken over, and for which the database is waited for: longer than a worker takes to
+    start on this machine, as busy as it is."""
+    began = time.monotonic()
+    subprocess.run([sys.executable, "-c", "import hitherto.wiring"], check=True, timeout=PATIENCE)
+    return max(2.0, 3 * (time.monotonic() - began))
 
 
 class Crew:
@@ -40,12 +51,12 @@ class Crew:
         name = name or f"worker-{next(self._numbers)}"
         given: dict[str, object] = {
             "database": self._database,
-            "database_timeout": 2,
+            "database_timeout": lease(),
             "model": "small",
             "model_base_url": self._model.url,
             "model_key": name,
             "model_timeout": 30,
-            "take_over_after": TAKE_OVER_AFTER,
+            "lease_timeout": lease(),
             "backoff": 0.2,
             **settings,
         }
@@ -63,7 +74,7 @@ class Crew:
     async def writer(self, *words: str, appends: int = 1_000_000, **settings: object) -> Program:
         """A writer on the conversations `words`."""
         name = f"writer-{next(self._numbers)}"
-        given: dict[str, object] = {"database": self._database, "database_timeout": 2, **settings}
+        given: dict[str, object] = {"database": self._database, "database_timeout": lease(), **settings}
         program = await Program.start(name, "tests.faults.writer", name, str(appends), *words, **given)
         self._started.append(program)
         return program

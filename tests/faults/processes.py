@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.faults.waiting import until
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
@@ -81,35 +82,35 @@ class Program:
         with suppress(ProcessLookupError):
             self._process.send_signal(number)
 
-    async def said(self, words: str, *, within: float = 15.0) -> None:
+    async def said(self, words: str) -> None:
         """Returns once a line with `words` was written to standard error."""
 
         def look() -> bool:
             assert self.running or any(words in line for line in self.err), f"{self.name} has ended: {self.err}"
             return any(words in line for line in self.err)
 
-        await until(look, f"{self.name} says {words!r}", within=within)
+        await until(look, f"{self.name} says {words!r}")
 
-    async def appended(self, more: int, *, within: float = 15.0) -> None:
+    async def appended(self, more: int) -> None:
         """Returns once a writer has had so many more appends acknowledged."""
         before = len(self.acknowledged)
-        await self._alive_until(lambda: len(self.acknowledged) >= before + more, f"appends {more} times", within)
+        await self._alive_until(lambda: len(self.acknowledged) >= before + more, f"appends {more} times")
 
-    async def _alive_until(self, look: Callable[[], bool], what: str, within: float) -> None:
+    async def _alive_until(self, look: Callable[[], bool], what: str) -> None:
         def alive() -> bool:
             assert self.running, f"{self.name} has ended: {self.err}"
             return look()
 
-        await until(alive, f"{self.name} {what}; it said {self.err[-3:]}", within=within)
+        await until(alive, f"{self.name} {what}; it said {self.err[-3:]}")
 
-    async def ended(self, *, within: float = 10.0) -> int:
+    async def ended(self) -> int:
         """The exit code."""
         try:
-            async with asyncio.timeout(within):
+            async with asyncio.timeout(PATIENCE):
                 await asyncio.gather(*self._reading)
                 return await self._process.wait()
         except TimeoutError:
-            raise AssertionError(f"{self.name} has not ended within {within:g} s: {self.err[-5:]}") from None
+            raise AssertionError(f"{self.name} has not ended within {PATIENCE:g} s: {self.err[-5:]}") from None
 
     async def kill(self) -> None:
         """kill -9, and reap."""

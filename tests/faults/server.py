@@ -7,9 +7,9 @@ import os
 import signal
 from pathlib import Path
 
-from hitherto.stores.postgres import embedded_cluster as cluster
 from hitherto.stores.postgres import schema
-from hitherto.stores.postgres.embedded import EmbeddedServer
+from hitherto.stores.postgres.embedded import cluster
+from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from tests.faults.waiting import until
 
 FAST, KILL = signal.SIGINT, signal.SIGKILL
@@ -33,7 +33,7 @@ class Server:
     async def stop(self, how: signal.Signals) -> None:
         """Returns when no process of it is left."""
         os.kill(int((self._directory / "data" / "postmaster.pid").read_text().split()[0]), how)
-        await until(lambda: not cluster.residents(self._directory), f"the server has ended at {how.name}", within=20)
+        await until(lambda: not cluster.residents(self._directory), f"the server has ended at {how.name}")
 
     async def start_again(self) -> None:
         """Returns when it answers."""

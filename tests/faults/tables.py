@@ -50,7 +50,7 @@ select d.id, c.id, d.stage, d.status, d.start_seq, d.end_seq, d.base_id,
 from hitherto.digest d
 join hitherto.conversation c on c.tenant = d.tenant and c.ref = d.conversation
 left join hitherto.digest b on b.tenant = d.tenant and b.id = d.base_id and b.conversation = d.conversation
-where d.done = 'summarise'
+where d.action = 'summarize'
 order by d.id
 """
 
@@ -107,7 +107,7 @@ class Tables:
             for statement in _TIMES:
                 await connection.execute(statement, {"by": by})
 
-    async def settled(self, digests: Sequence[int | None] = (), *, within: float = 10.0) -> None:
+    async def wait_for_digests(self, digests: Sequence[int | None] = ()) -> None:
         """Returns once no digest is in progress, and those of `digests` have been."""
 
         async def look() -> bool:
@@ -115,4 +115,4 @@ class Tables:
             in_progress = [row for row in rows if row.status == "processing"]
             return not in_progress and set(digests) <= {row.id for row in rows}
 
-        await until(look, "all digests have come to an end", within=within)
+        await until(look, "all digests have come to an end")

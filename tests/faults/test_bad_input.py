@@ -12,7 +12,7 @@ from tests.faults.processes import Program
 from tests.faults.tables import Tables
 from tests.faults.thinking import ThinkingModel
 from tests.faults.waiting import until
-from tests.models.endpoint import refused
+from tests.providers.models.endpoint import refused
 
 PRICES = {"date": "2026-01-01", "models": {"small": {"input": -1, "cached_input": 0, "output": 2, "window": 8_000}}}
 
@@ -71,15 +71,15 @@ class TestItGoesOn:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             nowhere = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
-        worker = await crew.worker(model_base_url=nowhere, model_tries=1, backoff=0.1)
+        worker = await crew.worker(model_base_url=nowhere, model_max_attempts=1, backoff=0.1)
         digest = await api.fire()
-        await worker.said("put off for c: ModelUnreachable")
+        await worker.said("put off for c: ModelUnavailable")
         await until(lambda: sum("put off" in line for line in worker.err) >= 2, "it is tried again")
         assert (await tables.digest(digest)).status == "processing"
         await worker.kill()
         assert not [line for line in worker.err if "Traceback" in line]
         await crew.worker()
-        await tables.settled([digest])
+        await tables.wait_for_digests([digest])
         assert (await tables.digest(digest)).status == "completed"
 
     async def test_a_wrong_key(self, api: Api, crew: Crew, model: ThinkingModel, tables: Tables) -> None:
@@ -87,7 +87,7 @@ class TestItGoesOn:
         model.answer_at_once(*[refused(401, "Incorrect API key provided.")] * 9)
         worker = await crew.worker(backoff=600)
         for _ in range(2):
-            await tables.settled([await api.fire()])
+            await tables.wait_for_digests([await api.fire()])
 
         def lines() -> list[str]:
             return [line for line in worker.err if "Summarization failed for c" in line]

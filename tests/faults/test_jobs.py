@@ -9,14 +9,12 @@ import pytest
 
 import hitherto
 from hitherto.engine.memory import Memory
-from hitherto.models.scripted import Gate, Scripted, items
-from tests.faults.conftest import TAKE_OVER_AFTER, Api, Crew
+from hitherto.providers.scripted.model import Gate, Scripted, items
+from tests.faults.conftest import Api, Crew, lease
 from tests.faults.promises import check
 from tests.faults.tables import Tables
 from tests.faults.thinking import ThinkingModel
 from tests.faults.waiting import until
-
-LITTLE = 0.5
 
 
 async def _no_jobs(tables: Tables) -> bool:
@@ -28,7 +26,7 @@ async def test_a_job_that_is_lost(api: Api, crew: Crew, model: ThinkingModel, ta
     lost = await api.fire()
     await tables.all("delete from hitherto.procrastinate_jobs")
     await crew.worker()
-    await tables.settled([lost], within=TAKE_OVER_AFTER + LITTLE)
+    await tables.wait_for_digests([lost])
     await check(tables, api.acknowledged, model.calls)
 
 
@@ -42,8 +40,8 @@ async def test_a_job_that_is_lost_while_it_is_worked_on(
     await tables.all("delete from hitherto.procrastinate_jobs")
     call.release()
     model.answer_at_once()
-    await tables.settled([digest])
-    await tables.settled([await api.fire()])
+    await tables.wait_for_digests([digest])
+    await tables.wait_for_digests([await api.fire()])
     assert not [line for line in worker.err if "Traceback" in line or " ERROR " in line], worker.err
     assert (await tables.digest(digest)).attempt == 1
     await check(tables, api.acknowledged, model.calls)
@@ -63,7 +61,7 @@ async def test_a_notification_that_is_lost(api: Api, crew: Crew, model: Thinking
 
     for _ in range(2):
         await until(ended, "there is a session that listens, and it is ended")
-        await tables.settled([await api.fire()], within=TAKE_OVER_AFTER + LITTLE)
+        await tables.wait_for_digests([await api.fire()])
     await check(tables, api.acknowledged, model.calls)
 
 
@@ -75,7 +73,7 @@ async def test_no_worker_at_all(api: Api, crew: Crew, model: ThinkingModel, tabl
         assert (await api.append(name)).digest is None, "one is in progress"
     assert {(row.status, row.attempt) for row in await tables.digests()} == {("processing", 0)}
     await crew.worker()
-    await tables.settled(digests)
+    await tables.wait_for_digests(digests)
     assert len(model.calls) == len(digests)
     await check(tables, api.acknowledged, model.calls)
 
@@ -93,7 +91,7 @@ class TestInThisProcess:
     ) -> AsyncIterator[Memory]:
         caplog.set_level(logging.DEBUG, "hitherto")
         scripted = Scripted([gate], then=items("They talk."))
-        async with hitherto.open(database, model=scripted, take_over_after=TAKE_OVER_AFTER) as memory:
+        async with hitherto.open(database, model=scripted, lease_timeout=lease()) as memory:
             await until(tables.listens, "it listens")
             yield memory
 
@@ -102,7 +100,7 @@ class TestInThisProcess:
         await until(lambda: _no_jobs(tables), "the jobs are gone")
         api = Api(memory)
         digest = await api.fire("next")
-        await memory.settled()
+        await memory.wait_for_digests()
         assert (await tables.digest(digest)).status == "completed"
         assert [record for record in caplog.records if record.levelno > logging.WARNING] == []
         assert "No digest jobs are taken" not in caplog.text
@@ -114,10 +112,10 @@ class TestInThisProcess:
         await gate.reached()
         await tables.put_job(digest, times=3)
         await until(
-            lambda: f"Memory {digest} is not due any more" in caplog.text, "the doubles are seen for what they are"
+            lambda: f"Digest {digest} is not due any more" in caplog.text, "the doubles are seen for what they are"
         )
         gate.open()
-        await memory.settled()
+        await memory.wait_for_digests()
         await tables.put_job(digest)
         row = await tables.digest(digest)
         assert (row.status, row.attempt) == ("completed", 1)
@@ -129,7 +127,7 @@ class TestInThisProcess:
     ) -> None:
         gate.open()
         await tables.put_job(999_999)
-        await until(lambda: "Memory 999999 is not due any more" in caplog.text, "it says so")
+        await until(lambda: "Digest 999999 is not due any more" in caplog.text, "it says so")
         await self._goes_on(memory, tables, caplog)
 
     @pytest.mark.parametrize("how", ["clear", "delete"])
@@ -143,7 +141,7 @@ class TestInThisProcess:
         caplog.set_level(logging.DEBUG, "hitherto")
         gate.open()
         async with hitherto.open(database, model=Scripted([gate], then=items("They talk."))) as memory:
-            await until(lambda: f"Memory {digest} is not due any more" in caplog.text, "it says so")
+            await until(lambda: f"Digest {digest} is not due any more" in caplog.text, "it says so")
             assert await tables.calls() == []
             await self._goes_on(memory, tables, caplog)
 
@@ -157,7 +155,7 @@ class TestInThisProcess:
         chat = api.conversation("c")
         await (chat.clear() if how == "clear" else chat.delete())
         gate.open()
-        await until(lambda: f"Memory {digest} was taken away while it was made" in caplog.text, "it says so")
+        await until(lambda: f"Digest {digest} was taken over by another worker" in caplog.text, "it says so")
 
         async def noted() -> bool:
             return len(await tables.calls()) == 1

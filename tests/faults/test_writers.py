@@ -53,7 +53,7 @@ class TestKill9OfAWriter:
         assert await api.append("c", key=key) == again
         assert await tables.digests() == before
         await crew.worker()
-        await tables.settled([before[0].id])
+        await tables.wait_for_digests([before[0].id])
         assert len(model.calls) == 1
         await check(tables, api.acknowledged, model.calls)
 
@@ -102,8 +102,8 @@ async def test_writers_and_workers_at_the_same_conversations(crew: Crew, model: 
     names, appends = ["a", "b", "c"], 45
     await crew.workers(2)
     writers = await asyncio.gather(*(crew.writer(*names, appends=appends) for _ in range(4)))
-    assert [await writer.ended(within=30) for writer in writers] == [0] * 4
-    await tables.settled()
+    assert [await writer.ended() for writer in writers] == [0] * 4
+    await tables.wait_for_digests()
     acknowledged = [one for writer in writers for one in writer.acknowledged]
     assert len(acknowledged) == 4 * appends
     assert not [one for one in acknowledged if one.replayed]

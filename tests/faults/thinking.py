@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from tests.faults.waiting import until
-from tests.models.endpoint import Answer, said
+from tests.providers.models.endpoint import Answer, said
 
 _SAID = re.compile(r"^(\S+)/\S+ (?:asks|answers)$")
 """A message of these tests: which conversation it belongs to, and its key."""
@@ -78,9 +78,9 @@ class ThinkingModel:
         with self._lock:
             self._holding, self._answers = False, list(answers)
 
-    async def asked(self, count: int, *, within: float = 10.0) -> Call:
+    async def asked(self, count: int) -> Call:
         """The call of that number, counted from 1, once it is there."""
-        await until(lambda: len(self.calls) >= count, f"call {count} of the model", within=within)
+        await until(lambda: len(self.calls) >= count, f"call {count} of the model")
         return self.calls[count - 1]
 
     def of(self, *keys: str) -> list[Call]:

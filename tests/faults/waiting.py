@@ -8,19 +8,21 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar, cast
 
-Seen = TypeVar("Seen")
+from tests.patience import PATIENCE
+
+T = TypeVar("T")
 
 _LOOK = 0.01
 
 
-async def until(look: Callable[[], Awaitable[Seen] | Seen], what: str, *, within: float = 10.0) -> Seen:
-    """What `look` sees, as soon as that is something; fails when `within` seconds have passed."""
+async def until(look: Callable[[], Awaitable[T] | T], what: str) -> T:
+    """What `look` sees, as soon as that is something. Raises AssertionError after `PATIENCE`."""
     began = time.monotonic()
     while True:
         seen = look()
-        found = cast("Seen", await seen if inspect.isawaitable(seen) else seen)
+        found = cast("T", await seen if inspect.isawaitable(seen) else seen)
         if found:
             return found
         waited = time.monotonic() - began
-        assert waited < within, f"not within {within:g} s: {what} (last seen: {found!r})"
+        assert waited < PATIENCE, f"not within {PATIENCE:g} s: {what} (last seen: {found!r})"
         await asyncio.sleep(_LOOK)

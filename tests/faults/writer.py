@@ -18,7 +18,7 @@ from dataclasses import asdict
 import hitherto
 from hitherto import assistant, sliding_window, user
 from hitherto.errors import StoreError
-from hitherto.ports.store import Changes
+from hitherto.ports.log import Changes
 from hitherto.stores.postgres.unit import PostgresUnit
 from tests.conftest import SCOPE
 from tests.faults.processes import Acknowledged

@@ -9,7 +9,7 @@ from typing import Any
 from agents import Agent, RunConfig, Runner, function_tool
 from agents.testing import ScriptedModel, assistant_message, function_call
 
-from hitherto.core.message import Logged
+from hitherto.core.log.message import Logged
 from hitherto.integrations.openai_agents import HithertoSession
 
 Item = dict[str, Any]
@@ -26,7 +26,7 @@ def weather(city: str) -> str:
 
 @function_tool(needs_approval=True)
 def book(hotel: str) -> str:
-    """Book a hotel; a person has to agree."""
+    """CurrentFacts a hotel; a person has to agree."""
     return f"booked {hotel}"
 
 
@@ -44,7 +44,7 @@ def planner(steps: Sequence[Any], **options: Any) -> tuple[Agent[Any], ScriptedM
     return Agent(name="planner", model=model, tools=[weather, book], **options), model
 
 
-async def talk(session: HithertoSession, turns: int, *, tools: bool = False, start: int = 0) -> list[Item]:
+async def dialogue(session: HithertoSession, turns: int, *, tools: bool = False, start: int = 0) -> list[Item]:
     """So many runs with the session; returns what the model was sent last. With `tools`, each calls one first."""
     sent: list[Item] = []
     for turn in range(start, start + turns):

@@ -13,7 +13,7 @@ from agents.memory import OpenAIResponsesCompactionSession
 from hitherto import Memory
 from hitherto.integrations.openai_agents import HithertoSession, TrimmingSession
 from tests.conftest import SCOPE
-from tests.integrations.planner import QUIET, kinds, payloads, planner, questions, says, talk
+from tests.integrations.planner import QUIET, dialogue, kinds, payloads, planner, questions, says
 
 COMPACTED: list[Any] = [
     {"type": "message", "role": "user", "content": "Question 0"},
@@ -44,30 +44,30 @@ async def session(request: pytest.FixtureRequest, memory: Memory) -> HithertoSes
 
 
 async def test_compaction_shows_its_items_and_the_log_does_not_grow(session: HithertoSession) -> None:
-    await talk(session, 3, tools=True)
+    await dialogue(session, 3, tools=True)
     log = payloads(await session.messages())
 
     await compacting(session, endpoint(COMPACTED)).run_compaction({"force": True, "compaction_mode": "input"})
 
     assert await session.get_items() == COMPACTED
     assert payloads(await session.messages()) == log
-    sent = await talk(session, 1, start=3)
+    sent = await dialogue(session, 1, start=3)
     assert sent == [*COMPACTED, {"role": "user", "content": "Question 3"}]
     assert len(await session.messages()) == len(log) + 2
 
 
 async def test_compaction_of_a_compacted_session(session: HithertoSession) -> None:
     wrapped = compacting(session, endpoint(COMPACTED, [COMPACTED[1]]))
-    await talk(session, 2)
+    await dialogue(session, 2)
     await wrapped.run_compaction({"force": True, "compaction_mode": "input"})
-    await talk(session, 1, start=2)
+    await dialogue(session, 1, start=2)
     await compacting(session, endpoint([COMPACTED[1]])).run_compaction({"force": True, "compaction_mode": "input"})
     assert await session.get_items() == [COMPACTED[1]]
     assert len(await session.messages()) == 6
 
 
 async def test_items_that_compaction_left_can_be_popped(session: HithertoSession) -> None:
-    await talk(session, 2)
+    await dialogue(session, 2)
     await compacting(session, endpoint(COMPACTED)).run_compaction({"force": True, "compaction_mode": "input"})
     assert await session.pop_item() == COMPACTED[1]
     assert await session.get_items() == COMPACTED[:1]
@@ -75,7 +75,7 @@ async def test_items_that_compaction_left_can_be_popped(session: HithertoSession
 
 
 async def test_an_endpoint_that_fails_changes_nothing(session: HithertoSession) -> None:
-    await talk(session, 2)
+    await dialogue(session, 2)
     before = await session.get_items()
     with pytest.raises(RuntimeError):
         await compacting(session, endpoint(RuntimeError("down"))).run_compaction({"force": True})
@@ -84,7 +84,7 @@ async def test_an_endpoint_that_fails_changes_nothing(session: HithertoSession) 
 
 
 async def test_a_replacement_that_cannot_be_written_is_rolled_back(session: HithertoSession) -> None:
-    await talk(session, 2, tools=True)
+    await dialogue(session, 2, tools=True)
     before = await session.get_items()
     unusable = [{"type": "message", "role": "wizard", "content": "?"}]
 
@@ -98,7 +98,7 @@ async def test_a_replacement_that_cannot_be_written_is_rolled_back(session: Hith
 async def test_a_rollback_behind_the_replacement_does_not_double_the_log(memory: Memory) -> None:
     """The SDK clears again and adds what was there before: once more no new messages."""
     session = Plain("trip", memory, scope=SCOPE)
-    await talk(session, 2, tools=True)
+    await dialogue(session, 2, tools=True)
     before = await session.get_items()
     await session.clear_session()
     await session.add_items(COMPACTED)
@@ -106,13 +106,13 @@ async def test_a_rollback_behind_the_replacement_does_not_double_the_log(memory:
     await session.add_items(before)
     assert await session.get_items() == before
     assert payloads(await session.messages()) == before
-    await talk(session, 1, start=2)
+    await dialogue(session, 1, start=2)
     assert len(await session.messages()) == len(before) + 2
 
 
 async def test_a_rollback_of_a_strategys_session_shows_what_it_showed(memory: Memory) -> None:
     session = TrimmingSession("trip", memory, scope=SCOPE, max_turns=3, keep_last_n_turns=1)
-    await talk(session, 4)
+    await dialogue(session, 4)
     before, log = await session.get_items(), payloads(await session.messages())
     await session.clear_session()
     await session.add_items(before)
@@ -131,7 +131,7 @@ async def test_automatic_compaction_at_the_end_of_a_run(session: HithertoSession
 async def test_automatic_compaction_of_a_part(memory: Memory) -> None:
     """With a limit the model saw only the newest items: only these are replaced, and older ones stay."""
     session = HithertoSession("trip", memory, scope=SCOPE, session_settings={"limit": 2})
-    await talk(session, 3)
+    await dialogue(session, 3)
     wrapped = compacting(session, endpoint([COMPACTED[1]]), should_trigger_compaction=lambda _: True)
     agent, _ = planner([[says("Lisbon.")]])
     await Runner.run(agent, "Where to?", session=wrapped, run_config=QUIET)
@@ -142,7 +142,7 @@ async def test_automatic_compaction_of_a_part(memory: Memory) -> None:
 
 
 async def test_a_fresh_start_after_a_clear_is_logged(session: HithertoSession) -> None:
-    await talk(session, 1)
+    await dialogue(session, 1)
     await session.clear_session()
     await session.add_items([{"role": "user", "content": "Question 0"}])
     assert questions(payloads(await session.messages())) == ["Question 0", "Question 0"]
@@ -150,7 +150,7 @@ async def test_a_fresh_start_after_a_clear_is_logged(session: HithertoSession) -
 
 async def test_a_write_of_others_after_the_clear_is_not_hidden(memory: Memory) -> None:
     session, other = Plain("trip", memory, scope=SCOPE), HithertoSession("trip", memory, scope=SCOPE)
-    await talk(session, 2)
+    await dialogue(session, 2)
     before = await session.get_items()
     await session.clear_session()
     await other.add_items([{"role": "user", "content": "Meanwhile."}])
@@ -160,9 +160,9 @@ async def test_a_write_of_others_after_the_clear_is_not_hidden(memory: Memory) -
 
 async def test_compaction_on_top_of_a_strategy(memory: Memory) -> None:
     session = TrimmingSession("trip", memory, scope=SCOPE, max_turns=3, keep_last_n_turns=1)
-    await talk(session, 3)
+    await dialogue(session, 3)
     await compacting(session, endpoint(COMPACTED)).run_compaction({"force": True, "compaction_mode": "input"})
     assert await session.get_items() == COMPACTED
-    sent = await talk(session, 1, start=3)
+    sent = await dialogue(session, 1, start=3)
     assert kinds(sent) == ["user", "compaction", "user"]
     assert len(await session.messages()) == 8

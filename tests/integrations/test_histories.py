@@ -28,7 +28,7 @@ steps = st.one_of(
 
 
 @dataclass
-class Listed:
+class ConversationInfo:
     """What the SDK expects of any session, and beside it what the log must hold."""
 
     shown: list[Item] = field(default_factory=list[Item])
@@ -39,7 +39,7 @@ class Listed:
 def test_a_session_shows_what_a_list_would(history: list[tuple[str, Any]]) -> None:
     async def play() -> None:
         async with hitherto.open("memory:") as memory:
-            session, expected = HithertoSession("trip", memory, scope=SCOPE), Listed()
+            session, expected = HithertoSession("trip", memory, scope=SCOPE), ConversationInfo()
             for verb, value in history:
                 await one(session, expected, verb, value)
                 assert await session.get_items() == expected.shown
@@ -48,7 +48,7 @@ def test_a_session_shows_what_a_list_would(history: list[tuple[str, Any]]) -> No
     asyncio.run(play())
 
 
-async def one(session: HithertoSession, expected: Listed, verb: str, value: Any) -> None:
+async def one(session: HithertoSession, expected: ConversationInfo, verb: str, value: Any) -> None:
     shown = expected.shown
     match verb:
         case "add":

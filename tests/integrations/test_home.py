@@ -12,10 +12,11 @@ from agents import Runner
 
 import hitherto
 from hitherto import Memory
-from hitherto.errors import DatabaseUnreachable, InvalidInput
+from hitherto.errors import DatabaseUnavailable, InvalidInput
 from hitherto.integrations.openai_agents import HithertoSession, Portal
 from tests.conftest import SCOPE
 from tests.integrations.planner import QUIET, kinds, planner, says
+from tests.patience import PATIENCE
 
 HELLO: list[Any] = [{"role": "user", "content": "Hello."}]
 
@@ -90,7 +91,7 @@ def test_a_portal_that_was_never_used_starts_no_thread() -> None:
 def test_a_memory_that_cannot_be_opened_is_tried_again() -> None:
     session = HithertoSession("trip", hitherto.open("postgresql://127.0.0.1:1/none", database_timeout=0.2), scope=SCOPE)
     for _ in range(2):
-        with pytest.raises(DatabaseUnreachable):
+        with pytest.raises(DatabaseUnavailable):
             asyncio.run(session.get_items())
     session.close()
 
@@ -157,5 +158,5 @@ def test_closing_a_portal_ends_what_is_still_in_hand() -> None:
         assert begun.wait(5)
         portal.close()
         with pytest.raises(InvalidInput, match="closed before the work was done"):
-            asking.result(timeout=5)
+            asking.result(timeout=PATIENCE)
     assert portals() == 0

@@ -26,13 +26,16 @@ from tests.integrations.planner import (
     QUIET,
     assert_no_orphans,
     calls,
+    dialogue,
     kinds,
     payloads,
     planner,
     questions,
     says,
-    talk,
 )
+
+pytestmark = pytest.mark.parametrize("memory", ["inmemory"], indirect=True)
+"""The store has no part in this."""
 
 Make = Callable[[Memory], HithertoSession]
 
@@ -56,7 +59,7 @@ async def session(request: pytest.FixtureRequest, memory: Memory) -> HithertoSes
 
 async def test_tools_over_many_turns(session: HithertoSession) -> None:
     for turn in range(6):
-        sent = await talk(session, 1, tools=True, start=turn)
+        sent = await dialogue(session, 1, tools=True, start=turn)
         assert_no_orphans(sent)
         assert questions(sent)[-1] == f"Question {turn}"
     log = payloads(await session.messages())
@@ -102,15 +105,15 @@ async def test_streaming(session: HithertoSession) -> None:
 
 @pytest.mark.parametrize("approved", [True, False])
 async def test_an_interrupted_run_is_resumed_from_its_json(session: HithertoSession, approved: bool) -> None:
-    await talk(session, 2, tools=True)
+    await dialogue(session, 2, tools=True)
     asking = [calls("book", "b1", hotel="Avenida"), calls("weather", "w1", city="Lisbon")]
     agent, model = planner([asking, [says("Done.")]])
-    result = await Runner.run(agent, "Book it.", session=session, run_config=QUIET)
+    result = await Runner.run(agent, "CurrentFacts it.", session=session, run_config=QUIET)
     [interruption] = cast("list[Any]", result.interruptions)
     saved = result.to_state().to_json()
 
     # While a person thinks it over, others look at the session.
-    assert questions(await session.get_items())[-1] == "Book it."
+    assert questions(await session.get_items())[-1] == "CurrentFacts it."
 
     state: Any = await RunState.from_json(agent, saved)
     [again] = state.get_interruptions()
@@ -126,16 +129,16 @@ async def test_an_interrupted_run_is_resumed_from_its_json(session: HithertoSess
     assert sorted(item["call_id"] for item in log if item.get("type") == "function_call_output") == ["b1", "w1"]
     [booked] = [item["output"] for item in log if item.get("call_id") == "b1" and "output" in item]
     assert (booked == "booked Avenida") is approved
-    await talk(session, 3, start=5)
-    assert_no_orphans(await talk(session, 1, start=8))
+    await dialogue(session, 3, start=5)
+    assert_no_orphans(await dialogue(session, 1, start=8))
 
 
 @pytest.mark.parametrize("meanwhile", [1, 6])
 async def test_an_approval_that_comes_turns_later(session: HithertoSession, meanwhile: int) -> None:
     """Whatever became of the call by then: nobody is sent a result without it."""
     agent, _ = planner([[calls("book", "b1", hotel="Avenida")], [says("Booked.")]])
-    result = await Runner.run(agent, "Book it.", session=session, run_config=QUIET)
-    await talk(session, meanwhile, tools=True)
+    result = await Runner.run(agent, "CurrentFacts it.", session=session, run_config=QUIET)
+    await dialogue(session, meanwhile, tools=True)
 
     state = result.to_state()
     state.approve(state.get_interruptions()[0])
@@ -143,14 +146,14 @@ async def test_an_approval_that_comes_turns_later(session: HithertoSession, mean
 
     assert result.final_output == "Booked."
     for turn in range(6, 9):
-        assert_no_orphans(await talk(session, 1, start=turn))
+        assert_no_orphans(await dialogue(session, 1, start=turn))
     log = payloads(await session.messages())
     assert [item["output"] for item in log if item.get("call_id") == "b1" and "output" in item] == ["booked Avenida"]
 
 
 async def test_several_sessions_at_once(memory: Memory) -> None:
     made = [HithertoSession(f"trip {number}", memory, scope=SCOPE) for number in range(8)]
-    await asyncio.gather(*(talk(session, 3, tools=True) for session in made))
+    await asyncio.gather(*(dialogue(session, 3, tools=True) for session in made))
     for session in made:
         assert questions(payloads(await session.messages())) == ["Question 0", "Question 1", "Question 2"]
 
@@ -158,7 +161,7 @@ async def test_several_sessions_at_once(memory: Memory) -> None:
 async def test_runs_of_one_session_at_once_keep_whole_groups(memory: Memory) -> None:
     """Each batch of a run is one append, so that runs mix batch by batch and never within one."""
     session = HithertoSession("trip", memory, scope=SCOPE)
-    await asyncio.gather(*(talk(session, 1, tools=True, start=number) for number in range(6)))
+    await asyncio.gather(*(dialogue(session, 1, tools=True, start=number) for number in range(6)))
     log = payloads(await session.messages())
     assert len(log) == 24
     assert_no_orphans(log)
@@ -168,7 +171,7 @@ async def test_runs_of_one_session_at_once_keep_whole_groups(memory: Memory) -> 
 async def test_a_limit_never_sends_the_model_an_orphan(memory: Memory, limit: int) -> None:
     """The SDK leaves out what the limit cut from its call; the session itself counts exactly."""
     session = HithertoSession("trip", memory, scope=SCOPE)
-    await talk(session, 3, tools=True)
+    await dialogue(session, 3, tools=True)
     assert len(await session.get_items(limit)) == limit
 
     agent, model = planner([[says("Yes.")]])
@@ -186,7 +189,7 @@ async def test_a_failed_model_call_leaves_the_question_alone_in_the_log(memory: 
     with pytest.raises(RuntimeError, match="the model is down"):
         await Runner.run(agent, "Where to?", session=session, run_config=QUIET)
     assert kinds(await session.get_items()) == ["user"]
-    assert questions(await talk(session, 1)) == ["Where to?", "Question 0"]
+    assert questions(await dialogue(session, 1)) == ["Where to?", "Question 0"]
 
 
 @dataclass

@@ -12,7 +12,7 @@ from agents.memory import Session, is_openai_responses_compaction_aware_session
 
 import hitherto
 from hitherto import Memory, Scope
-from hitherto.core.digest import Done
+from hitherto.core.log.frontier import DigestAction
 from hitherto.errors import InvalidBatch, InvalidInput, InvalidMessage, InvalidPolicy, InvalidScope
 from hitherto.integrations.openai_agents import HithertoSession, Portal
 from tests.conftest import SCOPE
@@ -145,7 +145,7 @@ async def test_a_cleared_session_starts_anew_and_the_log_says_so(session: Hither
     assert await session.get_items() == ITEMS[:1]
     assert payloads(await session.messages()) == [*ITEMS, ITEMS[0]]
     [cleared] = await session.digests()
-    assert (cleared.done, cleared.start, cleared.end) == (Done.CLEAR, 0, len(ITEMS) - 1)
+    assert (cleared.action, cleared.start, cleared.end) == (DigestAction.CLEAR, 0, len(ITEMS) - 1)
 
 
 async def test_to_clear_what_is_not_there_is_nothing_to_do(memory: Memory, session: HithertoSession) -> None:

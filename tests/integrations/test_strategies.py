@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
@@ -11,9 +11,9 @@ from agents import Runner
 
 import hitherto
 from hitherto import Memory
-from hitherto.core.digest import Done
-from hitherto.core.presets import compact, native, none, summarize, trim
-from hitherto.errors import InvalidPolicy, ModelUnreachable
+from hitherto.core.log.frontier import DigestAction
+from hitherto.core.policy.presets import compact, native, none, summarize, trim
+from hitherto.errors import InvalidPolicy, ModelUnavailable
 from hitherto.integrations.openai_agents import (
     CompactingSession,
     DefaultSession,
@@ -23,44 +23,51 @@ from hitherto.integrations.openai_agents import (
     TrackingCompactingSession,
     TrimmingSession,
 )
-from hitherto.models.scripted import Gate, Hang, Scripted, items
-from hitherto.ports.compactor import Compacted
-from tests.acceptance.talk import ONE_TRY
+from hitherto.ports.compactor import CompactionResult
+from hitherto.providers.scripted.model import Gate, Hang, Scripted, items
+from tests.acceptance.dialogue import ONE_TRY
 from tests.conftest import SCOPE
-from tests.integrations.planner import LONG, QUIET, kinds, payloads, planner, questions, says, talk, text
+from tests.integrations.planner import LONG, QUIET, dialogue, kinds, payloads, planner, questions, says, text
+
+
+@pytest.fixture
+async def memory() -> AsyncIterator[Memory]:
+    """The store has no part in this."""
+    async with hitherto.open("memory:") as opened:
+        yield opened
 
 
 async def test_default_shows_everything(memory: Memory) -> None:
     session = DefaultSession("trip", memory, scope=SCOPE)
-    sent = await talk(session, 30)
+    sent = await dialogue(session, 30)
     assert questions(sent) == [f"Question {turn}" for turn in range(30)]
     assert await session.digests() == []
 
 
 async def test_trimming_drops_the_oldest_turns_at_its_limit_and_not_before(memory: Memory) -> None:
     session = TrimmingSession("trip", memory, scope=SCOPE, max_turns=4, keep_last_n_turns=2)
-    await talk(session, 3, tools=True)
+    await dialogue(session, 3, tools=True)
     assert questions(await session.get_items()) == ["Question 0", "Question 1", "Question 2"]
 
-    await talk(session, 1, tools=True, start=3)
+    await dialogue(session, 1, tools=True, start=3)
 
     # "keeping only the last keep_last_n_turns user turns and their associated assistant/tool messages"
     shown = await session.get_items()
     assert questions(shown) == ["Question 2", "Question 3"]
     assert kinds(shown) == ["user", "function_call", "function_call_output", "assistant"] * 2
     assert len(await session.messages()) == 16
-    assert [(one.done, one.start, one.end) for one in await session.digests()] == [(Done.DROP, 0, 7)]
+    assert [(one.action, one.start, one.end) for one in await session.digests()] == [(DigestAction.DROP, 0, 7)]
 
 
 async def test_summarizing_puts_a_shadow_turn_before_the_newest_turns() -> None:
     model = Scripted([items("Ada wants to see Lisbon."), items("They leave in May.")])
     async with hitherto.open("memory:", model=model) as memory:
         session = SummarizingSession("trip", memory, scope=SCOPE, context_limit=3, keep_last_n_turns=1, wait=10)
-        await talk(session, 2, tools=True)
+        await dialogue(session, 2, tools=True)
         assert len(await session.get_items()) == 8
         assert model.calls == []
 
-        await talk(session, 1, tools=True, start=2)
+        await dialogue(session, 1, tools=True, start=2)
 
         shown = await session.get_items()
         assert kinds(shown)[:3] == ["user", "assistant", "user"]
@@ -68,7 +75,7 @@ async def test_summarizing_puts_a_shadow_turn_before_the_newest_turns() -> None:
         assert questions(shown)[1:] == ["Question 2"]
 
         # The next summary builds on the one before.
-        await talk(session, 2, tools=True, start=3)
+        await dialogue(session, 2, tools=True, start=3)
         shown = await session.get_items()
         assert "Ada wants to see Lisbon." in text(shown[1])
         assert "They leave in May." in text(shown[1])
@@ -81,7 +88,7 @@ async def test_a_run_does_not_wait_for_the_summary_unless_told_to(by_hand: bool)
     gate = Gate(items("Ada wants to see Lisbon."))
     async with hitherto.open("memory:", model=Scripted([gate])) as memory:
         session = SummarizingSession("trip", memory, scope=SCOPE, context_limit=2, keep_last_n_turns=1)
-        await talk(session, 2)
+        await dialogue(session, 2)
         await gate.reached()
         assert questions(await session.get_items()) == ["Question 0", "Question 1"]
 
@@ -97,7 +104,7 @@ async def test_a_run_does_not_wait_for_the_summary_unless_told_to(by_hand: bool)
 async def test_a_wait_has_an_end() -> None:
     async with hitherto.open("memory:", model=Scripted([Hang()]), grace=0) as memory:
         session = SummarizingSession("trip", memory, scope=SCOPE, context_limit=2, keep_last_n_turns=1, wait=0.1)
-        assert questions(await talk(session, 3)) == ["Question 0", "Question 1", "Question 2"]
+        assert questions(await dialogue(session, 3)) == ["Question 0", "Question 1", "Question 2"]
 
 
 class Box:
@@ -110,16 +117,16 @@ class Box:
 
     async def check(self) -> None: ...
 
-    async def compact(self, items: Sequence[Any], *, instructions: str | None = None) -> Compacted:
+    async def compact(self, items: Sequence[Any], *, instructions: str | None = None) -> CompactionResult:
         self.given.append(list(items))
-        return Compacted(items=({"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAA"},))
+        return CompactionResult(items=({"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAA"},))
 
     async def aclose(self) -> None: ...
 
 
 async def test_native_compaction_is_shown_to_its_own_family_of_models() -> None:
     box = Box()
-    async with hitherto.open("memory:", compactor=box, window=400) as memory:
+    async with hitherto.open("memory:", compactor=box, context_window=400) as memory:
         policy = native(fraction=0.5, keep_messages=2)
         session = HithertoSession("trip", memory, scope=SCOPE, policy=policy, model="gpt-5.2-2025-12-11", wait=10)
         for turn in range(4):
@@ -136,19 +143,19 @@ async def test_native_compaction_is_shown_to_its_own_family_of_models() -> None:
 
 
 async def test_a_failed_summary_leaves_everything_shown() -> None:
-    async with hitherto.open("memory:", model=Scripted(then=ModelUnreachable("down")), **ONE_TRY) as memory:
+    async with hitherto.open("memory:", model=Scripted(then=ModelUnavailable("down")), **ONE_TRY) as memory:
         session = SummarizingSession("trip", memory, scope=SCOPE, context_limit=2, keep_last_n_turns=1, wait=10)
-        sent = await talk(session, 4)
+        sent = await dialogue(session, 4)
         assert questions(sent) == [f"Question {turn}" for turn in range(4)]
 
 
 async def test_compacting_replaces_the_results_of_older_turns(memory: Memory) -> None:
     session = CompactingSession("trip", memory, scope=SCOPE, trigger={"turns": 2}, keep=1)
-    await talk(session, 2, tools=True)
+    await dialogue(session, 2, tools=True)
     before: list[Any] = await session.get_items()
     assert [item["output"].count(LONG) for item in before if "output" in item] == [1, 1]
 
-    await talk(session, 1, tools=True, start=2)  # "once the trigger is exceeded"
+    await dialogue(session, 1, tools=True, start=2)  # "once the trigger is exceeded"
 
     shown: list[Any] = await session.get_items()
     assert kinds(shown) == ["user", "function_call", "function_call_output", "assistant"] * 3
@@ -161,7 +168,7 @@ async def test_compacting_replaces_the_results_of_older_turns(memory: Memory) ->
 
 async def test_compacting_redacts_calls_on_request(memory: Memory) -> None:
     session = CompactingSession("trip", memory, scope=SCOPE, trigger=1, keep=1, calls=True)
-    await talk(session, 3, tools=True)
+    await dialogue(session, 3, tools=True)
     made = [item for item in await session.get_items() if item.get("type") == "function_call"]
     assert ["City" in str(item.get("arguments")) for item in made] == [False, False, True]
     assert [item.get("name") for item in made] == ["weather"] * 3
@@ -170,17 +177,17 @@ async def test_compacting_redacts_calls_on_request(memory: Memory) -> None:
 async def test_tracking_tells_per_turn_what_it_freed(memory: Memory) -> None:
     told: list[Freed] = []
     session = TrackingCompactingSession("trip", memory, scope=SCOPE, trigger={"turns": 2}, keep=1, on_freed=told.append)
-    await talk(session, 2, tools=True)
+    await dialogue(session, 2, tools=True)
     assert await session.freed() == []
 
-    await talk(session, 4, tools=True, start=2)
+    await dialogue(session, 4, tools=True, start=2)
 
     freed = await session.freed()
     assert told == freed
     assert [one.turn for one in freed] == sorted(one.turn for one in freed)
     assert freed[0].turn == 3
     assert all(one.tokens > 100 for one in freed)
-    digests = [one for one in await session.digests() if one.done is Done.REDACT]
+    digests = [one for one in await session.digests() if one.action is DigestAction.REDACT]
     assert [(one.start, one.end, one.tokens) for one in freed] == [(one.start, one.end, one.tokens) for one in digests]
 
 
@@ -197,7 +204,7 @@ async def test_tracking_tells_per_turn_what_it_freed(memory: Memory) -> None:
 async def test_each_runs_by_its_name_alone(memory: Memory, make: Any, policy: Any) -> None:
     session = make("trip", memory, scope=SCOPE)
     assert session.policy == policy
-    await talk(session, 1)
+    await dialogue(session, 1)
 
 
 @pytest.mark.parametrize(
@@ -222,14 +229,14 @@ async def test_numbers_that_make_no_sense_are_refused(memory: Memory, make: Any,
 async def test_a_session_without_a_policy_follows_the_conversations(memory: Memory) -> None:
     await memory.conversation("trip", scope=SCOPE).configure(policy="trim:max_turns=3,keep_turns=1")
     session = HithertoSession("trip", memory, scope=SCOPE)
-    await talk(session, 3)
+    await dialogue(session, 3)
     assert questions(await session.get_items()) == ["Question 2"]
 
 
 async def test_a_strategy_may_change_in_mid_conversation(memory: Memory) -> None:
-    await talk(TrimmingSession("trip", memory, scope=SCOPE, max_turns=3, keep_last_n_turns=1), 3)
+    await dialogue(TrimmingSession("trip", memory, scope=SCOPE, max_turns=3, keep_last_n_turns=1), 3)
     session = DefaultSession("trip", memory, scope=SCOPE)
-    sent = await talk(session, 1, start=3)
+    sent = await dialogue(session, 1, start=3)
     assert questions(sent)[-2:] == ["Question 2", "Question 3"]
     assert len(await session.messages()) == 8
 
@@ -237,10 +244,10 @@ async def test_a_strategy_may_change_in_mid_conversation(memory: Memory) -> None
 async def test_memory_of_an_earlier_conversation_goes_into_the_instructions() -> None:
     async with hitherto.open("memory:", model=Scripted([items("Ada is allergic to nuts.")])) as memory:
         earlier = SummarizingSession("trip", memory, scope=SCOPE, context_limit=2, keep_last_n_turns=1, wait=10)
-        await talk(earlier, 2)
+        await dialogue(earlier, 2)
 
         for enabled in (False, True):
-            await memory.conversation("dinner", scope=SCOPE).configure(injection=enabled)
+            await memory.conversation("dinner", scope=SCOPE).configure(memory_injection=enabled)
             session = DefaultSession("dinner", memory, scope=SCOPE)
             agent, model = planner([[says("Fish.")]], instructions=session.instructions("You plan dinners."))
             await Runner.run(agent, "What can I eat?", session=session, run_config=QUIET)

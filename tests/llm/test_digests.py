@@ -11,9 +11,9 @@ import pytest
 
 import hitherto
 from hitherto import Memory, Scope, assistant, sliding_window, user
-from hitherto.core.digest import Digest, Status
-from hitherto.core.fact import CATEGORIES
-from hitherto.core.message import Role
+from hitherto.core.digests.digest import Digest, Status
+from hitherto.core.facts.fact import CATEGORIES
+from hitherto.core.log.message import Role
 from tests.llm.served import MODEL, Served
 from tests.llm.wire import SCHEMAS, Exchange, Recorder
 
@@ -25,7 +25,7 @@ TALK = (
     ("I am allergic to nuts, please remember that.", "Noted: no nuts. I will look for places that are safe."),
     ("My brother Tom joins me on the second day.", "Good, then two seats from 13 May."),
     ("We prefer a hotel near the river.", "The Tejo Inn is near the river and costs 80 euros a night."),
-    ("Book the Tejo Inn for four nights, please.", "Done: Tejo Inn, 12 to 16 May, 320 euros."),
+    ("CurrentFacts the Tejo Inn for four nights, please.", "Done: Tejo Inn, 12 to 16 May, 320 euros."),
     ("What is left of the budget?", "580 euros are left."),
     ("Tom wants to see the tram 28.", "Tram 28 runs from Martim Moniz; go early in the morning."),
     ("Change of plans: Tom comes on the third day.", "Then two seats from 14 May."),
@@ -36,14 +36,14 @@ TALK = (
 @pytest.mark.parametrize("facts", [False, True], ids=["digests", "digests with facts"])
 async def test_ten_rounds_through_a_real_model(served: Served, database: str, figures: list[str], facts: bool) -> None:
     # A digest of at most 100 tokens bounds an answer by 700, so that a model that repeats itself ends soon.
-    policy = sliding_window(window=8, after_seq=1, limit=100, facts=facts)
+    policy = sliding_window(window=8, after_seq=1, max_tokens=100, facts=facts)
     with Recorder(served.url) as wire:
         async with hitherto.open(database, model=MODEL, model_base_url=wire.url, model_timeout=300) as memory:
             chat = memory.conversation("lisbon", scope=SCOPE, policy=policy)
             for number, (asked, answered) in enumerate(TALK, 1):
                 before, started = len(wire.exchanges), time.monotonic()
                 await chat.append(user(asked), assistant(answered))
-                await memory.settled()
+                await memory.wait_for_digests()
                 made = (await chat.digests())[-1]
                 seconds = time.monotonic() - started
                 figures.append(_figures(number, seconds, made, wire.exchanges[before:]))

@@ -8,9 +8,9 @@ from typing import Any
 
 import httpx
 
-from hitherto.core.digest_schema import CONDENSE_SCHEMA, DIGEST_SCHEMA, digest_schema
-from hitherto.core.fact import CATEGORIES
-from tests.models.endpoint import Answer, Body, Endpoint
+from hitherto.core.digests.schema import CONDENSE_SCHEMA, DIGEST_SCHEMA, digest_schema
+from hitherto.core.facts.fact import CATEGORIES
+from tests.providers.models.endpoint import Answer, Body, Endpoint
 
 SCHEMAS = (DIGEST_SCHEMA, CONDENSE_SCHEMA, digest_schema(CATEGORIES))
 

@@ -11,7 +11,7 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from hitherto.stores.postgres.embedded import EmbeddedServer
+from hitherto.stores.postgres.embedded.server import EmbeddedServer
 
 Connection = psycopg.AsyncConnection[Any]
 _numbers = count(1)

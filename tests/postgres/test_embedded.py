@@ -19,14 +19,15 @@ import psycopg
 import pytest
 
 from hitherto.errors import EmbeddedServerError
-from hitherto.stores.postgres import embedded_cluster as cluster
-from hitherto.stores.postgres.embedded import EmbeddedServer, default_data_directory
+from hitherto.stores.postgres.embedded import cluster
+from hitherto.stores.postgres.embedded.server import EmbeddedServer, default_data_directory
+from tests.patience import PATIENCE
 
 CLIENT = """
 import asyncio, os, sys, time
 from pathlib import Path
 import psycopg
-from hitherto.stores.postgres.embedded import EmbeddedServer, _gate
+from hitherto.stores.postgres.embedded.server import EmbeddedServer, _gate
 
 server = asyncio.run(EmbeddedServer.start(Path(sys.argv[1])))
 print("ready", flush=True)
@@ -78,7 +79,7 @@ class Client:
 
     def end(self) -> str:
         """Lets it run to its end without a stop; returns what it wrote to stderr."""
-        return self.process.communicate(timeout=30)[1]
+        return self.process.communicate(timeout=PATIENCE)[1]
 
     def kill(self) -> None:
         self.process.kill()

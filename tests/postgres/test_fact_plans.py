@@ -10,7 +10,8 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from hitherto.stores.postgres.embedded import EmbeddedServer
+from hitherto.stores.postgres.embedded.server import EmbeddedServer
+from tests.databases import Databases
 from tests.postgres.test_plans import Connection, examined, explain, nodes, prepare
 from tests.postgres.test_search_plans import bound
 
@@ -35,19 +36,20 @@ FILL = f"""
     select 'acme', 's' || n, 1, 'u' || n from generate_series(1, {MORE // 10}) n
     union all select 'acme', 's1', 2, 'u' union all select 'acme', 's1', 3, 'v';
 
-    insert into hitherto.conversation (tenant, ref, user_id, agent, id, rev, next_seq, tokens, turns, talk, updated_at,
+    insert into hitherto.conversation (tenant, ref, user_id, agent, id, rev, next_seq, tokens, turns, dialogue,
+    updated_at,
         subject)
     select 'acme', n + 1, case when n = 0 then 'u' else 'u' || n end, 'a', 'c', 1, 20, 200, 5, 10, now(),
            case when n % 2 = 0 then 's1' else '' end
     from generate_series(0, {MORE // 10}) n
     union all select 'acme', {LATE}, 'u', 'a', 'late', 1, 20, 200, 5, 10, now(), '';
     insert into hitherto.message (tenant, conversation, seq, wire, role, kind, text, payload, call_ids, result_ids,
-        tool_names, metadata, tokens, sum_tokens, sum_turns, sum_talk, sum_results, rev, created_at)
+        tool_names, metadata, tokens, sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at)
     select 'acme', 1, n, 'openai.chat', 'user', 'text', 'text of a message', '{{"a": "b"}}', '{{}}', '{{}}', '{{}}',
            '{{}}', 10, 10 * (n + 1), n + 1, n + 1, 0, 1, now()
     from generate_series(0, {LENGTH - 1}) n;
 
-    insert into hitherto.fact_book (tenant, user_id, agent, subject)
+    insert into hitherto.fact_subject (tenant, user_id, agent, subject)
     select 'acme', 'u' || n, 'a', 's1' from generate_series(1, {MORE // 10}) n
     union all select 'acme', 'u', 'a', 's' || n from generate_series(1, 200) n
     union all select 'acme', 'v', 'a', 's1';
@@ -97,10 +99,10 @@ FILL = f"""
 
 SCOPE = {"tenant": "acme", "user": "u", "agent": "a"}
 BOOK = {**SCOPE, "subject": "s1"}
-KNOWN = {**BOOK, "conversation": "c", "name": "words", "dimensions": 256}
-ONE = {**SCOPE, "every_agent": False, "id": 7}
+KNOWN = {**BOOK, "conversation": "c", "name": "words", "dimensions": 256, "facts": True}
+ONE = {**SCOPE, "all_agents": False, "id": 7}
 LISTED = {
-    **SCOPE, "subject": None, "mine": True, "shared": True, "every_agent": False, "category": None,
+    **SCOPE, "subject": None, "mine": True, "shared": True, "all_agents": False, "category": None,
     "conversation": None, "state": "current", "after": 0, "limit": 20,
 }  # fmt: skip
 NEW = {
@@ -120,10 +122,9 @@ CASES = {
     "known, to who is no member": bound("known", {**KNOWN, "user": "w"}, 2, 5 + 10),
     "known, of another subject": bound("known", {**KNOWN, "conversation": "none", "subject": "s150"}, 2, 10),
     "known, of nobody": bound("known", {**KNOWN, "user": "nobody", "conversation": "none", "subject": ""}, 2, 5),
-    "book": bound("book", BOOK, OWN, 3 * OWN + 200),
+    "current_facts": bound("current_facts", BOOK, OWN, 3 * OWN + 200),
     "subject": bound("subject", BOOK, 1, 4),
-    "hold_book": bound("hold_book", BOOK, 1, 1),
-    "count_book": bound("count_book", BOOK, 0, 2),
+    "hold_fact_subject": bound("hold_fact_subject", BOOK, 1, 1),
     "alike": bound("alike", {**BOOK, "fingerprint": "u7"}, 1, 4),
     # A page of the own ones and one of the shared ones, of each of the user's subjects.
     "facts": bound("facts", LISTED, 20, 20 + 2 * 20 + 5),
@@ -133,7 +134,7 @@ CASES = {
     "facts that a conversation says": bound("facts_said_in", {**LISTED, "conversation": "c"}, 20, SAID + 2 * 20),
     "facts that the latest one says": bound("facts_said_in", {**LISTED, "conversation": "late"}, 20, 2 * 20),
     "facts that every agent's says": bound(
-        "facts_said_in", {**LISTED, "conversation": "late", "every_agent": True}, 20, 2 * 20 + 201
+        "facts_said_in", {**LISTED, "conversation": "late", "all_agents": True}, 20, 2 * 20 + 201
     ),
     "facts that no conversation says": bound("facts_said_in", {**LISTED, "conversation": "none"}, 0, 5),
     "fact": bound("fact", ONE, 1, 3),
@@ -141,13 +142,13 @@ CASES = {
     "evidence": bound("evidence", {**SCOPE, "ids": [7]}, 1, 3),
     "fact_history": bound("fact_history", ONE, 3, 4),
     "fact_versions": bound("fact_versions", {**SCOPE, "ids": [7, 4007], "versions": [2, 2]}, 2, 2 * 8),
-    "hold_book_of_fact": bound("hold_book_of_fact", ONE, 1, 3),
-    "fact_in_book": bound("fact_in_book", {**ONE, "did": "edited", "fingerprint": "u8"}, 1, 2),
+    "hold_subject_of_fact": bound("hold_subject_of_fact", ONE, 1, 3),
+    "held_fact": bound("held_fact", {**ONE, "did": "edited", "fingerprint": "u8"}, 1, 2),
     "keep_fact": bound("keep_fact", {**ONE, "category": "hobby", "metadata": "{}"}, 0, 2),
     "confirm_fact": bound("confirm_fact", ONE, 0, 2),
     "note_fact": bound("note_fact", {**ONE, "did": "confirmed"}, 0, 5),
     "blank_fact": bound("blank_fact", ONE, 0, 15),
-    "count_fact_books": bound("count_fact_books", TAKEN, 0, 40),
+    "hold_fact_subjects": bound("hold_fact_subjects", TAKEN, 1, 40),
     "hold_facts": bound("hold_facts", HELD, 12, 40),
     "hold_facts, of a category": bound("hold_facts", {**HELD, "categories_of": [8]}, OWN, 4 * OWN),
     "learn_fact": bound("learn_fact", NEW, 1, 20),
@@ -172,11 +173,13 @@ CASES = {
 
 
 @pytest.fixture(scope="module", params=["not analyzed", "analyzed"])
-async def filled(request: pytest.FixtureRequest, server: EmbeddedServer) -> AsyncIterator[Connection]:
+async def filled(
+    request: pytest.FixtureRequest, server: EmbeddedServer, databases: Databases
+) -> AsyncIterator[Connection]:
     """A database in which much is known, whether the planner has seen statistics or not."""
     name = sql.Identifier("test_fact_plans")
     async with await psycopg.AsyncConnection[Any].connect(server.admin_url, autocommit=True) as admin:
-        await admin.execute(sql.SQL("create database {} template template_hitherto owner hitherto").format(name))
+        await admin.execute(sql.SQL("create database {} template {} owner hitherto").format(name, databases.template))
         url = make_conninfo(server.url, dbname="test_fact_plans")
         async with await psycopg.AsyncConnection[Any].connect(url, autocommit=True) as connection:
             tables = await connection.execute(

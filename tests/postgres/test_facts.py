@@ -15,16 +15,19 @@ from importlib import resources
 import psycopg
 import pytest
 
-from hitherto.core.append import extended
-from hitherto.core.fact import HIMSELF, OTHER, FactState, Learnt, Repeated
+from hitherto.core.facts.fact import OTHER, FactState, LearnedFacts, RepeatedFact
+from hitherto.core.log.append import extended
+from hitherto.core.scope import THE_USER
 from hitherto.errors import InvalidFact, NotFound
-from hitherto.ports.facts import FactsWanted
-from hitherto.ports.store import Changes, Store
+from hitherto.ports.facts import FactFilter
+from hitherto.ports.log import Changes
+from hitherto.ports.store import Store
 from hitherto.stores.postgres.store import PostgresStore
-from hitherto.testing.material import HOUR, SCOPE, chances, user, write
-from hitherto.testing.material_facts import DELETE, RESTORE, SHARE, UNSHARE, edit, learn, learnt, new
-from hitherto.testing.material_search import SPACE, indexed, made, vectors_of
-from hitherto.testing.material_stages import take_back
+from hitherto.testing.conformance.digests.stage_samples import take_back
+from hitherto.testing.conformance.facts.samples import DELETE, RESTORE, SHARE, UNSHARE, edit, learn, learnt, new
+from hitherto.testing.conformance.recall.samples import SPACE, indexed, made, vectors_of
+from hitherto.testing.conformance.samples import HOUR, SCOPE, chances, user, write
+from tests.patience import PATIENCE
 from tests.postgres.asking import rows
 
 MEMBER = replace(SCOPE, user="ben")
@@ -129,7 +132,7 @@ class Crowd:
 
     def _name(self) -> tuple[str, str]:
         name = self._chance.choice(["a", "b", "c", "himself"])
-        return name, HIMSELF if name == "himself" else "s"
+        return name, THE_USER if name == "himself" else "s"
 
     async def _learn(self, store: Store) -> None:
         name, subject = self._name()
@@ -140,7 +143,7 @@ class Crowd:
                 return
             said = [user("so it is") for _ in range(4)]
             logged, head = extended(unit.head, said, [1] * len(said))
-            known = (await unit.book(subject)).facts
+            known = (await unit.current_facts(subject)).facts
             seqs = [one.seq for one in logged]
             facts = tuple(
                 new(
@@ -153,7 +156,7 @@ class Crowd:
                 for content in chance.sample(self.SAID, 3)
             )
             repeated = tuple(
-                Repeated(
+                RepeatedFact(
                     fact=one.id,
                     seqs=(chance.choice(seqs),),
                     confidence=0.9,
@@ -163,7 +166,7 @@ class Crowd:
                 for one in chance.sample(known, min(len(known), 3))
             )
             changes = Changes(
-                head=head, messages=logged, learnt=Learnt(subject=subject, facts=facts, repeated=repeated)
+                head=head, messages=logged, learnt=LearnedFacts(subject=subject, facts=facts, repeated=repeated)
             )
             await unit.commit(changes)
 
@@ -186,7 +189,7 @@ class Crowd:
             await unit.delete(facts=True)
 
     async def _change(self, store: Store) -> None:
-        found = await store.facts.facts(SCOPE, FactsWanted(state=None))
+        found = await store.facts.facts(SCOPE, FactFilter(state=None))
         if found:
             edits = [
                 edit(content, category=self._chance.choice(self.CATEGORIES), alone=self._chance.random() < 0.3)
@@ -208,7 +211,7 @@ class Crowd:
             if work.unembedded:
                 await store.index.embed(work, SPACE, vectors_of(work, SPACE))
             if work.untidy:
-                await store.index.tend(work)
+                await store.index.compact_index(work)
             work = await store.index.more(work, space=SPACE, lease=HOUR, limit=40)
         if work is not None:
             await store.index.release(work)
@@ -252,25 +255,25 @@ async def learn_alone(store: Store, *_: int) -> None:
 
 
 async def repeat_the_later(store: Store, earlier: int, later: int) -> None:
-    again = Repeated(fact=later, seqs=(0,), confidence=0.9)
+    again = RepeatedFact(fact=later, seqs=(0,), confidence=0.9)
     await learn(store, "c", new("Dives.", 0, supersedes=(earlier,)), repeated=[again])
 
 
 async def repeat_alone(store: Store, _: int, later: int) -> None:
-    await learn(store, "c", repeated=[Repeated(fact=later, seqs=(0,), confidence=0.9, alone=True)])
+    await learn(store, "c", repeated=[RepeatedFact(fact=later, seqs=(0,), confidence=0.9, alone=True)])
 
 
 async def repeat_in_a_category_alone(store: Store, _: int, later: int) -> None:
-    again = Repeated(fact=later, seqs=(0,), confidence=0.9, category="hobby", alone=True)
+    again = RepeatedFact(fact=later, seqs=(0,), confidence=0.9, category="hobby", alone=True)
     await learn(store, "c", repeated=[again])
 
 
 async def add_alone(store: Store, *_: int) -> None:
-    await store.facts.add(SCOPE, HIMSELF, new("Dives.", alone=True))
+    await store.facts.add(SCOPE, THE_USER, new("Dives.", alone=True))
 
 
 async def add_the_later_alone(store: Store, *_: int) -> None:
-    await store.facts.add(SCOPE, HIMSELF, new("Sings.", category=OTHER, alone=True))
+    await store.facts.add(SCOPE, THE_USER, new("Sings.", category=OTHER, alone=True))
 
 
 async def edit_alone(store: Store, _: int, later: int) -> None:
@@ -298,7 +301,7 @@ async def test_several_facts_are_held_in_their_order(
     async with await psycopg.AsyncConnection[object].connect(database) as indexing:
         hold = "select from hitherto.fact where id = %s for no key update"
         await indexing.execute(hold, [earlier])
-        doing = asyncio.create_task(asyncio.wait_for(do(store, earlier, later), 10))
+        doing = asyncio.create_task(asyncio.wait_for(do(store, earlier, later), PATIENCE))
         await asyncio.wait([doing], timeout=0.1)
         await indexing.execute("set local lock_timeout = '2s'")
         await indexing.execute(hold, [later])
@@ -357,7 +360,7 @@ async def test_what_a_fact_was_leaves_the_index(store: Store, database: str, tak
     assert await rows(database, "select stale from search_scope") == [{"stale": True}]
     assert await rows(database, "select stale from search_segment") == [{"stale": True}]
     assert {what: n for what, query in LEFT.items() if (n := await count(database, query))} == {}
-    assert [one.id for one in await store.facts.facts(SCOPE, FactsWanted())].count(fact) == (take is edited)
+    assert [one.id for one in await store.facts.facts(SCOPE, FactFilter())].count(fact) == (take is edited)
 
 
 async def test_one_current_fact_says_it_whoever_writes(store: Store, database: str) -> None:
@@ -418,7 +421,7 @@ async def test_the_third_seeds_table_shows_what_is_known(store: Store, database:
     await learnt(store, "Dives.", name="conv_2", subject="mum", supersedes=(first,))
     await store.facts.change(SCOPE, second, SHARE)
     await take_back(store, "conv_1", 1)
-    await store.facts.add(SCOPE, HIMSELF, new("Fences."))
+    await store.facts.add(SCOPE, THE_USER, new("Fences."))
     found = await rows(database, "select * from legacy_facts order by id")
     assert list(found[0]) == [
         *("id", "legacy_id", "user_id", "category", "content", "visibility", "source_conversation_id"),
@@ -442,22 +445,24 @@ SHOWING = {"known", "facts", "facts_said_in", "fact", "fact_versions"}
 """What tells facts to a user."""
 
 
-def test_every_statement_on_facts_has_walls() -> None:
-    """What reads or changes facts or books names their owner; what is shared with him comes from behind one wall."""
-    folder = resources.files("hitherto.stores.postgres")
-    text = "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in ("facts.sql", "learning.sql"))
+def test_every_statement_on_facts_names_its_owner() -> None:
+    """What reads or changes facts names their owner; what is shared with him comes from behind one wall."""
+    folder = resources.files("hitherto.stores.postgres.facts")
+    text = "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in ("facts.sql", "learn.sql"))
     named = dict(re.findall(r"^-- name: (\w+)\n(.*?)(?=^-- name: |\Z)", text, re.MULTILINE | re.DOTALL))
     on_facts = {
-        name: body for name, body in named.items() if re.search(r"(from|update) hitherto\.fact(_book|_event)?\b", body)
+        name: body
+        for name, body in named.items()
+        if re.search(r"(from|update) hitherto\.(fact(_subject|_event)?|shown_facts)\b", body)
     }
     assert len(on_facts) > 20
     assert set(on_facts) > HELD | SHOWING
     for name, body in on_facts.items():
         assert "tenant = %(tenant)s" in body, name
         assert name in HELD or "user_id = %(user)s" in body, name
-        assert not re.search(r"\bf\.visibility = ", body), f"{name} has a wall of its own"
+        assert not re.search(r"\bf\.visibility = ", body), f"{name} has a rule of its own"
         # From each mention of the table on, to the next: what a fact is about may be looked up to ask for the wall.
-        branches = re.findall(r"hitherto\.fact\b(.*?)(?=hitherto\.|\Z)", body, re.DOTALL)
+        branches = re.findall(r"hitherto\.(?:fact|shown_facts)\b(.*?)(?=hitherto\.|\Z)", body, re.DOTALL)
         for branch in branches if name in SHOWING else ():
             whose = ("user_id = %(user)s", ") about")
             assert "tenant = %(tenant)s" in branch, (name, branch)

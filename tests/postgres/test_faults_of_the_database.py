@@ -17,13 +17,15 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import hitherto
-from hitherto.core.append import extended
-from hitherto.core.probe import TurnAt
-from hitherto.errors import DatabaseReadOnly, DatabaseUnreachable, StoreError
-from hitherto.ports.store import Changes, Receipt, Store
+from hitherto.core.log.append import extended
+from hitherto.core.log.probe import TurnAt
+from hitherto.errors import DatabaseReadOnly, DatabaseUnavailable, StoreError
+from hitherto.ports.log import Changes, Receipt
+from hitherto.ports.store import Store
 from hitherto.stores.postgres.store import PostgresStore
-from hitherto.testing.material import digest_of, fire, head_of, log_of, snapshot, talk, user, write
+from hitherto.testing.conformance.samples import dialogue, digest_of, fire, head_of, log_of, snapshot, user, write
 from tests.conftest import SCOPE
+from tests.patience import PATIENCE
 from tests.postgres.verbs import ALL, VERBS, WRITING
 
 Connection = psycopg.AsyncConnection[Any]
@@ -34,12 +36,12 @@ async def store(database: str) -> AsyncIterator[PostgresStore]:
     """An open store with the conversation "c" in it."""
     made = PostgresStore(database, patience=5)
     await made.open()
-    await write(made, "c", *talk(2))
+    await write(made, "c", *dialogue(2))
     yield made
     await made.aclose()
 
 
-async def alter(admin: Connection, database: str, change: sql.SQL) -> None:
+async def alter(admin: Connection, database: str, change: sql.SQL | sql.Composed) -> None:
     name = sql.Identifier(str(conninfo_to_dict(database)["dbname"]))
     await admin.execute(sql.SQL("alter database {} {}").format(name, change))
 
@@ -78,7 +80,7 @@ class TestUnreachable:
     async def test_nobody_listens(self, closed_port: int, address: str) -> None:
         store = PostgresStore(address.format(closed_port), patience=2)
         with pytest.raises(
-            DatabaseUnreachable, match=rf"127\.0\.0\.1:{closed_port}/mine.*refused.*HITHERTO_DATABASE"
+            DatabaseUnavailable, match=rf"127\.0\.0\.1:{closed_port}/mine.*refused.*HITHERTO_DATABASE"
         ) as raised:
             await store.open()
         assert "pa55word" not in "".join(traceback.format_exception(raised.value))
@@ -89,14 +91,14 @@ class TestUnreachable:
     )
     async def test_not_an_address(self, address: str) -> None:
         store = PostgresStore(address, patience=2)
-        with pytest.raises(DatabaseUnreachable, match="neither a PostgreSQL URL nor") as raised:
+        with pytest.raises(DatabaseUnavailable, match="neither a PostgreSQL URL nor") as raised:
             await store.open()
         assert "word" not in "".join(traceback.format_exception(raised.value)).replace("password percent", "")
         await store.aclose()
 
     async def test_no_such_database(self, database: str) -> None:
         store = PostgresStore(make_conninfo(database, dbname="no_such"), patience=2)
-        with pytest.raises(DatabaseUnreachable, match='"no_such" does not exist'):
+        with pytest.raises(DatabaseUnavailable, match='"no_such" does not exist'):
             await store.open()
 
     @pytest.mark.parametrize("verb", ALL.values(), ids=ALL.keys())
@@ -113,19 +115,19 @@ class TestUnreachable:
     async def test_away_for_a_while(self, admin: Connection, database: str) -> None:
         store = PostgresStore(database, patience=0.3)
         await store.open()
-        await write(store, "c", *talk(2))
+        await write(store, "c", *dialogue(2))
         await alter(admin, database, sql.SQL("with allow_connections false"))
         await kill(admin, database)
         for verb in (VERBS["head"], WRITING["write"], WRITING["forget_receipts"]):
-            with pytest.raises(DatabaseUnreachable, match=r"cannot connect to the database at .*HITHERTO_DATABASE"):
+            with pytest.raises(DatabaseUnavailable, match=r"cannot connect to the database at .*HITHERTO_DATABASE"):
                 await verb(store)
         await alter(admin, database, sql.SQL("with allow_connections true"))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while True:
                 try:
                     await write(store, "c", user("back"))
                     break
-                except DatabaseUnreachable:
+                except DatabaseUnavailable:
                     continue
         assert [logged.message.text for logged in await log_of(store, "c")][4:] == ["back"]
         await store.aclose()
@@ -232,10 +234,10 @@ class TestKilled:
     async def test_in_a_unit(self, admin: Connection, database: str, store: Store, name: str) -> None:
         before = await snapshot(store, name)
         async with store.write(SCOPE, name, key="k") as unit:
-            logged, head = extended(unit.head, talk(50), [1] * 100)
+            logged, head = extended(unit.head, dialogue(50), [1] * 100)
             receipt = Receipt(start=logged[0].seq, end=head.last_seq, rev=head.rev, fingerprint="f")
             assert await kill(admin, database) == 1
-            with pytest.raises(DatabaseUnreachable, match=r"not known whether it was written.*same key"):
+            with pytest.raises(DatabaseUnavailable, match=r"not known whether it was written.*same key"):
                 await unit.commit(
                     Changes(head=head, messages=logged, key="k", receipt=receipt, fire=(digest_of(0, head.last_seq),))
                 )
@@ -243,7 +245,7 @@ class TestKilled:
         async with store.write(SCOPE, name, key="k") as unit:
             assert unit.receipt is None
 
-    @pytest.mark.parametrize("verb", ["probe", "tail", "next_digest", "expired", "digests", "book", "delete"])
+    @pytest.mark.parametrize("verb", ["probe", "tail", "next_digest", "expired", "digests", "current_facts", "delete"])
     async def test_every_verb_of_a_unit_says_so(
         self, admin: Connection, database: str, store: Store, verb: str
     ) -> None:
@@ -256,10 +258,10 @@ class TestKilled:
                 "next_digest": unit.next_digest,
                 "expired": unit.expired,
                 "digests": unit.digests,
-                "book": lambda: unit.book("mum"),
+                "current_facts": lambda: unit.current_facts("mum"),
                 "delete": unit.delete,
             }
-            with pytest.raises(DatabaseUnreachable):
+            with pytest.raises(DatabaseUnavailable):
                 await verbs[verb]()
         assert await snapshot(store, "c") == before
 
@@ -305,7 +307,7 @@ class TestKilled:
         async with hurried.write(SCOPE, "c") as unit:
             await unit.tail(1)
             await asyncio.sleep(0.3)
-            with pytest.raises(DatabaseUnreachable):
+            with pytest.raises(DatabaseUnavailable):
                 await unit.tail(1)
         await widen(hurried, 2)
         await hurried.aclose()
@@ -358,7 +360,7 @@ class TestKilled:
                     try:
                         await append(f"{name}{n}")
                         break
-                    except DatabaseUnreachable:
+                    except DatabaseUnavailable:
                         continue
 
         async def killer() -> None:
@@ -367,7 +369,7 @@ class TestKilled:
                 await kill(admin, database)
 
         killing = asyncio.create_task(killer())
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             await asyncio.gather(*(writer(name) for name in "abc"))
         killing.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -410,6 +412,19 @@ class TestOtherDefaults:
         assert [logged.seq for logged in await log_of(stores[0], "c")] == list(range(20))
         for store in stores:
             await store.aclose()
+
+    @pytest.mark.parametrize(("default", "ours"), [("off", "on"), ("local", "local"), ("remote_apply", "remote_apply")])
+    async def test_of_durability(self, admin: Connection, database: str, default: str, ours: str) -> None:
+        """With `off`, a crash of the server loses what was acknowledged last; what waits for more is left as it is."""
+        await alter(admin, database, sql.SQL("set synchronous_commit = {}").format(sql.Identifier(default)))
+        store = PostgresStore(database)
+        await store.open()
+        async with AsyncExitStack() as held:
+            for _ in range(3):
+                connection = await held.enter_async_context(store._connections.borrowed())
+                shown = await connection.execute("show synchronous_commit")
+                assert await shown.fetchone() == (ours,)
+        await store.aclose()
 
     async def test_of_the_time_zone(self, admin: Connection, database: str) -> None:
         await alter(admin, database, sql.SQL("set timezone = 'Pacific/Kiritimati'"))

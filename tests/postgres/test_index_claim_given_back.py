@@ -10,8 +10,9 @@ import pytest
 
 from hitherto.errors import StoreError
 from hitherto.stores.postgres.store import PostgresStore
-from hitherto.testing.material import user, write
-from hitherto.testing.material_search import SPACE, index_of, taken
+from hitherto.testing.conformance.recall.samples import SPACE, index_of, taken
+from hitherto.testing.conformance.samples import user, write
+from tests.patience import PATIENCE
 
 
 async def test_where_what_is_to_be_done_cannot_be_read(database: str) -> None:
@@ -26,7 +27,7 @@ async def test_where_what_is_to_be_done_cannot_be_read(database: str) -> None:
             await index_of(store).take(space=SPACE, lease=timedelta(minutes=5), limit=10)
         await other.execute("alter table hitherto.mislaid rename to passage")
         await other.commit()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         work = await taken(index_of(store))
     assert [one.text for one in work.sources] == ["tea"]
     await store.aclose()

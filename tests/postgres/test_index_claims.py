@@ -6,12 +6,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from hitherto.core.digest import Done
-from hitherto.ports.store import Outcome, Store
+from hitherto.core.log.frontier import DigestAction
+from hitherto.ports.digests import DigestOutcome
+from hitherto.ports.store import Store
 from hitherto.stores.postgres.store import PostgresStore
-from hitherto.testing.material import SCOPE, assistant, clear, user, write
-from hitherto.testing.material_search import SPACE, found, index_of, indexed, made, taken, waiting
-from hitherto.testing.material_stages import stage_row, superseded
+from hitherto.testing.conformance.digests.stage_samples import stage_row, superseded
+from hitherto.testing.conformance.recall.samples import SPACE, found, index_of, indexed, made, taken, waiting
+from hitherto.testing.conformance.samples import SCOPE, assistant, clear, user, write
 
 TEXTS = ["milk", "sugar", "tea"]
 
@@ -29,11 +30,11 @@ async def test_what_a_clear_hid_for_a_while_is_indexed(store: Store, before: boo
     """A worker that looked at it meanwhile, when it did not belong in an index, leaves it waiting; one that looked
     before may write its entries, or leave it."""
     await write(store, "c", user("tea"), assistant("milk"))
-    (digest,) = (await write(store, "c", fire=[stage_row(Done.SUMMARISE, 0, 1, completed=False)])).fired
-    await write(store, "c", outcomes=[Outcome(digest=digest, text="sugar", tokens=1)])
+    (digest,) = (await write(store, "c", fire=[stage_row(DigestAction.SUMMARIZE, 0, 1, completed=False)])).fired
+    await write(store, "c", outcomes=[DigestOutcome(digest=digest, text="sugar", tokens=1)])
     work = await taken(index_of(store)) if before else None
     await clear(store, "c")
-    cleared = next(row.id for row in await store.digests(SCOPE, "c") if row.done is Done.CLEAR)
+    cleared = next(row.id for row in await store.digests(SCOPE, "c") if row.action is DigestAction.CLEAR)
     work = work or await taken(index_of(store))
     assert [one.text for one in work.sources] == (["tea", "milk", "sugar"] if before else [])
     assert await found(store) == []

@@ -12,28 +12,26 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from hitherto.core.digest import Done
+from hitherto.core.log.frontier import DigestAction
 from hitherto.errors import Conflict, StoreError
-from hitherto.ports.store import Changes
-from hitherto.stores.postgres import schema
+from hitherto.ports.log import Changes
 from hitherto.stores.postgres.store import PostgresStore
-from hitherto.testing.material import (
+from hitherto.testing.conformance.digests.samples import CALL, begun, row_of
+from hitherto.testing.conformance.digests.stage_samples import stage_row, staged
+from hitherto.testing.conformance.samples import (
     AT_ONCE,
     HOUR,
     OTHER_STAGE,
     SCOPE,
     claimed,
+    dialogue,
     digest_of,
     digested,
     ending,
     fire,
-    talk,
     write,
 )
-from hitherto.testing.material_claims import CALL, begun, row_of
-from hitherto.testing.material_stages import stage_row, staged
 from tests.postgres.asking import rows
-from tests.postgres.test_migrations import WRITTEN, migrated
 
 GRANTS = """
     grant usage on schema hitherto to {role};
@@ -61,7 +59,7 @@ async def hinted(database: str) -> list[tuple[str, int]]:
 
 class TestInTheTransaction:
     async def test_what_is_committed_has_its_job(self, database: str, store: PostgresStore) -> None:
-        await write(store, "c", *talk(3))
+        await write(store, "c", *dialogue(3))
         assert await jobs(database) == []
         made = await fire(store, "c", 0, 5)
         (job,) = await jobs(database)
@@ -77,13 +75,13 @@ class TestInTheTransaction:
         assert (job["lock"], job["queueing_lock"]) == (None, None), "a lock would make appends wait for each other"
 
     async def test_each_digest_in_progress_has_one(self, database: str, store: PostgresStore) -> None:
-        written = await write(store, "c", *talk(3), fire=[digest_of(0, 5), digest_of(0, 5, stage=OTHER_STAGE)])
+        written = await write(store, "c", *dialogue(3), fire=[digest_of(0, 5), digest_of(0, 5, stage=OTHER_STAGE)])
         assert await hinted(database) == [(SCOPE.tenant, made) for made in written.fired]
-        await staged(store, "c", stage_row(Done.DROP, 0, 5))
+        await staged(store, "c", stage_row(DigestAction.DROP, 0, 5))
         assert len(await hinted(database)) == 2, "none for what is complete at once"
 
     async def test_what_is_rolled_back_has_none(self, database: str, store: PostgresStore) -> None:
-        await write(store, "c", *talk(3))
+        await write(store, "c", *dialogue(3))
         await digested(store, "c", 0, 5)
         running = await fire(store, "c", 0, 5)
         before = await hinted(database)
@@ -141,7 +139,7 @@ class TestRights:
         assert await store.prolong([work.claim], lease=HOUR) == {work.claim}
         assert await store.put_off(work, wait=AT_ONCE, calls=[CALL])
         await store.note_calls(SCOPE, "c", [CALL])
-        assert (await store.load()).due == 1
+        assert (await store.backlog()).due == 1
         await write(store, "c", outcomes=[ending("completed", made)])
         async with store.write(SCOPE, "c") as unit:
             await unit.delete()
@@ -163,20 +161,19 @@ class TestRights:
             await ask(f"select hitherto.procrastinate_unregister_worker_v1({worker})")
         assert await jobs(database) == []
 
-    async def test_what_an_upgrade_brings_is_to_be_granted_again(self, empty: str, stranger: str) -> None:
+    async def test_a_table_that_was_not_granted_is_named(self, database: str, stranger: str) -> None:
+        """As after an upgrade that brought it: the grant on all tables is to be given again."""
         grants = sql.SQL(GRANTS).format(role=sql.Identifier(stranger))
-        await rows(empty, "create schema hitherto")
-        await asyncio.to_thread(migrated, empty, "0001")
-        await rows(empty, WRITTEN)
-        await rows(empty, grants)
-        await schema.ensure(empty, patience=5)
-        store = PostgresStore(make_conninfo(empty, user=stranger))
+        await rows(database, grants)
+        await rows(database, sql.SQL("revoke all on hitherto.model_call from {}").format(sql.Identifier(stranger)))
+        store = PostgresStore(make_conninfo(database, user=stranger))
         await store.open()
         with pytest.raises(StoreError, match="ON ALL TABLES IN SCHEMA hitherto"):
             await store.spent(SCOPE.tenant)
-        await rows(empty, grants)
+        await rows(database, grants)
         assert (await store.spent(SCOPE.tenant)).tokens == 0
-        await write(store, "c", fire=[digest_of(4, 7)])
+        await write(store, "c", *dialogue(2))
+        await write(store, "c", fire=[digest_of(0, 3)])
         await store.aclose()
 
 
@@ -205,7 +202,7 @@ class TestMeetings:
     """Whoever locks several rows does so in one order: nobody waits for each other for ever."""
 
     async def test_of_renewals_and_a_clear(self, store: PostgresStore) -> None:
-        await write(store, "c", *talk(3))
+        await write(store, "c", *dialogue(3))
         for n in range(25):
             fired = (await write(store, "c", fire=[digest_of(0, 5, stage=f"{n}-{s}") for s in "abcd"])).fired
             works = [await claimed(store, made) for made in fired]
@@ -229,7 +226,7 @@ class TestMeetings:
                 store.prolong([work.claim for work in works], lease=HOUR),
                 delete(),
             )
-            assert (await store.load()).due == 0
+            assert (await store.backlog()).due == 0
 
 
 class TestAClockThatWasPutBack:

@@ -12,12 +12,13 @@ import psycopg
 import pytest
 
 from hitherto.core.scope import Scope
-from hitherto.ports.store import Changes
+from hitherto.ports.log import Changes
 from hitherto.stores.postgres.ledger import costs_from, costs_values, noted_values, spent_from
 from hitherto.stores.postgres.sql import SQL
 from hitherto.stores.postgres.store import PostgresStore
-from hitherto.testing.conformance_ledger import FAILED, FIRST
-from hitherto.testing.material import SCOPE, fire, head_of, talk, write
+from hitherto.testing.conformance.ledger.ledger import FAILED, FIRST
+from hitherto.testing.conformance.samples import SCOPE, dialogue, fire, head_of, write
+from tests.patience import PATIENCE
 from tests.postgres.test_plans import TOUCHED, Case, examined, explain, nodes, prepare
 
 Connection = psycopg.AsyncConnection[Any]
@@ -45,7 +46,7 @@ async def rows(connection: Connection) -> list[Any]:
 async def test_what_is_in_a_row(database: str, connection: Connection) -> None:
     store = PostgresStore(database)
     await store.open()
-    await write(store, "c", *talk(3))
+    await write(store, "c", *dialogue(3))
     made = await fire(store, "c", 0, 5)
     call, again, elsewhere = (replace(FIRST, digest=made) for _ in range(3))
     async with store.write(SCOPE, "c") as unit:
@@ -80,7 +81,7 @@ async def test_the_calls_of_others_stay_theirs(database: str, connection: Connec
     await store.open()
     for scope in (SCOPE, Scope(tenant="another", user=SCOPE.user, agent=SCOPE.agent)):
         for name in ("c", "d"):
-            await write(store, name, *talk(1), scope=scope)
+            await write(store, name, *dialogue(1), scope=scope)
             await store.note_calls(scope, name, [replace(FIRST)])
     async with store.write(SCOPE, "c") as unit:
         await unit.delete()
@@ -92,10 +93,10 @@ async def test_a_call_and_a_deletion_at_the_same_time(database: str, connection:
     """Whichever comes first, nothing is left that names the conversation; and the call waits for nothing."""
     store = PostgresStore(database)
     await store.open()
-    await write(store, "c", *talk(1))
+    await write(store, "c", *dialogue(1))
     async with connection.transaction(force_rollback=True):
         await connection.execute("delete from hitherto.conversation")
-        await asyncio.wait_for(store.note_calls(SCOPE, "c", [FIRST]), 5)
+        await asyncio.wait_for(store.note_calls(SCOPE, "c", [FIRST]), PATIENCE)
     assert [row["conversation"] for row in await rows(connection)] == [None]
 
     async def delete() -> None:

@@ -13,8 +13,9 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from hitherto.stores.postgres.embedded import EmbeddedServer
+from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from hitherto.stores.postgres.sql import SQL
+from tests.databases import Databases
 
 Connection = psycopg.AsyncConnection[Any]
 
@@ -33,10 +34,13 @@ READ = {
     "live": True, "live_at": LENGTH,
 }  # fmt: skip
 
+ITEMS = {name: value for name, value in READ.items() if name not in ("tokens", "tools_from", "limit")}
+ITEMS["wire"] = "openai.chat"
+
 FILL = f"""
-    insert into hitherto.conversation (tenant, ref, user_id, agent, id, rev, next_seq, tokens, turns, talk, updated_at)
-    select 'acme', n + 1, 'u', 'a', 'c-' || n, 1, 20, 200, 5, 10, now() - n * interval '1 second'
-    from generate_series(0, {OTHERS}) n;
+    insert into hitherto.conversation (tenant, ref, user_id, agent, id, rev, next_seq, tokens, turns, dialogue,
+    updated_at) select 'acme', n + 1, 'u', 'a', 'c-' || n, 1, 20, 200, 5, 10, now() - n * interval '1 second' from
+    generate_series(0, {OTHERS}) n;
 
     update hitherto.conversation set digested_at = updated_at;
     insert into hitherto.agent (tenant, agent, updated_at)
@@ -44,15 +48,16 @@ FILL = f"""
     union all
     select 'acme', 'a', now();
 
-    update hitherto.conversation
-    set rev = {LENGTH // 2}, next_seq = {LENGTH}, tokens = 10 * {LENGTH}, turns = {LENGTH // 4}, talk = {LENGTH // 2},
-        injected = 500
+    update hitherto.conversation set rev = {LENGTH // 2}, next_seq = {LENGTH}, tokens = 10 * {LENGTH}, turns = {
+    LENGTH // 4
+}, dialogue = {LENGTH // 2},
+        latest_digest = 500
     where ref = 1;
 
     -- Rounds of a question, a tool call, its result and an answer, some of them taken back; all messages of the others,
     -- then the long one's.
     insert into hitherto.message (tenant, conversation, seq, wire, role, kind, text, payload, call_ids, result_ids,
-        tool_names, metadata, tokens, sum_tokens, sum_turns, sum_talk, sum_results, rev, created_at, expires_at,
+        tool_names, metadata, tokens, sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at, expires_at,
         retracted_rev)
     select 'acme', c, n, 'openai.chat', (array['user', 'assistant', 'tool', 'assistant'])[n % 4 + 1],
            (array['text', 'tool_call', 'tool_result', 'text'])[n % 4 + 1], 'text of a message', '{{"a": "b"}}',
@@ -63,21 +68,22 @@ FILL = f"""
           union all
           select 1, n from generate_series(0, {LENGTH - 1}) n) one;
 
-    insert into hitherto.digest (tenant, conversation, stage, spec, done, start_seq, end_seq, base_id, status, attempt,
+    insert into hitherto.digest (tenant, conversation, stage, spec, action, start_seq, end_seq, base_id, status,
+    attempt,
         fired_rev, visible_rev, hidden_rev, created_at, completed_at)
-    select 'acme', c, done, '{{}}', done, 0, n, null,
+    select 'acme', c, action, '{{}}', action, 0, n, null,
            case when n = {LENGTH - 1} then 'processing' when n % 100 = 51 then 'superseded' else 'completed' end, 1,
            n / 2, case when n < {LENGTH - 1} then n / 2 + 1 end, case when n % 100 = 51 then n / 2 + 9 end, now(), now()
-    from (select 1 as c, n, done from generate_series(3, {LENGTH - 1}, 4) n,
-                 unnest(array['summarise', 'drop', 'redact', 'chunk']) done
+    from (select 1 as c, n, action from generate_series(3, {LENGTH - 1}, 4) n,
+                 unnest(array['summarize', 'drop', 'redact', 'chunk']) action
           union all
-          select c, 3, 'summarise' from generate_series(2, {OTHERS + 1}) c) one
+          select c, 3, 'summarize' from generate_series(2, {OTHERS + 1}) c) one
     order by n, c;
 
     -- One digest in progress for each, all of them left behind by workers; that of the long one has a base.
-    insert into hitherto.digest (tenant, id, conversation, stage, spec, done, start_seq, end_seq, base_id, status,
+    insert into hitherto.digest (tenant, id, conversation, stage, spec, action, start_seq, end_seq, base_id, status,
         attempt, claimed, fired_rev, created_at, due_at)
-    select 'acme', {CLAIMED} + c - 1, c, 'claimed', '{{}}', 'summarise', case when c = 1 then {LENGTH} - 10 else 0 end,
+    select 'acme', {CLAIMED} + c - 1, c, 'claimed', '{{}}', 'summarize', case when c = 1 then {LENGTH} - 10 else 0 end,
            case when c = 1 then {LENGTH} - 1 else 19 end, case when c = 1 then 500 end, 'processing', 1, true, 1, now(),
            now() - interval '1 hour' + c * interval '1 second'
     from generate_series(1, {OTHERS + 1}) c;
@@ -102,8 +108,8 @@ CASES = {
     "head_at, lately": Case("head_at", {**MAIN, "at": LENGTH // 2 - 5}, 1),
     "head_at, long ago": Case("head_at", {**MAIN, "at": 50}, 1),
     "receipt": Case("receipt", {"tenant": "acme", "key_hash": b"never used"}, 0),
-    "talk_at near the end": Case("talk_at", {**REF, "n": LENGTH // 2 - 13}, 1),
-    "talk_at near the beginning": Case("talk_at", {**REF, "n": 5}, 1),
+    "dialogue_at near the end": Case("dialogue_at", {**REF, "n": LENGTH // 2 - 13}, 1),
+    "dialogue_at near the beginning": Case("dialogue_at", {**REF, "n": 5}, 1),
     "turn_at near the end": Case("turn_at", {**REF, "n": LENGTH // 4 - 6}, 1),
     "turn_at near the beginning": Case("turn_at", {**REF, "n": 5}, 1),
     "tokens_at near the end": Case("tokens_at", {**REF, "n": 10 * LENGTH - 77}, 1),
@@ -121,6 +127,8 @@ CASES = {
     "messages that fit a budget, none": Case("messages", {**READ, "tokens": 10 * LENGTH + 1}, 0),
     "messages of a past revision": Case("messages", {**READ, "live_at": LENGTH // 4, "start": 4_000, "stop": 4_000}, 0),
     "messages from a start": Case("messages", {**READ, "start": LENGTH - 20}, 20),
+    "payloads from a start": Case("payloads", {**ITEMS, "start": LENGTH - 20}, 20),
+    "payloads of another": Case("payloads", {**ITEMS, "ref": 2}, 0),
     "messages with calls": Case("messages", {**READ, "start": LENGTH - 4, "tools_from": LENGTH - 40}, 22),
     "messages, some": Case("messages", {**READ, "limit": 20}, 20),
     "messages, some from the middle": Case("messages", {**READ, "start": LENGTH // 2, "limit": 20}, 20),
@@ -144,15 +152,17 @@ CASES = {
     "listed": Case("listed", {**SCOPE, "limit": 20}, 20),
 }
 
-LOAD = Case("load", {}, 1)
+LOAD = Case("backlog", {}, 1)
 
 
 @pytest.fixture(scope="module", params=["not analyzed", "analyzed"])
-async def filled(request: pytest.FixtureRequest, server: EmbeddedServer) -> AsyncIterator[Connection]:
+async def filled(
+    request: pytest.FixtureRequest, server: EmbeddedServer, databases: Databases
+) -> AsyncIterator[Connection]:
     """A database with one long conversation and many short ones, whether the planner has seen statistics or not."""
     name = sql.Identifier("test_plans")
     async with await psycopg.AsyncConnection[Any].connect(server.admin_url, autocommit=True) as admin:
-        await admin.execute(sql.SQL("create database {} template template_hitherto owner hitherto").format(name))
+        await admin.execute(sql.SQL("create database {} template {} owner hitherto").format(name, databases.template))
         url = make_conninfo(server.url, dbname="test_plans")
         async with await psycopg.AsyncConnection[Any].connect(url, autocommit=True) as connection:
             for table in ("conversation", "message", "digest", "receipt", "agent"):

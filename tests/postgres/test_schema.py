@@ -12,13 +12,13 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from hitherto.core.digest import Item
+from hitherto.core.digests.digest import Item
 from hitherto.errors import SchemaMismatch, StoreError
-from hitherto.ports.store import Outcome
+from hitherto.ports.digests import DigestOutcome
 from hitherto.stores.postgres import schema
-from hitherto.stores.postgres.embedded import EmbeddedServer
+from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from hitherto.stores.postgres.store import PostgresStore
-from hitherto.testing.material import clear, digested, fire, head_of, talk, write
+from hitherto.testing.conformance.samples import clear, dialogue, digested, fire, head_of, write
 from tests.conftest import SCOPE, SHARED
 from tests.postgres.asking import rows
 
@@ -82,7 +82,7 @@ class TestOpening:
     async def test_an_empty_database_gets_the_schema(self, empty: str) -> None:
         store = PostgresStore(empty)
         await store.open()
-        await write(store, "c", *talk(1))
+        await write(store, "c", *dialogue(1))
         assert (await head_of(store, "c")).next_seq == 2
         await store.aclose()
         assert await rows(empty, "select version_num from alembic_version") == [{"version_num": schema.revisions()[-1]}]
@@ -112,6 +112,16 @@ class TestOpening:
         await rows(database, "update alembic_version set version_num = '9876'")
         before = await everything(database)
         with pytest.raises(SchemaMismatch, match=rf"revision 9876, but .* up to {schema.revisions()[-1]}.*upgrade"):
+            await opened(database)
+        assert await everything(database) == before
+
+    @pytest.mark.parametrize("revision", ["0001", "0005"])
+    async def test_a_database_of_a_development_version_is_refused_and_left_alone(
+        self, database: str, revision: str
+    ) -> None:
+        await rows(database, f"update alembic_version set version_num = '{revision}'")
+        before = await everything(database)
+        with pytest.raises(SchemaMismatch, match=rf"revision {revision}: .*development version.* use a new database"):
             await opened(database)
         assert await everything(database) == before
 
@@ -157,7 +167,7 @@ class TestRights:
         )
         store = PostgresStore(url)
         await store.open()
-        await write(store, "c", *talk(1), key="k")
+        await write(store, "c", *dialogue(1), key="k")
         await fire(store, "c", 0, 1)
         async with store.write(SCOPE, "c") as unit:
             assert await unit.next_digest() > 1
@@ -193,7 +203,7 @@ class TestKeys:
             *("agent", "conversation", "message", "digest", "receipt", "model_call", "document", "passage"),
             *("search_scope", "search_space", "search_filling", "search_entry", "search_segment", "search_posting"),
             *("search_vector", "search_codes"),
-            *("subject", "subject_member", "fact_book", "fact", "fact_evidence", "fact_event"),
+            *("subject", "subject_member", "fact_subject", "fact", "fact_evidence", "fact_event"),
         }
         others = {row["name"] for row in found if row["columns"][0] != "tenant" and row["of"] != "search_space"}
         assert others == {
@@ -235,7 +245,7 @@ class TestKeys:
             ("search_codes", ("tenant", "scope", "space", "segment"), None),
             ("subject", ("tenant", "id"), None),
             ("subject_member", ("tenant", "subject", "no"), None),
-            ("fact_book", ("tenant", "user_id", "agent", "subject"), None),
+            ("fact_subject", ("tenant", "user_id", "agent", "subject"), None),
             ("fact", ("tenant", "id"), None),
             ("fact", ("tenant", "user_id", "agent", "subject", "fingerprint"), "(state = 'current'::text)"),
             ("fact_evidence", ("tenant", "fact", "conversation", "seq"), None),
@@ -288,18 +298,18 @@ class TestSeedQueries:
         """The URL of a database with the chain of the seed's table, and what the digests in it are called."""
         store = PostgresStore(database)
         await store.open()
-        await write(store, "conv_123", *talk(10))
+        await write(store, "conv_123", *dialogue(10))
         made: dict[str, int] = {}
         base = None
         for name, start, end, took in (("1", 0, 5, 100), ("2", 0, 9, 200), ("4", 2, 15, 600)):
             made[name] = base = await fire(store, "conv_123", start, end, base=base)
-            done = Outcome(digest=base, items=(Item(name, ((start, end),)),), text=name, generation_time_ms=took)
+            done = DigestOutcome(digest=base, items=(Item(name, ((start, end),)),), text=name, generation_time_ms=took)
             await write(store, "conv_123", outcomes=[done])
         failed = await fire(store, "conv_123", 6, 17, base=base)
-        await write(store, "conv_123", outcomes=[Outcome(digest=failed, error="down")])
+        await write(store, "conv_123", outcomes=[DigestOutcome(digest=failed, error="down")])
         made["failed"] = failed
         made["running"] = await fire(store, "conv_123", 6, 19, base=base)
-        await write(store, "other", *talk(2))
+        await write(store, "other", *dialogue(2))
         made["other"] = await digested(store, "other", 0, 3)
         await clear(store, "other")
         await store.aclose()

@@ -12,8 +12,9 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from hitherto.stores.postgres.embedded import EmbeddedServer
+from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from hitherto.stores.postgres.sql import SQL
+from tests.databases import Databases
 from tests.postgres.test_plans import FILL, LENGTH, OTHERS, SCOPE, Case, Connection, examined, explain, nodes, prepare
 
 SEGMENT = 4_096
@@ -29,15 +30,16 @@ TOUCHED = 64
 SEARCH_FILL = f"""
     update hitherto.conversation set indexed_seq = next_seq;
     update hitherto.conversation set subject = 'mum' where ref <= 7;
-    update hitherto.digest set indexed = true where done in ('summarise', 'chunk') and status = 'completed';
+    update hitherto.digest set indexed = true where action in ('summarize', 'chunk') and status = 'completed';
 
-    insert into hitherto.conversation (tenant, ref, user_id, agent, id, rev, next_seq, indexed_seq, tokens, turns, talk,
+    insert into hitherto.conversation (tenant, ref, user_id, agent, id, rev, next_seq, indexed_seq, tokens, turns,
+    dialogue,
         updated_at)
     select 'acme', 1000 + n, 'u' || n, 'a', 'd', 1, 20, case when n <= 3 then 0 else 20 end, 200, 5, 10, now()
     from generate_series(1, {MORE}) n;
 
     insert into hitherto.message (tenant, conversation, seq, wire, role, kind, text, payload, call_ids, result_ids,
-        tool_names, metadata, tokens, sum_tokens, sum_turns, sum_talk, sum_results, rev, created_at)
+        tool_names, metadata, tokens, sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at)
     select 'acme', 1000 + c, n, 'openai.chat', 'user', 'text', 'text of a message', '{{"a": "b"}}', '{{}}', '{{}}',
            '{{}}', '{{}}', 10, 10 * (n + 1), n + 1, n + 1, 0, 1, now()
     from generate_series(1, {OTHERS}) c, generate_series(0, 19) n;
@@ -70,7 +72,7 @@ SEARCH_FILL = f"""
     insert into hitherto.search_entry (tenant, scope, no, kind, origin, place, length, said_at, hashes, counts)
     select 'acme', 1, {LENGTH - 1} + row_number() over (), 2, 1, id, 5, now(), ''::bytea, ''::bytea
     from (select id from hitherto.digest
-          where conversation = 1 and done = 'chunk' and status = 'completed' and hidden_rev is null limit 20) d
+          where conversation = 1 and action = 'chunk' and status = 'completed' and hidden_rev is null limit 20) d
     union all
     select 'acme', 1, {LENGTH + 19} + row_number() over (), 3, id, 0, 5, now(), ''::bytea, ''::bytea
     from (select id from hitherto.document where user_id = 'u') d;
@@ -80,6 +82,8 @@ SEARCH_FILL = f"""
     select 'acme', case when n <= 20 then 'u' else 'u' || n - 20 end, 'a', case when n % 2 = 0 then 'mum' else '' end,
            'hobby', 'text', n::text, 0.5, 5, 5, '', '', n not in (21, 22, 23)
     from generate_series(1, {MORE}) n;
+    insert into hitherto.fact_evidence (tenant, fact, conversation, seq, said_at)
+    select 'acme', id, 1 + id % 100, 0, now() from hitherto.fact;
     insert into hitherto.search_entry (tenant, scope, no, kind, origin, place, length, said_at, hashes, counts)
     select 'acme', 1, {LENGTH + 39} + row_number() over (), 4, id, 0, 5, now(), ''::bytea, ''::bytea
     from (select id from hitherto.fact where user_id = 'u') f;
@@ -95,7 +99,7 @@ SEARCH_FILL = f"""
     select 'acme', s, space, 0, '\\x01' from generate_series(1, {OTHERS}) s, generate_series(1, 2) space;
 """
 
-ASKED = {**SCOPE, "every_agent": False}
+ASKED = {**SCOPE, "all_agents": False}
 WAITING = {**ASKED, "text": 4_000, "limit": 500, "kinds": [1, 2, 3, 4]}
 SPACES = {"names": ["words", "others"], "dimensions": [256, 8]}
 FOUND = {
@@ -143,7 +147,7 @@ CASES = {
     "index_facts, nothing": bound("index_facts", {**TAKEN, "limit": 512}, 0, 1),
     "index_unembedded": bound("index_unembedded", {**TAKEN, "ref": 1, "space": 1, "limit": 512}, 0, 1),
     "index_untidy": bound("index_untidy", TAKEN, 1, 5),
-    "index_load": bound("index_load", {"name": "words", "dimensions": 256}, 1, 10),
+    "index_backlog": bound("index_backlog", {"name": "words", "dimensions": 256}, 1, 10),
     # At worst the conversation's entries are gone through, but no vector beside those that go.
     "unindex_messages": bound("unindex_messages", {**TAKEN, "seqs": [7, 9], "first": 20, "last": 24}, 1, LENGTH),
     "unindex_digests": bound("unindex_digests", TAKEN, 1, LENGTH + 3 * OTHERS),
@@ -153,11 +157,13 @@ CASES = {
 
 
 @pytest.fixture(scope="module", params=["not analyzed", "analyzed"])
-async def filled(request: pytest.FixtureRequest, server: EmbeddedServer) -> AsyncIterator[Connection]:
+async def filled(
+    request: pytest.FixtureRequest, server: EmbeddedServer, databases: Databases
+) -> AsyncIterator[Connection]:
     """A database with one large scope and many small ones, whether the planner has seen statistics or not."""
     name = sql.Identifier("test_search_plans")
     async with await psycopg.AsyncConnection[Any].connect(server.admin_url, autocommit=True) as admin:
-        await admin.execute(sql.SQL("create database {} template template_hitherto owner hitherto").format(name))
+        await admin.execute(sql.SQL("create database {} template {} owner hitherto").format(name, databases.template))
         url = make_conninfo(server.url, dbname="test_search_plans")
         async with await psycopg.AsyncConnection[Any].connect(url, autocommit=True) as connection:
             tables = await connection.execute(

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
-from hitherto.core.digest import Digest, Done, Status
+from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.ledger import ModelCall, Purpose
-from hitherto.ports.facts import FactsWanted, KnownAsked
+from hitherto.core.log.frontier import DigestAction
+from hitherto.ports.digests import Claim, DigestWork
+from hitherto.ports.facts import FactFilter, KnownFactsQuery
+from hitherto.ports.log import AgentDefaults, MessageRange
 from hitherto.ports.queue import DigestJob
-from hitherto.ports.store import Claim, Defaults, DigestWork, Reading, Store
-from hitherto.testing.material import user, write
-from hitherto.testing.material_facts import CONFIRM, MUM, new, set_whole
+from hitherto.ports.store import Store
+from hitherto.testing.conformance.facts.samples import CONFIRM, MUM, new, set_whole
+from hitherto.testing.conformance.samples import user, write
 from tests.conftest import SCOPE
 
 OLD = timedelta(days=1)
@@ -25,7 +28,7 @@ WORK = DigestWork(
         id=1,
         stage="s",
         spec="{}",
-        done=Done.SUMMARISE,
+        action=DigestAction.SUMMARIZE,
         start=0,
         end=3,
         base=None,
@@ -56,7 +59,8 @@ async def change(store: Store) -> None:
 VERBS: dict[str, Callable[[Store], Awaitable[object]]] = {
     "head": lambda store: store.head(SCOPE, "c"),
     "head at a revision": lambda store: store.head(SCOPE, "c", at=1),
-    "messages": lambda store: store.messages(SCOPE, "c", 1, Reading(start=0, stop=9)),
+    "messages": lambda store: store.messages(SCOPE, "c", 1, MessageRange(start=0, stop=9)),
+    "payloads": lambda store: store.payloads(SCOPE, "c", 1, MessageRange(start=0, stop=9), wire="openai.chat"),
     "digests": lambda store: store.digests(SCOPE, "c"),
     "opaque": lambda store: store.opaque(SCOPE, "c", 1),
     "earlier": lambda store: store.earlier(SCOPE, "c", within=OLD),
@@ -65,16 +69,16 @@ VERBS: dict[str, Callable[[Store], Awaitable[object]]] = {
     "due": lambda store: store.due(),
     "overdue": lambda store: store.overdue(since=OLD),
     "unsettled": lambda store: store.unsettled([DigestJob("acme", 1)]),
-    "load": lambda store: store.load(),
+    "backlog": lambda store: store.backlog(),
     "spent": lambda store: store.spent("acme"),
     "costs": lambda store: store.costs("day"),
-    "head_and_known": lambda store: store.head_and_known(SCOPE, "c", KnownAsked(subject="mum")),
-    "head_and_known at a revision": lambda store: store.head_and_known(SCOPE, "c", KnownAsked(subject=""), at=1),
+    "head_and_known": lambda store: store.head_and_known(SCOPE, "c", KnownFactsQuery(subject="mum")),
+    "head_and_known at a revision": lambda store: store.head_and_known(SCOPE, "c", KnownFactsQuery(subject=""), at=1),
     "subject": lambda store: store.facts.subject("acme", "mum"),
     "subjects": lambda store: store.facts.subjects("acme"),
-    "book": lambda store: store.facts.book(SCOPE, "mum"),
+    "current_facts": lambda store: store.facts.current_facts(SCOPE, "mum"),
     "known": lambda store: store.facts.known(SCOPE, "mum"),
-    "facts": lambda store: store.facts.facts(SCOPE, FactsWanted()),
+    "facts": lambda store: store.facts.facts(SCOPE, FactFilter()),
     "fact": lambda store: store.facts.fact(SCOPE, 1),
     "history": lambda store: store.facts.history(SCOPE, 1),
     "versions": lambda store: store.facts.versions(SCOPE, [(1, 1)]),
@@ -82,7 +86,7 @@ VERBS: dict[str, Callable[[Store], Awaitable[object]]] = {
 WRITING: dict[str, Callable[[Store], Awaitable[object]]] = {
     "write": lambda store: write(store, "c", user()),
     "write anew": lambda store: write(store, "new", user()),
-    "set_defaults": lambda store: store.set_defaults(tenant="acme", agent="planner", defaults=Defaults()),
+    "set_defaults": lambda store: store.set_defaults(tenant="acme", agent="planner", defaults=AgentDefaults()),
     "claim": lambda store: store.claim("acme", 1, lease=OLD),
     "prolong": lambda store: store.prolong([CLAIM], lease=OLD),
     "put_off": lambda store: store.put_off(WORK, wait=OLD, calls=[CALL]),

@@ -50,7 +50,7 @@ def tables(database: str) -> Tables:
 @pytest.fixture
 async def idle(database: str, rows: Rows) -> AsyncIterator[ProcrastinateQueue]:
     """A queue that was not started."""
-    made = ProcrastinateQueue(database, unsettled=rows, at_once=AT_ONCE)
+    made = ProcrastinateQueue(database, unsettled=rows, concurrency=AT_ONCE)
     yield made
     await made.aclose(grace=0)
 

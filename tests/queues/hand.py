@@ -52,7 +52,7 @@ class Hand:
 
     async def holds(self, *jobs: DigestJob) -> None:
         """Returns once these are held, and no others."""
-        await until(lambda: set(self._held) == set(jobs), f"{jobs} are in hand", within=5)
+        await until(lambda: set(self._held) == set(jobs), f"{jobs} are in hand")
 
-    async def has_done(self, *jobs: DigestJob, within: float = 5) -> None:
-        await until(lambda: set(jobs) <= set(self.done), f"{jobs} are done", within=within)
+    async def has_done(self, *jobs: DigestJob) -> None:
+        await until(lambda: set(jobs) <= set(self.done), f"{jobs} are done")

@@ -14,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from hitherto.queues import procrastinate
 from hitherto.queues.procrastinate import ProcrastinateQueue
-from hitherto.stores.postgres.embedded import EmbeddedServer
+from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from tests.faults.tables import Tables
 from tests.faults.waiting import until
 from tests.queues.conftest import SESSIONS
@@ -51,7 +51,7 @@ async def test_it_begins_again(
     await hand.holds(job(1))
     await tables.put_job(2)
     hand.finish_all()
-    await hand.has_done(job(1), job(2), within=10)
+    await hand.has_done(job(1), job(2))
     assert not [one for one in caplog.records if one.exc_info and one.levelno > logging.INFO]
     assert hand.cancelled == []
     assert await tables.one(SESSIONS) <= 3
@@ -81,7 +81,7 @@ async def test_when_it_hears_nothing_any_more(
         await admin.execute(limit.format(sql.Identifier(name), sql.SQL("-1")))
         await until(tables.listens, "it listens again")
         await tables.put_job(number)
-        await hand.has_done(job(number), within=2)
+        await hand.has_done(job(number))
         caplog.clear()
 
 

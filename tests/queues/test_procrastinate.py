@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import LiteralString
 
 import pytest
 
@@ -10,8 +11,18 @@ from hitherto.queues import procrastinate
 from hitherto.queues.procrastinate import ProcrastinateQueue
 from tests.faults.tables import Tables
 from tests.faults.waiting import until
+from tests.patience import PATIENCE
 from tests.queues.conftest import AT_ONCE, SESSIONS, Rows
 from tests.queues.hand import Hand, job
+
+_COMMITS_RECORDED: tuple[LiteralString, ...] = (
+    "do $$ begin execute format('alter database %I set synchronous_commit = off', current_database()); end $$",
+    "create table hitherto.recorded (setting text)",
+    "create function hitherto.record() returns trigger language plpgsql as $$ begin "
+    "insert into hitherto.recorded values (current_setting('synchronous_commit')); return null; end $$",
+    "create trigger recorded after update or delete on hitherto.procrastinate_jobs execute function hitherto.record()",
+)
+"""Turns durability off, and records what holds where the queue changes its jobs."""
 
 
 async def _empty(tables: Tables) -> bool:
@@ -31,6 +42,17 @@ class TestWork:
         await until(lambda: _empty(tables), "the queue is empty")
         assert hand.begun == [job(number) for number in range(5)]
         assert hand.most == AT_ONCE
+
+    async def test_commits_wait_for_the_disk(self, idle: ProcrastinateQueue, hand: Hand, tables: Tables) -> None:
+        """Whatever the database's default: a pooler may give the store the same session."""
+        for statement in _COMMITS_RECORDED:
+            await tables.all(statement)
+        hand.finish_all()
+        await idle.start(hand)
+        await tables.put_job(1)
+        await hand.has_done(job(1))
+        await until(lambda: _empty(tables), "the queue is empty")
+        assert await tables.all("select distinct setting from hitherto.recorded") == [("on",)]
 
     async def test_jobs_found_otherwise_count_too(self, queue: ProcrastinateQueue, hand: Hand, tables: Tables) -> None:
         assert [queue.take(job(number)) for number in range(3)] == [True, True, False]
@@ -71,23 +93,23 @@ class TestSettled:
         rows.unsettled = {job(1), job(2)}
         for number in (1, 2, 3):
             idle.submit(job(number))
-        settled = asyncio.create_task(idle.settled())
+        wait_for_digests = asyncio.create_task(idle.wait_for_digests())
         await until(lambda: rows.asked >= 2, "the rows are asked")
         rows.unsettled = {job(2)}
         await until(lambda: rows.asked >= 4, "the rows are asked again")
-        assert not settled.done()
+        assert not wait_for_digests.done()
         rows.unsettled = set()
-        async with asyncio.timeout(5):
-            await settled
+        async with asyncio.timeout(PATIENCE):
+            await wait_for_digests
         asked = rows.asked
-        await idle.settled()
+        await idle.wait_for_digests()
         assert rows.asked == asked, "nothing is left to be asked for"
 
     async def test_what_is_due_later_is_not_waited_for(self, idle: ProcrastinateQueue, rows: Rows) -> None:
         rows.unsettled = {job(1)}
         idle.submit(job(1), after=60)
-        async with asyncio.timeout(5):
-            await idle.settled()
+        async with asyncio.timeout(PATIENCE):
+            await idle.wait_for_digests()
 
     async def test_what_was_given_back_is(
         self, queue: ProcrastinateQueue, hand: Hand, rows: Rows, tables: Tables
@@ -96,17 +118,17 @@ class TestSettled:
         rows.unsettled = {job(1)}
         await tables.put_job(1)
         queue.submit(job(1))
-        settled = asyncio.create_task(queue.settled())
+        wait_for_digests = asyncio.create_task(queue.wait_for_digests())
         await hand.holds(job(1))
         queue.submit(job(1))
         hand.finish(job(1))
         await hand.has_done(job(1))
         asked = rows.asked
         await until(lambda: rows.asked > asked + 1, "the rows are asked")
-        assert not settled.done()
+        assert not wait_for_digests.done()
         rows.unsettled = set()
-        async with asyncio.timeout(5):
-            await settled
+        async with asyncio.timeout(PATIENCE):
+            await wait_for_digests
 
     async def test_what_another_process_has_is(
         self, queue: ProcrastinateQueue, hand: Hand, rows: Rows, tables: Tables
@@ -117,12 +139,12 @@ class TestSettled:
         queue.submit(job(1))
         await tables.put_job(1)
         await hand.has_done(job(1))
-        settled = asyncio.create_task(queue.settled())
+        wait_for_digests = asyncio.create_task(queue.wait_for_digests())
         await until(lambda: rows.asked > 1, "the rows are asked")
-        assert not settled.done()
+        assert not wait_for_digests.done()
         rows.unsettled = set()
-        async with asyncio.timeout(5):
-            await settled
+        async with asyncio.timeout(PATIENCE):
+            await wait_for_digests
 
 
 class TestClosing:
@@ -136,7 +158,7 @@ class TestClosing:
         closing = asyncio.create_task(idle.aclose(grace=60))
         await asyncio.sleep(0)
         hand.finish(job(1))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await closing
         assert hand.done == [job(1)]
         assert asyncio.all_tasks() - before - {closing} == set()
@@ -157,7 +179,7 @@ class TestClosing:
         for number in range(4):
             await tables.put_job(number)
         await hand.holds(job(0), job(1))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await queue.aclose(grace=0.05)
         assert set(hand.cancelled) == {job(0), job(1)}
         assert hand.begun == [job(0), job(1)]
@@ -169,7 +191,7 @@ class TestClosing:
         await hand.holds(job(1))
         patient = asyncio.create_task(queue.aclose(grace=600))
         await asyncio.sleep(0)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await queue.aclose(grace=0)
             await patient
         assert hand.cancelled == [job(1)]
@@ -179,7 +201,7 @@ class TestClosing:
         queue = ProcrastinateQueue("host=127.0.0.1 port=9 dbname=none", unsettled=rows)
         await queue.start(hand)
         await asyncio.sleep(0.05)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await queue.aclose(grace=60)
         assert asyncio.all_tasks() - before == set()
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from hitherto.queues.tasks import TaskQueue
+from tests.patience import PATIENCE
 from tests.queues.hand import Hand, job
 
 AT_ONCE = 2
@@ -20,7 +21,7 @@ def hand() -> Hand:
 
 @pytest.fixture
 async def queue(hand: Hand) -> AsyncIterator[TaskQueue]:
-    made = TaskQueue(at_once=AT_ONCE)
+    made = TaskQueue(concurrency=AT_ONCE)
     await made.start(hand)
     yield made
     await made.aclose(grace=0)
@@ -33,7 +34,7 @@ async def test_at_most_so_many_at_once_in_order(queue: TaskQueue, hand: Hand) ->
     hand.finish(job(1))
     await hand.holds(job(0), job(2))
     hand.finish_all()
-    await queue.settled()
+    await queue.wait_for_digests()
     assert hand.begun == [job(number) for number in range(5)]
     assert hand.most == AT_ONCE
 
@@ -43,7 +44,7 @@ async def test_submitted_for_later(queue: TaskQueue, hand: Hand) -> None:
     hand.finish_all()
     began = asyncio.get_running_loop().time()
     queue.submit(job(1), after=0.1)
-    await queue.settled()
+    await queue.wait_for_digests()
     assert hand.begun == []
     await hand.has_done(job(1))
     assert asyncio.get_running_loop().time() - began >= 0.1
@@ -53,7 +54,7 @@ async def test_before_the_start_nothing_is_begun() -> None:
     queue = TaskQueue()
     queue.submit(job(1))
     assert not queue.take(job(1))
-    await queue.settled()
+    await queue.wait_for_digests()
     await queue.aclose(grace=1)
 
 
@@ -71,15 +72,15 @@ async def test_take_only_with_room(queue: TaskQueue, hand: Hand) -> None:
 
 async def test_settled_waits_for_what_is_submitted_meanwhile(queue: TaskQueue, hand: Hand) -> None:
     queue.submit(job(1))
-    settled = asyncio.create_task(queue.settled())
+    wait_for_digests = asyncio.create_task(queue.wait_for_digests())
     await hand.holds(job(1))
     queue.submit(job(2))
     hand.finish(job(1))
     await hand.holds(job(2))
-    assert not settled.done()
+    assert not wait_for_digests.done()
     hand.finish(job(2))
-    async with asyncio.timeout(5):
-        await settled
+    async with asyncio.timeout(PATIENCE):
+        await wait_for_digests
 
 
 class TestClosing:
@@ -91,7 +92,7 @@ class TestClosing:
         assert not queue.take(job(2))
         queue.submit(job(2))
         hand.finish(job(1))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await closing
         assert (hand.begun, hand.done, hand.cancelled) == ([job(1)], [job(1)], [])
 
@@ -101,7 +102,7 @@ class TestClosing:
             queue.submit(job(number))
         queue.submit(job(9), after=0.01)
         await hand.holds(job(0), job(1))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await queue.aclose(grace=0.05)
         assert sorted(hand.cancelled, key=lambda one: one.digest) == hand.begun == [job(0), job(1)]
         await asyncio.sleep(0.02)
@@ -120,7 +121,7 @@ class TestClosing:
         await hand.holds(job(1))
         patient = asyncio.create_task(queue.aclose(grace=600))
         await asyncio.sleep(0)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await queue.aclose(grace=0)
             await patient
         assert hand.cancelled == [job(1)]
@@ -130,5 +131,5 @@ class TestClosing:
         await hand.holds(job(1))
         await queue.aclose(grace=0)
         await queue.aclose(grace=60)
-        await queue.settled()
+        await queue.wait_for_digests()
         assert hand.cancelled == [job(1)]

@@ -10,13 +10,13 @@ import pytest
 
 import hitherto
 from hitherto import Call, Message, Policy, assistant, tool_result, user
-from hitherto.core.manifest import Fate
+from hitherto.core.policy.span import Fate
 from hitherto.core.price import Price
-from hitherto.errors import OverBudget
-from hitherto.models.extractive import Extractive
-from hitherto.models.scripted import Scripted
-from hitherto.policies import Drop, LastTurns, Redact, Stage, Summarise, SystemMessage, Turns
-from hitherto.simulation.composed import redact_summarise, redact_trim
+from hitherto.errors import BudgetExceeded
+from hitherto.policies import Drop, LastTurns, Redact, Stage, Summarize, SystemMessage, Turns
+from hitherto.providers.extractive.model import Extractive
+from hitherto.providers.scripted.model import Scripted
+from hitherto.simulation.composed import redact_summarize, redact_trim
 from hitherto.simulation.counting import Counting
 from hitherto.simulation.figures import Figures
 from hitherto.simulation.run import simulate
@@ -28,7 +28,7 @@ PRICE = Price(model="m", date="2026-01-31", input=1.0, cached_input=0.25, output
 O200K = "o200k_base"
 
 
-def talk(turns: int) -> list[Message]:
+def dialogue(turns: int) -> list[Message]:
     said = "the third of May is free, and the room with the north light costs forty more"
     return [
         message
@@ -60,10 +60,10 @@ async def simulated(messages: Sequence[Message], policy: Policy, budget: int = 1
 
 
 async def test_without_a_policy_everything_is_sent_again() -> None:
-    found = await simulated(talk(40), Policy("none"))
+    found = await simulated(dialogue(40), Policy("none"))
     sizes = [
         3 + reference_count(O200K, item["role"]) + reference_count(O200K, item["content"])
-        for item in (message.payload for message in talk(40))
+        for item in (message.payload for message in dialogue(40))
     ]
     full = [3 + sum(sizes[: seq + 1]) for seq in range(0, 80, 2)]
     assert [one.tokens for one in found.sent] == full
@@ -80,8 +80,8 @@ async def test_without_a_policy_everything_is_sent_again() -> None:
 
 async def test_instructions_are_sent_each_time() -> None:
     plain, told = (
-        await simulated(talk(3), Policy("none")),
-        await simulated(talk(3), Policy("none"), instructions="Be brief."),
+        await simulated(dialogue(3), Policy("none")),
+        await simulated(dialogue(3), Policy("none"), instructions="Be brief."),
     )
     more = 3 + reference_count(O200K, "system") + reference_count(O200K, "Be brief.")
     assert [one.tokens - other.tokens for one, other in zip(told.sent, plain.sent, strict=True)] == [more] * 3
@@ -89,10 +89,10 @@ async def test_instructions_are_sent_each_time() -> None:
 
 
 async def test_the_calls_for_digests_are_counted_and_paid() -> None:
-    policy = Policy("p", (Stage(Turns(6), LastTurns(2), Summarise(limit=200), SystemMessage()),))
+    policy = Policy("p", (Stage(Turns(6), LastTurns(2), Summarize(max_tokens=200), SystemMessage()),))
     answer = json.dumps({"add": [{"text": "The north room is dear.", "sources": [0]}], "replace": [], "drop": []})
     model = Scripted([answer] * 9)
-    found = await simulated(talk(12), policy, model=model)
+    found = await simulated(dialogue(12), policy, model=model)
     prompts = model.calls
     assert found.digest_calls == len(prompts) > 1
     sent = sum(
@@ -112,7 +112,7 @@ async def test_the_calls_for_digests_are_counted_and_paid() -> None:
 
 
 async def test_what_is_gone_and_what_has_a_placeholder() -> None:
-    trimmed = await simulated(talk(10), Policy("p", (Stage(Turns(10), LastTurns(3), Drop()),)))
+    trimmed = await simulated(dialogue(10), Policy("p", (Stage(Turns(10), LastTurns(3), Drop()),)))
     assert (trimmed.verbatim, trimmed.dropped, trimmed.redacted) == (0.3, 0.7, 0)
     redacted = await simulated(work(10), Policy("p", (Stage(Turns(10), LastTurns(3), Redact()),)))
     # Of every redacted turn, only the result is gone.
@@ -127,48 +127,50 @@ async def test_every_step_of_an_agent_is_a_request() -> None:
 
 
 async def test_several_stages_cost_less_and_keep_less() -> None:
-    none, summarised, trimmed = [
-        await simulated(work(60), policy) for policy in (Policy("none"), redact_summarise(), redact_trim())
+    none, summarized, trimmed = [
+        await simulated(work(60), policy) for policy in (Policy("none"), redact_summarize(), redact_trim())
     ]
-    assert trimmed.cost_usd < summarised.cost_usd < 0.5 * none.cost_usd
-    assert (summarised.dropped, trimmed.digested) == (summarised.redacted, 0)
-    assert min(one.cached for one in (summarised, trimmed)) > 0.5
-    for one in (summarised, trimmed):
+    assert trimmed.cost_usd < summarized.cost_usd < 0.5 * none.cost_usd
+    assert (summarized.dropped, trimmed.digested) == (summarized.redacted, 0)
+    assert min(one.cached for one in (summarized, trimmed)) > 0.5
+    for one in (summarized, trimmed):
         assert one.verbatim + one.digested + one.dropped == pytest.approx(1)
 
 
 async def test_it_is_the_same_each_time() -> None:
-    one, two = [await simulated(work(20), redact_summarise()) for _ in range(2)]
+    one, two = [await simulated(work(20), redact_summarize()) for _ in range(2)]
     assert one == two
 
 
 async def test_the_budget_cuts() -> None:
-    found = await simulated(talk(40), Policy("none"), budget=1_500)
+    found = await simulated(dialogue(40), Policy("none"), budget=1_500)
     assert 1_000 < found.max_request_tokens <= 1_500
     assert 0 < found.dropped < 1
 
 
 async def test_what_does_not_fit_is_said_with_its_message() -> None:
-    with pytest.raises(OverBudget, match=r"the message of seq 4 .* more than the budget of 100"):
-        await simulated([*talk(2), user("word " * 200)], Policy("none"), budget=100)
+    with pytest.raises(BudgetExceeded, match=r"the message of seq 4 .* more than the budget of 100"):
+        await simulated([*dialogue(2), user("word " * 200)], Policy("none"), budget=100)
 
 
 async def test_digests_that_fail_are_named() -> None:
-    policy = Policy("p", (Stage(Turns(4), LastTurns(2), Summarise(), SystemMessage()),))
-    found = await simulated(talk(4), policy, model=Scripted(["", ""]))
+    policy = Policy("p", (Stage(Turns(4), LastTurns(2), Summarize(), SystemMessage()),))
+    found = await simulated(dialogue(4), policy, model=Scripted(["", ""]))
     assert len(found.failed) == 1
     assert found.verbatim == 1
 
 
 async def test_the_end_of_the_log_is_not_a_request() -> None:
     """What is left in the end is looked at in a context that nobody sends."""
-    found = await simulated([*talk(2), user("And?")], Policy("none"))
+    found = await simulated([*dialogue(2), user("And?")], Policy("none"))
     assert len(found.sent) == 3
     assert found.fates.total() == 5
 
 
 async def test_nobody_answers_a_greeting() -> None:
     advanced: list[None] = []
-    found = await simulated([assistant("Welcome."), *talk(2)], Policy("none"), advance=lambda: advanced.append(None))
+    found = await simulated(
+        [assistant("Welcome."), *dialogue(2)], Policy("none"), advance=lambda: advanced.append(None)
+    )
     assert [one.seq for one in found.sent] == [1, 3]
     assert len(advanced) == 2

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitherto import Call, Message, assistant, system, tool_result, user
-from hitherto.core.message import Role
+from hitherto.core.log.message import Role
 from hitherto.simulation.steps import steps
 
 SAID = {

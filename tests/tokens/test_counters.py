@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiktoken.model import MODEL_PREFIX_TO_ENCODING, MODEL_TO_ENCODING
 
-from hitherto.tokens import CANONICAL, BpeCounter, ByteCounter, EstimateCounter, counter_for
+from hitherto.tokens import CANONICAL, BpeCounter, ByteCounter, EstimateCounter, bpe, counter_for
 from hitherto.tokens.bpe import Encoding
 
 ENCODINGS: list[Encoding] = ["o200k_base", "cl100k_base"]
@@ -36,6 +36,29 @@ any_text = st.one_of(
     runs,
     st.builds(str.__add__, runs, hostile_text),
 )
+RULES = ["-", "*", "=", "#", "/"]
+BESIDE_RULES = [
+    *RULES,
+    " ",
+    "\n",
+    "\r",
+    "\t",
+    "a",
+    "É",
+    "1",
+    "<",
+    ">",
+    "|",
+    "+",
+    "_",
+    ".",
+    "!",
+    "'s",
+    "字",
+    "\u0301",
+    "👍",
+]
+LENGTHS = st.one_of(st.integers(0, 90), st.integers(505, 700), st.integers(505, 1_500))
 broken_text = st.text(st.one_of(st.characters(categories=["Cs"]), st.characters()), max_size=40)
 
 
@@ -74,6 +97,36 @@ def test_counts_what_tiktoken_counts_in_long_texts(encoding: Encoding, text: str
     assert counter_for(encoding).count(long) == reference_count(encoding, long)
 
 
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@settings(deadline=None)
+@given(
+    lines=st.lists(
+        st.tuples(st.lists(st.sampled_from(BESIDE_RULES), max_size=3).map("".join), st.sampled_from(RULES), LENGTHS)
+    )
+)
+def test_counts_what_tiktoken_counts_in_rules(encoding: Encoding, lines: list[tuple[str, str, int]]) -> None:
+    text = "".join(beside + symbol * length for beside, symbol, length in lines)
+    assert BpeCounter(encoding).count(text) == reference_count(encoding, text)
+
+
+@pytest.mark.parametrize("symbol", RULES)
+def test_long_rules_are_not_what_takes_the_time(
+    encoding: Encoding, symbol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tokenizer takes a microsecond for each character of a rule: thirty times as long as for words."""
+    counted: list[int] = []
+    tokenizer = bpe._tokenizer(encoding)
+
+    class Watched:
+        def count(self, text: str) -> int:
+            counted.append(len(text))
+            return tokenizer.count(text)
+
+    monkeypatch.setitem(bpe._loaded, encoding, Watched())
+    assert BpeCounter(encoding).count(f"a\n{symbol * 100_000}\nb") > 100_000 // 64
+    assert max(counted) < 1_000
+
+
 @settings(deadline=None)
 @given(text=any_text)
 def test_a_remembered_count_is_the_same_count(text: str) -> None:
@@ -87,7 +140,7 @@ def test_nothing_costs_nothing(name: str) -> None:
     assert counter_for(name).count("") == 0
 
 
-@pytest.mark.parametrize("character", ["a", " ", "\n", "1", "é", "😀", "\u0301", "\0"])
+@pytest.mark.parametrize("character", ["a", " ", "\n", "1", "é", "😀", "\u0301", "\0", *RULES])
 def test_ten_megabytes_of_one_character(encoding: Encoding, character: str) -> None:
     """One character repeated is one or more equal pieces: beyond its ends the count grows by a fixed step.
 

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from hitherto.core.digest import Done
-from hitherto.core.ledger import Cause, ModelCall, Purpose
+from hitherto.core.ledger import FailureCause, ModelCall, Purpose
+from hitherto.core.log.frontier import DigestAction
 from hitherto.errors import InvalidSettings
-from hitherto.ports.store import Load
+from hitherto.ports.digests import Backlog
 from hitherto.watching import CONTENT_TYPE, Metrics, serving
 
 Labels = frozenset[tuple[str, str]]
@@ -58,7 +58,7 @@ def test_appends_and_contexts(metrics: Metrics, value: Read) -> None:
     assert (value("messages_appended_total"), value("append_seconds_count")) == (0, 0)
     metrics.appended(messages=2, seconds=0.002)
     metrics.appended(messages=3, seconds=0.2)
-    metrics.contexted(seconds=0.004)
+    metrics.context_built(seconds=0.004)
     assert value("messages_appended_total") == 5
     assert (value("append_seconds_count"), value("append_seconds_sum")) == (2, pytest.approx(0.202))
     assert [value("append_seconds_bucket", le=bound) for bound in ("0.001", "0.0025", "+Inf")] == [0, 1, 2]
@@ -66,18 +66,18 @@ def test_appends_and_contexts(metrics: Metrics, value: Read) -> None:
 
 
 def test_digests_by_what_they_did_and_how_they_ended(metrics: Metrics, value: Read) -> None:
-    metrics.digested(done=Done.SUMMARISE, cause=None, seconds=2)
-    metrics.digested(done=Done.SUMMARISE, cause=None, seconds=3)
-    metrics.digested(done=Done.CHUNK, cause=Cause.REFUSED, seconds=0.5)
-    assert value("digests_total", action="summarise", outcome="completed") == 2
+    metrics.digested(action=DigestAction.SUMMARIZE, cause=None, seconds=2)
+    metrics.digested(action=DigestAction.SUMMARIZE, cause=None, seconds=3)
+    metrics.digested(action=DigestAction.CHUNK, cause=FailureCause.REFUSED, seconds=0.5)
+    assert value("digests_total", action="summarize", outcome="completed") == 2
     assert value("digests_total", action="chunk", outcome="refused") == 1
-    assert value("digest_seconds_sum", action="summarise") == 5
+    assert value("digest_seconds_sum", action="summarize") == 5
 
 
 def test_model_calls(metrics: Metrics, value: Read) -> None:
     metrics.called(call(tokens_in=91, tokens_cached=64, tokens_out=17, cost=0.25))
     metrics.called(call(tokens_in=9, tokens_out=3))
-    metrics.called(call(purpose=Purpose.CORRECT, cause=Cause.BUSY))
+    metrics.called(call(purpose=Purpose.CORRECT, cause=FailureCause.BUSY))
     assert value("model_calls_total", model="small", purpose="digest", outcome="answered") == 2
     assert value("model_calls_total", model="small", purpose="correct", outcome="busy") == 1
     assert [value("model_tokens_total", model="small", direction=way) for way in ("in", "cached", "out")] == [
@@ -101,12 +101,12 @@ def test_what_an_endpoint_makes_up_breaks_nothing(metrics: Metrics, value: Read)
 def test_there_are_no_gauges_before_somebody_has_looked(metrics: Metrics, value: Read) -> None:
     assert value("digests_due") is None
     metrics.show(
-        Load(due=4, claimed=2, put_off=1, lag_seconds=7.5, lag_messages=60, resting=3, workers=2),
+        Backlog(due=4, claimed=2, put_off=1, lag_seconds=7.5, lag_messages=60, resting=3, workers=2),
     )
     names = ("digests_due", "digests_in_progress", "digests_put_off", "digest_lag_seconds", "digest_lag_messages")
     assert [value(name) for name in names] == [4, 2, 1, 7.5, 60]
     assert (value("conversations_resting"), value("workers")) == (3, 2)
-    metrics.show(Load())
+    metrics.show(Backlog())
     assert [value(name) for name in names] == [0] * 5
     assert value("workers") is None  # there is no telling: that is not 0
 
@@ -118,7 +118,7 @@ def test_two_memories_count_apart() -> None:
 
 
 def test_names_and_help_keep_prometheus_conventions(metrics: Metrics) -> None:
-    metrics.show(Load(workers=1))
+    metrics.show(Backlog(workers=1))
     families = list(text_string_to_metric_families(metrics.exposition().decode()))
     for family in families:
         assert family.name.startswith("hitherto_")
@@ -132,8 +132,8 @@ def test_names_and_help_keep_prometheus_conventions(metrics: Metrics) -> None:
 
 def test_every_metric_is_in_the_docs_with_its_labels(metrics: Metrics) -> None:
     """A row each, in docs/observability.md."""
-    metrics.show(Load(workers=1))
-    metrics.digested(done=Done.CHUNK, cause=None, seconds=1)
+    metrics.show(Backlog(workers=1))
+    metrics.digested(action=DigestAction.CHUNK, cause=None, seconds=1)
     metrics.called(call(tokens_in=1, cost=1))
     page = (Path(__file__).resolve().parents[2] / "docs" / "observability.md").read_text(encoding="utf-8")
     rows = {name: set(re.findall(r"`(\w+)`", labels)) for name, labels in re.findall(_ROW, page, re.MULTILINE)}

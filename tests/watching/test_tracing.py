@@ -14,9 +14,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from hitherto.core.digest import Done
-from hitherto.core.ledger import Cause, ModelCall, Purpose
-from hitherto.errors import InvalidSettings, ModelBusy
+from hitherto.core.ledger import FailureCause, ModelCall, Purpose
+from hitherto.core.log.frontier import DigestAction
+from hitherto.errors import InvalidSettings, ModelRateLimited
 from hitherto.settings import Settings
 from hitherto.watching import Metrics, Watching, watch_of
 from hitherto.watching.tracing import Tracing
@@ -121,7 +121,7 @@ def test_a_compaction_is_no_chat(tracing: Tracing, collected: Collected) -> None
 
 async def test_a_digest_begins_a_trace_and_its_calls_belong_to_it(tracing: Tracing, collected: Collected) -> None:
     async def digest() -> None:
-        with tracing.span("digest", action=Done.SUMMARISE):
+        with tracing.span("digest", action=DigestAction.SUMMARIZE):
             await asyncio.sleep(0)
             with tracing.span("model_call"):
                 await asyncio.sleep(0)
@@ -143,12 +143,12 @@ async def test_a_digest_begins_a_trace_and_its_calls_belong_to_it(tracing: Traci
 
 
 def test_an_error_is_a_kind_and_no_words(tracing: Tracing, collected: Collected) -> None:
-    with pytest.raises(ModelBusy), tracing.span("digest"), tracing.span("model_call"):
-        raise ModelBusy(SECRET)
+    with pytest.raises(ModelRateLimited), tracing.span("digest"), tracing.span("model_call"):
+        raise ModelRateLimited(SECRET)
     for name in ("digest", "model_call"):
         assert collected[name].status.status_code is StatusCode.ERROR
-        assert collected[name].status.description == "ModelBusy"
-        assert collected.attributes(name)["error.type"] == "ModelBusy"
+        assert collected[name].status.description == "ModelRateLimited"
+        assert collected.attributes(name)["error.type"] == "ModelRateLimited"
     assert SECRET not in "".join(span.to_json() for span in collected.exporter.get_finished_spans())
 
 
@@ -166,7 +166,7 @@ async def test_being_cancelled_is_no_failure(tracing: Tracing, collected: Collec
 
 
 def test_a_call_that_failed_is_known_though_nothing_was_raised(tracing: Tracing, collected: Collected) -> None:
-    failed = ModelCall(purpose=Purpose.CORRECT, model="small", latency_ms=1, cause=Cause.UNUSABLE)
+    failed = ModelCall(purpose=Purpose.CORRECT, model="small", latency_ms=1, cause=FailureCause.UNUSABLE)
     with tracing.span("digest"):
         with tracing.span("model_call"):
             tracing.called(failed)
@@ -188,7 +188,7 @@ def test_what_ends_badly_without_an_error_can_say_so(tracing: Tracing, collected
 
 def test_a_call_that_was_cancelled_is_no_failure(tracing: Tracing, collected: Collected) -> None:
     with tracing.span("model_call"):
-        tracing.called(ModelCall(purpose=Purpose.DIGEST, model="small", latency_ms=1, cause=Cause.LOST))
+        tracing.called(ModelCall(purpose=Purpose.DIGEST, model="small", latency_ms=1, cause=FailureCause.LOST))
     assert collected["model_call"].status.status_code is StatusCode.UNSET
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from hypothesis import strategies as st
 
-from hitherto.core.message import ANTHROPIC, CHAT, RESPONSES, Message, Payload
+from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Message, Payload
 from hitherto.wire import codec
 from tests.wire.items import PNG, words
 
@@ -104,7 +104,7 @@ def conversations(draw: st.DrawFn, *wires: str, turns: int = 12) -> Conversation
             events += draw(_returns(now)) if now else []
         if draw(st.booleans()):
             events.append(Answered(text=draw(words), thoughts=draw(st.sampled_from([0, 0, 1]))))
-    return Conversation(wire, [item for event in events for item in _WRITERS[wire](event)])
+    return Conversation(wire, written(wire, events))
 
 
 _DUE: list[Due] = ["now", "now", "now", "later", "never"]
@@ -164,6 +164,11 @@ def long_log(turns: int, tools: bool, *, wire: str = CHAT) -> list[Payload]:
             late = calls[-1] if turn % 7 == 6 else None
             events += [Returned(((call, _prose(turn, 40 + 11 * (turn % 9))),)) for call in calls if call != late]
         events.append(Answered(text=_prose(3 * turn, 12 + turn % 41)))
+    return written(wire, events)
+
+
+def written(wire: str, events: Sequence[Event]) -> list[Payload]:
+    """The items in which a format says what happened."""
     return [item for event in events for item in _WRITERS[wire](event)]
 
 

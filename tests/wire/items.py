@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from hypothesis import strategies as st
 
-from hitherto.core.message import ANTHROPIC, CHAT, RESPONSES, Message
+from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Message
 from hitherto.wire import CODECS
 
 PNG = "iVBORw0KGgo="

@@ -15,7 +15,7 @@ from openai.types.chat import ChatCompletionMessageParam
 from openai.types.responses import ResponseInputItemParam
 from pydantic import TypeAdapter
 
-from hitherto.core.message import ANTHROPIC, CHAT, RESPONSES, Payload
+from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Payload
 
 _SHAPES = {
     CHAT: TypeAdapter[Any](ChatCompletionMessageParam),

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitherto.core.message import ANTHROPIC, Kind, Payload, Role
+from hitherto.core.log.message import ANTHROPIC, Kind, Payload, Role
 from hitherto.errors import InvalidMessage
-from hitherto.wire import Anthropic, Call, assistant, system, tool_result, user
+from hitherto.wire import AnthropicFormat, Call, assistant, system, tool_result, user
 from tests.wire.items import COUNTER, PNG, texts
 from tests.wire.rules import assert_paired, assert_valid
 
-anthropic = Anthropic()
+anthropic = AnthropicFormat()
 THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
 
 

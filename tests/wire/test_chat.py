@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitherto.core.message import CHAT, Kind, Payload, Role
+from hitherto.core.log.message import CHAT, Kind, Payload, Role
 from hitherto.errors import InvalidMessage
-from hitherto.wire import Call, Chat, assistant, read, system, tool_result, user
+from hitherto.wire import Call, ChatFormat, assistant, read, system, tool_result, user
 from tests.wire.items import COUNTER, PNG, names, texts, words
 from tests.wire.rules import assert_paired
 
-chat = Chat()
+chat = ChatFormat()
 
 
 def function(call: str, name: str = "add", arguments: str = "{}") -> dict[str, Any]:

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
-from hitherto.core.append import extended
-from hitherto.core.group import groups
-from hitherto.core.head import Head
-from hitherto.core.message import ANTHROPIC, CHAT, RESPONSES, Kind, Logged, Message, Sums
+from hitherto.core.log.append import extended
+from hitherto.core.log.group import groups
+from hitherto.core.log.head import Head
+from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Kind, Logged, Message, Sums
 from hitherto.wire import codec, read
 from tests.wire.conversations import WIRES, Conversation, conversations, long_log
 from tests.wire.rules import assert_paired, assert_valid, blocks
@@ -26,6 +26,7 @@ EMPTY = Head(
     view_sums=Sums(),
     closed=False,
     now=datetime(2026, 1, 1, tzinfo=UTC),
+    clock=datetime(2026, 1, 1, tzinfo=UTC),
 )
 
 

@@ -9,7 +9,7 @@ import pytest
 from openai.types.responses import ResponseInputItemParam
 from pydantic import TypeAdapter
 
-from hitherto.core.message import ANTHROPIC, CHAT, RESPONSES
+from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES
 from hitherto.wire import codec
 
 HELLO = [

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitherto.core.message import ANTHROPIC, CHAT, RESPONSES, Kind, Message, Role
+from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Kind, Message, Role
 from hitherto.errors import InvalidInput, InvalidMessage
 from hitherto.wire import CODECS, codec, read, user
 from tests.wire.items import COUNTER, ITEMS, any_message

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from hitherto.core.message import ANTHROPIC, CHAT, RESPONSES, Kind, Message, Payload
+from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Kind, Message, Payload
 from hitherto.wire import CODECS, codec, user
 from tests.wire.items import ITEMS, PNG, any_message, names
 from tests.wire.rules import assert_valid

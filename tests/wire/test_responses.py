@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitherto.core.message import RESPONSES, Kind, Role
+from hitherto.core.log.message import RESPONSES, Kind, Role
 from hitherto.errors import InvalidMessage
-from hitherto.wire import Call, Responses, assistant, codec, tool_result
+from hitherto.wire import Call, ResponsesFormat, assistant, codec, tool_result
 from tests.wire.items import COUNTER, PNG, fixed, responses_items, responses_parts, some, texts
 from tests.wire.rules import assert_paired, assert_valid
 
-responses = Responses()
+responses = ResponsesFormat()
 SUMMARY = [{"type": "summary_text", "text": "First."}, {"type": "summary_text", "text": "Then."}]
 SHELL = [{"stdout": "a", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}]
 SCREEN = {"type": "computer_screenshot", "image_url": "https://a.test/b.png"}

@@ -10,19 +10,19 @@ from agents import Agent, RunContextWrapper, SessionSettings, TResponseInputItem
 from agents.memory import OpenAIResponsesCompactionArgs
 from agents.memory.session_settings import coerce_session_settings
 
-from hitherto.core.digest import Digest
-from hitherto.core.message import RESPONSES, Logged, Payload
-from hitherto.core.policy import Policy
-from hitherto.core.presets import policy_of
+from hitherto.core.digests.digest import Digest
+from hitherto.core.log.message import RESPONSES, Logged, Payload
+from hitherto.core.policy.policy import Policy
+from hitherto.core.policy.presets import policy_of
 from hitherto.core.scope import Scope, checked_name
-from hitherto.engine.appending import Appended
 from hitherto.engine.conversation import Conversation
+from hitherto.engine.log.append import AppendResult
 from hitherto.engine.memory import Memory
-from hitherto.errors import Interleaved, InvalidInput, InvalidScope
-from hitherto.integrations.openai_agents.given import checked_items, checked_limit, checked_seconds
-from hitherto.integrations.openai_agents.home import Here, Home, Portal
-from hitherto.integrations.openai_agents.replacing import Clears, Snapshot, replaced_suffix
-from hitherto.integrations.openai_agents.sealed import sealed, unsealed
+from hitherto.errors import ConcurrentWrite, InvalidInput, InvalidScope
+from hitherto.integrations.openai_agents.arguments import checked_items, checked_limit, checked_seconds
+from hitherto.integrations.openai_agents.compaction import Clears, Snapshot, replaced_suffix
+from hitherto.integrations.openai_agents.encrypted import sealed, unsealed
+from hitherto.integrations.openai_agents.event_loop import CurrentLoop, MemoryLoop, Portal
 from hitherto.uninterrupted import uninterrupted
 from hitherto.wiring import Opening
 
@@ -39,12 +39,12 @@ class HithertoSession:
     """A session of the SDK on a conversation: it shows what the policy leaves of the log, and the log keeps everything.
 
     `session_id` is the conversation's id. `memory` is an open memory, used from the loop that runs now; or
-    `hitherto.open(…)` as it is, which the session opens in a thread of its own and closes with `close`; or a `Portal`
-    that several sessions share. `scope` says whose conversation it is; a function is asked at each call, with the
-    run's context, so that one session serves many tenants. `policy`, an object or its name, governs what is shown and
-    the appends; without one that of the conversation counts, then the agent's, the memory's, `none`. `model` is the
-    agent's model, by which opaque compaction items are told apart. `wait` is for how many seconds `get_items`, and so
-    a run, lets a digest in progress finish first; by default it does not wait, and a later run sees the digest.
+    `hitherto.open(…)` as it is, which the session opens in a thread of its own and closes with `close`; or a
+    `Portal` that several sessions share. `scope` says whose conversation it is; a function is asked at each call,
+    with the run's context, so that one session serves many tenants. `policy`, an object or its name, governs what is
+    shown and the appends; without one that of the conversation counts, then the agent's, the memory's, `none`. `model`
+    is the agent's model, by which opaque compaction items are told apart. `wait` is for how many seconds `get_items`,
+    and so a run, lets a digest in progress finish first; by default it does not wait, and a later run sees the digest.
 
     It implements the SDK's `Session`. All verbs take the run's context as `wrapper`. Making one raises InvalidScope,
     InvalidPolicy, InvalidInput.
@@ -196,7 +196,7 @@ class HithertoSession:
                     return False
                 try:
                     await self._replaced(conversation, after, expect=head.rev)
-                except Interleaved:
+                except ConcurrentWrite:
                     return False  # they are not the newest any more
                 return True
 
@@ -225,7 +225,7 @@ class HithertoSession:
         verbs = ("get_items", "add_items", "pop_item", "clear_session")
         return all(getattr(type(self), verb) is getattr(HithertoSession, verb) for verb in verbs)
 
-    async def _appended(self, conversation: Conversation, appended: Appended) -> None:
+    async def _appended(self, conversation: Conversation, appended: AppendResult) -> None:
         """For subclasses: called after each append."""
 
     async def _shown(self, conversation: Conversation, limit: int | None = None) -> list[Payload]:
@@ -261,12 +261,12 @@ class HithertoSession:
         return found
 
 
-def _home(memory: object) -> Home:
+def _home(memory: object) -> MemoryLoop:
     match memory:
         case Portal():
             return memory
         case Memory():
-            return Here(memory)
+            return CurrentLoop(memory)
         case _:
             raise InvalidInput(f"memory is {memory!r}; give an open memory, hitherto.open(…) as it is, or a Portal")
 

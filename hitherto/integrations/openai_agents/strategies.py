@@ -1,4 +1,4 @@
-"""The in-session strategies of seed 003 under their own names: presets with that seed's parameters."""
+"""Sessions with a strategy: a preset each, under the names that such sessions have elsewhere."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from typing import Any, TypedDict, Unpack
 
 from agents import SessionSettings
 
-from hitherto.core import presets
-from hitherto.core.digest import Digest, Done
-from hitherto.core.message import Logged
+from hitherto.core.digests.digest import Digest
+from hitherto.core.log.frontier import DigestAction
+from hitherto.core.log.message import Logged
+from hitherto.core.policy import presets
 from hitherto.core.scope import Scope
-from hitherto.engine.appending import Appended
 from hitherto.engine.conversation import Conversation
+from hitherto.engine.log.append import AppendResult
 from hitherto.engine.memory import Memory
-from hitherto.integrations.openai_agents.home import Portal
+from hitherto.integrations.openai_agents.event_loop import Portal
 from hitherto.integrations.openai_agents.session import HithertoSession, Route, Wrapper
 from hitherto.wiring import Opening
 
 
-class _Options(TypedDict, total=False):
+class _SessionOptions(TypedDict, total=False):
     """What every session takes."""
 
     model: str | None
@@ -37,7 +38,7 @@ class DefaultSession(HithertoSession):
         memory: Memory | Opening | Portal,
         *,
         scope: Scope | Route,
-        **options: Unpack[_Options],
+        **options: Unpack[_SessionOptions],
     ) -> None:
         super().__init__(session_id, memory, scope=scope, policy=presets.none(), **options)
 
@@ -56,7 +57,7 @@ class TrimmingSession(HithertoSession):
         scope: Scope | Route,
         max_turns: int | None = None,
         keep_last_n_turns: int | None = None,
-        **options: Unpack[_Options],
+        **options: Unpack[_SessionOptions],
     ) -> None:
         policy = presets.trim(**_given(max_turns=max_turns, keep_last_n_turns=keep_last_n_turns))
         super().__init__(session_id, memory, scope=scope, policy=policy, **options)
@@ -78,7 +79,7 @@ class SummarizingSession(HithertoSession):
         context_limit: int | None = None,
         keep_last_n_turns: int | None = None,
         limit: int | None = None,
-        **options: Unpack[_Options],
+        **options: Unpack[_SessionOptions],
     ) -> None:
         given = _given(context_limit=context_limit, keep_last_n_turns=keep_last_n_turns, limit=limit)
         super().__init__(session_id, memory, scope=scope, policy=presets.summarize(**given), **options)
@@ -102,7 +103,7 @@ class CompactingSession(HithertoSession):
         keep: int | None = None,
         calls: bool = False,
         at_least: int | None = None,
-        **options: Unpack[_Options],
+        **options: Unpack[_SessionOptions],
     ) -> None:
         given = _given(trigger=trigger, keep=keep, calls=calls, at_least=at_least)
         super().__init__(session_id, memory, scope=scope, policy=presets.compact(**given), **options)
@@ -137,7 +138,7 @@ class TrackingCompactingSession(CompactingSession):
         calls: bool = False,
         at_least: int | None = None,
         on_freed: Callable[[Freed], None] | None = None,
-        **options: Unpack[_Options],
+        **options: Unpack[_SessionOptions],
     ) -> None:
         super().__init__(
             session_id,
@@ -155,7 +156,7 @@ class TrackingCompactingSession(CompactingSession):
         """What each redaction freed, in canonical tokens (o200k_base), oldest first."""
         return await self._do(_freed, wrapper)
 
-    async def _appended(self, conversation: Conversation, appended: Appended) -> None:
+    async def _appended(self, conversation: Conversation, appended: AppendResult) -> None:
         if self._on_freed is not None and appended.fired:
             for one in await _freed(conversation, fired=appended.fired):
                 self._on_freed(one)
@@ -163,7 +164,7 @@ class TrackingCompactingSession(CompactingSession):
 
 async def _freed(conversation: Conversation, *, fired: Sequence[int] | None = None) -> list[Freed]:
     """Of the redactions with the ids `fired`, or of all."""
-    made = [one for one in await conversation.digests() if one.done is Done.REDACT]
+    made = [one for one in await conversation.digests() if one.action is DigestAction.REDACT]
     digests = made if fired is None else [one for one in made if one.id in fired]
     if not digests:
         return []

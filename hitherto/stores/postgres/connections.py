@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -13,10 +14,28 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from hitherto.errors import DatabaseReadOnly, InvalidInput
 
+_NAME = "hitherto"
+
+_SETTINGS = """
+select current_setting('transaction_read_only')::boolean,
+       set_config('lock_timeout', %s, false),
+       set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), false)
+"""
+"""What was acknowledged must be there after a crash of the server, so a commit waits until it is on the server's disk.
+Only `off` does not wait for that. `local` and those above it differ in what else they wait for, on standby servers:
+that is the operator's choice."""
+
+_RECONNECT_TIMEOUT = 1.0
+"""Seconds for which psycopg's pool tries to replace a connection. It waits twice as long after each attempt that fails:
+after a minute without the database, another minute. So it gives up soon, and is asked to begin anew."""
+
 
 class Connections:
     """At most `size` connections to the server at `url`; who wants one waits at most `patience` seconds for it. Unless
     they are not to be `prepared`, statements that come often are, for as long as a connection lasts.
+
+    While no connection can be made, it is tried again every second or so. `start_again`, if given, is called each time
+    that has failed, for a server that this process may start.
 
     psycopg's pool makes, checks and replaces them. It can lose one when a task is cancelled while it waits inside the
     pool (psycopg/psycopg#1208, #1345), until none is left. So nobody who can be cancelled waits there: turns are taken
@@ -31,8 +50,17 @@ class Connections:
     They belong to the event loop in which they are opened: in any other, all verbs raise InvalidInput.
     """
 
-    def __init__(self, url: str, *, size: int, patience: float, prepared: bool = True) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        size: int,
+        patience: float,
+        prepared: bool = True,
+        start_again: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         self._patience = patience
+        self._start_again = start_again
         self._turns = asyncio.Semaphore(size)
         self._returning: set[asyncio.Task[None]] = set()
         self._home: asyncio.AbstractEventLoop | None = None
@@ -44,19 +72,24 @@ class Connections:
             max_size=size,
             timeout=patience,
             open=False,
+            reconnect_timeout=_RECONNECT_TIMEOUT,
+            reconnect_failed=self._given_up,
             kwargs={
+                # Without one, a host that has lost its power holds an attempt up for two minutes.
+                "connect_timeout": max(2, int(patience)),
                 "autocommit": True,
                 "application_name": "hitherto",
                 "client_encoding": "UTF8",
                 "prepare_threshold": 5 if prepared else None,
             },
             configure=self._configured,
-            name="hitherto",
+            name=_NAME,
         )
 
     async def open(self) -> None:
         """Returns once a connection is there. Raises PoolTimeout."""
         self._home = asyncio.get_running_loop()
+        logging.getLogger("psycopg.pool").addFilter(_is_news)  # once, however often it is added
         await self._pool.open(wait=True, timeout=self._patience)
 
     async def aclose(self) -> None:
@@ -101,14 +134,23 @@ class Connections:
         await connection.execute("set default_transaction_isolation = 'read committed'")
         # Who holds a conversation may never let go: a host without power is noticed after hours.
         patience = f"{max(self._patience, 0.001) * 1_000:.0f}ms"
-        told = await connection.execute(
-            "select set_config('lock_timeout', %s, false), current_setting('transaction_read_only')::boolean",
-            [patience],
-        )
-        read_only = bool((await told.fetchall())[0][1])
+        told = await connection.execute(_SETTINGS, [patience])
+        read_only = bool((await told.fetchall())[0][0])
+        _told.clear()
         if self._read_only and not read_only:
             self._background(self._pool.drain())
         self._read_only = read_only
+
+    def _given_up(self, _: object) -> None:
+        # In a task of its own: the pool has few for its work, and to start a server takes long.
+        self._background(self._try_again())
+
+    async def _try_again(self) -> None:
+        if self._start_again is not None:
+            await self._start_again()
+        found = self._pool.get_stats()
+        if not self._pool.closed and (found["requests_waiting"] or not found["pool_size"]):
+            await self._pool.check()  # it makes a connection if there is none
 
     async def _turn(self) -> None:
         try:
@@ -169,3 +211,17 @@ class Connections:
         self._returning.add(task)
         task.add_done_callback(self._returning.discard)
         return task
+
+
+_told = set[str]()
+"""What psycopg's pool has logged since a connection was last made."""
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether the pool has not logged the same of this outage: it would, two or three times a second."""
+    if record.levelno < logging.WARNING or not isinstance(record.args, tuple) or record.args[:1] != (_NAME,):
+        return True
+    line = record.getMessage()
+    news = line not in _told
+    _told.add(line)
+    return news

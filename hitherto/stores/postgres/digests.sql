@@ -7,9 +7,9 @@ select nextval('hitherto.digest_id_seq');
 -- name: insert_digest
 -- A digest in progress with its job, or one that is complete at once.
 with d as (
-    insert into hitherto.digest (tenant, id, conversation, stage, spec, done, start_seq, end_seq, base_id, status, attempt,
+    insert into hitherto.digest (tenant, id, conversation, stage, spec, action, start_seq, end_seq, base_id, status, attempt,
         tokens, freed, since, kept_from, opaque, family, fired_rev, visible_rev, created_at, completed_at, due_at)
-    values (%(tenant)s, coalesce(%(id)s::bigint, nextval('hitherto.digest_id_seq')), %(ref)s, %(stage)s, %(spec)s, %(done)s,
+    values (%(tenant)s, coalesce(%(id)s::bigint, nextval('hitherto.digest_id_seq')), %(ref)s, %(stage)s, %(spec)s, %(action)s,
         %(start)s, %(end)s, %(base)s, %(status)s, 0, %(tokens)s, %(freed)s, %(since)s, %(kept_from)s, %(opaque)s, %(family)s,
         %(rev)s, case when %(completed)s then %(rev)s end, %(now)s, case when %(completed)s then %(now)s end,
         case when not %(completed)s then clock_timestamp() end)
@@ -44,9 +44,10 @@ where tenant = %(tenant)s and conversation = %(ref)s and id = %(digest)s and sta
 
 -- name: digests
 -- All digests of a conversation.
-select d.id, d.stage, d.spec::text, d.done, d.start_seq, d.end_seq, d.base_id, d.status, d.attempt, d.items::text, d.text,
-       d.tokens, d.model, d.prompt_version, d.generation_time_ms, d.error, d.fired_rev, d.visible_rev, d.created_at,
-       d.completed_at, d.hidden_rev, d.freed, d.since, d.kept_from, d.opaque::text, d.family, d.tries, d.due_at, d.claimed
+select d.id, d.stage, d.spec::text as spec, d.action, d.start_seq, d.end_seq, d.base_id, d.status, d.attempt,
+       d.items::text as items, d.text, d.tokens, d.model, d.prompt_version, d.generation_time_ms, d.error, d.fired_rev,
+       d.visible_rev, d.created_at, d.completed_at, d.hidden_rev, d.freed, d.since, d.kept_from, d.opaque::text as opaque,
+       d.family, d.tries, d.due_at, d.claimed
 from hitherto.digest d
 where d.tenant = %(tenant)s
   and d.conversation = (
@@ -68,13 +69,8 @@ where d.tenant = %(tenant)s
 select c.id, c.digest, c.text
 from (
     select c.id, d.id as digest, d.text, c.digested_at from hitherto.conversation c
-    cross join lateral (
-        select s.id, s.text from hitherto.digest s
-        where s.tenant = c.tenant and s.conversation = c.ref and s.done = 'summarise' and s.visible_rev is not null
-          and s.hidden_rev is null and s.end_seq >= c.view_start
-        order by s.end_seq desc, s.id desc limit 1
-    ) d
-    where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id <> %(conversation)s
+    cross join lateral hitherto.standing_summary(c.tenant, c.ref, c.view_start) d
+    where not hitherto.expiring(c.next_expiry) and c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id <> %(conversation)s
       and c.digested_at is not null
     order by c.digested_at desc limit 1
 ) c
@@ -96,26 +92,27 @@ with recursive free as materialized (
     set attempt = attempt + 1, tries = tries + 1, claimed = true, due_at = clock_timestamp() + %(lease)s
     from free where d.tenant = free.tenant and d.id = free.id
     returning d.*
-), base (depth, tenant, conversation, base_id, done, end_seq, items, opaque) as (
+), base (depth, tenant, conversation, base_id, action, end_seq, items, opaque) as (
     select 0, b.* from d
     cross join lateral (
-        select tenant, conversation, base_id, done, end_seq, items, opaque from hitherto.digest b
+        select tenant, conversation, base_id, action, end_seq, items, opaque from hitherto.digest b
         where b.tenant = d.tenant and b.conversation = d.conversation and b.id = d.base_id limit 1
     ) b
     union all
     select n.depth + 1, b.* from base n
     cross join lateral (
-        select tenant, conversation, base_id, done, end_seq, items, opaque from hitherto.digest b
+        select tenant, conversation, base_id, action, end_seq, items, opaque from hitherto.digest b
         where b.tenant = n.tenant and b.conversation = n.conversation and b.id = n.base_id limit 1
     ) b
-    where n.done = 'chunk' and (select d.done from d) = 'summarise'
+    where n.action = 'chunk' and (select d.action from d) = 'summarize'
 )
-select d.id, d.stage, d.spec::text, d.done, d.start_seq, d.end_seq, d.base_id, d.status, d.attempt, d.items::text, d.text,
-       d.tokens, d.model, d.prompt_version, d.generation_time_ms, d.error, d.fired_rev, d.visible_rev, d.created_at,
-       d.completed_at, d.hidden_rev, d.freed, d.since, d.kept_from, d.opaque::text, d.family, d.tries, d.due_at, d.claimed,
-       (select json_agg(b.items order by b.depth desc) from base b)::text,
-       (select b.opaque::text from base b where b.depth = 0),
-       c.user_id, c.agent, c.id, coalesce(c.next_expiry <= clock_timestamp(), false)
+select d.id, d.stage, d.spec::text as spec, d.action, d.start_seq, d.end_seq, d.base_id, d.status, d.attempt,
+       d.items::text as items, d.text, d.tokens, d.model, d.prompt_version, d.generation_time_ms, d.error, d.fired_rev,
+       d.visible_rev, d.created_at, d.completed_at, d.hidden_rev, d.freed, d.since, d.kept_from, d.opaque::text as opaque,
+       d.family, d.tries, d.due_at, d.claimed,
+       (select json_agg(b.items order by b.depth desc) from base b)::text as base_items,
+       (select b.opaque::text from base b where b.depth = 0) as base_opaque,
+       c.user_id, c.agent, c.id as conversation, coalesce(c.next_expiry <= clock_timestamp(), false) as expiring
 from d
 cross join lateral (
     select user_id, agent, id, next_expiry from hitherto.conversation c
@@ -124,8 +121,9 @@ cross join lateral (
 
 -- name: claimed_messages
 -- The live messages that a claimed digest is made of.
-select m.seq, m.payload::text, m.wire, m.role, m.kind, m.text, m.call_ids, m.result_ids, m.tool_names,
-       m.metadata::text, m.expires_at, m.tokens, m.sum_tokens, m.sum_turns, m.sum_talk, m.sum_results, m.rev,
+select m.seq, m.payload::text, m.wire, m.role, m.kind, m.text, nullif(m.call_ids, '{}'), nullif(m.result_ids, '{}'),
+       nullif(m.tool_names, '{}'),
+       m.metadata::text, m.expires_at, m.tokens, m.sum_tokens, m.sum_turns, m.sum_dialogue, m.sum_results, m.rev,
        m.created_at, m.erased, m.retracted_rev
 from (
     select d.tenant, d.conversation, d.end_seq as last, greatest(d.start_seq, coalesce((
@@ -189,7 +187,7 @@ cross join lateral (
       and (d.claimed or d.due_at <= statement_timestamp()) limit 1
 ) d;
 
--- name: load
+-- name: backlog
 -- How the digests in progress stand, how many conversations rest, and how many workers have shown themselves.
 select count(*) filter (where due_at <= now), count(*) filter (where claimed and due_at > now),
        count(*) filter (where not claimed and due_at > now),

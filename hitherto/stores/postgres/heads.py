@@ -5,75 +5,71 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
-from hitherto.core.digest import Done, joined, ranges
-from hitherto.core.head import Frontier, Head, Injection, OpenCall, Running, Standing
-from hitherto.core.message import Sums
-from hitherto.core.policy import Policy, stored
-from hitherto.errors import InvalidPolicy
-from hitherto.ports.store import Defaults
-
-Row = Sequence[Any]
+from hitherto.core.cross_session import CrossSession
+from hitherto.core.log.frontier import DigestAction, Frontier
+from hitherto.core.log.head import Head, LatestDigest, OpenCall, RunningDigest, StandingSummary
+from hitherto.core.log.message import Sums
+from hitherto.core.log.ranges import joined, ranges
+from hitherto.ports.log import AgentDefaults
 
 
-def head_from(row: Row) -> Head:
-    (ref, rev, next_seq, tokens, turns, talk, results) = row[:7]
-    (view_start, view_tokens, view_turns, view_talk, view_results) = row[7:12]
-    (closed, policy, open_calls, erased, next_expiry, now, run_start, late, retracted, frontiers) = row[12:22]
-    (agent_policy, enabled, agent_enabled, injected, injected_of, injected_text) = row[22:28]
-    (digest, start, end, text, spec, end_tokens, end_turns, end_talk, end_results) = row[28:37]
-    (digest_tokens, failures, running, resume_at, subject, extracted) = row[37:43]
-    standing = None
-    if digest is not None:
-        standing = Standing(id=digest, start=start, end=end, text=text, spec=spec, tokens=digest_tokens)
+def head_from(row: Any) -> Head:
+    """A head from a row of the statements `head` and `head_at`, with its columns by name."""
+    standing, standing_sums = None, Sums()
+    if row.digest is not None:
+        standing = StandingSummary(
+            id=row.digest,
+            start=row.digest_start,
+            end=row.digest_end,
+            text=row.digest_text,
+            spec=row.digest_spec,
+            tokens=row.digest_tokens,
+        )
+    if row.digest_sum_tokens is not None:
+        standing_sums = Sums(
+            tokens=row.digest_sum_tokens,
+            turns=row.digest_sum_turns,
+            dialogue=row.digest_sum_dialogue,
+            results=row.digest_sum_results,
+        )
+    open_calls, retracted = json.loads(row.open_calls), json.loads(row.retracted)
     return Head(
-        ref=ref,
-        rev=rev,
-        next_seq=next_seq,
-        sums=Sums(tokens=tokens, turns=turns, talk=talk, results=results),
-        view_start=view_start,
-        view_sums=Sums(tokens=view_tokens, turns=view_turns, talk=view_talk, results=view_results),
-        closed=closed,
-        policy=None if policy is None else _policy(policy),
-        agent_policy=None if agent_policy is None else _policy(agent_policy),
-        injection=Injection(
-            enabled=enabled,
-            agent_enabled=agent_enabled,
-            digest=injected,
-            conversation=injected_of,
-            text=injected_text,
+        ref=row.ref,
+        rev=row.rev,
+        next_seq=row.next_seq,
+        sums=Sums(tokens=row.tokens, turns=row.turns, dialogue=row.dialogue, results=row.results),
+        view_start=row.view_start,
+        view_sums=Sums(
+            tokens=row.view_tokens, turns=row.view_turns, dialogue=row.view_dialogue, results=row.view_results
         ),
-        open_calls={} if open_calls == "{}" else {c: OpenCall(**call) for c, call in json.loads(open_calls).items()},
-        late=() if late == "[]" else tuple((turn, seq) for turn, seq in json.loads(late)),
-        erased=() if erased == "[]" else _clipped(json.loads(erased), next_seq),
-        retracted=() if retracted == "[]" else joined((a, b) for a, b, at in json.loads(retracted) if at <= rev),
-        frontiers={} if frontiers == "{}" else _frontiers(json.loads(frontiers), view_start),
-        next_expiry=next_expiry,
-        now=now,
-        run_start=run_start,
-        failures=failures,
-        resume_at=resume_at,
+        closed=row.closed,
+        policy=row.policy,
+        agent_policy=row.agent_policy,
+        cross_session=CrossSession.from_json(row.cross_session),
+        agent_cross_session=CrossSession.from_json(row.agent_cross_session),
+        latest=LatestDigest(digest=row.latest_digest, conversation=row.latest_conversation, text=row.latest_text),
+        open_calls={call: OpenCall(**found) for call, found in open_calls.items()},
+        late=tuple((turn, seq) for turn, seq in json.loads(row.late)),
+        erased=_clipped(json.loads(row.erased), row.next_seq),
+        retracted=joined((first, last) for first, last, at in retracted if at <= row.rev),
+        frontiers=_frontiers(json.loads(row.frontiers), row.view_start),
+        next_expiry=row.next_expiry,
+        now=max(row.clock, row.updated_at),
+        clock=row.clock,
+        run_start=row.run_start,
+        failures=row.failures,
+        resume_at=row.resume_at,
         digest=standing,
-        digest_sums=Sums() if end_tokens is None else _sums([end_tokens, end_turns, end_talk, end_results]),
-        running=() if running is None else tuple(_running(one) for one in sorted(json.loads(running))),
-        subject=subject,
-        extracted=() if extracted == "[]" else tuple((first, last) for first, last in json.loads(extracted)),
+        digest_sums=standing_sums,
+        running=()
+        if row.running is None
+        else tuple(_running(one) for one in sorted(json.loads(row.running), key=itemgetter("id"))),
+        subject=row.subject,
+        extracted=tuple((first, last) for first, last in json.loads(row.extracted)),
     )
-
-
-def _policy(text: str) -> Policy:
-    try:
-        return _read(text)
-    except InvalidPolicy:
-        return stored(text)
-
-
-@lru_cache(maxsize=256)
-def _read(text: str) -> Policy:
-    """Policies are frozen, few, and read at every turn. (What cannot be read is not kept: its parts may come yet.)"""
-    return Policy.from_json(json.loads(text))
 
 
 def _clipped(ranges: list[list[int]], next_seq: int) -> tuple[tuple[int, int], ...]:
@@ -81,8 +77,8 @@ def _clipped(ranges: list[list[int]], next_seq: int) -> tuple[tuple[int, int], .
 
 
 def _sums(one: list[int]) -> Sums:
-    tokens, turns, talk, results = one
-    return Sums(tokens=tokens, turns=turns, talk=talk, results=results)
+    tokens, turns, dialogue, results = one
+    return Sums(tokens=tokens, turns=turns, dialogue=dialogue, results=results)
 
 
 def _frontiers(found: dict[str, list[Any]], view_start: int) -> dict[str, Frontier]:
@@ -91,9 +87,9 @@ def _frontiers(found: dict[str, list[Any]], view_start: int) -> dict[str, Fronti
 
 
 def _frontier(one: list[Any]) -> Frontier:
-    done, start, end, sums, kept_from, kept_sums, digest, family, tokens, freed, since = one
+    action, start, end, sums, kept_from, kept_sums, digest, family, tokens, freed, since = one
     return Frontier(
-        done=Done(done),
+        action=DigestAction(action),
         start=start,
         end=end,
         sums=_sums(sums),
@@ -107,25 +103,14 @@ def _frontier(one: list[Any]) -> Frontier:
     )
 
 
-def _running(one: list[Any]) -> Running:
-    digest, stage, attempt, start, end, created_at, done, kept_from, error, claimed = one
-    return Running(
-        id=digest,
-        stage=stage,
-        attempt=attempt,
-        start=start,
-        end=end,
-        created_at=datetime.fromisoformat(created_at),
-        done=Done(done),
-        kept_from=kept_from,
-        error=error,
-        claimed=claimed,
-    )
+def _running(found: dict[str, Any]) -> RunningDigest:
+    created_at, action = datetime.fromisoformat(found.pop("created_at")), DigestAction(found.pop("action"))
+    return RunningDigest(**found, created_at=created_at, action=action)
 
 
-def retracted_with(row: Row, seqs: Iterable[int], rev: int) -> str:
+def retracted_with(row: Any, seqs: Iterable[int], rev: int) -> str:
     """The column `retracted` of a head's row, with `seqs` taken back at `rev`: [first, last, rev], ascending."""
-    before: list[tuple[int, int, int]] = [(first, last, at) for first, last, at in json.loads(row[20])]
+    before: list[tuple[int, int, int]] = [(first, last, at) for first, last, at in json.loads(row.retracted)]
     gone = {seq for first, last, _ in before for seq in range(first, last + 1)}
     now = ((first, last, rev) for first, last in ranges(seq for seq in seqs if seq not in gone))
     return json.dumps(sorted([*before, *now]))
@@ -138,18 +123,18 @@ def head_values(head: Head) -> dict[str, Any]:
         "next_seq": head.next_seq,
         "tokens": sums.tokens,
         "turns": sums.turns,
-        "talk": sums.talk,
+        "dialogue": sums.dialogue,
         "results": sums.results,
         "view_start": head.view_start,
         "view_tokens": view.tokens,
         "view_turns": view.turns,
-        "view_talk": view.talk,
+        "view_dialogue": view.dialogue,
         "view_results": view.results,
         "closed": head.closed,
         "run_start": head.run_start,
-        "policy": policy_json(head.policy),
-        "injection": head.injection.enabled,
-        "injected": head.injection.digest,
+        "policy": head.policy,
+        "cross_session": head.cross_session.to_json(),
+        "latest_digest": head.latest.digest,
         "frontiers": json.dumps({stage: _frontier_values(one) for stage, one in head.frontiers.items()}),
         "open_calls": json.dumps(
             {
@@ -167,16 +152,12 @@ def head_values(head: Head) -> dict[str, Any]:
     }
 
 
-def policy_json(policy: Policy | None) -> str | None:
-    return None if policy is None else json.dumps(policy.to_json())
-
-
 def _frontier_values(one: Frontier) -> list[Any]:
-    sums = [[s.tokens, s.turns, s.talk, s.results] for s in (one.sums, one.kept_sums)]
+    sums = [[s.tokens, s.turns, s.dialogue, s.results] for s in (one.sums, one.kept_sums)]
     beside = [one.digest, one.family, one.tokens, one.freed, one.since]
-    return [one.done.value, one.start, one.end, sums[0], one.kept_from, sums[1], *beside]
+    return [one.action.value, one.start, one.end, sums[0], one.kept_from, sums[1], *beside]
 
 
-def defaults_from(row: Row) -> Defaults:
-    policy, injection = row
-    return Defaults(policy=None if policy is None else _policy(policy), injection=injection)
+def defaults_from(row: Sequence[Any]) -> AgentDefaults:
+    policy, crosses = row
+    return AgentDefaults(policy=policy, cross_session=CrossSession.from_json(crosses))

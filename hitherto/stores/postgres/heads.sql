@@ -22,40 +22,41 @@ on conflict (tenant, user_id, agent, id) do nothing;
 -- The newest head of a conversation, with its standing digest and those in progress, what is set for its agent, and the
 -- digest whose text it was given. (Here and below, `limit 1` on what a key finds keeps the planner from joining in
 -- another order, which without statistics it may hold for as good.)
-select c.ref, c.rev, c.next_seq, c.tokens, c.turns, c.talk, c.results,
-       c.view_start, c.view_tokens, c.view_turns, c.view_talk, c.view_results,
-       c.closed, c.policy::text, c.open_calls::text, c.erased::text, c.next_expiry,
-       greatest(clock_timestamp(), c.updated_at), c.run_start,
-       c.late::text, c.retracted::text, c.frontiers::text,
-       a.policy::text, c.injection, a.injection, i.id, i.conversation, i.text,
-       d.id, d.start_seq, d.end_seq, d.text, d.spec::text, e.sum_tokens, e.sum_turns, e.sum_talk, e.sum_results,
-       d.tokens, c.failures,
-       (select json_agg(json_build_array(p.id, p.stage, p.attempt, p.start_seq, p.end_seq, p.created_at, p.done, p.kept_from,
-                                         p.error, p.claimed))
+select c.ref, c.rev, c.next_seq, c.tokens, c.turns, c.dialogue, c.results,
+       c.view_start, c.view_tokens, c.view_turns, c.view_dialogue, c.view_results,
+       c.closed, c.policy::text as policy, c.open_calls::text as open_calls, c.erased::text as erased, c.next_expiry,
+       clock_timestamp() as clock, c.run_start,
+       c.late::text as late, c.retracted::text as retracted, c.frontiers::text as frontiers,
+       a.policy::text as agent_policy, c.cross_session::text as cross_session, a.cross_session::text as agent_cross_session,
+       i.id as latest_digest, i.conversation as latest_conversation, i.text as latest_text,
+       d.id as digest, d.start_seq as digest_start, d.end_seq as digest_end, d.text as digest_text,
+       d.spec::text as digest_spec, d.tokens as digest_tokens,
+       e.sum_tokens as digest_sum_tokens, e.sum_turns as digest_sum_turns, e.sum_dialogue as digest_sum_dialogue,
+       e.sum_results as digest_sum_results, c.failures,
+       (select json_agg(json_build_object('id', p.id, 'stage', p.stage, 'attempt', p.attempt, 'start', p.start_seq,
+                                          'end', p.end_seq, 'created_at', p.created_at, 'action', p.action,
+                                          'kept_from', p.kept_from, 'error', p.error, 'claimed', p.claimed))
         from hitherto.digest p
-        where p.tenant = c.tenant and p.conversation = c.ref and p.status = 'processing')::text,
-       case when c.resume_at < clock_timestamp() + interval '2 hours' then c.resume_at end, c.subject, c.extracted::text
+        where p.tenant = c.tenant and p.conversation = c.ref and p.status = 'processing')::text as running,
+       case when c.resume_at < clock_timestamp() + interval '2 hours' then c.resume_at end as resume_at,
+       c.subject, c.extracted::text as extracted, c.updated_at
 from hitherto.conversation c
 left join lateral (
-    select policy, injection from hitherto.agent a where a.tenant = c.tenant and a.agent = c.agent limit 1
+    select policy, cross_session from hitherto.agent a where a.tenant = c.tenant and a.agent = c.agent limit 1
 ) a on true
 left join lateral (
     select n.id, o.id as conversation, n.text
-    from (select * from hitherto.digest n where n.tenant = c.tenant and n.id = c.injected limit 1) n
+    from (select * from hitherto.digest n where n.tenant = c.tenant and n.id = c.latest_digest limit 1) n
     cross join lateral (
-        select id, view_start, user_id, agent from hitherto.conversation o
+        select id, view_start, user_id, agent, next_expiry from hitherto.conversation o
         where o.tenant = n.tenant and o.ref = n.conversation limit 1
     ) o
     where n.status = 'completed' and n.end_seq >= o.view_start and o.user_id = c.user_id and o.agent = c.agent
+      and not hitherto.expiring(o.next_expiry)
 ) i on true
+left join lateral hitherto.standing_summary(c.tenant, c.ref, c.view_start) d on true
 left join lateral (
-    select id, start_seq, end_seq, text, spec, tokens from hitherto.digest s
-    where s.tenant = c.tenant and s.conversation = c.ref and s.done = 'summarise' and s.visible_rev is not null
-      and s.hidden_rev is null and s.end_seq >= c.view_start
-    order by s.end_seq desc, s.id desc limit 1
-) d on true
-left join lateral (
-    select sum_tokens, sum_turns, sum_talk, sum_results from hitherto.message m
+    select sum_tokens, sum_turns, sum_dialogue, sum_results from hitherto.message m
     where m.tenant = c.tenant and m.conversation = c.ref and m.seq <= d.end_seq and m.retracted_rev is null
     order by m.seq desc limit 1
 ) e on true
@@ -83,14 +84,14 @@ with recursive c as (
     select low as next_seq, (
         select coalesce(max(end_seq) + 1, 0) from c
         join hitherto.digest k on k.tenant = c.tenant and k.conversation = c.ref
-        where k.done = 'clear' and k.visible_rev <= %(at)s and (k.hidden_rev is null or k.hidden_rev > %(at)s)
+        where k.action = 'clear' and k.visible_rev <= %(at)s and (k.hidden_rev is null or k.hidden_rev > %(at)s)
     ) as view_start
     from halving where low = high
 ), stages (stage) as (
     (select f.stage from c
      cross join lateral (
          select f.stage from hitherto.digest f
-         where f.tenant = c.tenant and f.conversation = c.ref and f.done in ('drop', 'redact', 'chunk', 'compact')
+         where f.tenant = c.tenant and f.conversation = c.ref and f.action in ('drop', 'redact', 'chunk', 'compact')
            and f.visible_rev is not null
          order by f.stage limit 1
      ) f)
@@ -98,90 +99,97 @@ with recursive c as (
     select f.stage from stages s cross join c
     cross join lateral (
         select f.stage from hitherto.digest f
-        where f.tenant = c.tenant and f.conversation = c.ref and f.done in ('drop', 'redact', 'chunk', 'compact')
+        where f.tenant = c.tenant and f.conversation = c.ref and f.action in ('drop', 'redact', 'chunk', 'compact')
           and f.visible_rev is not null and f.stage > s.stage
         order by f.stage limit 1
     ) f
 ), frontiers as (
     select json_object_agg(s.stage, json_build_array(
-               f.done, f.start_seq, f.end_seq,
-               json_build_array(coalesce(m.sum_tokens, 0), coalesce(m.sum_turns, 0), coalesce(m.sum_talk, 0),
+               f.action, f.start_seq, f.end_seq,
+               json_build_array(coalesce(m.sum_tokens, 0), coalesce(m.sum_turns, 0), coalesce(m.sum_dialogue, 0),
                                 coalesce(m.sum_results, 0)),
                f.kept_from,
-               json_build_array(coalesce(k.sum_tokens, 0), coalesce(k.sum_turns, 0), coalesce(k.sum_talk, 0),
+               json_build_array(coalesce(k.sum_tokens, 0), coalesce(k.sum_turns, 0), coalesce(k.sum_dialogue, 0),
                                 coalesce(k.sum_results, 0)),
-               case when f.done in ('chunk', 'compact') then f.id end, f.family,
-               case when f.done = 'compact' then f.tokens else 0 end, f.freed, f.since)) as found
+               case when f.action in ('chunk', 'compact') then f.id end, f.family,
+               case when f.action = 'compact' then f.tokens else 0 end, f.freed, f.since)) as found
     from stages s cross join c cross join bounds b
     cross join lateral (
-        select f.id, f.done, f.start_seq, f.end_seq, coalesce(f.kept_from, f.end_seq + 1) as kept_from, f.family, f.tokens,
+        select f.id, f.action, f.start_seq, f.end_seq, coalesce(f.kept_from, f.end_seq + 1) as kept_from, f.family, f.tokens,
                f.freed, f.since
         from hitherto.digest f
         where f.tenant = c.tenant and f.conversation = c.ref and f.stage = s.stage
-          and f.done in ('drop', 'redact', 'chunk', 'compact') and f.visible_rev is not null
+          and f.action in ('drop', 'redact', 'chunk', 'compact') and f.visible_rev is not null
           and f.end_seq between b.view_start and b.next_seq - 1
           and f.visible_rev <= %(at)s and (f.hidden_rev is null or f.hidden_rev > %(at)s)
         order by f.end_seq desc, f.id desc limit 1
     ) f
     left join lateral (
-        select sum_tokens, sum_turns, sum_talk, sum_results from hitherto.message m
+        select sum_tokens, sum_turns, sum_dialogue, sum_results from hitherto.message m
         where m.tenant = c.tenant and m.conversation = c.ref and m.seq <= f.end_seq
           and (m.retracted_rev is null or m.retracted_rev > %(at)s)
         order by m.seq desc limit 1
     ) m on true
     left join lateral (
-        select sum_tokens, sum_turns, sum_talk, sum_results from hitherto.message k
+        select sum_tokens, sum_turns, sum_dialogue, sum_results from hitherto.message k
         where k.tenant = c.tenant and k.conversation = c.ref and k.seq < f.kept_from
           and (k.retracted_rev is null or k.retracted_rev > %(at)s)
         order by k.seq desc limit 1
     ) k on true
 )
-select c.ref, %(at)s::bigint, b.next_seq,
-       coalesce(l.sum_tokens, 0), coalesce(l.sum_turns, 0), coalesce(l.sum_talk, 0), coalesce(l.sum_results, 0),
+select c.ref, %(at)s::bigint as rev, b.next_seq,
+       coalesce(l.sum_tokens, 0) as tokens, coalesce(l.sum_turns, 0) as turns, coalesce(l.sum_dialogue, 0) as dialogue,
+       coalesce(l.sum_results, 0) as results,
        b.view_start,
-       coalesce(v.sum_tokens, 0), coalesce(v.sum_turns, 0), coalesce(v.sum_talk, 0), coalesce(v.sum_results, 0),
-       coalesce(l.role = 'assistant' and l.kind = 'text', false), c.policy::text, '{}'::text, c.erased::text, c.next_expiry,
-       greatest(clock_timestamp(), c.updated_at), c.run_start,
-       '[]'::text, c.retracted::text, coalesce(f.found::text, '{}'),
-       a.policy::text, c.injection, a.injection, i.id, i.conversation, i.text,
-       d.id, d.start_seq, d.end_seq, d.text, d.spec::text, e.sum_tokens, e.sum_turns, e.sum_talk, e.sum_results,
-       d.tokens, 0, null::text, null::timestamptz, c.subject, c.extracted::text
+       coalesce(v.sum_tokens, 0) as view_tokens, coalesce(v.sum_turns, 0) as view_turns,
+       coalesce(v.sum_dialogue, 0) as view_dialogue, coalesce(v.sum_results, 0) as view_results,
+       coalesce(l.role = 'assistant' and l.kind = 'text', false) as closed, c.policy::text as policy,
+       '{}'::text as open_calls, c.erased::text as erased, c.next_expiry, clock_timestamp() as clock, c.run_start,
+       '[]'::text as late, c.retracted::text as retracted, coalesce(f.found::text, '{}') as frontiers,
+       a.policy::text as agent_policy, c.cross_session::text as cross_session, a.cross_session::text as agent_cross_session,
+       i.id as latest_digest, i.conversation as latest_conversation, i.text as latest_text,
+       d.id as digest, d.start_seq as digest_start, d.end_seq as digest_end, d.text as digest_text,
+       d.spec::text as digest_spec, d.tokens as digest_tokens,
+       e.sum_tokens as digest_sum_tokens, e.sum_turns as digest_sum_turns, e.sum_dialogue as digest_sum_dialogue,
+       e.sum_results as digest_sum_results, 0 as failures, null::text as running, null::timestamptz as resume_at,
+       c.subject, c.extracted::text as extracted, c.updated_at
 from c
 cross join bounds b
 cross join frontiers f
 left join lateral (
-    select sum_tokens, sum_turns, sum_talk, sum_results, role, kind from hitherto.message m
+    select sum_tokens, sum_turns, sum_dialogue, sum_results, role, kind from hitherto.message m
     where m.tenant = c.tenant and m.conversation = c.ref and m.seq < b.next_seq
       and (m.retracted_rev is null or m.retracted_rev > %(at)s)
     order by m.seq desc limit 1
 ) l on true
 left join lateral (
-    select sum_tokens, sum_turns, sum_talk, sum_results from hitherto.message m
+    select sum_tokens, sum_turns, sum_dialogue, sum_results from hitherto.message m
     where m.tenant = c.tenant and m.conversation = c.ref and m.seq < b.view_start
       and (m.retracted_rev is null or m.retracted_rev > %(at)s)
     order by m.seq desc limit 1
 ) v on true
 left join lateral (
-    select policy, injection from hitherto.agent a where a.tenant = c.tenant and a.agent = c.agent limit 1
+    select policy, cross_session from hitherto.agent a where a.tenant = c.tenant and a.agent = c.agent limit 1
 ) a on true
 left join lateral (
     select n.id, o.id as conversation, n.text
-    from (select * from hitherto.digest n where n.tenant = c.tenant and n.id = c.injected limit 1) n
+    from (select * from hitherto.digest n where n.tenant = c.tenant and n.id = c.latest_digest limit 1) n
     cross join lateral (
-        select id, view_start, user_id, agent from hitherto.conversation o
+        select id, view_start, user_id, agent, next_expiry from hitherto.conversation o
         where o.tenant = n.tenant and o.ref = n.conversation limit 1
     ) o
     where n.status = 'completed' and n.end_seq >= o.view_start and o.user_id = c.user_id and o.agent = c.agent
+      and not hitherto.expiring(o.next_expiry)
 ) i on true
 left join lateral (
     select id, start_seq, end_seq, text, spec, tokens from hitherto.digest s
-    where s.tenant = c.tenant and s.conversation = c.ref and s.done = 'summarise' and s.visible_rev is not null
+    where s.tenant = c.tenant and s.conversation = c.ref and s.action = 'summarize' and s.visible_rev is not null
       and s.visible_rev <= %(at)s and (s.hidden_rev is null or s.hidden_rev > %(at)s)
       and s.end_seq between b.view_start and b.next_seq - 1
     order by s.end_seq desc, s.id desc limit 1
 ) d on true
 left join lateral (
-    select sum_tokens, sum_turns, sum_talk, sum_results from hitherto.message m
+    select sum_tokens, sum_turns, sum_dialogue, sum_results from hitherto.message m
     where m.tenant = c.tenant and m.conversation = c.ref and m.seq <= d.end_seq
       and (m.retracted_rev is null or m.retracted_rev > %(at)s)
     order by m.seq desc limit 1
@@ -190,10 +198,10 @@ left join lateral (
 -- name: update_conversation
 -- The conversation's counters after a unit of work.
 update hitherto.conversation
-set rev = %(rev)s, next_seq = %(next_seq)s, tokens = %(tokens)s, turns = %(turns)s, talk = %(talk)s, results = %(results)s,
-    view_start = %(view_start)s, view_tokens = %(view_tokens)s, view_turns = %(view_turns)s, view_talk = %(view_talk)s,
+set rev = %(rev)s, next_seq = %(next_seq)s, tokens = %(tokens)s, turns = %(turns)s, dialogue = %(dialogue)s, results = %(results)s,
+    view_start = %(view_start)s, view_tokens = %(view_tokens)s, view_turns = %(view_turns)s, view_dialogue = %(view_dialogue)s,
     view_results = %(view_results)s, closed = %(closed)s, run_start = %(run_start)s, policy = %(policy)s,
-    injection = %(injection)s, injected = %(injected)s, frontiers = %(frontiers)s, open_calls = %(open_calls)s,
+    cross_session = %(cross_session)s, latest_digest = %(latest_digest)s, frontiers = %(frontiers)s, open_calls = %(open_calls)s,
     late = %(late)s, failures = %(failures)s, resume_at = %(resume_at)s, erased = %(erased)s,
     next_expiry = %(next_expiry)s, subject = %(subject)s, extracted = %(extracted)s, updated_at = %(updated_at)s
 where tenant = %(tenant)s and ref = %(ref)s;
@@ -205,20 +213,16 @@ update hitherto.conversation set retracted = %(retracted)s where tenant = %(tena
 -- name: note_digested
 -- When the summary was made that stands for the conversation now.
 update hitherto.conversation c
-set digested_at = (
-    select s.completed_at from hitherto.digest s
-    where s.tenant = c.tenant and s.conversation = c.ref and s.done = 'summarise' and s.visible_rev is not null
-      and s.hidden_rev is null and s.end_seq >= c.view_start
-    order by s.end_seq desc, s.id desc limit 1)
+set digested_at = (select s.completed_at from hitherto.standing_summary(c.tenant, c.ref, c.view_start) s)
 where c.tenant = %(tenant)s and c.ref = %(ref)s;
 
 -- name: defaults
 -- What is set for an agent.
-select policy::text, injection from hitherto.agent where tenant = %(tenant)s and agent = %(agent)s;
+select policy::text, cross_session::text from hitherto.agent where tenant = %(tenant)s and agent = %(agent)s;
 
 -- name: set_defaults
 -- Set it, whatever was set before.
-insert into hitherto.agent (tenant, agent, policy, injection, updated_at)
-values (%(tenant)s, %(agent)s, %(policy)s, %(injection)s, clock_timestamp())
+insert into hitherto.agent (tenant, agent, policy, cross_session, updated_at)
+values (%(tenant)s, %(agent)s, %(policy)s, %(cross_session)s, clock_timestamp())
 on conflict (tenant, agent) do update
-set policy = excluded.policy, injection = excluded.injection, updated_at = excluded.updated_at;
+set policy = excluded.policy, cross_session = excluded.cross_session, updated_at = excluded.updated_at;

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
-from hitherto.core.ledger import Costs, ModelCall, Spent
-from hitherto.core.message import storable
+from hitherto.core.ledger import Costs, ModelCall, Spending
+from hitherto.core.log.message import storable
 from hitherto.core.scope import Scope
-from hitherto.ports.store import By
+from hitherto.ports.ledger import By
 from hitherto.stores.postgres.rows import Row
 
 
@@ -45,9 +45,9 @@ def _values(scope: Scope, call: ModelCall) -> dict[str, Any]:
     }
 
 
-def spent_from(row: Row) -> Spent:
+def spent_from(row: Row) -> Spending:
     cost, tokens = row
-    return Spent(cost=cost, tokens=tokens)
+    return Spending(cost=cost, tokens=tokens)
 
 
 def costs_from(row: Row) -> Costs:

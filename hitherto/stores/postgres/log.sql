@@ -1,28 +1,28 @@
 -- The log: probes, reading, writing. Over the messages that are live at one revision the running sums ascend with seq.
 
--- name: talk_at
+-- name: dialogue_at
 -- The first live message at which the running count of user and final assistant messages reaches n.
-select seq, sum_tokens, sum_turns, sum_talk, sum_results, tokens, role = 'user' from hitherto.message
-where tenant = %(tenant)s and conversation = %(ref)s and sum_talk >= %(n)s
+select seq, sum_tokens, sum_turns, sum_dialogue, sum_results, tokens, role = 'user' from hitherto.message
+where tenant = %(tenant)s and conversation = %(ref)s and sum_dialogue >= %(n)s
   and kind = 'text' and role in ('user', 'assistant') and retracted_rev is null
-order by sum_talk limit 1;
+order by sum_dialogue limit 1;
 
 -- name: turn_at
 -- The live message that opens turn n.
-select seq, sum_tokens, sum_turns, sum_talk, sum_results, tokens, true from hitherto.message
+select seq, sum_tokens, sum_turns, sum_dialogue, sum_results, tokens, true from hitherto.message
 where tenant = %(tenant)s and conversation = %(ref)s and sum_turns >= %(n)s and kind = 'text' and role = 'user'
   and retracted_rev is null
 order by sum_turns limit 1;
 
 -- name: tokens_at
 -- The first live message at which the running sum of tokens reaches n.
-select seq, sum_tokens, sum_turns, sum_talk, sum_results, tokens, kind = 'text' and role = 'user' from hitherto.message
+select seq, sum_tokens, sum_turns, sum_dialogue, sum_results, tokens, kind = 'text' and role = 'user' from hitherto.message
 where tenant = %(tenant)s and conversation = %(ref)s and sum_tokens >= %(n)s and retracted_rev is null
 order by sum_tokens, seq limit 1;
 
 -- name: at
 -- The last live message up to seq n.
-select seq, sum_tokens, sum_turns, sum_talk, sum_results, tokens, kind = 'text' and role = 'user' from hitherto.message
+select seq, sum_tokens, sum_turns, sum_dialogue, sum_results, tokens, kind = 'text' and role = 'user' from hitherto.message
 where tenant = %(tenant)s and conversation = %(ref)s and seq <= %(n)s and retracted_rev is null
 order by seq desc limit 1;
 
@@ -35,8 +35,9 @@ where tenant = %(tenant)s and conversation = %(ref)s and seq >= %(start)s and se
 
 -- name: tail
 -- The newest live messages of the view, newest first.
-select m.seq, m.payload::text, m.wire, m.role, m.kind, m.text, m.call_ids, m.result_ids, m.tool_names,
-       m.metadata::text, m.expires_at, m.tokens, m.sum_tokens, m.sum_turns, m.sum_talk, m.sum_results, m.rev,
+select m.seq, m.payload::text, m.wire, m.role, m.kind, m.text, nullif(m.call_ids, '{}'), nullif(m.result_ids, '{}'),
+       nullif(m.tool_names, '{}'),
+       m.metadata::text, m.expires_at, m.tokens, m.sum_tokens, m.sum_turns, m.sum_dialogue, m.sum_results, m.rev,
        m.created_at, m.erased, m.retracted_rev
 from hitherto.message m
 where m.tenant = %(tenant)s and m.conversation = %(ref)s and m.seq >= %(view_start)s and m.retracted_rev is null
@@ -57,8 +58,9 @@ with bound as materialized (
       and c.ref = %(ref)s
     limit 1
 )
-select m.seq, m.payload::text, m.wire, m.role, m.kind, m.text, m.call_ids, m.result_ids, m.tool_names,
-       m.metadata::text, m.expires_at, m.tokens, m.sum_tokens, m.sum_turns, m.sum_talk, m.sum_results, m.rev,
+select m.seq, m.payload::text, m.wire, m.role, m.kind, m.text, nullif(m.call_ids, '{}'), nullif(m.result_ids, '{}'),
+       nullif(m.tool_names, '{}'),
+       m.metadata::text, m.expires_at, m.tokens, m.sum_tokens, m.sum_turns, m.sum_dialogue, m.sum_results, m.rev,
        m.created_at, m.erased, m.retracted_rev
 from bound b
 cross join lateral (
@@ -76,12 +78,24 @@ cross join lateral (
 order by m.seq
 limit %(limit)s;
 
+-- name: payloads
+-- The items of messages alone, and whether each is of a format and still there.
+select m.payload::text, m.wire = %(wire)s and not m.erased
+from hitherto.conversation c
+cross join lateral (
+    select * from hitherto.message a
+    where a.tenant = c.tenant and a.conversation = c.ref and a.seq >= %(start)s and a.seq < %(stop)s
+      and (not %(live)s or a.rev <= %(live_at)s and (a.retracted_rev is null or a.retracted_rev > %(live_at)s))
+) m
+where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s and c.ref = %(ref)s
+order by m.seq;
+
 -- name: insert_message
 -- One message of a batch.
 insert into hitherto.message (tenant, conversation, seq, wire, role, kind, text, payload, call_ids, result_ids, tool_names,
-    metadata, tokens, sum_tokens, sum_turns, sum_talk, sum_results, rev, created_at, expires_at)
+    metadata, tokens, sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at, expires_at)
 values (%(tenant)s, %(ref)s, %(seq)s, %(wire)s, %(role)s, %(kind)s, %(text)s, %(payload)s, %(call_ids)s, %(result_ids)s,
-    %(tool_names)s, %(metadata)s, %(tokens)s, %(sum_tokens)s, %(sum_turns)s, %(sum_talk)s, %(sum_results)s, %(rev)s,
+    %(tool_names)s, %(metadata)s, %(tokens)s, %(sum_tokens)s, %(sum_turns)s, %(sum_dialogue)s, %(sum_results)s, %(rev)s,
     %(created_at)s, %(expires_at)s);
 
 -- name: retract_messages

@@ -1,19 +1,35 @@
-"""Rows to values and back: the one place that knows the order of a query's columns."""
+"""Rows to values and back."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-from hitherto.core.digest import Digest, Done, Item, Status
-from hitherto.core.message import Kind, Logged, Message, Role, Sums, storable
-from hitherto.core.probe import Mark
+from psycopg import AsyncCursor
+from psycopg.rows import namedtuple_row
+
+from hitherto.core.digests.digest import Digest, Item, Status
+from hitherto.core.log.frontier import DigestAction
+from hitherto.core.log.message import Kind, Logged, Message, Role, Sums, storable
+from hitherto.core.log.probe import Mark
+from hitherto.core.log.ranges import Ranges
 from hitherto.core.scope import Scope
-from hitherto.ports.store import DigestWork, NewDigest, Outcome, Rewritten
+from hitherto.garbage import few_collections
+from hitherto.ports.digests import DigestOutcome, DigestWork, NewDigest, RewrittenDigest
 
 Row = Sequence[Any]
+T = TypeVar("T")
+
+_ROLES = {role.value: role for role in Role}
+_KINDS = {kind.value: kind for kind in Kind}
+
+
+def named(cursor: AsyncCursor[Any]) -> AsyncCursor[Any]:
+    """The same cursor, whose rows have their columns by name too."""
+    cursor.row_factory = namedtuple_row
+    return cursor
 
 
 def scope_values(scope: Scope, conversation: str) -> dict[str, Any]:
@@ -43,7 +59,7 @@ def message_values(logged: Logged) -> dict[str, Any]:
         "tokens": logged.tokens,
         "sum_tokens": logged.sums.tokens,
         "sum_turns": logged.sums.turns,
-        "sum_talk": logged.sums.talk,
+        "sum_dialogue": logged.sums.dialogue,
         "sum_results": logged.sums.results,
         "rev": logged.rev,
         "created_at": logged.created_at,
@@ -52,39 +68,66 @@ def message_values(logged: Logged) -> dict[str, Any]:
 
 
 def logged_from(row: Row) -> Logged:
-    (seq, raw, wire, role, kind, text, calls, answers, tools, metadata) = row[:10]
-    (expires_at, tokens, sum_tokens, sum_turns, sum_talk, sum_results, rev, created_at, erased, retracted) = row[10:20]
-    message = Message(
+    """A message from a row of the statements that read messages, with its columns in this order. Whole histories are
+    read, so this saves what it can: by position, no call of an enum, and no `__init__`."""
+    (
+        seq, raw, wire, role, kind, text, calls, answers, tools, metadata, expires_at, tokens,
+        sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at, erased, retracted_rev,
+    ) = row  # fmt: skip
+    message = _made(
+        Message,
         raw=raw,
         wire=wire,
-        role=Role(role),
-        kind=Kind(kind),
+        role=_ROLES[role],
+        kind=_KINDS[kind],
         text=text,
-        calls=tuple(calls),
-        answers=tuple(answers),
-        tools=tuple(tools),
+        calls=() if calls is None else tuple(calls),
+        answers=() if answers is None else tuple(answers),
+        tools=() if tools is None else tuple(tools),
         metadata=metadata,
         expires_at=expires_at,
     )
-    return Logged(
+    return _made(
+        Logged,
         seq=seq,
         message=message,
         tokens=tokens,
-        sums=Sums(tokens=sum_tokens, turns=sum_turns, talk=sum_talk, results=sum_results),
+        sums=Sums(sum_tokens, sum_turns, sum_dialogue, sum_results),
         rev=rev,
         created_at=created_at,
         erased=erased,
-        retracted_rev=retracted,
+        retracted_rev=retracted_rev,
     )
 
 
+def _made(kind: type[T], /, **fields: object) -> T:
+    """A frozen value of all its fields at once: its own `__init__` sets one after the other, and takes three times as
+    long."""
+    made = object.__new__(kind)
+    object.__setattr__(made, "__dict__", fields)
+    return made
+
+
+def logged_all(rows: Sequence[Row]) -> list[Logged]:
+    """The messages of many rows."""
+    with few_collections():
+        return [logged_from(row) for row in rows]
+
+
 def mark_from(row: Row) -> Mark:
-    seq, sum_tokens, sum_turns, sum_talk, sum_results, tokens, opens_turn = row
-    return Mark(seq, Sums(tokens=sum_tokens, turns=sum_turns, talk=sum_talk, results=sum_results), tokens, opens_turn)
+    seq, sum_tokens, sum_turns, sum_dialogue, sum_results, tokens, opens_turn = row
+    return Mark(
+        seq, Sums(tokens=sum_tokens, turns=sum_turns, dialogue=sum_dialogue, results=sum_results), tokens, opens_turn
+    )
 
 
 def items_json(items: Sequence[Item]) -> str:
-    return json.dumps([{"text": item.text, "sources": item.sources} for item in items])
+    return json.dumps(
+        [
+            {"text": item.text, "sources": item.sources} | ({"earlier": item.earlier} if item.earlier else {})
+            for item in items
+        ]
+    )
 
 
 def items_from(text: str) -> tuple[Item, ...]:
@@ -97,57 +140,58 @@ def chained_items(text: str) -> tuple[Item, ...]:
 
 
 def _items(found: list[dict[str, Any]]) -> tuple[Item, ...]:
-    return tuple(Item(one["text"], tuple((a, b) for a, b in one["sources"])) for one in found)
+    return tuple(Item(one["text"], _ranges(one["sources"]), _ranges(one.get("earlier", ()))) for one in found)
 
 
-def digest_from(row: Row) -> Digest:
-    (digest, stage, spec, done, start, end, base, status, attempt, items) = row[:10]
-    (text, tokens, model, prompt_version, took, error, fired, visible, created_at, completed_at) = row[10:20]
-    (hidden, freed, since, kept_from, opaque, family, tries, due_at, claimed) = row[20:29]
+def _ranges(found: Sequence[Sequence[int]]) -> Ranges:
+    return tuple((first, last) for first, last in found)
+
+
+def digest_from(row: Any) -> Digest:
+    """A digest from a row with its columns by name."""
     return Digest(
-        id=digest,
-        stage=stage,
-        spec=spec,
-        done=Done(done),
-        start=start,
-        end=end,
-        base=base,
-        status=Status(status),
-        attempt=attempt,
-        items=items_from(items),
-        text=text,
-        tokens=tokens,
-        model=model,
-        prompt_version=prompt_version,
-        generation_time_ms=took,
-        error=error,
-        fired_rev=fired,
-        visible_rev=visible,
-        created_at=created_at,
-        completed_at=completed_at,
-        hidden_rev=hidden,
-        freed=freed,
-        since=since,
-        kept_from=kept_from,
-        opaque=opaque,
-        family=family,
-        tries=tries,
-        due_at=due_at,
-        claimed=claimed,
+        id=row.id,
+        stage=row.stage,
+        spec=row.spec,
+        action=DigestAction(row.action),
+        start=row.start_seq,
+        end=row.end_seq,
+        base=row.base_id,
+        status=Status(row.status),
+        attempt=row.attempt,
+        items=items_from(row.items),
+        text=row.text,
+        tokens=row.tokens,
+        model=row.model,
+        prompt_version=row.prompt_version,
+        generation_time_ms=row.generation_time_ms,
+        error=row.error,
+        fired_rev=row.fired_rev,
+        visible_rev=row.visible_rev,
+        created_at=row.created_at,
+        completed_at=row.completed_at,
+        hidden_rev=row.hidden_rev,
+        freed=row.freed,
+        since=row.since,
+        kept_from=row.kept_from,
+        opaque=row.opaque,
+        family=row.family,
+        tries=row.tries,
+        due_at=row.due_at,
+        claimed=row.claimed,
     )
 
 
-def work_from(tenant: str, row: Row, messages: Sequence[Row]) -> DigestWork:
-    """What is needed to make a digest, from what its claim gave."""
-    statements, opaque, user, agent, conversation, expiring = row[29:35]
+def work_from(tenant: str, row: Any, messages: Sequence[Row]) -> DigestWork:
+    """What is needed to make a digest, from the row of the statement `claim`, with its columns by name."""
     return DigestWork(
-        scope=Scope(tenant=tenant, user=user, agent=agent),
-        conversation=conversation,
+        scope=Scope(tenant=tenant, user=row.user_id, agent=row.agent),
+        conversation=row.conversation,
         digest=digest_from(row),
-        base=() if statements is None else chained_items(statements),
-        opaque=opaque,
+        base=() if row.base_items is None else chained_items(row.base_items),
+        opaque=row.base_opaque,
         messages=tuple(logged_from(message) for message in messages),
-        expiring=expiring,
+        expiring=row.expiring,
     )
 
 
@@ -156,7 +200,7 @@ def fire_values(fire: NewDigest, rev: int) -> dict[str, Any]:
     return {
         "stage": fire.stage,
         "spec": fire.spec,
-        "done": fire.done.value,
+        "action": fire.action.value,
         "start": fire.start,
         "end": fire.end,
         "base": fire.base,
@@ -173,7 +217,7 @@ def fire_values(fire: NewDigest, rev: int) -> dict[str, Any]:
     }
 
 
-def outcome_values(outcome: Outcome, rev: int) -> dict[str, Any]:
+def outcome_values(outcome: DigestOutcome, rev: int) -> dict[str, Any]:
     """The values of a digest's end but the time, which its caller knows as `now`."""
     status = Status.COMPLETED if outcome.error is None else Status.FAILED
     if outcome.superseded:
@@ -194,7 +238,7 @@ def outcome_values(outcome: Outcome, rev: int) -> dict[str, Any]:
     }
 
 
-def rewritten_values(digest: Rewritten) -> dict[str, Any]:
+def rewritten_values(digest: RewrittenDigest) -> dict[str, Any]:
     return {
         "digest": digest.digest,
         "items": items_json(digest.items),

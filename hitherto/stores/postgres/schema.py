@@ -10,7 +10,7 @@ from typing import Any, LiteralString
 import psycopg
 
 from hitherto.errors import DatabaseReadOnly, SchemaMismatch, StoreError
-from hitherto.stores.postgres import faults
+from hitherto.stores.postgres import errors
 from hitherto.uninterrupted import uninterrupted
 
 OLDEST_SERVER = 140000
@@ -25,19 +25,23 @@ _upgrading = threading.Lock()
 
 
 def revisions() -> list[str]:
-    """The revisions this version knows, oldest first: the numbers that begin the migrations' file names."""
-    files = resources.files(__package__ or "").joinpath("migrations")
-    return sorted(file.name.split("_")[0] for file in files.iterdir() if file.name.endswith(".sql"))
+    """The revisions this version knows, oldest first: the numbers that begin the migrations' file names.
+
+    A database below the first was made by a development version, before the first release.
+    """
+    files = resources.files(__package__ or "").joinpath("migrations", "versions")
+    return sorted(file.name.split("_")[0] for file in files.iterdir() if file.name.endswith(".py"))
 
 
 async def ensure(url: str, *, patience: float, lock_timeout: float = LOCK_TIMEOUT) -> None:
     """Bring the schema `hitherto` in the database at `url` to the newest revision this version knows.
 
-    Any number of processes may do it at once, and others may be at work on it. Raises DatabaseUnreachable,
-    DatabaseReadOnly, SchemaMismatch for a schema of a newer Hitherto or a server that is too old, StoreError where the
-    role may not create what is needed, or others never let go of a table for `lock_timeout` seconds.
+    Any number of processes may do it at once, and others may be at work on it. Raises DatabaseUnavailable,
+    DatabaseReadOnly, SchemaMismatch for a schema of a newer Hitherto, one from before the first release, or a server
+    that is too old, StoreError where the role may not create what is needed, or others never let go of a table for
+    `lock_timeout` seconds.
     """
-    faults.checked_address(url)
+    errors.checked_address(url)
     try:
         async with await psycopg.AsyncConnection[Any].connect(
             url,
@@ -59,7 +63,7 @@ async def ensure(url: str, *, patience: float, lock_timeout: float = LOCK_TIMEOU
             "UPDATE, DELETE ON ALL TABLES IN SCHEMA hitherto TO …"
         ) from error
     except psycopg.OperationalError as error:
-        raise faults.unreachable(url, error) from error
+        raise errors.unreachable(url, error) from error
     except psycopg.Error as error:
         raise StoreError(f"PostgreSQL refused to set up the schema: {str(error).strip()}") from error
 
@@ -74,6 +78,12 @@ async def _ensure(connection: psycopg.AsyncConnection[Any], url: str, lock_timeo
         return
     await connection.execute("select pg_advisory_lock(%s)", [_UPGRADE_LOCK])
     current = await _current(connection)
+    if current is not None and current < known[0]:
+        raise SchemaMismatch(
+            f"the database's schema is at revision {current}: it was made by a development version, before the schema "
+            "of 0.1 was final, and cannot be upgraded; use a new database (for Hitherto's own server, a new directory: "
+            "HITHERTO_DATA_DIR), or, if nothing in it is needed, DROP SCHEMA hitherto CASCADE"
+        )
     if current is not None and current not in known:
         raise SchemaMismatch(
             f"the database's schema is at revision {current}, but this Hitherto knows only up to {known[-1]}; "

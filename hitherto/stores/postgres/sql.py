@@ -1,4 +1,4 @@
-"""The named statements of the `.sql` files beside this one, read once."""
+"""The named statements of the `.sql` files beside this one and in the folders beside it, read once."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ _FILES = (
     "heads.sql",
     "log.sql",
     "digests.sql",
-    "keeping.sql",
+    "purge.sql",
     "ledger.sql",
-    "examination.sql",
-    "search.sql",
-    "index.sql",
-    "entries.sql",
-    "segments.sql",
-    "library.sql",
-    "facts.sql",
-    "learning.sql",
+    "inspection.sql",
+    "documents.sql",
+    "recall/search.sql",
+    "recall/index.sql",
+    "recall/entries.sql",
+    "recall/segments.sql",
+    "facts/facts.sql",
+    "facts/learn.sql",
 )
 
 

@@ -14,21 +14,24 @@ import psycopg
 from psycopg import AsyncConnection, AsyncCursor
 from psycopg_pool import PoolTimeout
 
-from hitherto.core.digest import Digest
-from hitherto.core.head import Head
-from hitherto.core.ledger import Costs, ModelCall, Spent
-from hitherto.core.message import Logged, Payload, storable
+from hitherto.core.digests.digest import Digest
+from hitherto.core.ledger import Costs, ModelCall, Spending
+from hitherto.core.log.head import Head
+from hitherto.core.log.message import Logged, Payload, storable
 from hitherto.core.scope import Scope
-from hitherto.ports.facts import Known, KnownAsked
+from hitherto.garbage import few_collections
+from hitherto.ports.digests import Backlog, Claim, DigestWork, EarlierDigest
+from hitherto.ports.facts import KnownFacts, KnownFactsQuery
+from hitherto.ports.ledger import By
+from hitherto.ports.log import AgentDefaults, ConversationInfo, ExpiredConversation, MessageRange, Unit
 from hitherto.ports.queue import DigestJob
-from hitherto.ports.store import By, Claim, Defaults, DigestWork, Due, Earlier, Listed, Load, Reading, Unit
-from hitherto.stores.postgres import faults, heads, ledger, rows, schema
+from hitherto.stores.postgres import errors, heads, ledger, rows, schema
 from hitherto.stores.postgres.connections import Connections
-from hitherto.stores.postgres.fact_rows import known_values
-from hitherto.stores.postgres.facts import PostgresFacts
-from hitherto.stores.postgres.index import PostgresIndex
-from hitherto.stores.postgres.known import known_from
-from hitherto.stores.postgres.library import PostgresLibrary
+from hitherto.stores.postgres.documents import PostgresDocuments
+from hitherto.stores.postgres.facts.context_columns import known_from
+from hitherto.stores.postgres.facts.facts import PostgresFacts
+from hitherto.stores.postgres.facts.rows import known_values
+from hitherto.stores.postgres.recall.index import PostgresIndex
 from hitherto.stores.postgres.sql import SQL
 from hitherto.stores.postgres.unit import PostgresUnit
 
@@ -42,16 +45,26 @@ class PostgresStore:
     """`Store` on the PostgreSQL at `url` (a libpq URL or key=value string), version 14 or later.
 
     Holds at most `pool_size` connections; a verb waits at most `patience` seconds for one. Statements that come often
-    are `prepared`, which a pooler in between must be able to follow.
+    are `prepared`, which a pooler in between must be able to follow. `start_again` is called when none can be made.
     """
 
-    def __init__(self, url: str, *, pool_size: int = 10, patience: float = 10.0, prepared: bool = True) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        pool_size: int = 10,
+        patience: float = 10.0,
+        prepared: bool = True,
+        start_again: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         self._url = url
         self._patience = patience
         self._gates = WeakValueDictionary[tuple[Scope, str], asyncio.Lock]()
-        self._connections = Connections(url, size=pool_size, patience=patience, prepared=prepared)
+        self._connections = Connections(
+            url, size=pool_size, patience=patience, prepared=prepared, start_again=start_again
+        )
         self.index = PostgresIndex(self._got)
-        self.library = PostgresLibrary(self._got)
+        self.documents = PostgresDocuments(self._got)
         self.facts = PostgresFacts(self._got)
 
     async def open(self) -> None:
@@ -59,7 +72,7 @@ class PostgresStore:
         try:
             await self._connections.open()
         except PoolTimeout as error:
-            raise faults.unreachable(self._url, error) from error
+            raise errors.unreachable(self._url, error) from error
 
     async def aclose(self) -> None:
         await self._connections.aclose()
@@ -82,44 +95,50 @@ class PostgresStore:
     async def head(self, scope: Scope, conversation: str, *, at: int | None = None) -> Head | None:
         names = rows.scope_values(scope, conversation)
         if at is None:
-            found = await self._all(SQL["head"], names)
+            found = await self._all(SQL["head"], names, named=True)
         else:
-            found = await self._all(SQL["head_at"], {**names, "at": at}) if 0 <= at <= _NEVER else []
+            past = {**names, "at": at}
+            found = await self._all(SQL["head_at"], past, named=True) if 0 <= at <= _NEVER else []
         return heads.head_from(found[0]) if found else None
 
     async def head_and_known(
-        self, scope: Scope, conversation: str, asked: KnownAsked, *, at: int | None = None
-    ) -> tuple[Head | None, Known]:
+        self, scope: Scope, conversation: str, asked: KnownFactsQuery, *, at: int | None = None
+    ) -> tuple[Head | None, KnownFacts]:
         names = rows.scope_values(scope, conversation)
         query = SQL["head"] if at is None else SQL["head_at"]
 
-        async def read(connection: AsyncConnection[Any]) -> tuple[rows.Row | None, list[rows.Row]]:
+        async def read(connection: AsyncConnection[Any]) -> tuple[Any, list[rows.Row]]:
             async with connection.pipeline():
                 found = None
                 if at is None or 0 <= at <= _NEVER:
                     found = await connection.execute(query, {**names, "at": at})
                 known = await connection.execute(SQL["known"], known_values(scope, conversation, asked), binary=True)
-            return None if found is None else await found.fetchone(), await known.fetchall()
+            return None if found is None else await rows.named(found).fetchone(), await known.fetchall()
 
         async with self._got(read) as (row, known):
             return None if row is None else heads.head_from(row), known_from(known, scope)
 
-    async def messages(self, scope: Scope, conversation: str, ref: int, reading: Reading) -> list[Logged]:
+    async def messages(self, scope: Scope, conversation: str, ref: int, reading: MessageRange) -> list[Logged]:
         values = {
-            **rows.scope_values(scope, conversation),
-            "ref": ref,
-            "start": reading.start,
-            "stop": reading.stop,
+            **_reading_values(scope, conversation, ref, reading),
             "tokens": reading.tokens,
-            "live": reading.live_at is not None,
-            "live_at": _NEVER if reading.live_at is None else reading.live_at,
             "tools_from": _NEVER if reading.tools_from is None else reading.tools_from,
             "limit": None if reading.limit is None else max(reading.limit, 0),
         }
-        return [rows.logged_from(row) for row in await self._all(SQL["messages"], values)]
+        # Whole histories are read: numbers and times are parsed in a fraction of the time.
+        return rows.logged_all(await self._all(SQL["messages"], values, binary=True))
+
+    async def payloads(
+        self, scope: Scope, conversation: str, ref: int, reading: MessageRange, *, wire: str
+    ) -> list[Payload] | None:
+        found = await self._all(SQL["payloads"], {**_reading_values(scope, conversation, ref, reading), "wire": wire})
+        if not all(usable for _, usable in found):
+            return None
+        with few_collections():
+            return json.loads(f"[{','.join([raw for raw, _ in found])}]")
 
     async def digests(self, scope: Scope, conversation: str) -> list[Digest]:
-        found = await self._all(SQL["digests"], rows.scope_values(scope, conversation))
+        found = await self._all(SQL["digests"], rows.scope_values(scope, conversation), named=True)
         return [rows.digest_from(row) for row in found]
 
     async def opaque(self, scope: Scope, conversation: str, digest: int) -> tuple[Payload, ...] | None:
@@ -127,18 +146,18 @@ class PostgresStore:
         found = await self._all(SQL["opaque"], {**names, "digest": digest})
         return tuple(json.loads(found[0][0])) if found and found[0][0] is not None else None
 
-    async def earlier(self, scope: Scope, conversation: str, *, within: timedelta) -> Earlier | None:
+    async def earlier(self, scope: Scope, conversation: str, *, within: timedelta) -> EarlierDigest | None:
         names = rows.scope_values(scope, conversation)
         found = await self._all(SQL["earlier"], {**names, "within": within})
-        return Earlier(conversation=found[0][0], digest=found[0][1], text=found[0][2]) if found else None
+        return EarlierDigest(conversation=found[0][0], digest=found[0][1], text=found[0][2]) if found else None
 
-    async def defaults(self, scope: Scope) -> Defaults:
+    async def defaults(self, scope: Scope) -> AgentDefaults:
         found = await self._all(SQL["defaults"], {"tenant": scope.tenant, "agent": scope.agent})
-        return heads.defaults_from(found[0]) if found else Defaults()
+        return heads.defaults_from(found[0]) if found else AgentDefaults()
 
-    async def set_defaults(self, *, tenant: str, agent: str, defaults: Defaults) -> None:
-        policy = heads.policy_json(defaults.policy)
-        values = {"tenant": tenant, "agent": agent, "policy": policy, "injection": defaults.injection}
+    async def set_defaults(self, *, tenant: str, agent: str, defaults: AgentDefaults) -> None:
+        crosses = defaults.cross_session.to_json()
+        values = {"tenant": tenant, "agent": agent, "policy": defaults.policy, "cross_session": crosses}
 
         async def put(connection: AsyncConnection[Any]) -> None:
             await connection.execute(SQL["set_defaults"], values)
@@ -149,11 +168,11 @@ class PostgresStore:
     async def claim(self, tenant: str, digest: int, *, lease: timedelta) -> DigestWork | None:
         values = {"tenant": tenant, "digest": digest, "lease": lease}
 
-        async def take(connection: AsyncConnection[Any]) -> tuple[rows.Row | None, list[Any]]:
+        async def take(connection: AsyncConnection[Any]) -> tuple[Any, list[Any]]:
             async with connection.pipeline():
                 claimed = await connection.execute(SQL["claim"], values)
                 messages = await connection.execute(SQL["claimed_messages"], values)
-            row = await claimed.fetchone()
+            row = await rows.named(claimed).fetchone()
             return row, [] if row is None else await messages.fetchall()
 
         async with self._got(take) as (row, messages):
@@ -219,7 +238,7 @@ class PostgresStore:
         async with self._got(note):
             pass
 
-    async def spent(self, tenant: str, *, day: date | None = None) -> Spent:
+    async def spent(self, tenant: str, *, day: date | None = None) -> Spending:
         return ledger.spent_from((await self._all(SQL["spent"], {"tenant": tenant, "day": day}))[0])
 
     async def costs(
@@ -228,9 +247,9 @@ class PostgresStore:
         found = await self._all(SQL["costs"], ledger.costs_values(by, tenant, since, until))
         return [ledger.costs_from(row) for row in found]
 
-    async def load(self) -> Load:
-        ((due, claimed, put_off, seconds, messages, resting, workers),) = await self._all(SQL["load"], {})
-        return Load(
+    async def backlog(self) -> Backlog:
+        ((due, claimed, put_off, seconds, messages, resting, workers),) = await self._all(SQL["backlog"], {})
+        return Backlog(
             due=due,
             claimed=claimed,
             put_off=put_off,
@@ -240,17 +259,20 @@ class PostgresStore:
             workers=workers,
         )
 
-    async def listed(self, scope: Scope, *, limit: int = 100) -> list[Listed]:
+    async def listed(self, scope: Scope, *, limit: int = 100) -> list[ConversationInfo]:
         names = rows.scope_values(scope, "")
         found = await self._all(SQL["listed"], {**names, "limit": max(limit, 0)})
         return [
-            Listed(conversation=name, messages=messages, tokens=tokens, rev=rev, updated_at=updated_at)
+            ConversationInfo(conversation=name, messages=messages, tokens=tokens, rev=rev, updated_at=updated_at)
             for name, messages, tokens, rev, updated_at in found
         ]
 
-    async def due(self, *, tenant: str | None = None, limit: int = 1_000) -> list[Due]:
+    async def due(self, *, tenant: str | None = None, limit: int = 1_000) -> list[ExpiredConversation]:
         found = await self._all(SQL["due"], {"tenant": tenant, "limit": max(limit, 0)})
-        return [Due(Scope(tenant=tenant, user=user, agent=agent), name) for tenant, user, agent, name in found]
+        return [
+            ExpiredConversation(Scope(tenant=tenant, user=user, agent=agent), name)
+            for tenant, user, agent, name in found
+        ]
 
     async def forget_receipts(self, *, older_than: timedelta) -> int:
         async def forget(connection: AsyncConnection[Any]) -> int:
@@ -259,9 +281,12 @@ class PostgresStore:
         async with self._got(forget) as forgotten:
             return forgotten
 
-    async def _all(self, query: LiteralString, values: dict[str, Any]) -> list[Any]:
+    async def _all(
+        self, query: LiteralString, values: dict[str, Any], *, named: bool = False, binary: bool = False
+    ) -> list[Any]:
         async def fetch(connection: AsyncConnection[Any]) -> list[Any]:
-            return await (await connection.execute(query, values)).fetchall()
+            cursor = await connection.execute(query, values, binary=binary)
+            return await (rows.named(cursor) if named else cursor).fetchall()
 
         async with self._got(fetch) as found:
             return found
@@ -275,7 +300,7 @@ class PostgresStore:
         """
         async with AsyncExitStack() as held:
             try:
-                with faults.ours():
+                with errors.ours():
                     connection = await held.enter_async_context(self._connections.borrowed())
                     try:
                         got = await get(connection)
@@ -286,5 +311,16 @@ class PostgresStore:
                         await self._connections.check()
                         got = await get(await held.enter_async_context(self._connections.borrowed()))
             except PoolTimeout as error:
-                raise faults.unreachable(self._url, error) from error
+                raise errors.unreachable(self._url, error) from error
             yield got
+
+
+def _reading_values(scope: Scope, conversation: str, ref: int, reading: MessageRange) -> dict[str, Any]:
+    return {
+        **rows.scope_values(scope, conversation),
+        "ref": ref,
+        "start": reading.start,
+        "stop": reading.stop,
+        "live": reading.live_at is not None,
+        "live_at": _NEVER if reading.live_at is None else reading.live_at,
+    }

@@ -7,18 +7,21 @@ from typing import Any, LiteralString
 
 from psycopg import AsyncConnection, AsyncCursor
 
-from hitherto.core.digest import Digest, Ranges, ranges
-from hitherto.core.head import Head
-from hitherto.core.message import Logged
-from hitherto.core.probe import AnyProbe, At, Freeable, Mark, TalkAt, TokensAt, ToolTokens, TurnAt
+from hitherto.core.digests.digest import Digest
+from hitherto.core.log.head import Head
+from hitherto.core.log.message import Logged
+from hitherto.core.log.probe import AnyProbe, DialogueAt, Freeable, Mark, SeqAt, TokensAt, ToolTokens, TurnAt
+from hitherto.core.log.ranges import Ranges, ranges
 from hitherto.core.scope import Scope
-from hitherto.ports.facts import Book
-from hitherto.ports.store import Changes, Outcome, Receipt
-from hitherto.stores.postgres import heads, ledger, rows, unindexing
-from hitherto.stores.postgres.fact_rows import read_book
-from hitherto.stores.postgres.faults import ours
-from hitherto.stores.postgres.learning import forget_facts_of, learn
-from hitherto.stores.postgres.library import document_values
+from hitherto.ports.digests import DigestOutcome
+from hitherto.ports.facts import CurrentFacts
+from hitherto.ports.log import Changes, Receipt
+from hitherto.stores.postgres import heads, ledger, rows
+from hitherto.stores.postgres.documents import document_values
+from hitherto.stores.postgres.errors import ours
+from hitherto.stores.postgres.facts.learn import forget_facts_of, learn
+from hitherto.stores.postgres.facts.rows import read_current_facts
+from hitherto.stores.postgres.recall import removal
 from hitherto.stores.postgres.sql import SQL
 
 
@@ -31,7 +34,7 @@ class PostgresUnit:
         self._names = rows.scope_values(scope, conversation)
         self._receipt: Receipt | None = None
         self._head: Head | None = None
-        self._row: rows.Row = ()
+        self._row: Any = None
         self._done = False
 
     @property
@@ -72,7 +75,7 @@ class PostgresUnit:
             found = await self._connection.execute(SQL["head"], self._names)
             if key is not None:
                 receipt = await self._connection.execute(SQL["receipt"], self._key(key))
-        row = await found.fetchone()
+        row = await rows.named(found).fetchone()
         earlier = None if receipt is None else await receipt.fetchone()
         if row is None or await locked.fetchone() is None:
             # A head without the lock: what was waited for was deleted, and the conversation made anew by another since.
@@ -88,13 +91,13 @@ class PostgresUnit:
 
     async def probe(self, probe: AnyProbe) -> Mark | Freeable | None:
         match probe:
-            case TalkAt(n):
-                found = await self._one(SQL["talk_at"], {"n": n})
+            case DialogueAt(n):
+                found = await self._one(SQL["dialogue_at"], {"n": n})
             case TurnAt(n):
                 found = await self._one(SQL["turn_at"], {"n": n})
             case TokensAt(n):
                 found = await self._one(SQL["tokens_at"], {"n": n})
-            case At(n):
+            case SeqAt(n):
                 found = await self._one(SQL["at"], {"n": n})
             case ToolTokens(start, end, calls, never):
                 values = {"start": start, "end": end, "calls": calls, "never": list(never)}
@@ -118,7 +121,7 @@ class PostgresUnit:
             return await (await self._connection.execute(query, {**self._at, **values})).fetchone()
 
     async def expired(self) -> tuple[Ranges, datetime | None]:
-        values = {**self._at, "now": self.head.now}
+        values = {**self._at, "now": self.head.clock}
         with ours():
             due = await (await self._connection.execute(SQL["expired"], values)).fetchall()
             following = await (await self._connection.execute(SQL["next_expiry"], values)).fetchone()
@@ -126,12 +129,12 @@ class PostgresUnit:
 
     async def digests(self) -> list[Digest]:
         with ours():
-            found = await (await self._connection.execute(SQL["digests"], self._names)).fetchall()
+            found = await rows.named(await self._connection.execute(SQL["digests"], self._names)).fetchall()
         return [rows.digest_from(row) for row in found]
 
-    async def book(self, subject: str) -> Book:
+    async def current_facts(self, subject: str) -> CurrentFacts:
         with ours():
-            return await read_book(self._connection, self._scope, subject, hold=True)
+            return await read_current_facts(self._connection, self._scope, subject, hold=True)
 
     async def commit(self, changes: Changes) -> tuple[int, ...]:
         assert not self._done, "a unit of work commits once"
@@ -148,8 +151,8 @@ class PostgresUnit:
         with ours():
             async with self._connection.pipeline():
                 await self._connection.execute(SQL["forget_receipts_of"], self._at)
-                await unindexing.hold_all(self._connection, self._whose, last=self.head.last_seq)
-                await unindexing.unindex_all(self._connection, self._whose, last=self.head.last_seq)
+                await removal.hold_all(self._connection, self._whose, last=self.head.last_seq)
+                await removal.unindex_all(self._connection, self._whose, last=self.head.last_seq)
                 if facts:
                     await forget_facts_of(self._connection, self._whose, last=self.head.last_seq)
                 await self._connection.execute(SQL["delete_conversation"], self._at)
@@ -196,10 +199,10 @@ class PostgresUnit:
         moved = head.view_start != self.head.view_start
         if moved or changes.outcomes or changes.rewritten or changes.supersede:
             await connection.execute(SQL["note_digested"], at)
-        gone = unindexing.going(changes, view_start=self.head.view_start)
-        await unindexing.hold(connection, self._whose, changes, gone)
+        gone = removal.going(changes, view_start=self.head.view_start)
+        await removal.hold(connection, self._whose, changes, gone)
         await learn(connection, self._scope, self._whose, changes)
-        await unindexing.unindex(connection, self._whose, gone)
+        await removal.unindex(connection, self._whose, gone)
         return fired
 
     async def _take_away(self, changes: Changes) -> None:
@@ -220,7 +223,7 @@ class PostgresUnit:
         for digest in changes.rewritten:
             await connection.execute(SQL["rewrite_digest"], {**at, **rows.rewritten_values(digest)})
 
-    async def _archive(self, outcome: Outcome) -> None:
+    async def _archive(self, outcome: DigestOutcome) -> None:
         """Keep the document that came with a digest, ahead of the digest itself: as long as that is in progress."""
         if outcome.archive is None or outcome.error is not None or outcome.superseded:
             return

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from hitherto import Facts, Memory
-from hitherto.core.fact import FactState, Visibility
+from hitherto.core.facts.fact import FactState, Visibility
 from hitherto.errors import InvalidFact, NotFound
 from hitherto.ports.store import Store
-from tests.acceptance.family import ANA, BEN, CAT, ROSA, fact, opened, talk
+from tests.acceptance.family import ANA, BEN, CAT, ROSA, dialogue, fact, opened
 from tests.engine.facts.reviewing import CELLO, CITIES, added, did, one
 
 
@@ -35,7 +35,7 @@ class TestWhatIsKnownAlready:
     """Added by hand, what a model had found is the user's."""
 
     async def test_it_is_confirmed_and_counts_as_added(self, memory: Memory, facts: Facts) -> None:
-        await talk(memory, "c", CELLO.text)
+        await dialogue(memory, "c", CELLO.text)
         found = await fact(memory, CELLO.content)
         assert not found.confirmed
         made = await facts.add("played the cello")
@@ -47,7 +47,7 @@ class TestWhatIsKnownAlready:
 
     @pytest.mark.parametrize("how", ["pop", "delete"])
     async def test_it_stays_when_what_it_rested_on_goes(self, memory: Memory, facts: Facts, how: str) -> None:
-        chat = await talk(memory, "c", CELLO.text)
+        chat = await dialogue(memory, "c", CELLO.text)
         (made,) = await added(facts, CELLO.content)
         if how == "delete":
             await chat.delete(facts=True)
@@ -78,7 +78,7 @@ class TestWhatIsKnownAlready:
         """What took another category is found by its new words."""
         (number,) = await added(facts, "Was vegan.")
         await facts.add("Was vegan.", category="habit")
-        await memory.indexed()
+        await memory.wait_for_index()
         found = await memory.recall("vegan", scope=ANA, kinds=["fact"])
         assert [hit.fact for hit in found.hits] == [number]
 
@@ -125,8 +125,8 @@ class TestCategories:
 
 class TestWhatAnotherIsTold:
     async def test_nothing_of_how_sure_it_is(self, memory: Memory, facts: Facts) -> None:
-        await talk(memory, "c", CELLO.text)
-        await talk(memory, "d", CELLO.text)
+        await dialogue(memory, "c", CELLO.text)
+        await dialogue(memory, "d", CELLO.text)
         mine = await facts.share((await fact(memory, CELLO.content)).id)
         assert (mine.confidence is not None, mine.confirmed, mine.repeated) == (True, False, 1)
         theirs = memory.facts(BEN)

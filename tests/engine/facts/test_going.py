@@ -11,30 +11,31 @@ import pytest
 
 import hitherto
 from hitherto import Facts, Memory, assistant, rolling, user
-from hitherto.core.fact import FactState
+from hitherto.core.facts.fact import FactState
 from hitherto.errors import NotFound
-from hitherto.models.scripted import Gate, Scripted, Told, items
 from hitherto.ports.store import Store
+from hitherto.providers.scripted.model import Gate, Scripted, ScriptedFact, items
+from hitherto.testing.conformance.samples import write
+from tests.acceptance.dialogue import PLENTY
 from tests.acceptance.family import (
     ANA,
     BEN,
     ROSA,
     contents,
+    dialogue,
     fact,
     listener,
     material,
     opened,
     redigested,
     sources,
-    talk,
 )
-from tests.acceptance.talk import PLENTY
 from tests.engine.facts.reviewing import CELLO, NURSE, one, two_turns
 
 
 class TestDeleting:
     async def test_nothing_of_it_is_left(self, memory: Memory, facts: Facts) -> None:
-        chat = await talk(memory, "c", CELLO.text)
+        chat = await dialogue(memory, "c", CELLO.text)
         found = await fact(memory, CELLO.content)
         await facts.edit(found.id, content="Played the violoncello.")
         await facts.delete(found.id)
@@ -45,7 +46,7 @@ class TestDeleting:
         for change in (facts.delete, facts.confirm, facts.unshare, facts.sources):
             with pytest.raises(NotFound):
                 await change(found.id)
-        await memory.indexed()
+        await memory.wait_for_index()
         assert (await memory.recall("cello violoncello", scope=ANA, kinds=["fact"])).hits == ()
         context = await chat.context(user("What did she play?"), budget=PLENTY, recall=False)
         assert context.manifest.facts is None
@@ -66,7 +67,7 @@ class TestDeleting:
             await talking
             assert CELLO.text in [one.get("text") for one in material(model.calls[-1])]
             assert await facts.list() == []
-            await talk(memory, "d", CELLO.text)
+            await dialogue(memory, "d", CELLO.text)
             assert [sources(found) for found in await facts.list()] == [[("d", 0)]]
 
     async def test_while_a_digest_finds_it_again_elsewhere(self, store: Store) -> None:
@@ -74,38 +75,38 @@ class TestDeleting:
         gate = Gate(listener(CELLO))
         async with opened(store, model=Scripted([listener(CELLO), gate])) as memory:
             facts = memory.facts(ANA)
-            await talk(memory, "c", CELLO.text)
+            await dialogue(memory, "c", CELLO.text)
             await memory.conversation("d", scope=ANA, subject=ROSA).append(*two_turns(CELLO.text))
             await gate.reached()
             (number,) = [found.id for found in await facts.list()]
             await facts.delete(number)
             gate.open()
-            await memory.settled()
+            await memory.wait_for_digests()
             (again,) = await facts.list()
             assert again.id != number
             assert sources(again) == [("d", 0)]
 
     async def test_while_a_digest_of_the_same_fact_is_edited(self, store: Store) -> None:
         """What a person wrote stands, whatever a model repeats of what it said before."""
-        again = items("They talked.", facts=[Told("hobby", CELLO.content, [0], relation="repeats", known=1)])
+        again = items("They talked.", facts=[ScriptedFact("hobby", CELLO.content, [0], relation="repeats", known=1)])
         gate = Gate(again)
         async with opened(store, model=Scripted([listener(CELLO), gate])) as memory:
             facts = memory.facts(ANA)
-            await talk(memory, "c", CELLO.text)
+            await dialogue(memory, "c", CELLO.text)
             await memory.conversation("d", scope=ANA, subject=ROSA).append(*two_turns(CELLO.text))
             await gate.reached()
             (number,) = [found.id for found in await facts.list()]
             await facts.edit(number, content="Hated music.")
             gate.open()
-            await memory.settled()
+            await memory.wait_for_digests()
             found = await one(facts, number)
             assert (found.content, found.confirmed, found.state) == ("Hated music.", True, FactState.CURRENT)
 
 
 class TestWhatTheyRestOn:
     async def test_sources_open_the_messages(self, memory: Memory, facts: Facts) -> None:
-        await talk(memory, "c", "Hello.", CELLO.text)
-        await talk(memory, "d", CELLO.text)
+        await dialogue(memory, "c", "Hello.", CELLO.text)
+        await dialogue(memory, "d", CELLO.text)
         number = (await fact(memory, CELLO.content)).id
         said = await facts.sources(number)
         assert [(name, one.seq, one.message.text) for name, one in said] == [("c", 2, CELLO.text), ("d", 0, CELLO.text)]
@@ -113,9 +114,9 @@ class TestWhatTheyRestOn:
 
     async def test_sources_of_what_another_agent_has_learnt(self, memory: Memory) -> None:
         """A conversation of the same name is this agent's, and another one."""
-        await talk(memory, "c", CELLO.text, scope=replace(ANA, agent="coach"))
-        await talk(memory, "c", "Hello.")
-        every = memory.facts(ANA, every_agent=True)
+        await dialogue(memory, "c", CELLO.text, scope=replace(ANA, agent="coach"))
+        await dialogue(memory, "c", "Hello.")
+        every = memory.facts(ANA, all_agents=True)
         (found,) = await every.list()
         assert found.agent == "coach"
         assert [(name, one.message.text) for name, one in await every.sources(found.id)] == [("c", CELLO.text)]
@@ -123,8 +124,8 @@ class TestWhatTheyRestOn:
     @pytest.mark.parametrize("with_facts", [False, True])
     async def test_deleting_a_conversation(self, memory: Memory, facts: Facts, with_facts: bool) -> None:
         """ "ON DELETE SET NULL", unless the facts were to go with it: then those that nothing else says."""
-        chat = await talk(memory, "c", CELLO.text, NURSE.text)
-        await talk(memory, "d", NURSE.text)
+        chat = await dialogue(memory, "c", CELLO.text, NURSE.text)
+        await dialogue(memory, "d", NURSE.text)
         cello, nurse = (await fact(memory, CELLO.content)).id, (await fact(memory, NURSE.content)).id
         assert await chat.delete(facts=with_facts) == 6
         left = await facts.list(state=None)
@@ -138,22 +139,22 @@ class TestWhatTheyRestOn:
         else:
             assert (left[0].state, left[0].evidence) == (FactState.CURRENT, ())
             assert await facts.sources(cello) == []
-        await memory.indexed()
+        await memory.wait_for_index()
         hits = (await memory.recall(CELLO.content, scope=ANA, kinds=["fact"])).hits
         assert (cello in [hit.fact for hit in hits]) is not with_facts
 
     async def test_a_conversation_of_the_same_name_is_another(self, memory: Memory, facts: Facts) -> None:
         """A fact of a deleted one gets no source in it."""
-        await (await talk(memory, "c", CELLO.text)).delete()
-        await talk(memory, "c", "Hello.")
+        await (await dialogue(memory, "c", CELLO.text)).delete()
+        await dialogue(memory, "c", "Hello.")
         number = (await fact(memory, CELLO.content)).id
         assert await facts.sources(number) == []
         assert await facts.list(conversation="c") == []
 
     async def test_what_is_taken_back_is_withdrawn(self, memory: Memory, facts: Facts) -> None:
         """What else is said, or was confirmed, stays."""
-        chat = await talk(memory, "c", CELLO.text, NURSE.text)
-        await talk(memory, "d", NURSE.text)
+        chat = await dialogue(memory, "c", CELLO.text, NURSE.text)
+        await dialogue(memory, "d", NURSE.text)
         cello, nurse = (await fact(memory, CELLO.content)).id, (await fact(memory, NURSE.content)).id
         for _ in range(6):
             await chat.pop()
@@ -165,12 +166,12 @@ class TestWhatTheyRestOn:
         assert await facts.sources(cello) == []
         context = await chat.context(user("?"), budget=PLENTY, recall=False)
         assert CELLO.content not in json.dumps(context.request)
-        await memory.indexed()
+        await memory.wait_for_index()
         assert [hit.fact for hit in (await memory.recall("cello", scope=ANA, kinds=["fact"])).hits] == []
 
     @pytest.mark.parametrize("how", ["confirm", "edit"])
     async def test_what_a_person_has_said_is_right_stays(self, memory: Memory, facts: Facts, how: str) -> None:
-        chat = await talk(memory, "c", CELLO.text)
+        chat = await dialogue(memory, "c", CELLO.text)
         number = (await fact(memory, CELLO.content)).id
         await (facts.confirm(number) if how == "confirm" else facts.edit(number, category="habit"))
         for _ in range(4):
@@ -179,36 +180,41 @@ class TestWhatTheyRestOn:
         assert (await one(facts, number)).evidence == ()
 
     async def test_what_was_withdrawn_can_be_said_again(self, memory: Memory, facts: Facts) -> None:
-        chat = await talk(memory, "c", CELLO.text)
+        chat = await dialogue(memory, "c", CELLO.text)
         for _ in range(4):
             await chat.pop()
-        await talk(memory, "d", CELLO.text)
+        await dialogue(memory, "d", CELLO.text)
         assert [(one.state.value, sources(one)) for one in await facts.list(state=None)] == [
             ("withdrawn", []),
             ("current", [("d", 0)]),
         ]
 
     async def test_a_clear_leaves_facts_as_they_are(self, memory: Memory, facts: Facts) -> None:
-        chat = await talk(memory, "c", CELLO.text)
+        chat = await dialogue(memory, "c", CELLO.text)
         before = await facts.list(state=None)
         await chat.clear()
         assert await facts.list(state=None) == before
         assert len(await facts.sources(before[0].id)) == 1
 
-    async def test_what_expires_takes_along_what_it_alone_says(self, memory: Memory, facts: Facts) -> None:
+    async def test_what_expires_takes_along_what_it_alone_says(
+        self, memory: Memory, facts: Facts, store: Store
+    ) -> None:
         """Erased whole: from lists of any state, histories, search and contexts."""
-        soon = datetime.now(UTC) + timedelta(seconds=0.5)
+        past = datetime.now(UTC) - timedelta(seconds=1)
         chat = memory.conversation("c", scope=ANA, subject=ROSA)
-        await chat.append(user(CELLO.text).expiring(soon), assistant("I see."))
-        await chat.append(user(NURSE.text).expiring(soon), assistant("I see."), user("Well."), assistant("Yes."))
-        await memory.settled()
+        await chat.append(user(CELLO.text).expiring(past), assistant("I see."))
+        await write(store, "c", scope=ANA, next_expiry=None, same_rev=True)  # nobody has noticed yet
+        await chat.append(user(NURSE.text).expiring(past), assistant("I see."))
+        await write(store, "c", scope=ANA, next_expiry=None, same_rev=True)
+        await chat.append(user("Well."), assistant("Yes."))
+        await memory.wait_for_digests()
         await chat.append(user("And?"), assistant("Yes."))
-        await memory.settled()
-        await talk(memory, "d", NURSE.text)
+        await memory.wait_for_digests()
+        await dialogue(memory, "d", NURSE.text)
         cello, nurse = (await fact(memory, CELLO.content)).id, (await fact(memory, NURSE.content)).id
         await facts.share(cello)
-        await asyncio.sleep(max(0.0, (soon - datetime.now(UTC)).total_seconds()) + 0.05)
-        await memory.tidy()
+        await write(store, "c", scope=ANA, next_expiry=past, same_rev=True)
+        await memory.purge_expired()
         assert [one.id for one in await facts.list(state=None)] == [nurse]
         assert sources(await one(facts, nurse)) == [("d", 0)]
         assert await memory.facts(BEN).list(state=None) == []
@@ -216,16 +222,16 @@ class TestWhatTheyRestOn:
             await facts.history(cello)
         context = await chat.context(user("?"), budget=PLENTY)
         assert "cello" not in json.dumps(context.request)
-        await memory.indexed()
+        await memory.wait_for_index()
         assert (await memory.recall("cello", scope=ANA)).hits == ()
 
     async def test_what_has_expired_is_shown_to_nobody_before_it_is_swept(self, store: Store) -> None:
-        """Expiry is honoured on reading, also where another conversation or another user is shown a fact."""
+        """Expiry is honored on reading, also where another conversation or another user is shown a fact."""
         async with opened(store, CELLO) as memory:
             soon = datetime.now(UTC) + timedelta(seconds=0.4)
             chat = memory.conversation("c", scope=ANA, subject=ROSA)
             await chat.append(user(CELLO.text).expiring(soon), *two_turns("x")[1:])
-            await memory.settled()
+            await memory.wait_for_digests()
             facts = memory.facts(ANA)
             number = (await fact(memory, CELLO.content)).id
             await facts.share(number)
@@ -248,9 +254,9 @@ class TestWhatTheyRestOn:
             await chat.append(user(CELLO.text).expiring(soon), *two_turns("x")[1:])
             await gate.reached()
             await asyncio.sleep(max(0.0, (soon - datetime.now(UTC)).total_seconds()) + 0.05)
-            await memory.tidy()
+            await memory.purge_expired()
             gate.open()
-            await memory.settled()
+            await memory.wait_for_digests()
             assert await memory.facts(ANA).list(state=None) == []
 
     @pytest.mark.parametrize("how", ["pop", "delete", "clear"])
@@ -269,7 +275,7 @@ class TestWhatTheyRestOn:
                 case _:
                     await chat.clear()
             gate.open()
-            await memory.settled()
+            await memory.wait_for_digests()
             assert await memory.facts(ANA).list(state=None) == []
 
     async def test_a_subject_that_is_changed_while_it_is_digested(self, store: Store) -> None:
@@ -281,7 +287,7 @@ class TestWhatTheyRestOn:
             await gate.reached()
             await chat.configure(subject="legacy-8")
             gate.open()
-            await memory.settled()
+            await memory.wait_for_digests()
             assert await memory.facts(ANA, subject="legacy-8").list(state=None) == []
             assert [found.content for found in await memory.facts(ANA, subject=ROSA).list()] == [CELLO.content]
             assert [row.status.value for row in await chat.digests()] == ["completed"]

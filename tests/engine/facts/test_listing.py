@@ -8,20 +8,20 @@ import pytest
 
 import hitherto
 from hitherto import Fact, Facts, Memory, chunks, user
-from hitherto.core.fact import FactState
+from hitherto.core.facts.fact import FactState
 from hitherto.errors import InvalidFact, InvalidInput, InvalidScope
-from hitherto.models.scripted import Scripted
 from hitherto.ports.store import Store
+from hitherto.providers.scripted.model import Scripted
+from tests.acceptance.dialogue import PLENTY
 from tests.acceptance.family import (
     ANA,
     BEN,
     ROSA,
+    dialogue,
     fact,
     listener,
     opened,
-    talk,
 )
-from tests.acceptance.talk import PLENTY
 from tests.engine.facts.reviewing import CELLO, NURSE, added
 
 
@@ -43,8 +43,8 @@ class TestListing:
         assert await memory.facts(ANA, subject="legacy-8").list() == []
 
     async def test_by_category_conversation_and_state(self, memory: Memory, facts: Facts) -> None:
-        await talk(memory, "c", CELLO.text)
-        await talk(memory, "d", NURSE.text, CELLO.text)
+        await dialogue(memory, "c", CELLO.text)
+        await dialogue(memory, "d", NURSE.text, CELLO.text)
         (by_hand,) = await added(facts, "Sang.", category="hobby")
         cello, nurse = (await fact(memory, CELLO.content)).id, (await fact(memory, NURSE.content)).id
         assert [one.id for one in await facts.list(category="hobby")] == [cello, by_hand]
@@ -109,7 +109,7 @@ class TestWithoutThem:
             pass
         bare = cast(Store, _WithoutFacts(store))
         async with hitherto.open(store=bare, model=Scripted(), policy=chunks(2, 2, 2), embedder="none") as memory:
-            chat = await talk(memory, "c", CELLO.text)
+            chat = await dialogue(memory, "c", CELLO.text)
             assert [row.status.value for row in await chat.digests()] == ["completed"]
             assert (await chat.context(user("?"), budget=PLENTY)).manifest.facts is None
             with pytest.raises(InvalidInput, match="keeps no facts"):
@@ -122,7 +122,7 @@ class TestWithoutThem:
     async def test_a_policy_that_wants_none(self, store: Store) -> None:
         model = Scripted(then=listener(CELLO))
         async with opened(store, model=model, policy=chunks(2, 2, 2, facts=False)) as memory:
-            await talk(memory, "c", CELLO.text)
+            await dialogue(memory, "c", CELLO.text)
             assert await memory.facts(ANA).list(state=None) == []
         assert "facts" not in model.calls[0].schema["properties"]
 

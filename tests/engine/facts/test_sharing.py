@@ -11,15 +11,15 @@ import pytest
 
 import hitherto
 from hitherto import Fact, Facts, Memory
-from hitherto.core.fact import Visibility
+from hitherto.core.facts.fact import Visibility
 from hitherto.errors import InvalidFact, NotFound
 from tests.acceptance.family import (
     ANA,
     BEN,
     CAT,
     ROSA,
+    dialogue,
     fact,
-    talk,
 )
 from tests.engine.facts.reviewing import CELLO, added, did, one
 
@@ -70,7 +70,7 @@ class TestNobodyElses:
     @pytest.mark.parametrize("other", [{"user": "ben"}, {"user": "cat"}, {"agent": "spy"}, {"tenant": "evil"}])
     @pytest.mark.parametrize("shared", [False, True])
     async def test_no_verb_finds_it(self, memory: Memory, facts: Facts, other: dict[str, str], shared: bool) -> None:
-        await talk(memory, "c", CELLO.text)
+        await dialogue(memory, "c", CELLO.text)
         number = (await fact(memory, CELLO.content)).id
         if shared:
             await facts.share(number)
@@ -107,12 +107,12 @@ class TestNobodyElses:
         """One's own alone: those of another user's other agents stay his."""
         theirs = memory.facts(replace(ANA, agent="diary"), subject=ROSA)
         (number,) = await added(theirs, "Played the cello.")
-        mine, all_mine = memory.facts(ANA), memory.facts(ANA, every_agent=True)
+        mine, all_mine = memory.facts(ANA), memory.facts(ANA, all_agents=True)
         assert (await mine.get(number), await mine.list()) == (None, [])
         assert [found.id for found in await all_mine.list()] == [number]
         assert (await all_mine.edit(number, content="Played the viola.")).agent == "diary"
         assert len(await all_mine.history(number)) == 2
-        assert await memory.facts(BEN, every_agent=True).get(number) is None
+        assert await memory.facts(BEN, all_agents=True).get(number) is None
 
     @pytest.mark.parametrize("number", [0, -1, 10**15, 2**63, 10**40])
     async def test_a_number_that_nobody_has(self, facts: Facts, number: int) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 import hitherto
 from hitherto import Scope, assistant, user
-from hitherto.models.scripted import Scripted, items
+from hitherto.providers.scripted.model import Scripted, items
 
 SCOPE = Scope(tenant="acme", user="ana", agent="support")
 TOLD = items("They talked.", facts=[("hobby", "Plays the cello")])
@@ -28,7 +28,7 @@ async def test_the_first_facts_of_a_conversation(policy: str, first: int, read: 
         for messages in range(2, first + 1, 2):
             assert await memory.facts(SCOPE).list() == []
             await chat.append(user("I play the cello."), assistant("How lovely."))
-            await memory.settled()
+            await memory.wait_for_digests()
             assert bool(await memory.facts(SCOPE).list()) is (messages == first)
         (digest,) = await chat.digests()
         assert (digest.start, digest.end) == read
@@ -41,5 +41,5 @@ async def test_a_window_leaves_nothing_unread() -> None:
         chat = memory.conversation("c", scope=SCOPE)
         for number in range(7):
             await chat.append(user(f"Said {number}."), assistant("I see."))
-            await memory.settled()
+            await memory.wait_for_digests()
         assert max(digest.end for digest in await chat.digests()) == 13

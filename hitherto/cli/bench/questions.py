@@ -1,0 +1,105 @@
+"""Conversations with questions about them, each with the messages that answer it, from the `qa` of a LoCoMo file."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from hitherto.cli.transcripts import locomo
+from hitherto.cli.transcripts.transcript import Transcript, checked_id, read_bytes, without_mark
+from hitherto.errors import InvalidTranscript
+
+_ID = re.compile(r"D([0-9]+):([0-9]+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabeledQuestion:
+    """`evidence` are the seqs of the messages that answer it, at least one. An `adversarial` question has no answer: it
+    asks one speaker for what the other said."""
+
+    text: str
+    evidence: frozenset[int]
+    category: int | None
+    adversarial: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LabeledConversation:
+    """A conversation and the questions about it."""
+
+    transcript: Transcript
+    questions: tuple[LabeledQuestion, ...]
+
+
+def load(path: Path) -> list[LabeledConversation]:
+    """The conversations of the LoCoMo file at `path`, their messages named by speaker, with every question that has
+    evidence in them. Raises InvalidTranscript, also if there is no such question."""
+    data = without_mark(read_bytes(path), path)
+    if data.lstrip()[:1] != b"[":
+        raise InvalidTranscript(f"{path} is no LoCoMo file: it does not begin as a JSON list of conversations")
+    found = [
+        LabeledConversation(
+            Transcript(checked_id(sample.name, path), sample.messages),
+            tuple(_questions(sample, f"{path}: {sample.name}")),
+        )
+        for sample in locomo.samples(data, path, None, named=True)
+    ]
+    if not any(labeled.questions for labeled in found):
+        raise InvalidTranscript(
+            f"{path} has no question (in 'qa') whose 'evidence' is the dia_id of a message: nothing to measure"
+        )
+    return found
+
+
+def _questions(sample: locomo.Sample, where: str) -> Iterator[LabeledQuestion]:
+    if sample.qa is None:
+        return
+    if not isinstance(sample.qa, list):
+        raise InvalidTranscript(f"{where}, qa is not a list of questions")
+    seqs = _seqs(sample, where)
+    for number, entry in enumerate(cast("list[object]", sample.qa), 1):
+        fields: Mapping[str, Any] = cast("Mapping[str, Any]", entry) if isinstance(entry, dict) else {}
+        text = fields.get("question")
+        if not isinstance(text, str):
+            raise InvalidTranscript(f"{where}, question {number} of qa is not an object with a text as its question")
+        evidence = frozenset(seqs[dia_id] for dia_id in _dia_ids(fields.get("evidence")) if dia_id in seqs)
+        if evidence:
+            yield LabeledQuestion(
+                text=text,
+                evidence=evidence,
+                category=_category(fields.get("category"), f"{where}, question {number} of qa"),
+                adversarial="adversarial_answer" in fields,
+            )
+
+
+def _seqs(sample: locomo.Sample, where: str) -> dict[tuple[str, str], int]:
+    """The seq of each message that has a dia_id. Raises InvalidTranscript where two have the same."""
+    found: dict[tuple[str, str], int] = {}
+    for seq, message in enumerate(sample.messages):
+        for dia_id in _dia_ids(json.loads(message.metadata).get("dia_id")):
+            if dia_id in found:
+                raise InvalidTranscript(f"{where} has two messages with the dia_id D{':'.join(dia_id)}; name each once")
+            found[dia_id] = seq
+    return found
+
+
+def _dia_ids(value: object) -> Iterator[tuple[str, str]]:
+    """The ids in a text, or in a list of texts, with anything between them; leading zeros are ignored."""
+    if isinstance(value, str):
+        yield from ((match[1].lstrip("0") or "0", match[2].lstrip("0") or "0") for match in _ID.finditer(value))
+    elif isinstance(value, list):
+        for entry in cast("list[object]", value):
+            yield from _dia_ids(entry)
+
+
+def _category(value: object, where: str) -> int | None:
+    """A whole number, also as a text, or None. Raises InvalidTranscript for anything else."""
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return value
+    if isinstance(value, str) and re.fullmatch(r"\s*[+-]?[0-9]{1,9}\s*", value):
+        return int(value)
+    raise InvalidTranscript(f"{where} has the category {value!r}; give a whole number, or none")

@@ -1,0 +1,122 @@
+"""`hitherto context`: the context of the next request, and its manifest."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+from rich.console import Group
+from rich.panel import Panel
+from rich.text import Text
+
+import hitherto
+from hitherto.cli import options, output
+from hitherto.cli.memory import with_conversation
+from hitherto.cli.options import Target
+from hitherto.cli.output import plain
+from hitherto.cli.policies import parse_policy
+from hitherto.cli.tables import NONE, numbers, or_none, seq_range, table_of
+from hitherto.core.context.manifest import FactsShown, Manifest
+from hitherto.core.log.message import CHAT, Wire
+from hitherto.core.policy.span import Fate
+
+if TYPE_CHECKING:
+    from hitherto.engine.context.context import Context
+
+_COLORS = {Fate.IN: "green", Fate.DIGESTED: "yellow", Fate.REDACTED: "yellow", Fate.DROPPED: "red"}
+_ORIGINS = {"none": "nobody set another", "memory": "the default of this memory"}
+
+
+def context(
+    id: options.Conversation,
+    budget: options.Budget = 4_000,
+    message: Annotated[str | None, typer.Option(metavar="TEXT", help="The user's next message.")] = None,
+    at: Annotated[int | None, typer.Option(min=0, metavar="REV", help="As it was at this revision.")] = None,
+    policy: Annotated[
+        str | None, typer.Option(metavar="POLICY", help="Use this policy instead of the conversation's.")
+    ] = None,
+    wire: Annotated[str, typer.Option(metavar="FORMAT", help="openai.chat, openai.responses or anthropic.")] = CHAT,
+    *,
+    target: Target,
+    as_json: options.Json = False,
+) -> None:
+    """Show the context of the next request, and its manifest."""
+    other = None if policy is None else parse_policy(policy)[1]
+    incoming = None if message is None else hitherto.user(message)
+    found, _ = with_conversation(
+        target,
+        id,
+        lambda conversation: conversation.context(incoming, budget=budget, at=at, policy=other, wire=cast(Wire, wire)),
+    )
+    if as_json:
+        output.print_json({"request": found.request, "manifest": found.manifest.to_json()})
+    else:
+        output.show(*context_and_manifest(found))
+
+
+def context_and_manifest(found: Context, *, title: str = "The context") -> tuple[Panel, Group]:
+    """The request as it is sent, and its manifest."""
+    fields = [(name, _text(found.request[name])) for name in ("instructions", "system") if name in found.request]
+    items = [(str(item.get("role", item.get("type", "item"))), _item_text(item)) for item in found.messages]
+    parts = [
+        Text.assemble((f"{plain(name)}: ", "bold cyan" if name == "user" else "bold"), plain(text))
+        for name, text in [*fields, *items]
+    ]
+    title = f"{title}: {found.tokens:,} of {found.manifest.budget:,} tokens"
+    return Panel(Group(*parts), title=Text(title), title_align="left"), _manifest(found.manifest)
+
+
+def _item_text(item: dict[str, Any]) -> str:
+    rest = {key: value for key, value in item.items() if key not in ("role", "content") and value is not None}
+    content = [_text(item["content"])] if item.get("content") is not None else []
+    return "\n".join([*content, *([_text(rest)] if rest else [])])
+
+
+def _text(content: object) -> str:
+    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+
+
+def _manifest(manifest: Manifest) -> Group:
+    table = table_of("Its manifest: what became of every message")
+    numbers(table, "messages")
+    for name in ("fate", "why"):
+        table.add_column(name, no_wrap=True)
+    numbers(table, "digest", "tokens")
+    for span in manifest.fates:
+        table.add_row(
+            seq_range(span.start, span.end),
+            Text(span.fate.value, style=_COLORS.get(span.fate, "")),
+            span.reason.value,
+            or_none(span.digest),
+            f"{span.tokens:,}" if span.fate in (Fate.IN, Fate.REDACTED) else NONE,
+        )
+    sections = " + ".join(f"{name} {tokens:,}" for name, tokens in manifest.sections.items() if tokens)
+    counted = f"{plain(manifest.encoding)}, {'exact' if manifest.exact else 'an estimate'}"
+    total = Text(f"{sections} = {manifest.total:,} tokens ({counted}), at revision {manifest.rev}")
+    return Group(table, Text(), total, Text("\n".join(_remarks(manifest))))
+
+
+def _remarks(manifest: Manifest) -> list[str]:
+    """Which policy applies and where it is set, what was injected, the facts, and what is missing."""
+    origin = _ORIGINS.get(manifest.policy_from, f"the {manifest.policy_from}'s")
+    lines = [f"Policy {plain(str(manifest.policy['name']))} ({origin})"]
+    if manifest.injected is not None:
+        lines.append(f"Memory of {plain(manifest.injected.conversation)}, digest {manifest.injected.digest}")
+    if manifest.facts is not None:
+        lines.append(_facts(manifest.facts))
+    if manifest.missing:
+        lines.append(f"Missing: {', '.join(manifest.missing)}")
+    return lines
+
+
+def _facts(facts: FactsShown) -> str:
+    shown, subject = len(facts.shown), plain(facts.name)
+    known = "the one fact" if facts.known == 1 else f"the {facts.known:,} facts"
+    if not shown:
+        return f"None of {known} about {subject}: there is no room"
+    count = f"{shown:,} of {known}"
+    if shown == facts.known:
+        count = "The one fact" if shown == 1 else f"All {shown:,} facts"
+    place = "at the end of the instructions" if facts.place == "system" else "before the incoming message"
+    return f"{count} about {subject}, {place}"

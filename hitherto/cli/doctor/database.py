@@ -1,0 +1,242 @@
+"""Checks of the database server, the schema, the queue and the search index. They change nothing there."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hitherto.cli.doctor.check import Check, failed, ok, skipped, warning
+from hitherto.cli.doctor.settings import UsableSettings
+from hitherto.errors import StoreError
+from hitherto.ports.digests import Backlog
+from hitherto.ports.embedder import Space
+from hitherto.settings import Settings
+from hitherto.stores.postgres.inspection import InspectionReport, examine
+from hitherto.wiring import IN_MEMORY
+
+if TYPE_CHECKING:
+    from hitherto.stores.postgres.store import PostgresStore
+
+_SLOW_MS = 20.0
+"""Warn from this round trip on: an append takes several."""
+
+_LATE_SECONDS = 600.0
+"""Warn when a digest has waited longer."""
+
+_BACKLOG = 1_000
+"""Warn when so many scopes wait for the index."""
+
+_REST = ("schema", "queue", "index")
+
+
+async def check_database(loaded: UsableSettings, space: Space | None) -> list[Check]:
+    """The checks `database`, `schema`, `queue` and `index`, of which the last is of vectors in `space`, if known."""
+    name = "database"
+    if skip := loaded.skipped(name):
+        return [skip, *(skipped(check, "not looked at: see database") for check in _REST)]
+    if loaded.settings.database == IN_MEMORY:
+        memory = ok(name, "in memory: nothing is kept when a process ends")
+        return [memory, *(skipped(check, "nothing to be looked at: the store is in memory") for check in _REST)]
+    async with AsyncExitStack() as opened:
+        try:
+            url, home = await _address(loaded.settings, opened)
+            examined = await examine(url, patience=loaded.settings.database_timeout)
+        except StoreError as error:
+            return [failed(name, error), *(skipped(check, "not looked at: no database") for check in _REST)]
+        checks = [_server(examined, home), _schema(examined)]
+        if not examined.current or not examined.usable or examined.lacking:
+            return [*checks, *(skipped(check, "not looked at: see schema") for check in _REST[1:])]
+        return [*checks, await _queue(examined, url, loaded.settings), await _index(url, loaded.settings, space)]
+
+
+async def _address(settings: Settings, opened: AsyncExitStack) -> tuple[str, Path | None]:
+    """The database's address, and the directory if it is Hitherto's own server."""
+    if settings.database is not None:
+        return settings.database, None
+    from hitherto.stores.postgres.embedded.server import EmbeddedServer, default_data_directory
+
+    home = settings.data_dir or default_data_directory()
+    server = await EmbeddedServer.start(home)
+    opened.push_async_callback(server.stop)
+    return server.url, home
+
+
+def _server(examined: InspectionReport, home: Path | None) -> Check:
+    name = "database"
+    where = f"at {examined.address}" if home is None else f"Hitherto's own, in {home}"
+    fsync, full_pages = ("on" if it else "off" for it in (examined.fsync, examined.full_page_writes))
+    says = (
+        f"PostgreSQL {examined.version}, {where}, as {examined.role}; a round trip: {examined.round_trip_ms:.2f} ms; "
+        f"fsync {fsync}, full_page_writes {full_pages}"
+    )
+    if examined.too_old:
+        return failed(name, says, "Hitherto needs PostgreSQL 14 or later: upgrade the server, or name another")
+    if examined.read_only:
+        return warning(
+            name,
+            f"{says}; it takes no writes",
+            "contexts can be made, appends are refused: name the primary server, or end its read-only mode",
+        )
+    if not examined.fsync:
+        return warning(
+            name,
+            says,
+            "a crash of the machine can lose what was acknowledged, or damage the database: set fsync = on in its "
+            "postgresql.conf and reload it (SELECT pg_reload_conf())",
+        )
+    if examined.round_trip_ms > _SLOW_MS:
+        return warning(name, says, "each append and context takes several: move the process nearer to its database")
+    return ok(name, says)
+
+
+def _schema(examined: InspectionReport) -> Check:
+    return _missing_rights(examined) or _revision(examined)
+
+
+def _missing_rights(examined: InspectionReport) -> Check | None:
+    """A failed check if the role lacks a right that it needs."""
+    name, role = "schema", examined.role
+    if not examined.schema and not examined.makeable:
+        return failed(
+            name,
+            f"there is no schema hitherto yet, and {role} may not make one",
+            f"GRANT CREATE ON DATABASE … TO {role}, or open the database once as a role that may",
+        )
+    if examined.schema and not examined.usable:
+        return failed(
+            name,
+            f"there is a schema hitherto, of {examined.owner}, and {role} may not use it",
+            f"as its owner: GRANT USAGE ON SCHEMA hitherto TO {role}, and {_grants(examined)}",
+        )
+    if examined.lacking:
+        return failed(
+            name,
+            f"{role} lacks rights in the schema hitherto ({'; '.join(examined.lacking)})",
+            f"as its owner, {examined.owner}: {_grants(examined)}",
+        )
+    return None
+
+
+def _revision(examined: InspectionReport) -> Check:
+    name, newest = "schema", examined.revisions[-1]
+    if not examined.schema:
+        return ok(name, "there is none yet; the first process that opens this database makes it")
+    if examined.development:
+        return failed(
+            name,
+            f"it is at revision {examined.revision}, of a development version, and cannot be upgraded to {newest}",
+            "use a new database or directory (HITHERTO_DATA_DIR), or, if the old one is not needed, DROP SCHEMA "
+            "hitherto CASCADE",
+        )
+    if examined.newer:
+        return failed(
+            name,
+            f"it is at revision {examined.revision}, and this Hitherto knows only up to {newest}",
+            "upgrade Hitherto, or name another database",
+        )
+    if examined.current:
+        return ok(name, f"at revision {newest}, which is this Hitherto's; {examined.role} has the rights it needs")
+    at = "has no tables of Hitherto's yet" if examined.revision is None else f"is at revision {examined.revision}"
+    if not examined.makeable:
+        return failed(
+            name,
+            f"it {at}, this Hitherto's is {newest}, and {examined.role} may not bring it there",
+            f"open the database once as the schema's owner, {examined.owner}",
+        )
+    return warning(
+        name,
+        f"it {at}, and this Hitherto's is {newest}",
+        "any process that opens it brings it up to date; see docs/storage.md for upgrades",
+    )
+
+
+def _grants(examined: InspectionReport) -> str:
+    return f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA hitherto TO {examined.role}"
+
+
+async def _queue(examined: InspectionReport, url: str, settings: Settings) -> Check:
+    name = "queue"
+    if not examined.queue:
+        return failed(
+            name,
+            "the queue's tables are gone from the schema hitherto, though its revision has them",
+            "restore them from a backup; until then every append that sets off a digest fails",
+        )
+    if examined.lost_functions:
+        names = ", ".join(examined.lost_functions[:3]) + (", …" if len(examined.lost_functions) > 3 else "")
+        return failed(
+            name,
+            f"{len(examined.lost_functions)} of its functions have lost the schema they work in: {names}",
+            "for each: ALTER FUNCTION hitherto.…(…) SET search_path = hitherto, pg_temp",
+        )
+    try:
+        async with _store(url, settings) as store:
+            return _load(await store.backlog(), settings)
+    except StoreError as error:
+        return failed(name, error)
+
+
+async def _index(url: str, settings: Settings, space: Space | None) -> Check:
+    name = "index"
+    try:
+        async with _store(url, settings) as store:
+            load = await store.index.backlog(space)
+    except StoreError as error:
+        return failed(name, error)
+    if not load.waiting and not load.unembedded:
+        return ok(name, "all is in the search index")
+    says = f"scopes with something that waits for the search index: {load.waiting:,}, for vectors: {load.unembedded:,}"
+    if max(load.waiting, load.unembedded) >= _BACKLOG:
+        return warning(
+            name,
+            f"{says}; until then it is found by its words alone, and of a scope the newest only",
+            "start more workers (hitherto worker), or see in their logs what holds them up; after an upgrade, or a "
+            "change of the embedder, it takes its time",
+        )
+    return ok(name, f"{says}; processes that make digests see to it")
+
+
+@asynccontextmanager
+async def _store(url: str, settings: Settings) -> AsyncGenerator[PostgresStore]:
+    """An open store of a schema that is up to date."""
+    from hitherto.stores.postgres.store import PostgresStore
+
+    store = PostgresStore(url, pool_size=1, patience=settings.database_timeout)
+    try:
+        await store.open()
+        yield store
+    finally:
+        await store.aclose()
+
+
+def _load(load: Backlog, settings: Settings) -> Check:
+    name = "queue"
+    says = (
+        f"digests: {load.due:,} due, {load.claimed:,} in hand, {load.put_off:,} put off; workers: {load.workers or 0}"
+    )
+    here = "" if settings.worker else ", or set HITHERTO_WORKER=true where messages are appended"
+    start = f"start one: hitherto worker{here}"
+    if load.due and not load.workers:
+        return warning(name, f"{load.due:,} digests wait and no worker shows itself", start)
+    if load.due and load.lag_seconds > _LATE_SECONDS:
+        return warning(
+            name,
+            f"{says}; the oldest has waited for {load.lag_seconds:,.0f} seconds",
+            "start more workers (hitherto worker), or see in their logs what holds them up",
+        )
+    if load.resting:
+        return warning(
+            name,
+            f"{says}; {load.resting:,} conversations rest, as their digests failed again and again",
+            "see why: SELECT conversation, created_at, error FROM hitherto.digest WHERE status = 'failed' "
+            "ORDER BY created_at DESC LIMIT 10",
+        )
+    if load.put_off and not load.workers:
+        return warning(name, f"{says}; nobody is there to try again what was put off", start)
+    if load.put_off:
+        return warning(
+            name, says, "those put off are tried again by themselves; their rows in hitherto.digest say why (error)"
+        )
+    return ok(name, says)

@@ -1,0 +1,150 @@
+"""Checks of the settings, the price list, the ceilings and tracing."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from hitherto.cli.doctor.check import Check, failed, ok, skipped, warning
+from hitherto.errors import InvalidInput, InvalidSettings
+from hitherto.pricing import listed
+from hitherto.settings import Settings, why_unusable
+from hitherto.watching import watch_of
+
+_PREFIX = "HITHERTO_"
+_OTHER_VARIABLES = {"HITHERTO_TRACEBACK"}
+"""Variables that are not settings: the command line reads them itself."""
+
+_NEEDED: Mapping[str, tuple[str, ...]] = {
+    "database": ("database", "data_dir", "pool_size", "database_timeout"),
+    "model": ("model", "model_provider", "model_api_version", "model_base_url", "model_key", "model_timeout"),
+    "embedder": (
+        *("embedder", "embedder_provider", "embedder_base_url", "embedder_key", "embedder_api_version"),
+        *("embedder_dimensions", "embedder_input_limit", "embedder_timeout", "previous_embedder"),
+    ),
+    "reranker": (
+        *("reranker", "reranker_base_url", "reranker_key", "reranker_timeout"),
+        *("model", "model_provider", "model_api_version", "model_base_url", "model_key", "model_timeout"),
+    ),
+    "compactor": ("compact_model", "compact_base_url", "compact_key", "model_timeout"),
+    "prices": ("prices", "model"),
+    "ceilings": ("daily_cost", "daily_tokens"),
+    "tracing": ("tracing",),
+}
+"""The settings that a check needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class UsableSettings:
+    """The settings, with defaults for those that are unusable; `broken` has the reason for each of these."""
+
+    settings: Settings
+    broken: Mapping[str, str]
+
+    def skipped(self, name: str) -> Check | None:
+        """The check of that name as skipped, if a setting that it needs is unusable."""
+        broken = [setting for setting in _NEEDED[name] if setting in self.broken]
+        return skipped(name, f"not looked at: {' and '.join(broken)} cannot be used") if broken else None
+
+
+def usable_settings(**options: Any) -> UsableSettings:
+    """The settings of the environment, overridden by `options`, whatever is wrong with some of them."""
+    given = {name: value for name, value in options.items() if value is not None}
+    try:
+        return UsableSettings(Settings(**given), {})
+    except ValidationError as error:
+        broken = {
+            str(each["loc"][0]): why_unusable(each["msg"]) for each in error.errors(include_input=False) if each["loc"]
+        }
+    defaults = {name: Settings.model_fields[name].default for name in broken}
+    return UsableSettings(Settings(**{**given, **defaults}), broken)
+
+
+def check_settings(loaded: UsableSettings) -> Iterator[Check]:
+    """A check for each unusable setting and each variable that only looks like one; else one that is ok."""
+    name = "settings"
+    for setting, why in loaded.broken.items():
+        yield failed(
+            name,
+            f"the setting {setting} ({_PREFIX}{setting.upper()}) is unusable: {why}",
+            "give it a value as in docs/settings.md, or leave it out; until then no process starts",
+        )
+    known = {f"{_PREFIX}{setting.upper()}" for setting in Settings.model_fields}
+    variables = sorted(name for name in map(str.upper, os.environ) if name.startswith(_PREFIX))
+    unknown = [name for name in variables if name not in known | _OTHER_VARIABLES]
+    for variable in unknown:
+        near = difflib.get_close_matches(variable, known, n=1)
+        advice = f"if {near[0]} is meant, rename it" if near else "leave it out, or see docs/settings.md for its name"
+        yield warning(name, f"{variable} is in the environment, and no setting is called so; it is ignored", advice)
+    if not loaded.broken and not unknown:
+        names = ", ".join(sorted(loaded.settings.model_fields_set))
+        yield ok(name, f"readable; set: {names}" if names else "readable; all are defaults")
+
+
+def check_prices(loaded: UsableSettings) -> Check:
+    """The price list, and whether the model for digests is in it."""
+    name = "prices"
+    if "prices" in loaded.broken:
+        return skipped(name, "not looked at: prices cannot be used")
+    try:
+        prices = listed(loaded.settings.prices)
+    except InvalidInput as error:
+        return failed(name, error, "put that right, or leave prices (HITHERTO_PRICES) out for the built-in list")
+    if "model" in loaded.broken or loaded.settings.model == "extractive":
+        return ok(name, f"{prices.where}: {len(prices.prices)} models; digests without a model cost nothing")
+    price = prices.of(loaded.settings.model)
+    if price is None:
+        return warning(
+            name,
+            f"{prices.where} has no price of {loaded.settings.model}; its calls are in the ledger without a cost",
+            "give a price list of your own with the setting prices (HITHERTO_PRICES); see docs/costs.md",
+        )
+    return ok(
+        name,
+        f"{prices.where}: {loaded.settings.model} at ${price.input:g} in, ${price.cached_input:g} cached, "
+        f"${price.output:g} out for 1,000,000 tokens, as of {price.date}",
+    )
+
+
+def check_ceilings(loaded: UsableSettings) -> Check:
+    """What a tenant may spend on a day."""
+    name = "ceilings"
+    if skip := loaded.skipped(name):
+        return skip
+    cost, most = loaded.settings.daily_cost, loaded.settings.daily_tokens
+    if cost is None and most is None:
+        return ok(name, "none: digests are made whatever they cost (daily_cost, daily_tokens)")
+    words = [*([] if cost is None else [f"${cost:g}"]), *([] if most is None else [f"{most:,} tokens"])]
+    says = f"{' and '.join(words)} a tenant and day"
+    if cost is not None and most is None and loaded.settings.model != "extractive" and not _priced(loaded.settings):
+        return warning(
+            name,
+            f"{says}, but calls of {loaded.settings.model} have no known cost, so that it stops nothing",
+            "give its price (HITHERTO_PRICES), or set daily_tokens instead",
+        )
+    return ok(name, says)
+
+
+def _priced(settings: Settings) -> bool:
+    try:
+        return listed(settings.prices).of(settings.model) is not None
+    except InvalidInput:
+        return False
+
+
+def check_tracing(loaded: UsableSettings) -> Check:
+    name = "tracing"
+    if skip := loaded.skipped(name):
+        return skip
+    if not loaded.settings.tracing:
+        return skipped(name, "off (the setting tracing)")
+    try:
+        watch_of(loaded.settings)
+    except InvalidSettings as error:
+        return failed(name, error)
+    return ok(name, "on: spans go wherever the application's OpenTelemetry SDK sends them")

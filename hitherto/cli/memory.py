@@ -1,0 +1,90 @@
+"""Running a command's work on an open memory."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import hitherto
+from hitherto.errors import NotFound
+
+if TYPE_CHECKING:
+    from hitherto.cli.options import Target
+    from hitherto.core.scope import Scope
+    from hitherto.engine.conversation import Conversation
+    from hitherto.engine.memory import Memory
+
+Result = TypeVar("Result")
+
+WAIT_FOR_DIGESTS: dict[str, Any] = {
+    "worker": True,
+    "digest_max_attempts": 1,
+    "backoff": 0,
+    "breaker_failures": 1_000_000,
+}
+"""Settings of a memory whose digests are made here and each waited for. A digest is tried once: one that was put off
+would be missing in the rounds that follow."""
+
+_LISTED = 10
+"""How many conversations an error lists."""
+
+
+def run(work: Coroutine[Any, Any, Result]) -> Result:
+    """`asyncio.run`, but SIGTERM and SIGHUP cancel as Ctrl-C does, so that what is open gets closed and a server that
+    this process started is stopped. Raises SystemExit then, with 128 + the signal's number."""
+    received: list[int] = []
+
+    async def main() -> Result:
+        task = asyncio.current_task()
+        assert task is not None
+
+        def stop(number: int) -> None:
+            received.append(number)
+            task.cancel()
+
+        if sys.platform != "win32":
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                if signal.getsignal(number) is signal.SIG_DFL:  # `nohup` has it ignored
+                    asyncio.get_running_loop().add_signal_handler(number, stop, number)
+        return await work
+
+    try:
+        return asyncio.run(main())
+    except asyncio.CancelledError:
+        raise SystemExit(128 + received[0]) from None
+
+
+def with_memory(database: str | None, use: Callable[[Memory], Awaitable[Result]]) -> Result:
+    """What `use` returns for an open memory that makes no digests."""
+
+    async def work() -> Result:
+        async with hitherto.open(database, worker=False) as memory:
+            return await use(memory)
+
+    return run(work())
+
+
+def with_conversation(target: Target, id: str, use: Callable[[Conversation], Awaitable[Result]]) -> tuple[Result, int]:
+    """What `use` returns for an existing conversation, and the seq at which its view starts. Raises NotFound."""
+
+    async def work(memory: Memory) -> tuple[Result, int]:
+        conversation = memory.conversation(id, scope=target.scope)
+        head = await conversation.head()
+        if head is not None:
+            return await use(conversation), head.view_start
+        names = [repr(listed.conversation) for listed in await memory.conversations(target.scope, limit=_LISTED + 1)]
+        found = ", ".join(names[:_LISTED]) + (", …" if len(names) > _LISTED else "")
+        raise NotFound(
+            f"there is no conversation {id!r} in scope {target.scope}; there: {found or 'none (try: hitherto demo)'}"
+        )
+
+    return with_memory(target.database, work)
+
+
+async def check_filter(memory: Memory, conversation: str, scope: Scope) -> None:
+    """Raises NotFound if the conversation that a search is limited to does not exist."""
+    if await memory.conversation(conversation, scope=scope).head() is None:
+        raise NotFound(f"there is no conversation {conversation!r} in scope {scope}; leave --conversation out for all")

@@ -1,0 +1,81 @@
+"""The options and arguments that several commands share."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hitherto.core.scope import Scope
+
+LARGEST = 2**63 - 1
+"""The largest number that every store takes."""
+
+Database = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="A PostgreSQL server, or memory: for a memory that ends with the command. Without it: HITHERTO_DATABASE, "
+        "or Hitherto's own server.",
+    ),
+]
+Tenant = Annotated[str, typer.Option(metavar="NAME", help="The tenant of the scope.")]
+User = Annotated[str, typer.Option(metavar="NAME", help="The user of the scope.")]
+Agent = Annotated[str, typer.Option(metavar="NAME", help="The agent of the scope.")]
+AllAgents = Annotated[bool, typer.Option("--all-agents", help="Include the user's other agents.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else.")]
+Budget = Annotated[int, typer.Option(min=1, metavar="TOKENS", help="The most tokens of one request.")]
+Conversation = Annotated[str, typer.Argument(metavar="ID", help="The conversation.")]
+Question = Annotated[str, typer.Argument(metavar="QUESTION", help="What to search for.")]
+TranscriptFile = Annotated[
+    Path, typer.Argument(metavar="FILE", help="JSON lines in OpenAI chat shape, or a LoCoMo file.")
+]
+SampleId = Annotated[
+    str | None,
+    typer.Option("--conversation", metavar="ID", help="Of a LoCoMo file, only the conversation with this sample_id."),
+]
+
+LOCAL_TENANT = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Which memory a command works on."""
+
+    database: str | None
+    scope: Scope
+
+
+def _target(
+    *, database: Database = None, tenant: Tenant = LOCAL_TENANT, user: User = "me", agent: Agent = "cli"
+) -> Target:
+    """The options that a parameter `target` stands for. Raises InvalidScope."""
+    return Target(database, Scope(tenant=tenant, user=user, agent=agent))
+
+
+DEFAULT_SCOPE = _target().scope
+
+
+def expanded(command: Callable[..., None]) -> Callable[..., None]:
+    """The command as Typer reads it: a parameter `target: Target` becomes the options of `_target`."""
+    signature = inspect.signature(command, eval_str=True)
+    if "target" not in signature.parameters:
+        return command
+    shared = inspect.signature(_target, eval_str=True).parameters
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        command(target=_target(**{name: given.pop(name) for name in shared}), **given)
+
+    parameters = [
+        option
+        for name, parameter in signature.parameters.items()
+        for option in (shared.values() if name == "target" else [parameter])
+    ]
+    run.__signature__ = signature.replace(parameters=parameters)  # pyright: ignore[reportAttributeAccessIssue]
+    return run

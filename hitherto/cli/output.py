@@ -1,0 +1,163 @@
+"""Standard output and standard error: results, JSON, warnings, errors and progress."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import json
+import logging
+import os
+import re
+import sys
+import traceback
+from collections import Counter
+from datetime import datetime
+from functools import cache
+from io import TextIOWrapper
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.progress import Progress
+
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What could move the cursor, color, hide or reorder what a terminal shows. The end of a line and a tab are left."""
+
+_PLAINER = {"─": "-", "█": "#", "░": ".", "–": "-", "…": "~", "—": "-", "’": "'", "·": "."}
+_LONGEST = 2_000
+
+
+@cache
+def out() -> Console:
+    """Standard output, for people. Only a `Text` has a style: no text is ever read as markup."""
+    from rich.console import Console
+
+    class Output(Console):
+        def on_broken_pipe(self) -> NoReturn:
+            """A reader that has seen enough and closes the pipe, as `head` does, is not a failure."""
+            _discard()
+            raise SystemExit(0)
+
+    return Output(markup=False, highlight=False, emoji=False)
+
+
+@cache
+def err() -> Console:
+    """Standard error, for people: progress, warnings and errors."""
+    from rich.console import Console
+
+    return Console(stderr=True, markup=False, highlight=False, emoji=False)
+
+
+def progress() -> Progress:
+    """A progress bar on standard error, where that is a terminal."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    name = TextColumn("{task.description}", markup=False)
+    columns = (name, BarColumn(), TaskProgressColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=err(), transient=True, disable=not err().is_terminal)
+
+
+def prepare() -> None:
+    """Make the streams take any text, whatever their encoding, and show our log's warnings as lines."""
+    codecs.register_error("plainer", _plainer)
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by whoever started the process
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (it stays open as long as the process lives)
+        elif isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="plainer")
+    logging.getLogger().addHandler(_Warnings())
+
+
+def plain(text: str) -> str:
+    """Text that is safe to show: what could control a terminal becomes U+FFFD."""
+    return _CONTROLS.sub("\ufffd", text.replace("\r\n", "\n"))
+
+
+def one_line(text: str) -> str:
+    """The same on one line, cut after 2,000 characters."""
+    return " ".join(plain(text[:_LONGEST]).split())
+
+
+def say(text: str) -> None:
+    """One paragraph on standard output."""
+    show(one_line(text))
+
+
+def show(*parts: RenderableType) -> None:
+    """Tables and texts on standard output, one below the other."""
+    for part in parts:
+        out().print(part)
+
+
+def attributes(value: object, *names: str) -> dict[str, Any]:
+    """Some attributes of a value, for `print_json`."""
+    return {name: getattr(value, name) for name in names}
+
+
+def print_json(value: Any) -> None:
+    """One JSON object on standard output, in ASCII; times in ISO format."""
+    try:
+        sys.stdout.write(json.dumps(value, ensure_ascii=True, default=datetime.isoformat) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard()
+
+
+def warn(message: str) -> None:
+    """One line on standard error."""
+    from rich.text import Text
+
+    err().print(Text(f"hitherto: warning: {' '.join(plain(message).split())}", style="yellow"), soft_wrap=True)
+
+
+def fail(message: str, code: int) -> NoReturn:
+    """Print one line on standard error and exit with `code`; with HITHERTO_TRACEBACK set, the traceback first."""
+    if os.environ.get("HITHERTO_TRACEBACK"):
+        traceback.print_exc()
+    err().print(f"hitherto: {' '.join(plain(message).split())}", soft_wrap=True)
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+    _discard()
+    sys.exit(code)
+
+
+class _Warnings(logging.Handler):
+    """Shows Hitherto's own warnings, of each kind the first: a model that is down would repeat itself every round.
+
+    What other libraries warn of is left out: where it matters, it reaches the user as an error of ours."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._seen: Counter[str] = Counter()
+        self.addFilter(logging.Filter("hitherto"))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        kind = str(record.msg)
+        self._seen[kind] += 1
+        if self._seen[kind] == 1:
+            warn(record.getMessage())
+        elif self._seen[kind] == 2:
+            warn("the same came again; it will not be shown each time")
+
+
+def _plainer(error: UnicodeError) -> tuple[str, int]:
+    """A replacement for each character that the encoding lacks, one for one, so that tables stay aligned."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(_PLAINER.get(character, "?") for character in error.object[error.start : error.end]), error.end
+
+
+def _discard() -> None:
+    """Send standard output nowhere, so that what is left in its buffer cannot fail again at exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)

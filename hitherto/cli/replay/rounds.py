@@ -1,0 +1,224 @@
+"""A replay: each round takes a context, then appends, as an application would."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any
+
+from hitherto.cli.output import attributes
+from hitherto.cli.transcripts.transcript import Transcript
+from hitherto.core.context.budget import TokenCounter
+from hitherto.core.context.manifest import Manifest
+from hitherto.core.digests.digest import Digest, Status
+from hitherto.core.log.frontier import DigestAction
+from hitherto.core.log.message import CHAT, RESPONSES, Message
+from hitherto.core.policy.policy import Policy
+from hitherto.core.policy.span import Fate
+from hitherto.core.scope import Scope
+from hitherto.engine.context.context import Context
+from hitherto.engine.conversation import Conversation
+from hitherto.engine.memory import Memory
+from hitherto.errors import BudgetExceeded, Conflict
+from hitherto.simulation.figures import share
+from hitherto.simulation.repeats import Repeats
+from hitherto.wire import codec
+
+_MARK = "hitherto_replay"
+_AT_ONCE = 4
+_CHAT = codec(CHAT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """One request of a replay: the seq and the text of its user message, its tokens with the full history and with the
+    memory, and how many of its first tokens repeat the request before."""
+
+    seq: int
+    full_tokens: int
+    context_tokens: int
+    repeated: int
+    digest_end: int | None
+    user_text: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Replayed:
+    """What a replay of one conversation found. Over all contexts, `gaps` counts messages without a fate, `overlaps`
+    those with two; `over_budget` counts contexts. `digests` are all firings of stages, in order."""
+
+    id: str
+    messages: int = 0
+    rounds: list[Round] = field(default_factory=list[Round])
+    over_budget: int = 0
+    gaps: int = 0
+    overlaps: int = 0
+    digests: list[Digest] = field(default_factory=list[Digest])
+    last: Context | None = None
+
+    @property
+    def full_tokens(self) -> int:
+        return sum(request.full_tokens for request in self.rounds)
+
+    @property
+    def context_tokens(self) -> int:
+        return sum(request.context_tokens for request in self.rounds)
+
+    @property
+    def max_context_tokens(self) -> int:
+        return max((request.context_tokens for request in self.rounds), default=0)
+
+    @property
+    def failed(self) -> list[Digest]:
+        return [digest for digest in self.digests if digest.status is Status.FAILED]
+
+    def to_json(self) -> dict[str, Any]:
+        digest_fields = ("id", "start", "end", "base", "action", "status", "tokens")
+        round_fields = ("seq", "full_tokens", "context_tokens", "digest_end")
+        return {
+            "id": self.id,
+            "messages": self.messages,
+            "rounds": len(self.rounds),
+            "full_tokens": self.full_tokens,
+            "context_tokens": self.context_tokens,
+            "max_context_tokens": self.max_context_tokens,
+            "repeated": round(repeated([self]), 6),
+            "over_budget": self.over_budget,
+            "gaps": self.gaps,
+            "overlaps": self.overlaps,
+            "digests": [attributes(digest, *digest_fields) for digest in self.digests],
+            "per_round": [attributes(request, *round_fields) for request in self.rounds],
+        }
+
+
+def repeated(found: Sequence[Replayed]) -> float:
+    """The share of the tokens of all requests that repeats the request before, of the same conversation."""
+    rounds = [request for replayed in found for request in replayed.rounds]
+    return share(sum(request.repeated for request in rounds), sum(request.context_tokens for request in rounds))
+
+
+async def replay_all(
+    memory: Memory,
+    transcripts: Sequence[Transcript],
+    *,
+    scope: Scope,
+    policy: Policy,
+    budget: int,
+    counter: TokenCounter,
+    advance: Callable[[], None] = lambda: None,
+) -> list[Replayed]:
+    """Replay conversations from their beginning, a few at once; earlier replays of the same names are replaced.
+
+    After every round, digests are waited for, so that the outcome is the same each time, and `advance` is called.
+    Everything is checked before anything is changed. Raises BudgetExceeded naming the round whose message does not fit,
+    Conflict when a conversation of that name exists that no replay made.
+    """
+    costs = [[_CHAT.tokens(message.payload, counter) for message in transcript.messages] for transcript in transcripts]
+    conversations = [memory.conversation(transcript.id, scope=scope, policy=policy) for transcript in transcripts]
+    for transcript, own, conversation in zip(transcripts, costs, conversations, strict=True):
+        _check_fits(transcript, own, budget)
+        await _check_replaceable(conversation)
+    room = asyncio.Semaphore(_AT_ONCE)
+
+    async def replay(transcript: Transcript, own: Sequence[int], conversation: Conversation) -> Replayed:
+        async with room:
+            await conversation.delete()
+            return await _replay(memory, transcript, own, conversation, budget=budget, counter=counter, advance=advance)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(replay(*each)) for each in zip(transcripts, costs, conversations, strict=True)]
+    except ExceptionGroup as failures:
+        # The first failure cancelled the others; it is raised as if there had been one conversation only.
+        raise failures.exceptions[0] from None
+    return [task.result() for task in tasks]
+
+
+async def _replay(
+    memory: Memory,
+    transcript: Transcript,
+    costs: Sequence[int],
+    conversation: Conversation,
+    *,
+    budget: int,
+    counter: TokenCounter,
+    advance: Callable[[], None],
+) -> Replayed:
+    found = Replayed(id=transcript.id)
+    # Opaque items travel in this format alone.
+    policy = await conversation.policy()
+    wire = RESPONSES if policy.doing(DigestAction.COMPACT) else CHAT
+    repeats = Repeats(codec(wire), counter)
+    full = list(accumulate(costs, initial=_CHAT.framing))
+    for part in transcript.rounds():
+        first = part[0]
+        if first.opens_turn:
+            found.last = context = await conversation.context(first, budget=budget, wire=wire)
+            account(found, context.manifest)
+            found.rounds.append(
+                Round(
+                    seq=found.messages,
+                    full_tokens=full[found.messages + 1],
+                    context_tokens=context.tokens,
+                    repeated=repeats.of(context.request),
+                    digest_end=_digest_end(context.manifest),
+                    user_text=first.text,
+                )
+            )
+        head = _marked(first) if found.messages == 0 else first
+        appended = await conversation.append(head, *part[1:], expect=found.messages)
+        found.messages = appended.end + 1
+        await memory.wait_for_digests()
+        if policy.recalls:
+            await memory.wait_for_index()  # or what is recalled would depend on how far the index is
+        if first.opens_turn:
+            advance()
+    found.digests = [digest for digest in await conversation.digests() if digest.action is not DigestAction.CLEAR]
+    return found
+
+
+def _check_fits(transcript: Transcript, costs: Sequence[int], budget: int) -> None:
+    for seq, (message, cost) in enumerate(zip(transcript.messages, costs, strict=True)):
+        by = _CHAT.framing + cost - budget
+        if message.opens_turn and by > 0:
+            raise BudgetExceeded(
+                f"{transcript.id}: the user message with seq {seq} takes {budget + by:,} tokens, {by:,} more than the "
+                f"budget of {budget:,}; raise --budget by at least {by:,}. Nothing was changed",
+                over_by=by,
+            )
+
+
+async def _check_replaceable(conversation: Conversation) -> None:
+    first = await conversation.messages(limit=1)
+    if first and _MARK not in json.loads(first[0].message.metadata):
+        raise Conflict(
+            f"there is a conversation {conversation.id!r} in scope {conversation.scope} that was not made by a replay; "
+            "choose another scope with --tenant, --user or --agent, or rename the transcript. Nothing was changed"
+        )
+
+
+def _marked(message: Message) -> Message:
+    return message.with_metadata({**json.loads(message.metadata), _MARK: True})
+
+
+def _digest_end(manifest: Manifest) -> int | None:
+    return max((span.end for span in manifest.fates if span.fate is Fate.DIGESTED), default=None)
+
+
+def account(found: Replayed, manifest: Manifest) -> None:
+    """Count what is wrong with a context: a total over the budget, messages without a fate, messages with two."""
+    if manifest.total + manifest.reserve > manifest.budget:
+        found.over_budget += 1
+    steps: Counter[int] = Counter()
+    for span in manifest.fates:
+        steps[span.start] += 1
+        steps[span.end + 1] -= 1
+    at = fates = 0
+    for seq in sorted({*steps, found.messages}):
+        found.gaps += (seq - at) * (fates == 0 and seq <= found.messages)
+        found.overlaps += (seq - at) * (fates > 1)
+        at, fates = seq, fates + steps[seq]

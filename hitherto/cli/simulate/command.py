@@ -1,0 +1,174 @@
+"""The command `simulate`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import hitherto
+from hitherto import tokens, wiring
+from hitherto.cli import options, output
+from hitherto.cli.memory import WAIT_FOR_DIGESTS, run
+from hitherto.cli.policies import COMPOSED, PRESETS, parse_policies, parse_policy
+from hitherto.cli.simulate import plot
+from hitherto.cli.simulate.table import failures, policies_table, remarks
+from hitherto.cli.transcripts.transcript import Transcript, load
+from hitherto.core.log.frontier import DigestAction
+from hitherto.core.policy.policy import Policy
+from hitherto.core.price import Price
+from hitherto.errors import InvalidBudget, InvalidInput, InvalidPolicy, InvalidTranscript
+from hitherto.pricing import listed
+from hitherto.settings import Settings
+from hitherto.simulation import run as simulation
+from hitherto.simulation.counting import Counting
+from hitherto.simulation.figures import Figures
+from hitherto.simulation.steps import steps
+from hitherto.wiring import IN_MEMORY
+
+_DEFAULT_MODEL = "gpt-4.1-mini"
+"""The model whose prices apply if neither --price nor --prices is given."""
+
+
+def simulate(
+    file: options.TranscriptFile,
+    policies: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LIST", help="none,trim:max_turns=12,keep_turns=4,mine.json … Without it: every preset, and more."
+        ),
+    ] = None,
+    price: Annotated[
+        str | None, typer.Option(metavar="MODEL", help=f"The agent's model, for its price. [default: {_DEFAULT_MODEL}]")
+    ] = None,
+    prices: Annotated[Path | None, typer.Option(metavar="FILE", help="Your own price list, as JSON.")] = None,
+    budget: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="TOKENS", help="The most tokens of one request. [default: the model's window]"),
+    ] = None,
+    window: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="TOKENS", help="The window that policies take a share of. [default: the budget]"),
+    ] = None,
+    instructions: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A text that is sent with every request, as a system message.")
+    ] = None,
+    conversation: options.SampleId = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option("--plot", metavar="OUT", help="Draw the tokens of every request into a .png, .svg or .pdf."),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Simulate policies on a transcript: what each would cost, and what it would keep.
+
+    Sends the transcript again under each policy, request by request, in memory: nothing is stored. Calls no model but
+    the one for digests.
+    """
+    transcripts = load(file, conversation=conversation)
+    requests = sum(bool(step.asked) for transcript in transcripts for step in steps(transcript.messages))
+    if requests == 0:
+        raise InvalidTranscript(f"{file} has nothing that was asked of an assistant, so no request was made")
+    used = listed(prices).named(_DEFAULT_MODEL if price is None and prices is None else price)
+    budget, window = _limits(budget, window, used)
+    chosen = _possible(parse_policies(policies)) if policies else _all_policies()
+    text = None if instructions is None else _read(instructions)
+    if picture is not None:
+        if len(transcripts) > 1:
+            raise InvalidInput(f"{file} has {len(transcripts)} conversations; choose one to draw with --conversation")
+        plot.check(picture)
+    found = run(
+        _simulate(transcripts, chosen, used, requests=requests, budget=budget, window=window, instructions=text)
+    )
+    if picture is not None:
+        plot.draw(picture, found, title=transcripts[0].id, budget=budget)
+    if as_json:
+        output.print_json({"policies": [figures.to_json() for figures in found]})
+    else:
+        table = policies_table(found, title=_title(transcripts, requests))
+        output.show(table, "", remarks(used, budget=budget, every_policy=not policies, picture=picture))
+    if any(figures.failed for figures in found):
+        output.warn(failures(found))
+
+
+def _limits(budget: int | None, window: int | None, price: Price) -> tuple[int, int]:
+    """The budget and the window, as given or as large as the model's. Raises InvalidBudget."""
+    if window is not None and window > price.window:
+        raise InvalidBudget(f"--window is {window:,}, and {price.model} takes {price.window:,} tokens; give less")
+    budget = budget or window or price.window
+    if budget > (window or price.window):
+        raise InvalidBudget(f"--budget is {budget:,}, more than the window of {window or price.window:,} tokens")
+    return budget, window or budget
+
+
+def _all_policies() -> dict[str, Policy]:
+    """Every preset that can be simulated, and the composed policies."""
+    policies = {name: parse_policy(name)[1] for name in (*PRESETS, *COMPOSED)}
+    return {name: policy for name, policy in policies.items() if not policy.doing(DigestAction.COMPACT)}
+
+
+def _possible(policies: dict[str, Policy]) -> dict[str, Policy]:
+    """The policies themselves. Raises InvalidPolicy if one cannot be simulated."""
+    for name, policy in policies.items():
+        if policy.doing(DigestAction.COMPACT):
+            raise InvalidPolicy(
+                f"{name!r} cannot be simulated: what its endpoint leaves is opaque, and so is its size; leave it out"
+            )
+    return policies
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"cannot read the instructions {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise InvalidInput(f"the instructions {path} are not UTF-8: {error}") from error
+
+
+def _title(transcripts: Sequence[Transcript], requests: int) -> str:
+    name = transcripts[0].id if len(transcripts) == 1 else f"{len(transcripts)} conversations"
+    messages = sum(len(transcript.messages) for transcript in transcripts)
+    return f"{name}: {messages:,} messages, {requests:,} requests"
+
+
+async def _simulate(
+    transcripts: Sequence[Transcript],
+    policies: Mapping[str, Policy],
+    price: Price,
+    *,
+    requests: int,
+    budget: int,
+    window: int,
+    instructions: str | None,
+) -> list[Figures]:
+    settings = Settings.load()
+    counter = tokens.counter_for(settings.encoding)
+    found: list[Figures] = []
+    async with AsyncExitStack() as opened:
+        digest_model = wiring.model_of(settings, opened)
+        with output.progress() as progress:
+            bar = progress.add_task("", total=len(policies) * requests)
+            for name, policy in policies.items():
+                progress.update(bar, description=output.one_line(name)[:30])
+                model, figures = Counting(digest_model, counter), Figures(policy=name, price=price)
+                async with hitherto.open(
+                    IN_MEMORY, model=model, policy=policy, context_window=window, cross_session=(), **WAIT_FOR_DIGESTS
+                ) as memory:
+                    for transcript in transcripts:
+                        await simulation.simulate(
+                            memory,
+                            transcript.id,
+                            transcript.messages,
+                            figures,
+                            model=model,
+                            budget=budget,
+                            counter=counter,
+                            instructions=instructions,
+                            advance=lambda: progress.advance(bar),
+                        )
+                found.append(figures)
+    return found

@@ -1,0 +1,80 @@
+"""What the command `simulate` prints: policies side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.table import Table
+from rich.text import Text
+
+from hitherto.cli.output import one_line
+from hitherto.cli.tables import NONE, cut, numbers, table_of, wide
+from hitherto.core.price import Price
+from hitherto.simulation.figures import Figures
+
+_BASELINE = "none"
+_LEFT = ("verbatim", "digest", "gone")
+
+
+def policies_table(found: Sequence[Figures], *, title: str) -> Table:
+    """A row for each policy: what is sent, what it costs, and what is left of the messages at the end."""
+    more = wide()
+    baseline = next((figures for figures in found if figures.policy == _BASELINE), None)
+    cheapest = min(figures.cost_usd for figures in found)
+    table = table_of(title)
+    table.add_column("policy", ratio=1, overflow="fold")
+    for row, figures in enumerate(found):
+        kept = [f"{round(part * 100)}" for part in (figures.verbatim, figures.digested, figures.dropped)]
+        cells = {
+            "prompt": f"{figures.prompt_tokens:,}",
+            "cached": f"{figures.cached:.0%}",
+            **({"repeated": f"{figures.repeated:.0%}"} if more else {}),
+            "digests": f"{figures.digest_calls:,}",
+            **({"their tokens": f"{figures.digest_tokens:,}"} if more else {}),
+            "cost": Text(_dollars(figures.cost_usd), style="green" if figures.cost_usd == cheapest else ""),
+            **({} if baseline is None else {"of none": _percent(figures.cost_usd, baseline.cost_usd)}),
+            "largest": f"{figures.max_request_tokens:,}",
+            **(
+                {name: f"{part} %" for name, part in zip(_LEFT, kept, strict=True)}
+                if more
+                else {"left %": "/".join(kept)}
+            ),
+        }
+        if row == 0:
+            numbers(table, *cells)
+        table.add_row(cut(figures.policy), *cells.values())
+    return table
+
+
+def remarks(price: Price, *, budget: int, every_policy: bool, picture: Path | None) -> str:
+    """How to read the table."""
+    left_out = "native is left out: what its endpoint leaves is opaque, and so is its size."
+    return " ".join(
+        [
+            f"Prices of {one_line(price.model)} as of {one_line(price.date)}; budget {budget:,} tokens a request.",
+            "Cached: what the provider has of the request before. Cost: prompts and digests; the answers cost the same "
+            "each time and are left out. Left: messages that are verbatim in the end, in a digest only, and gone "
+            "(a placeholder counts as gone).",
+            *([left_out] if every_policy else []),
+            *([] if picture is None else [f"The picture is in {one_line(str(picture))}."]),
+        ]
+    )
+
+
+def failures(found: Sequence[Figures]) -> str:
+    """How many digests failed, and why the first did."""
+    failed = [(figures, why) for figures in found for why in figures.failed]
+    first, why = failed[0]
+    return (
+        f"{len(failed):,} digests failed, and the figures of their policies show more messages than they would; the "
+        f"first, of {one_line(first.policy)}, failed with {one_line(why)}"
+    )
+
+
+def _percent(cost: float, baseline: float) -> str:
+    return f"{cost / baseline:.0%}" if baseline else NONE
+
+
+def _dollars(cost: float) -> str:
+    return f"${cost:.4f}" if cost < 10 else f"${cost:,.2f}"

@@ -1,0 +1,1 @@
+"""Transcript files: conversations to replay, simulate and measure with."""

@@ -1,0 +1,99 @@
+"""LoCoMo files: a JSON list of samples, each a long conversation of two people over many sessions."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from hitherto.core.log.message import CHAT, Message
+from hitherto.errors import InvalidMessage, InvalidTranscript
+from hitherto.wire import read
+
+_SESSION = re.compile(r"session_([0-9]{1,9})")
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One conversation of the file, named by its `sample_id`, and its questions (`qa`) as the file has them."""
+
+    name: str
+    messages: tuple[Message, ...]
+    qa: object = None
+
+
+def samples(data: bytes, path: Path, wanted: str | None, *, named: bool = False) -> list[Sample]:
+    """The conversations of a LoCoMo file, or the `wanted` one; `speaker_a` is the user.
+
+    A picture's caption stands for it. A message's metadata has its dia_id, session and date. With `named`, messages
+    have their speaker in the field `name`, and there may be more than two speakers. Raises InvalidTranscript.
+    """
+    found: dict[str, tuple[Mapping[str, Any], object]] = {}
+    for number, sample in enumerate(_list(data, path)):
+        conversation = cast("Mapping[str, Any]", sample).get("conversation") if isinstance(sample, dict) else None
+        if not isinstance(conversation, dict):
+            raise InvalidTranscript(
+                f"{path}: entry {number} of its list is no LoCoMo sample (it has no 'conversation'); a conversation in "
+                "OpenAI chat shape is written one message a line, without a list around them"
+            )
+        name = cast("Mapping[str, Any]", sample).get("sample_id", f"{path.stem}-{number}")
+        if not isinstance(name, str) or name in found:
+            raise InvalidTranscript(f"{path}: entry {number} has the sample_id {name!r}; give each a text of its own")
+        found[name] = cast("Mapping[str, Any]", conversation), cast("Mapping[str, Any]", sample).get("qa")
+    if not found or (wanted is not None and wanted not in found):
+        names = ", ".join(found) or "none at all"
+        raise InvalidTranscript(f"{path} has no conversation{'' if wanted is None else f' {wanted!r}'}; it has {names}")
+    read_samples: list[Sample] = []
+    for name, (conversation, qa) in (found if wanted is None else {wanted: found[wanted]}).items():
+        messages = tuple(_messages(conversation, f"{path}: {name}", named=named))
+        if not messages:
+            raise InvalidTranscript(f"{path}: {name} has no session_1, session_2, … with turns in them")
+        read_samples.append(Sample(name, messages, qa))
+    return read_samples
+
+
+def _list(data: bytes, path: Path) -> list[object]:
+    try:
+        return cast("list[object]", json.loads(data))
+    except (ValueError, RecursionError) as error:
+        raise InvalidTranscript(f"{path} begins like a LoCoMo file (a JSON list) but is not JSON: {error}") from error
+
+
+def _messages(conversation: Mapping[str, Any], where: str, *, named: bool) -> Iterator[Message]:
+    speakers = (conversation.get("speaker_a"), conversation.get("speaker_b"))
+    if not all(isinstance(speaker, str) for speaker in speakers):
+        raise InvalidTranscript(f"{where} needs speaker_a and speaker_b, the names of the two who talk")
+    numbered = sorted((int(match[1]), key) for key in conversation if (match := _SESSION.fullmatch(key)))
+    for session, key in numbered:
+        turns: object = conversation[key]
+        if not isinstance(turns, list):
+            raise InvalidTranscript(f"{where}, {key} is not a list of turns")
+        for number, turn in enumerate(cast("list[object]", turns), 1):
+            notes = {"session": session, "date": conversation.get(f"{key}_date_time")}
+            try:
+                message = _message(turn, speakers, notes, named=named)
+            except InvalidMessage as error:
+                raise InvalidTranscript(f"{where}, {key}, turn {number} is unusable: {error}") from error
+            yield message
+
+
+def _message(turn: object, speakers: tuple[object, ...], notes: Mapping[str, Any], *, named: bool) -> Message:
+    if not isinstance(turn, dict):
+        raise InvalidMessage("it is not an object with speaker and text")
+    # `query` is the annotator's and never part of what was said.
+    fields = cast("Mapping[str, Any]", turn)
+    speaker, text, caption = fields.get("speaker"), fields.get("text"), fields.get("blip_caption")
+    if named and not isinstance(speaker, str):
+        raise InvalidMessage(f"its speaker is {speaker!r}; give a name")
+    if not named and speaker not in speakers:
+        raise InvalidMessage(f"its speaker is {speaker!r}, neither speaker_a nor speaker_b")
+    if not isinstance(text, str) or not isinstance(caption, str | None):
+        raise InvalidMessage("its text (or its blip_caption) is not text")
+    content = f"{text}\n[shares a picture: {caption}]" if caption else text
+    role = "user" if speaker == speakers[0] else "assistant"
+    author = {"name": speaker} if named else {}
+    item = {"role": role, **author, "content": content}
+    return read(item, CHAT).with_metadata({"dia_id": fields.get("dia_id"), **notes})

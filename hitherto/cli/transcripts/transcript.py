@@ -1,0 +1,134 @@
+"""Transcript files, read and checked as a whole: JSON lines in OpenAI chat shape, or a LoCoMo file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+from hitherto.cli.transcripts import locomo
+from hitherto.core.log.append import extended
+from hitherto.core.log.head import empty
+from hitherto.core.log.message import CHAT, Message
+from hitherto.core.scope import checked_name
+from hitherto.errors import InvalidBatch, InvalidMessage, InvalidScope, InvalidTranscript
+from hitherto.wire import read
+
+_UTF8_MARK = b"\xef\xbb\xbf"
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_UNUSED = "nothing of the file was used"
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """One conversation of a file, in order. `id` is a valid name of a conversation."""
+
+    id: str
+    messages: tuple[Message, ...]
+
+    def rounds(self) -> Iterator[tuple[Message, ...]]:
+        """The messages in parts that each begin with a user message; the first may lack it."""
+        part: list[Message] = []
+        for message in self.messages:
+            if message.opens_turn and part:
+                yield tuple(part)
+                part = []
+            part.append(message)
+        if part:
+            yield tuple(part)
+
+
+def load(path: Path, *, conversation: str | None = None) -> list[Transcript]:
+    """The conversations of the file at `path`, as `parse` returns them. Raises InvalidTranscript."""
+    return parse(read_bytes(path), path, conversation=conversation)
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of the file at `path`. Raises InvalidTranscript."""
+    try:
+        return path.read_bytes()
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise InvalidTranscript(f"cannot read {path}: {why}") from error
+
+
+def parse(data: bytes, path: Path, *, conversation: str | None = None) -> list[Transcript]:
+    """The conversations in a file's content: those of a LoCoMo file, or the one with that `sample_id`; of JSON lines
+    the only one, named as the file.
+
+    Raises InvalidTranscript, with the line if one line is wrong.
+    """
+    data = without_mark(data, path)
+    if data.lstrip()[:1] == b"[":
+        samples = locomo.samples(data, path, conversation)
+        return [Transcript(checked_id(sample.name, path), sample.messages) for sample in samples]
+    if conversation is not None and conversation != path.stem:
+        raise InvalidTranscript(f"{path} holds one conversation, {path.stem!r}; leave --conversation out")
+    return [Transcript(checked_id(path.stem, path), _lines(data, path))]
+
+
+def without_mark(data: bytes, path: Path) -> bytes:
+    """UTF-8 without the byte order mark that some editors write. Raises InvalidTranscript for UTF-16."""
+    if data.startswith(_UTF16_MARKS):
+        raise InvalidTranscript(f"{path} is written in UTF-16; save it in UTF-8")
+    return data.removeprefix(_UTF8_MARK)
+
+
+def _lines(data: bytes, path: Path) -> tuple[Message, ...]:
+    messages: list[Message] = []
+    numbers: list[int] = []
+    for number, line in enumerate(data.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            messages.append(_message(line))
+        except InvalidMessage as error:
+            raise InvalidTranscript(f"{path}, line {number}: {error}; {_UNUSED}", line=number) from error
+        numbers.append(number)
+    if not messages:
+        raise InvalidTranscript(f"{path} holds no messages; give one JSON object with role and content a line")
+    _check_calls(messages, numbers, path)
+    return tuple(messages)
+
+
+def _message(line: bytes) -> Message:
+    try:
+        value: object = json.loads(line, parse_constant=_no_number)
+    except json.JSONDecodeError as error:
+        raise InvalidMessage(f"this is not JSON ({error.msg}, at character {error.pos + 1} of the line)") from error
+    except UnicodeDecodeError as error:
+        raise InvalidMessage(f"this is not UTF-8 ({error.reason}, at byte {error.start + 1} of the line)") from error
+    except (ValueError, RecursionError) as error:
+        raise InvalidMessage(f"this JSON cannot be read ({error})") from error
+    if not isinstance(value, dict):
+        raise InvalidMessage("this is JSON, but not an object with role and content")
+    return read(cast(Mapping[str, Any], value), CHAT)
+
+
+def _no_number(name: str) -> None:
+    raise InvalidMessage(f"this is not JSON ({name} is no JSON number)")
+
+
+def _check_calls(messages: Sequence[Message], numbers: Sequence[int], path: Path) -> None:
+    head = empty(datetime.now(UTC))
+    for message, number in zip(messages, numbers, strict=True):
+        try:
+            _, head = extended(head, [message], [0])
+        except InvalidBatch as error:
+            call = ", ".join(repr(call) for call in message.answers)
+            raise InvalidTranscript(
+                f"{path}, line {number}: the result of tool call {call}, but no such call waits for one before it; "
+                f"{_UNUSED}",
+                line=number,
+            ) from error
+
+
+def checked_id(name: str, path: Path) -> str:
+    """`name`, if it is a valid name of a conversation. Raises InvalidTranscript."""
+    try:
+        return checked_name(name, "conversation")
+    except InvalidScope as error:
+        raise InvalidTranscript(f"{path} names its conversation so that none can be kept under it: {error}") from error

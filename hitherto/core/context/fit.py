@@ -1,0 +1,239 @@
+"""Fitting a view, a digest and the incoming message into a token budget: pure, and in steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hitherto.core.context.budget import cut, step_of
+from hitherto.core.context.digest_block import digest_tokens, stood_in
+from hitherto.core.context.fates import before, fates, left_behind
+from hitherto.core.context.manifest import RecalledEntry
+from hitherto.core.context.redaction import Redactor
+from hitherto.core.context.request import ContextRequest
+from hitherto.core.log.group import Group, groups, newest
+from hitherto.core.log.head import Head
+from hitherto.core.log.message import Logged, Payload
+from hitherto.core.policy.span import Span
+from hitherto.core.policy.view import View
+from hitherto.errors import BudgetExceeded, InvalidBatch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """How far back the messages must be read: from the one at which the running sum of what is shown (`Layout.place`)
+    reaches `tokens`.
+
+    `facts`, `digest` and `injection` say whether what is known, the digest and the memory of an earlier conversation
+    are going to be shown: they give way last, in this order, but before the incoming message.
+    """
+
+    tokens: int
+    facts: bool
+    digest: bool
+    injection: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembled:
+    """A finished payload: system texts and items, tokens by section, and every message's fate. The last `tail` items
+    begin with the first that belongs to an incoming message; without any, with the newest group."""
+
+    system: tuple[str, ...]
+    items: tuple[Payload, ...]
+    sections: dict[str, int]
+    fates: tuple[Span, ...]
+    facts: bool
+    digest: bool
+    injection: bool
+    tail: int = 0
+    recalled: tuple[RecalledEntry, ...] = ()
+
+    @property
+    def total(self) -> int:
+        return sum(self.sections.values())
+
+
+def room_beside(view: View, request: ContextRequest) -> int:
+    """What is left for facts beside all that gives way after them, but for verbatim messages: below 0 where not even
+    that fits."""
+    needed = (
+        sum(request.fixed().values())
+        + request.cost(request.codec.write(request.incoming))
+        + digest_tokens(view, request)
+    )
+    return request.room - needed - request.injection()
+
+
+def reach(view: View, head: Head, request: ContextRequest) -> Reach:
+    """What to load for a context. Raises BudgetExceeded when not even the incoming messages fit."""
+    needed = sum(request.fixed().values()) + request.cost(request.codec.write(request.incoming))
+    if needed > request.room and not any(message.answers for message in request.incoming):
+        raise _over(needed, request)  # what answers a call needs the call too: only `assemble` knows how much that is
+    injection = request.injected is not None and needed + request.injection() <= request.room
+    needed += request.injection() if injection else 0
+    digest = digest_tokens(view, request)
+    shown = (view.digest is not None or view.opaque is not None) and needed + digest <= request.room
+    needed += digest if shown else 0
+    known = request.facts_tokens(injection=injection)
+    facts = request.facts is not None and needed + known <= request.room
+    room = request.room - needed - (known if facts else 0)
+    begin = view.layout.place(view.layout.start_sums.tokens)
+    total = view.layout.place(head.sums.tokens) - begin
+    away = cut(total, room, step_of(request.budget))
+    aside = _aside(request, known)
+    if away and aside:  # what is recalled gives way first, but has its share of a budget that cuts anyway
+        away = cut(total, max(room - aside, 0), step_of(request.budget))
+    away = min(away, total)  # the newest message is read in any case
+    return Reach(tokens=begin + away, facts=facts, digest=shown, injection=injection)
+
+
+def assemble(view: View, head: Head, request: ContextRequest, loaded: Sequence[Logged], start: Reach) -> Assembled:
+    """The context: as much of `loaded` as fits, cut in steps, with the digest and the incoming messages.
+
+    `loaded` are the verbatim messages from `start` on, ascending, and before them the tool items that an incoming
+    result may belong to. Raises BudgetExceeded when the incoming messages (without any: the newest group) and the calls
+    they answer do not fit, InvalidBatch for an incoming result whose call is not there.
+    """
+    incoming = tuple(
+        Logged(seq=head.next_seq + at, message=message, tokens=0, sums=head.sums, rev=head.rev, created_at=head.now)
+        for at, message in enumerate(request.incoming)
+    )
+    found = groups((*loaded, *incoming), head.retracted)
+    if any(group.orphan and group.last >= head.next_seq for group in found):
+        raise InvalidBatch("the incoming tool result answers no call that is there; append the call first")
+    latest = newest(found)
+    step, floor = step_of(request.budget), start.tokens
+    facts, digest, injection = start.facts, start.digest, start.injection
+    set_aside = _aside(request, request.facts_tokens(injection=injection))
+    required = head.next_seq if request.incoming or latest is None else latest.last
+    masking = Redactor(view.layout, request.codec)
+    whole = view.layout.place(view.layout.start_sums.tokens)
+    while True:
+        kept, more = _keep(found, view, required, floor, step)
+        aside = set_aside if more and floor > whole else 0
+        left = left_behind(found, kept, view, head, start.tokens)
+        built = _build(
+            kept,
+            view,
+            head,
+            request,
+            loaded,
+            left=left,
+            masking=masking,
+            facts=facts,
+            digest=digest,
+            injection=injection,
+        )
+        if built.total <= request.room - aside:
+            return built
+        if more:
+            floor += step
+        elif facts:
+            facts, floor = False, start.tokens
+        elif digest:
+            digest = False
+        elif injection:
+            injection = False
+        else:
+            raise _over(built.total, request)
+
+
+def _aside(request: ContextRequest, known: int) -> int:
+    """What is set aside for what is chosen anew each time, beside the facts that were chosen, which take `known`."""
+    return request.recall_tokens + max(request.facts_room - known, 0)
+
+
+def _over(needed: int, request: ContextRequest) -> BudgetExceeded:
+    by = needed - request.room
+    reserve = f" of which {request.reserve} are reserved for the answer" if request.reserve else ""
+    return BudgetExceeded(
+        f"the incoming message with instructions and tools takes {needed} tokens, {by} more than the budget of "
+        f"{request.budget}{reserve}; raise the budget by at least {by}, or send less",
+        over_by=by,
+    )
+
+
+def _keep(found: Sequence[Group], view: View, required: int, floor: int, step: int) -> tuple[list[Group], bool]:
+    """The groups that stay when the running sum must be at least `floor` before them, and whether more could go.
+
+    A group that reaches seq `required` stays whatever the floor: the incoming messages, or the newest one. A cut is
+    moved on to the start of a turn where one begins within a step, so that the payload opens with a user message.
+    """
+    kept: list[Group] = []
+    for group in found:
+        inside = group.first >= view.start and before(group, view) >= floor and not group.orphan
+        if inside or (group.last >= required and not group.orphan):
+            kept.append(group)
+    optional = [group for group in kept if group.last < required]
+    if floor > view.layout.place(view.layout.start_sums.tokens) and optional:
+        limit = before(optional[0], view) + step
+        for group in optional:
+            if before(group, view) >= limit:
+                break
+            if group.members[0].message.opens_turn:
+                kept = [one for one in kept if one.last >= required or one.first >= group.first]
+                break
+    return kept, bool(optional)
+
+
+def _build(
+    kept: Sequence[Group],
+    view: View,
+    head: Head,
+    request: ContextRequest,
+    loaded: Sequence[Logged],
+    *,
+    left: Sequence[Span],
+    masking: Redactor,
+    facts: bool,
+    digest: bool,
+    injection: bool,
+) -> Assembled:
+    items: list[Payload] = []
+    costs: dict[int, int] = {}
+    incoming_cost = 0
+    ahead: int | None = None
+    for group in kept:
+        unanswered = sorted(group.open - (group.pending if group is kept[-1] else set())) if group.open else ()
+        written = request.codec.write([masking(member) for member in group.members], unanswered=unanswered)
+        cost = request.cost(written)
+        logged = [masking(member) for member in group.members if member.seq < head.next_seq]
+        own = cost if len(logged) == len(group.members) else request.cost(request.codec.write(logged))
+        costs[group.first] = own
+        incoming_cost += cost - own
+        # What answers a call of long ago belongs to a group that stands before others.
+        if ahead is None and (group.last >= head.next_seq if request.incoming else group is kept[-1]):
+            ahead = len(items)
+        items += written
+
+    tail = len(items) - (len(items) if ahead is None else ahead)
+    system = request.system(injection=injection, facts=facts)
+    sections = {
+        **request.fixed(),
+        "injection": request.injection() if injection else 0,
+        **({"facts": request.facts_tokens(injection=injection)} if facts else {}),
+        "digest": 0,
+        "verbatim": sum(costs.values()),
+        "incoming": incoming_cost,
+    }
+    if digest:
+        items, text, sections["digest"] = stood_in(view, request, items)
+        system += text
+    if facts and request.facts_ahead:
+        at = len(items) - tail
+        items[at:at] = request.facts_items()
+    opening = request.codec.opening(items[0]) if items else None
+    if opening is not None:
+        items.insert(0, opening)
+        sections["framing"] += request.codec.tokens(opening, request.counter)
+    return Assembled(
+        system=tuple(system),
+        items=tuple(items),
+        sections=sections,
+        fates=fates(kept, view, loaded, costs, left=left, masking=masking, digest=digest),
+        facts=facts,
+        digest=digest,
+        injection=injection,
+        tail=tail,
+    )

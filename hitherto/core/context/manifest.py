@@ -1,0 +1,142 @@
+"""The receipt of a context: what became of every message, what every section costs, and how to build it again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from hitherto.core.policy.span import Span
+from hitherto.errors import InvalidInput
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Injected(_Frozen):
+    """Where memory of an earlier conversation of the scope came from: one digest, of which at most `limit` tokens were
+    taken."""
+
+    conversation: str
+    digest: int
+    limit: int
+
+
+class RecalledEntry(_Frozen):
+    """One thing that was recalled, and why: by the "request", the "policy" or for a "cross_session" question. `kind` is
+    "message", "digest" or "passage"; it stands for the messages `start` to `end` of `conversation` (of the scope's
+    user; `agent` says whose). `passage` is its place in `document`. `score` (0 to 1) is how relevant it was found,
+    `tokens` what its line takes by itself."""
+
+    why: str
+    kind: str
+    conversation: str | None = None
+    agent: str | None = None
+    start: int | None = None
+    end: int | None = None
+    digest: int | None = None
+    document: int | None = None
+    passage: int | None = None
+    score: float
+    tokens: int
+
+
+class ShownFact(_Frozen):
+    """One fact that is shown, as it read in its `version`; `shared` as its line says."""
+
+    fact: int
+    version: int
+    shared: bool
+
+
+class FactsShown(_Frozen):
+    """What is known of the `subject` (its id, "" for the user, and its `name`), shown at the end of the
+    instructions ("system") or in front of the incoming message ("incoming"). `shown` are in the order in which they
+    stand; there were `known` in all: of more than are shown, these were chosen for the incoming message. None is shown
+    where there was no room for one."""
+
+    subject: str
+    name: str
+    place: Literal["system", "incoming"]
+    known: int
+    shown: list[ShownFact]
+
+
+class SavedRequest(_Frozen):
+    """What the caller asked with: enough, with the rev, to build the context again. `incoming` are pairs of a wire
+    format and an item's JSON text; `tools` are the schemas' JSON texts; `model` is what tokens were to be
+    counted for, `family` whose opaque items could be sent, `recall_tokens` and `facts_room` what was set aside for what
+    is recalled and for facts."""
+
+    incoming: list[tuple[str, str]]
+    instructions: str | None
+    tools: list[str]
+    model: str | None = None
+    family: str | None = None
+    recall_tokens: int = 0
+    facts_room: int = 0
+
+
+PolicyFrom = Literal["request", "conversation", "agent", "memory", "none"]
+"""Whose policy counts, from the strongest: the request's, the conversation's, its agent's, the memory's, nobody's."""
+
+Tokens = Annotated[int, Field(ge=0)]
+
+
+class Manifest(_Frozen):
+    """The receipt of one context.
+
+    `fates` cover the log's seqs 0 … next_seq-1 in order, each exactly once; their number grows with the number of
+    fates, not of messages. `sections` (tokens by section, as counted on the payload as sent) add up to `total`, and
+    `total` + `reserve` is at most `budget`. `encoding` names the token counter, `exact` says whether it is the
+    model's own tokenizer. `missing` names what was left out because a part was down. `sha256` is that of the
+    payload's JSON. `policy` is the policy's JSON as it stood and `policy_from` says whose it was, `rev` is the
+    conversation's revision. `digest` is the id of
+    the summary shown, `opaque` that of the opaque item, `injected` says where memory of an earlier conversation came
+    from, `facts` which facts are shown, `recalled` what was found for the incoming message and shown.
+    """
+
+    version: Literal[1] = 1
+    tenant: str
+    user: str
+    agent: str
+    conversation: str
+    rev: int
+    next_seq: int
+    policy: dict[str, Any]
+    policy_from: PolicyFrom = "none"
+    wire: str
+    encoding: str
+    exact: bool
+    budget: Tokens
+    reserve: Tokens
+    total: Tokens
+    sections: dict[str, Tokens]
+    fates: list[Span]
+    digest: int | None
+    opaque: int | None = None
+    injected: Injected | None = None
+    facts: FactsShown | None = None
+    recalled: list[RecalledEntry] = []
+    missing: list[str] = []
+    request: SavedRequest
+    sha256: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values; `from_json` reads them back equal."""
+        return self.model_dump(mode="json")
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any] | str) -> Manifest:
+        """The manifest that `to_json` wrote, as a mapping or as JSON text. Raises InvalidInput naming the field."""
+        try:
+            return cls.model_validate(json.loads(value) if isinstance(value, str) else value)
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise InvalidInput(f"the manifest is not JSON: {error}") from error
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"]) or "manifest"
+            raise InvalidInput(f"the manifest's field {where} is unusable: {first['msg']}") from error

@@ -1,0 +1,117 @@
+"""Putting what was recalled into a finished payload, as far as there is room for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from hitherto.core.context.fit import Assembled
+from hitherto.core.context.manifest import RecalledEntry
+from hitherto.core.context.recalled import ELSEWHERE, RecalledPiece, RecallReason, as_message, shown
+from hitherto.core.context.request import ContextRequest
+from hitherto.core.policy.span import Fate, Reason, Span, merged, overlaid
+from hitherto.core.recall.filter import EntryKind
+
+
+def recollected(
+    made: Assembled, found: Sequence[RecalledPiece], request: ContextRequest, *, own: tuple[str, str]
+) -> Assembled:
+    """`made` with as many of `found` (the best first) as fit into what is left of the budget and of what was set aside.
+
+    What was found in other conversations for a question that asks for them stands before the messages, as a text of
+    the system's; all else ahead of the incoming message, as one message of its own. One that does not fit is left out
+    for the next that does. `own` are the agent and the name of the conversation that the context is of.
+    """
+    room = min(request.recall_tokens, request.room - made.total)
+    chosen: list[RecalledPiece] = []
+    for one in found:
+        if _cost([*chosen, one], request) <= room:
+            chosen.append(one)
+    return _with(made, chosen, request, own) if chosen else made
+
+
+def _apart(found: Iterable[RecalledPiece]) -> tuple[list[RecalledPiece], list[RecalledPiece]]:
+    listed = list(found)
+    crossing = [one for one in listed if one.why is RecallReason.CROSS_SESSION]
+    return crossing, [one for one in listed if one.why is not RecallReason.CROSS_SESSION]
+
+
+def _cost(found: Sequence[RecalledPiece], request: ContextRequest) -> int:
+    crossing, rest = _apart(found)
+    system = request.codec.system_tokens(shown(crossing, ELSEWHERE), request.counter) if crossing else 0
+    return system + (request.cost(request.codec.write([as_message(rest)])) if rest else 0)
+
+
+def _with(made: Assembled, chosen: Sequence[RecalledPiece], request: ContextRequest, own: tuple[str, str]) -> Assembled:
+    crossing, rest = _apart(chosen)
+    items, sections, system = list(made.items), dict(made.sections), made.system
+    if crossing:
+        text = shown(crossing, ELSEWHERE)
+        system = (*system, text)
+        sections["cross_session"] = request.codec.system_tokens(text, request.counter)
+    if rest:
+        written = request.codec.write([as_message(rest)])
+        at = len(items) - made.tail
+        items[at:at] = written
+        sections["recalled"] = request.cost(written)
+    told = [_told(one, request) for one in chosen]
+    return replace(
+        made,
+        system=system,
+        items=tuple(items),
+        sections=sections,
+        fates=_fates(
+            made.fates,
+            [(one, says) for one, says in zip(chosen, told, strict=True) if (one.agent, one.conversation) == own],
+        ),
+        recalled=tuple(told),
+    )
+
+
+def _told(one: RecalledPiece, request: ContextRequest) -> RecalledEntry:
+    return RecalledEntry(
+        why=one.why.value,
+        kind=one.kind.value,
+        conversation=one.conversation,
+        agent=one.agent,
+        start=one.start,
+        end=one.end,
+        digest=one.digest,
+        document=one.document,
+        passage=one.passage,
+        score=round(one.score, 6),
+        tokens=request.counter.count(one.shown),
+    )
+
+
+def _fates(fates: Sequence[Span], own: Sequence[tuple[RecalledPiece, RecalledEntry]]) -> tuple[Span, ...]:
+    """The fates, with the messages of the conversation's own that were recalled; of those in a chunk that was, the
+    chunk is named."""
+    # One by one: other messages may stand between those of a group, and a fate may end within it.
+    tokens = {
+        seq: 0 if at else says.tokens
+        for one, says in own
+        if one.kind is EntryKind.MESSAGE and one.start is not None
+        for at, seq in enumerate(one.members or (one.start,))
+    }
+    over = [
+        Span(start=seq, end=seq, fate=Fate.RECALLED, reason=Reason.RECALLED, tokens=tokens[seq])
+        for seq in sorted(tokens)
+    ]
+    laid = [piece for span in fates for piece in overlaid(span, over)]
+    chunks = [says for one, says in own if one.kind is EntryKind.DIGEST]
+    return merged(piece for span in laid for piece in _named(span, chunks))
+
+
+def _named(span: Span, chunks: Sequence[RecalledEntry]) -> Iterable[Span]:
+    if span.reason is not Reason.CHUNKED:
+        return [span]
+    over = sorted(
+        (
+            span.model_copy(update={"start": one.start, "end": one.end, "digest": one.digest})
+            for one in chunks
+            if one.start is not None and one.end is not None
+        ),
+        key=lambda one: one.start,
+    )
+    return overlaid(span, over)

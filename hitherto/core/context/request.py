@@ -1,0 +1,135 @@
+"""What a context is asked for, and the wire format it is asked in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Protocol
+
+from hitherto.core.context.budget import TokenCounter
+from hitherto.core.log.message import Message, Payload, Role, plain_message
+
+
+class WireFormat(Protocol):
+    """One wire format: how its items are read into messages and how messages are written for its API.
+
+    `read` raises InvalidMessage for an item the API would not send or accept. `write` gives the items of one whole
+    group, in order: a message that came in this shape comes back equal, one of another shape is converted; for each
+    call in `unanswered` a placeholder result is added, so that the API accepts the request. `is_user` tells a user's
+    own item from a tool result that travels as one; `prefixed` is a user item with `text` in front of its own.
+    `opening` is what this API demands before `first` at the start of a request, if anything. `tokens` is what one
+    item costs, `system_tokens` a system text, `tools_tokens` the tool schemas, `framing` the request beside all of
+    these. `request` are the arguments for the API call. `redacted` is the message, in its own wire format
+    whichever that is, with the content of each tool result it carries, and with `calls` the arguments of each tool
+    call, replaced by what `replace(tool, readable text)` gives (None: that one stays). Ids, types, names, error flags,
+    other fields and the order of keys stay, so that its API still accepts it; what has no room for a text stays as it
+    is. A message in which nothing changes comes back as the same object.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def framing(self) -> int: ...
+    def read(self, payload: Mapping[str, Any]) -> Message: ...
+    def write(self, messages: Sequence[Message], *, unanswered: Sequence[str] = ()) -> list[Payload]: ...
+    def redacted(self, message: Message, replace: Callable[[str, str], str | None], *, calls: bool) -> Message: ...
+    def is_user(self, item: Payload) -> bool: ...
+    def prefixed(self, item: Payload, text: str) -> Payload: ...
+    def opening(self, first: Payload) -> Payload | None: ...
+    def tokens(self, item: Payload, counter: TokenCounter) -> int: ...
+    def system_tokens(self, text: str, counter: TokenCounter) -> int: ...
+    def tools_tokens(self, tools: Sequence[Mapping[str, Any]], counter: TokenCounter) -> int: ...
+    def request(
+        self, *, system: Sequence[str], items: Sequence[Payload], tools: Sequence[Mapping[str, Any]]
+    ) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextRequest:
+    """What a context is asked for: everything but the conversation itself.
+
+    `family` names the models whose opaque items the model understands. `opaque` are the items that the view's opaque
+    digest stands for, `injected` is the memory of an earlier conversation for the instructions. `facts` is what is
+    known of the subject, at the end of the instructions, or, with `facts_ahead`, as a message in front of the incoming
+    ones. `recall_tokens` are set aside for what is recalled, and `facts_room` for facts that stand ahead, where the
+    budget cuts anyway: so the cut does not depend on what was chosen this time.
+    """
+
+    incoming: tuple[Message, ...]
+    instructions: str | None
+    tools: tuple[Mapping[str, Any], ...]
+    budget: int
+    reserve: int
+    counter: TokenCounter
+    codec: WireFormat
+    model: str | None = None
+    family: str | None = None
+    opaque: tuple[Payload, ...] = ()
+    injected: str | None = None
+    recall_tokens: int = 0
+    facts: str | None = None
+    facts_ahead: bool = False
+    facts_room: int = 0
+
+    @property
+    def room(self) -> int:
+        return self.budget - self.reserve
+
+    def fixed(self) -> dict[str, int]:
+        """The sections that do not depend on the conversation."""
+        texts = self.system(injection=False, facts=False)
+        system = _counted(self.codec, self.counter, texts[0]) if texts else 0
+        return {
+            "framing": self.codec.framing,
+            "instructions": system,
+            "tools": self.codec.tools_tokens(self.tools, self.counter) if self.tools else 0,
+        }
+
+    def injection(self) -> int:
+        """What the memory of an earlier conversation adds to the instructions."""
+        if self.injected is None:
+            return 0
+        return self._system_tokens(injection=True, facts=False) - self.fixed()["instructions"]
+
+    def facts_tokens(self, *, injection: bool) -> int:
+        """What the facts add to the request; to instructions with the memory of an earlier conversation, or without."""
+        if self.facts is None:
+            return 0
+        if self.facts_ahead:
+            return self.cost(self.facts_items())
+        return self._system_tokens(injection=injection, facts=True) - self._system_tokens(
+            injection=injection, facts=False
+        )
+
+    def knowing(self, text: str | None, *, ahead: bool, room: int = 0) -> ContextRequest:
+        """The same with these facts."""
+        return replace(self, facts=text, facts_ahead=ahead, facts_room=room)
+
+    def facts_items(self) -> list[Payload]:
+        """The facts as they stand in front of the incoming messages: a user's message, for what people said must not
+        have the authority of instructions."""
+        if self.facts is None:
+            return []
+        return self.codec.write([plain_message(Role.USER, self.facts)])
+
+    def _system_tokens(self, *, injection: bool, facts: bool) -> int:
+        texts = self.system(injection=injection, facts=facts)
+        return sum(_counted(self.codec, self.counter, text) for text in texts)
+
+    def system(self, *, injection: bool, facts: bool) -> list[str]:
+        """The instructions as one text, with the memory of an earlier conversation and the facts at their end; none at
+        all, if there is none of them."""
+        known = self.facts if facts and not self.facts_ahead else None
+        parts = [self.instructions, self.injected if injection else None, known]
+        texts = [part for part in parts if part is not None]
+        return ["\n\n".join(texts)] if texts else []
+
+    def cost(self, items: Iterable[Payload]) -> int:
+        return sum(self.codec.tokens(item, self.counter) for item in items)
+
+
+@lru_cache(maxsize=64)
+def _counted(codec: WireFormat, counter: TokenCounter, text: str) -> int:
+    """What a system text costs: the same ones are asked for again and again while a context is fitted."""
+    return codec.system_tokens(text, counter)

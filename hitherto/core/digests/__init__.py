@@ -1,0 +1,1 @@
+"""Digests: what a model is asked, how its answer is read, and what comes of it."""

@@ -1,0 +1,104 @@
+"""Digests: the record of one firing of a stage over a range of messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from hitherto.core.log.frontier import DigestAction
+from hitherto.core.log.ranges import Ranges, joined
+
+
+class Status(StrEnum):
+    """Where a digest is in its life; `superseded` means that what it rests on was hidden or taken back."""
+
+    PROCESSING = "processing"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    SUPERSEDED = "superseded"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One statement of a digest and the messages it rests on: its `sources` (at least one), and `earlier` ones that
+    left the digest's window since but whose content it may still carry. `earlier` counts for erasure alone."""
+
+    text: str
+    sources: Ranges
+    earlier: Ranges = ()
+
+    @property
+    def first(self) -> int:
+        return self.sources[0][0]
+
+    @property
+    def rests(self) -> Ranges:
+        """Every message that its text may come from."""
+        return joined((*self.sources, *self.earlier)) if self.earlier else self.sources
+
+    def rests_on(self, ranges: Iterable[tuple[int, int]]) -> bool:
+        """Whether its text may come from any message in `ranges`."""
+        return any(a <= last and first <= b for a, b in ranges for first, last in self.rests)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Digest:
+    """One row of the chain of digests. `start` and `end` are seqs, both inclusive.
+
+    `base` is the digest it was built on. `stage` is the fingerprint of the stage that fired, `spec` its JSON.
+    `fired_rev` is the conversation's revision at which it began, `visible_rev` the one from which on views use it,
+    `hidden_rev` the one from which on they do so no more: 0 where what it rested on was erased, so that no past view
+    does either. `attempt` fences its writer: a result is taken only from the attempt that the row names; 0 is nobody's
+    yet. `tries` are the attempts that came to nothing, and the one in hand. In progress, it is due to be taken up at
+    `due_at`, which is the end of the claim if it is `claimed`, and `error` says why it was put off, if it was.
+
+    `tokens` are those of its text; of a drop or a redaction, those that it took out of the view. `freed` are those that
+    were taken out in the same way so far, it included, `since` the running sum of tokens where that began. `kept_from`
+    is the first message that stayed verbatim though the row covers it, if one did. `opaque` is the JSON text of the
+    list of items that a model's endpoint made, `family` names the models that understand them; None: all.
+    """
+
+    id: int
+    stage: str
+    spec: str
+    action: DigestAction
+    start: int
+    end: int
+    base: int | None
+    status: Status
+    attempt: int
+    items: tuple[Item, ...]
+    text: str
+    tokens: int
+    model: str | None
+    prompt_version: int | None
+    generation_time_ms: int | None
+    error: str | None
+    fired_rev: int
+    visible_rev: int | None
+    created_at: datetime
+    completed_at: datetime | None
+    hidden_rev: int | None = None
+    freed: int = 0
+    since: int = 0
+    kept_from: int | None = None
+    opaque: str | None = None
+    family: str | None = None
+    tries: int = 0
+    due_at: datetime | None = None
+    claimed: bool = False
+
+    def visible(self, at: int) -> bool:
+        """Whether views at revision `at` use it."""
+        return (
+            self.visible_rev is not None
+            and self.visible_rev <= at
+            and (self.hidden_rev is None or self.hidden_rev > at)
+        )
+
+
+def render_items(items: Sequence[Item]) -> str:
+    """The text of a digest: its statements in order, one a line. Deterministic, so that caches keep hitting."""
+    return "\n".join(item.text for item in items)

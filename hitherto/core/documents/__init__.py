@@ -1,0 +1,1 @@
+"""Documents: archived texts, and the passages they are cut into."""

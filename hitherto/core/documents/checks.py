@@ -1,0 +1,161 @@
+"""What may be kept as a document: text that something can be found in, under names that can be told apart."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+from hitherto.core.documents.document import CONVERSATION, namespace_of
+from hitherto.core.log.message import storable
+from hitherto.core.scope import LONGEST_NAME
+from hitherto.errors import InvalidDocument
+
+MOST_CHARACTERS = 20_000_000
+"""Characters of one document."""
+
+LONGEST_NAMESPACE = len(namespace_of("")) + LONGEST_NAME
+"""Characters of a namespace: that of any user's conversations fits."""
+
+LONGEST_METADATA = 100_000
+"""Characters of a document's metadata as JSON."""
+
+LONGEST_TITLE = 500
+
+ALL = "all"
+"""What stands for every type of document where one is asked for."""
+
+_CONVERSATIONS = frozenset({CONVERSATION, CONVERSATION + "s"})
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_SEEN = re.compile("[^\\W_]|[^\\s\x00-\x7f\u200b-\u200f\ufeff]")
+"""A letter or a digit, or anything beyond ASCII that shows, such as an emoji: what a search can find."""
+
+_HEADING = re.compile(r"\s*#\s+(\S[^\n]*)")
+_MARKDOWN = re.compile(r"^(?:#{1,6}\s+\S|```|~~~)", re.MULTILINE)
+
+
+def checked_text(text: object) -> str:
+    """`text` if it can be kept. Raises InvalidDocument for what is no text, has nothing in it to be found, or is too
+    long."""
+    if not isinstance(text, str):
+        raise InvalidDocument(f"the document is {type(text).__name__}, not text; decode it, or extract its text, first")
+    if len(text) > MOST_CHARACTERS:
+        raise InvalidDocument(
+            f"the document has {len(text):,} characters; at most {MOST_CHARACTERS:,} are kept as one, so split it"
+        )
+    if found := _UNSTORABLE.search(text):
+        raise InvalidDocument(
+            f"the document has the character U+{ord(found[0]):04X} at {found.start()}, which no text has; if it is a "
+            "binary file (PDF, Word, an image), extract its text first"
+        )
+    if not _SEEN.search(text):
+        raise InvalidDocument("the document has no text that could be found: not one letter or digit; give it some")
+    return text
+
+
+def checked_title(title: object) -> str | None:
+    """`title` if it is None or text of some length. Raises InvalidDocument."""
+    return None if title is None else _name(title, "title", LONGEST_TITLE)
+
+
+def checked_namespace(namespace: object) -> str:
+    """Raises InvalidDocument for what is no usable name."""
+    return _name(namespace, "namespace", LONGEST_NAMESPACE)
+
+
+def checked_type(doc_type: object) -> str:
+    """The type that a document is kept under; "conversations" is "conversation". Raises InvalidDocument."""
+    kept = type_of(_name(doc_type, "doc_type", LONGEST_NAME))
+    if kept is None:
+        raise InvalidDocument(f"doc_type is {doc_type!r}, which stands for all types; give the document one of its own")
+    return kept
+
+
+def type_of(doc_type: str | None) -> str | None:
+    """The type to look for: None for every one ("all"), and "conversation" for "conversations" too."""
+    word = None if doc_type is None else doc_type.strip().casefold()
+    if word is None or word == ALL:
+        return None
+    return CONVERSATION if word in _CONVERSATIONS else doc_type
+
+
+def metadata_json(metadata: object) -> str:
+    """Metadata as JSON text of an object; None is an empty one. What PostgreSQL cannot hold of a string (NUL, lone
+    surrogates) is U+FFFD. Raises InvalidDocument for what is no JSON object, or too long a one."""
+    if metadata is None:
+        return "{}"
+    if not isinstance(metadata, Mapping):
+        raise InvalidDocument(f"metadata is {type(metadata).__name__}; give an object, like {{'source': 'handbook'}}")
+    try:
+        given: Mapping[Any, Any] = cast("Mapping[Any, Any]", metadata)
+        text = json.dumps(_storable(json.loads(json.dumps(dict(given), allow_nan=False))), ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidDocument(f"metadata is not JSON: {error}; pass only what json.dumps can write") from error
+    if len(text) > LONGEST_METADATA:
+        raise InvalidDocument(
+            f"metadata has {len(text):,} characters as JSON; at most {LONGEST_METADATA:,} are kept, so put the rest "
+            "into the text"
+        )
+    return text
+
+
+def has(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Whether metadata have every entry of `wanted`: an equal value, or a list in which it is."""
+    return all(key in metadata and _found(metadata[key], value) for key, value in wanted.items())
+
+
+def fingerprint_of(*parts: str) -> str:
+    """SHA-256 over the parts, each with its length in front, in hexadecimal."""
+    encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
+    return hashlib.sha256(b"".join(len(part).to_bytes(8, "big") + part for part in encoded)).hexdigest()
+
+
+def heading_of(text: str) -> str | None:
+    """The heading that a Markdown document begins with, if it begins with one."""
+    found = _HEADING.match(text)
+    return None if found is None else found[1].strip().rstrip("#").strip()[:LONGEST_TITLE] or None
+
+
+def is_markdown(text: str) -> bool:
+    """Whether the text has headings or code blocks as Markdown has them."""
+    return _MARKDOWN.search(text) is not None
+
+
+def _name(value: object, what: str, longest: int) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidDocument(f"{what} is {value!r}; give some text, or leave it out")
+    if len(value) > longest:
+        raise InvalidDocument(f"{what} has {len(value):,} characters; at most {longest} are kept")
+    if _UNSTORABLE.search(value):
+        raise InvalidDocument(f"{what} is {value!r}; NUL and lone surrogates cannot be part of it")
+    return value
+
+
+def _storable(value: Any) -> Any:
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, list):
+        return [_storable(one) for one in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        return {storable(key): _storable(one) for key, one in cast("dict[str, Any]", value).items()}
+    return value
+
+
+def _found(value: Any, wanted: Any) -> bool:
+    listed = cast("list[Any]", value) if isinstance(value, list) else []
+    return _same(value, wanted) or any(_same(one, wanted) for one in listed)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two JSON values are equal; true is not 1, in JSON."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        these, those = cast("list[Any]", one), cast("list[Any]", other)
+        return len(these) == len(those) and all(_same(a, b) for a, b in zip(these, those, strict=True))
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        mine, yours = cast("Mapping[str, Any]", one), cast("Mapping[str, Any]", other)
+        return mine.keys() == yours.keys() and all(_same(value, yours[key]) for key, value in mine.items())
+    return one == other

@@ -1,0 +1,122 @@
+"""Cutting a document into passages: by tokens, at the largest seams that fit, with an overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from semantic_text_splitter import MarkdownSplitter, TextSplitter
+
+from hitherto.core.documents.document import Passage
+
+_WINDOW = 20
+"""Characters that are looked at at once, for each token of a passage: some five passages of English. What the splitter
+does with a text without any seam (a page of Chinese without a full stop) grows with the square of it."""
+
+_WORK, _SPARE = 150, 400
+"""Characters that may be counted for each character that is cut, and for each of the first window besides. Prose takes
+10, a page of rare ideographs 110; a text through which the splitter moves by one blank or dash at a time takes
+thousands."""
+
+_BLANKS = 2_000
+"""More blanks than these are a seam, where they fill half of what is looked at."""
+
+_Piece = tuple[int, str]
+"""Where it starts, and its text."""
+
+
+def passages(
+    text: str, *, limit: int, overlap: int, count: Callable[[str], int], markdown: bool
+) -> tuple[Passage, ...]:
+    """The passages of `text`, in its order: each of at most `limit` tokens by `count`, without blanks at its ends
+    (of Markdown, what its first line is indented by stays).
+
+    Together they have every character of the text that is no blank, and none is inside of another. Two
+    neighbors share `overlap` tokens at most, give or take two at its ends, and never more than half of `limit`: whole
+    sentences or words; nothing where that would take far more work than prose does. Cuts are made at the largest seams
+    that fit: paragraphs, sentences, words; with `markdown` at its headings, lists and code blocks first. In time linear
+    in the text. A text of blanks alone has no passages.
+    """
+    found: list[_Piece] = []
+    at, size = 0, _WINDOW * limit
+    spare = _SPARE * size
+    while at < len(text):
+        window = text[at : at + size]
+        cut, counted = _cut(window, limit, min(overlap, limit // 2), count, markdown=markdown, most=spare)
+        spare -= counted
+        last, reached = (cut[-1][0], cut[-1][0] + len(cut[-1][1])) if cut else (0, 0)
+        moved = last
+        if at + size >= len(text):
+            moved = size
+        elif size - reached > max(size // 2, _BLANKS):  # what follows may begin with a line that is indented
+            line = max(window.rfind("\n"), window.rfind("\r")) + 1
+            moved = line if line > reached else size
+        elif last == 0:  # one passage, or blanks, as far as can be seen
+            size *= 2
+            continue
+        else:
+            # The last one ends where the window does, so it is made again: its start has the overlap already.
+            cut.pop()
+        found += [(at + start, piece) for start, piece in cut]
+        at += moved
+        spare += _WORK * moved
+        size = _WINDOW * limit
+    return tuple(Passage(piece, start, count(piece)) for start, piece in _telling(found))
+
+
+def _cut(
+    window: str, limit: int, shared: int, count: Callable[[str], int], *, markdown: bool, most: int
+) -> tuple[list[_Piece], int]:
+    """The pieces of a window, and how many characters were counted for them. Where that would be more than `most`, they
+    share nothing."""
+    present = set(window)
+    # Stands at the window's end and nowhere else, so that it tells a piece that reaches the end.
+    end = next(character for character in map(chr, range(0x10FFFF, 0, -1)) if character not in present)
+    counted = 0
+
+    def measured(piece: str) -> int:
+        nonlocal counted
+        counted += len(piece)
+        if shared and counted > most:
+            return shared + 1  # Fits a passage, and is too much to be shared: with this the splitter soon is done.
+        _, text = _trimmed(0, piece.removesuffix(end), markdown=markdown)
+        # Nothing comes after the last piece, but the splitter would go on, seam by seam, through what it may share.
+        return max(count(text), shared + 1) if piece.endswith(end) else count(text)
+
+    splitter = MarkdownSplitter if markdown else TextSplitter
+    # Trimmed by the splitter, an indented piece can begin before the one that it follows, and then the splitter panics.
+    split = splitter.from_callback(measured, limit, shared, trim=False)
+    cut = split.chunk_indices(f"{window}\n\n{end}")
+    if shared and counted > most:
+        pieces, more = _cut(window, limit, 0, count, markdown=markdown, most=most)
+        return pieces, counted + more
+    pieces: list[_Piece] = []
+    reached = 0
+    for place, piece in cut:
+        start, text = _trimmed(place, piece.removesuffix(end), markdown=markdown)
+        if text and start + len(text) > reached:
+            pieces.append((start, text))
+            reached = start + len(text)
+    return pieces, counted
+
+
+def _trimmed(start: int, piece: str, *, markdown: bool) -> _Piece:
+    """A piece without the blanks at its ends; in Markdown the first of several lines stays indented."""
+    text = piece.strip()
+    if markdown and ("\n" in text or "\r" in text):
+        begun = piece.lstrip("\r\n")
+        return start + len(piece) - len(begun), begun.rstrip()
+    return start + len(piece) - len(piece.lstrip()), text
+
+
+def _telling(found: Iterable[_Piece]) -> list[_Piece]:
+    """Those that are not inside of a neighbor: where pieces are short, the splitter's overlap may be all of one."""
+    telling: list[_Piece] = []
+    reached = 0
+    for start, piece in found:
+        if start + len(piece) <= reached or not piece[max(reached - start, 0) :].strip():
+            continue
+        while telling and telling[-1][0] >= start:
+            telling.pop()
+        telling.append((start, piece))
+        reached = start + len(piece)
+    return telling

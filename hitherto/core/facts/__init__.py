@@ -1,0 +1,1 @@
+"""Facts: single statements about a subject; how they are read, merged and changed."""

@@ -1,0 +1,151 @@
+"""Reading the facts of a model's answer: strict where it is malformed, lenient where it is only odd."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from hitherto.core.answers import numbers
+from hitherto.core.facts.fact import LONGEST_FACT, OTHER, ExtractedFact, KnownFact, category_of, fingerprint_of_fact
+from hitherto.core.log.message import Role, storable
+from hitherto.core.plain_text import plain, says_something
+from hitherto.core.prompt import PromptLine
+from hitherto.errors import InvalidModelAnswer
+
+MOST_FACTS = 50
+"""So many facts of one answer are read."""
+
+_UNSURE = 0.5
+"""The confidence of a fact for which the model gave none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactsTask:
+    """Say what the messages tell of a subject, under its display name.
+
+    A fact's category is one of `categories` or "other"; of those in `single` (e.g. "current city") it has one at a
+    time. `known` are facts known so far that bear on the messages, the most relevant first; they are shown with numbers
+    from 1. `about_user`: the subject is the user.
+    """
+
+    subject: str
+    categories: tuple[str, ...]
+    single: tuple[str, ...] = ()
+    known: tuple[KnownFact, ...] = ()
+    about_user: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extraction:
+    """The facts of one answer. `left_out` counts those that are too long for a fact, that no user said, or that are
+    more than are read."""
+
+    facts: tuple[ExtractedFact, ...]
+    left_out: int = 0
+
+
+def extraction(found: Mapping[str, Any], task: FactsTask, lines: Sequence[PromptLine]) -> Extraction | None:
+    """The facts in the JSON `found` of an answer to `task`, for which `lines` (at least one) were shown; None where it
+    has no "facts".
+
+    A fact that says nothing (`says_something`) is skipped. One that no user's message is among the sources of is left
+    out: what an assistant or a tool says is no fact until a user says that it is so. One whose category is not among
+    the task's is "other", with the given one in its metadata; one without sources that were shown rests on all that
+    users said; a confidence outside of 0 to 1 is the nearer of the two, and 0.5 without one; a relation to a fact that
+    was not shown is none. White space of any kind becomes one space. What is said twice is one fact, with the sources
+    of both. Raises InvalidModelAnswer for facts that are no list, an entry that is no object, and one whose content is
+    no text.
+    """
+    if "facts" not in found:
+        return None
+    listed = found["facts"]
+    if not isinstance(listed, list):
+        raise InvalidModelAnswer(f"the model's JSON has 'facts' as {type(listed).__name__}, not as a list")
+    facts: list[ExtractedFact] = []
+    left_out = 0
+    shown = {line.seq for line in lines}
+    users = {line.seq for line in lines if line.role == Role.USER}
+    for entry in cast(list[object], listed):
+        if len(facts) == MOST_FACTS:
+            left_out += 1
+            continue
+        if not isinstance(entry, dict):
+            raise InvalidModelAnswer(f"the model's JSON has {type(entry).__name__} in 'facts', not an object")
+        given = cast(dict[str, object], entry)
+        content = _content(given)
+        if not says_something(content):
+            continue
+        seqs = set(numbers(given.get("sources"), shown)) or users
+        if len(content) > LONGEST_FACT or not seqs & users:
+            left_out += 1
+        else:
+            facts.append(_fact(given, content, task, seqs))
+    return Extraction(facts=once_each(facts), left_out=left_out)
+
+
+def once_each(facts: Iterable[ExtractedFact]) -> tuple[ExtractedFact, ...]:
+    """The facts in their order. Of those that say the same but for case, width, spaces and final stops the first is
+    taken, with the sources of all, and the greatest confidence and first relation among them."""
+    found: dict[str, ExtractedFact] = {}
+    for fact in facts:
+        said = fingerprint_of_fact(fact.content)
+        found[said] = _both(found[said], fact) if said in found else fact
+    return tuple(found.values())
+
+
+def _both(one: ExtractedFact, other: ExtractedFact) -> ExtractedFact:
+    related = other if one.repeats is None and one.replaces is None else one
+    return replace(
+        one,
+        seqs=tuple(sorted({*one.seqs, *other.seqs})),
+        confidence=max(one.confidence, other.confidence),
+        repeats=related.repeats,
+        replaces=related.replaces,
+    )
+
+
+def _fact(given: Mapping[str, object], content: str, task: FactsTask, seqs: set[int]) -> ExtractedFact:
+    category, metadata = _category(given.get("category"), task.categories)
+    relation, known = given.get("relation"), _known(given.get("known"), task)
+    related = relation.strip().casefold() if isinstance(relation, str) else ""
+    return ExtractedFact(
+        category=category,
+        content=content,
+        seqs=tuple(sorted(seqs)),
+        confidence=_confidence(given.get("confidence")),
+        repeats=known if related == "repeats" else None,
+        replaces=known if related == "replaces" else None,
+        metadata=metadata,
+    )
+
+
+def _content(given: Mapping[str, object]) -> str:
+    content = given.get("content")
+    if not isinstance(content, str):
+        raise InvalidModelAnswer(f"the model's JSON has a fact without content (it is {type(content).__name__})")
+    return _one_line(content)
+
+
+def _category(given: object, categories: tuple[str, ...]) -> tuple[str, str]:
+    named = _one_line(given) if isinstance(given, str) else ""
+    if not named:
+        return OTHER, "{}"
+    category, metadata = category_of(named, categories)
+    return category, json.dumps(dict(metadata))
+
+
+def _confidence(given: object) -> float:
+    if isinstance(given, bool) or not isinstance(given, int | float) or given != given:  # noqa: PLR0124 (NaN)
+        return _UNSURE
+    return float(min(max(0, given), 1))
+
+
+def _known(given: object, task: FactsTask) -> int | None:
+    """The id of the known fact with that number; None where none was shown with it."""
+    return task.known[given - 1].id if type(given) is int and 1 <= given <= len(task.known) else None
+
+
+def _one_line(text: str) -> str:
+    return plain(storable(text))

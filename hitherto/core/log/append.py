@@ -1,0 +1,112 @@
+"""What an append does to a conversation's head: pure arithmetic on running sums, and the rules of a batch."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import zip_longest
+
+from hitherto.core.log.head import Head, OpenCall
+from hitherto.core.log.message import Kind, Logged, Message, Role, Sums
+from hitherto.core.log.probe import DialogueAt, Mark, Probe, SeqAt, TokensAt, TurnAt
+from hitherto.errors import InvalidBatch
+
+_LATE = 64
+"""So many results that came late are remembered; a cut that parts an older one leaves that one out."""
+
+
+def fingerprint(messages: Sequence[Message]) -> str:
+    """SHA-256 over everything of a batch that is stored: the same key must come with the same fingerprint."""
+    digest = hashlib.sha256()
+    for message in messages:
+        expiry = "" if message.expires_at is None else message.expires_at.astimezone(UTC).isoformat()
+        for part in (message.wire, message.raw, message.metadata, expiry):
+            digest.update(len(part).to_bytes(8, "big"))
+            digest.update(part.encode())
+    return digest.hexdigest()
+
+
+def extended(head: Head, messages: Sequence[Message], tokens: Sequence[int]) -> tuple[tuple[Logged, ...], Head]:
+    """The messages as they enter the log after `head`, and the head after them, one revision on.
+
+    Raises InvalidBatch for an empty batch and for a tool result without its call; `tokens` are the messages' own.
+    """
+    if not messages:
+        raise InvalidBatch("the batch is empty; append at least one message")
+    logged: list[Logged] = []
+    sums, run_start, open_calls = head.sums, head.run_start, dict(head.open_calls)
+    late = [one for one in head.late if one[1] >= head.view_start][-_LATE:]
+    for seq, (given, own) in enumerate(zip(messages, tokens, strict=True), head.next_seq):
+        answered: list[OpenCall] = []
+        for call in given.answers:
+            waiting = open_calls.pop(call, None)
+            if waiting is None:
+                raise InvalidBatch(
+                    f"message {seq - head.next_seq} of the batch is the result of tool call {call!r}, but no such call "
+                    "is waiting for one; append the call first, and its result once"
+                )
+            answered.append(waiting)
+        message = replace(given, tools=tuple(call.tool for call in answered)) if answered else given
+        sums = sums.after(message, own)
+        logged.append(Logged(seq=seq, message=message, tokens=own, sums=sums, rev=head.rev + 1, created_at=head.now))
+        late += [(call.turn, seq) for call in answered if call.turn < sums.turns]
+        if message.kind not in (Kind.TOOL_CALL, Kind.REASONING):
+            run_start = seq + 1
+        for call, tool in zip_longest(message.calls, message.tools[: len(message.calls)], fillvalue="tool"):
+            open_calls[call] = OpenCall(seq=seq, group=run_start, turn=sums.turns, tool=tool)
+    last = messages[-1]
+    times = [head.next_expiry, *(message.expires_at for message in messages)]
+    return tuple(logged), replace(
+        head,
+        rev=head.rev + 1,
+        next_seq=head.next_seq + len(messages),
+        sums=sums,
+        closed=last.role is Role.ASSISTANT and last.kind is Kind.TEXT,
+        run_start=run_start,
+        open_calls=open_calls,
+        late=tuple(late),
+        next_expiry=_earliest(times),
+    )
+
+
+def _earliest(times: Sequence[datetime | None]) -> datetime | None:
+    return min((time for time in times if time is not None), default=None)
+
+
+def found_in(batch: Sequence[Logged], probe: Probe) -> Mark | None:
+    """The answer to `probe` among messages that are not in the store yet."""
+    found: Logged | None = None
+    for logged in batch:
+        match probe:
+            case DialogueAt(n):
+                reached = logged.message.counts and logged.sums.dialogue >= n
+            case TurnAt(n):
+                reached = logged.message.opens_turn and logged.sums.turns >= n
+            case TokensAt(n):
+                reached = logged.sums.tokens >= n
+            case SeqAt(n):
+                found = logged if logged.seq <= n else found
+                reached = False
+        if reached:
+            return marked(logged)
+    return None if found is None else marked(found)
+
+
+def reached(sums: Sums, probe: Probe, next_seq: int) -> bool:
+    """Whether the answer to `probe` lies before message `next_seq`, whose predecessor has these running sums."""
+    match probe:
+        case DialogueAt(n):
+            return sums.dialogue >= n
+        case TurnAt(n):
+            return sums.turns >= n
+        case TokensAt(n):
+            return sums.tokens >= n
+        case SeqAt(n):
+            return n < next_seq
+
+
+def marked(logged: Logged) -> Mark:
+    """A message as a probe's answer."""
+    return Mark(logged.seq, logged.sums, logged.tokens, logged.message.opens_turn)

@@ -1,0 +1,121 @@
+"""Groups: messages that stand or fall together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hitherto.core.log.message import RESPONSES, Kind, Logged
+from hitherto.core.log.ranges import joined
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """A tool call with its siblings and all their results, a reasoning item with what it precedes, or one message.
+
+    `members` are in the order in which an API wants them: a result that arrived turns later stands right behind its
+    calls, at the place of the group's first member. `open` are calls without a result. `orphan` marks a result
+    whose call is not among the messages at hand.
+    """
+
+    members: list[Logged]
+    open: set[str]
+    orphan: bool = False
+
+    @property
+    def first(self) -> int:
+        return self.members[0].seq
+
+    @property
+    def last(self) -> int:
+        return self.members[-1].seq
+
+    @property
+    def pending(self) -> set[str]:
+        """The calls that may be sent without a result when nothing follows the group: those of its last response, if
+        none of the group's calls has a result yet, and no message of the response comes after them."""
+        if any(member.message.answers for member in self.members):
+            return set()
+        called = next((at for at, member in enumerate(self.members) if self.open & set(member.message.calls)), None)
+        if any(member.message.kind is Kind.TEXT for member in self.members[called:]):
+            return set()
+        last = self.members[-1].message
+        if last.wire != RESPONSES:
+            return self.open & set(last.calls)
+        return self.open & {call for member in self.members for call in member.message.calls}
+
+
+def groups(messages: Sequence[Logged], retracted: Sequence[tuple[int, int]] = ()) -> list[Group]:
+    """`messages` (ascending by seq) as groups, ordered by their first member; erased ones are left out. `retracted`
+    are ranges of seqs that are not among them because they were taken back: what they stood between is adjacent.
+
+    One response of a model is one group: its reasoning items, then its tool calls, parallel ones together, up to
+    the first result.
+    """
+    found: list[Group] = []
+    by_call: dict[str, Group] = {}
+    run: Group | None = None
+    retracted = joined(retracted)
+    for logged in messages:
+        if logged.erased:
+            run = None
+            continue
+        message = logged.message
+        if message.kind is Kind.TOOL_RESULT:
+            run = None
+            _answer(logged, found, by_call)
+            continue
+        joins = (
+            run is not None
+            and _adjacent(run.members[-1].seq, logged.seq, retracted)
+            and not message.opens_turn
+            and (message.kind in (Kind.TOOL_CALL, Kind.REASONING) or run.members[-1].message.kind is Kind.REASONING)
+        )
+        if joins:
+            assert run is not None
+            run.members.append(logged)
+        else:
+            run = Group([logged], set())
+            found.append(run)
+        for call in message.calls:
+            run.open.add(call)
+            by_call[call] = run
+        if message.kind not in (Kind.TOOL_CALL, Kind.REASONING):
+            run = None
+    return found
+
+
+def newest(found: Sequence[Group]) -> Group | None:
+    """The group with the newest message, among those that can be sent; None where there is none."""
+    return max((group for group in found if not group.orphan), key=lambda group: group.last, default=None)
+
+
+def _adjacent(seq: int, following: int, retracted: Sequence[tuple[int, int]]) -> bool:
+    return following == seq + 1 or any(first <= seq + 1 and following - 1 <= last for first, last in retracted)
+
+
+def _answer(logged: Logged, found: list[Group], by_call: dict[str, Group]) -> None:
+    """Put a result to its calls. One message that answers calls of several groups makes them one; if the call of one
+    of its answers is not at hand, that one cannot be sent."""
+    owners: list[Group] = []
+    parted = False
+    for call in logged.message.answers:
+        owner = by_call.pop(call, None)
+        parted = parted or owner is None
+        if owner is not None:
+            owner.open.discard(call)
+            if owner not in owners:
+                owners.append(owner)
+    if not owners:
+        found.append(Group([logged], set(), orphan=True))
+        return
+    first = min(owners, key=lambda group: group.first)
+    for other in owners:
+        if other is not first:
+            first.members += other.members
+            first.open |= other.open
+            found.remove(other)
+            by_call.update(dict.fromkeys(other.open, first))
+        first.orphan |= other.orphan
+    first.members.append(logged)
+    first.orphan |= parted

@@ -1,0 +1,153 @@
+"""What is known of a conversation without reading its messages: all that a plan or a view starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from hitherto.core.cross_session import CrossSession
+from hitherto.core.log.frontier import DigestAction, Frontier
+from hitherto.core.log.message import Sums
+from hitherto.core.scope import THE_USER
+
+PATIENCE = 3
+"""A tool call without its result holds back digests for so many turns: the one it was made in, and those after it."""
+
+REPLACED = "replaced"
+"""What stands as the stage of a digest that a caller put in the place of messages; it counts under every policy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenCall:
+    """A tool call that has no result yet: its own seq, where its group begins, the turn it was made in, its tool."""
+
+    seq: int
+    group: int
+    turn: int
+    tool: str = "tool"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningDigest:
+    """A digest in progress. `kept_from` as in `Frontier`; `error` says why its last try came to nothing, if it did;
+    `claimed`, whether a worker has it in hand."""
+
+    id: int
+    stage: str
+    attempt: int
+    start: int
+    end: int
+    created_at: datetime
+    action: DigestAction = DigestAction.SUMMARIZE
+    kept_from: int | None = None
+    error: str | None = None
+    claimed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandingSummary:
+    """The summary that stands for the older part of a conversation: the completed one that reaches furthest.
+
+    `spec` is the JSON of the stage that made it.
+    """
+
+    id: int
+    start: int
+    end: int
+    text: str
+    spec: str = "{}"
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatestDigest:
+    """The digest of another conversation that was chosen for this one's instructions (`CrossSession.latest`):
+    `conversation` is the one it belongs to, `text` its text; all None if none was there to be chosen, and once it is no
+    more."""
+
+    digest: int | None = None
+    conversation: str | None = None
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """The state of one conversation at one revision, of a size that does not grow with its length.
+
+    `sums` run through the last live message, `view_sums` up to the one before `view_start`, `digest_sums` through
+    `digest.end`. `digest` rests on nothing that was cleared. A conversation that does not exist yet has revision 0.
+    `closed` says that the last live message can end a round: a final assistant message. `run_start` is where the tool
+    calls and reasoning items begin with which the log ends, or `next_seq`. `frontiers` are by the stage's fingerprint.
+    `late` are results that came in a later turn than their calls: (turn of the call, seq of the result). `erased` are
+    inclusive ranges of messages whose time had come, `retracted` of those that were taken back. `policy` is the JSON
+    text of the conversation's own, `agent_policy` of its agent's, `cross_session` and `agent_cross_session` likewise.
+    `failures` counts the digests that came to an end without a result since the last that had one; until `resume_at`,
+    if set, no other begins. `subject` is what its facts are about (`core.scope.THE_USER`: the user), and `extracted`
+    the ranges of messages from which facts have been extracted. `clock` is the store's clock: what is due goes by it.
+    `now` is the time that what is written gets: the same, but never before the newest message's, where a clock that was
+    ahead has been put right.
+
+    `open_calls`, `late`, `failures`, `running`, `run_start`, `policy`, `agent_policy`, `cross_session`,
+    `agent_cross_session`, `latest`, `next_expiry`, `subject` and `extracted` are not kept for past revisions: a past
+    head has none of the first four, and the others as they are now.
+    """
+
+    ref: int
+    rev: int
+    next_seq: int
+    sums: Sums
+    view_start: int
+    view_sums: Sums
+    closed: bool
+    now: datetime
+    clock: datetime
+    run_start: int = 0
+    digest: StandingSummary | None = None
+    digest_sums: Sums = field(default_factory=Sums)
+    frontiers: Mapping[str, Frontier] = field(default_factory=dict[str, Frontier])
+    policy: str | None = None
+    agent_policy: str | None = None
+    cross_session: CrossSession = field(default_factory=CrossSession)
+    agent_cross_session: CrossSession = field(default_factory=CrossSession)
+    latest: LatestDigest = field(default_factory=LatestDigest)
+    open_calls: Mapping[str, OpenCall] = field(default_factory=dict[str, OpenCall])
+    late: tuple[tuple[int, int], ...] = ()
+    running: tuple[RunningDigest, ...] = ()
+    erased: tuple[tuple[int, int], ...] = ()
+    retracted: tuple[tuple[int, int], ...] = ()
+    next_expiry: datetime | None = None
+    failures: int = 0
+    resume_at: datetime | None = None
+    subject: str = THE_USER
+    extracted: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def resting(self) -> bool:
+        """Whether its digests failed so often that none begins for now."""
+        return self.resume_at is not None and self.clock < self.resume_at
+
+    @property
+    def last_seq(self) -> int:
+        return self.next_seq - 1
+
+    @property
+    def awaited(self) -> tuple[OpenCall, ...]:
+        """The calls whose result is still waited for."""
+        return tuple(call for call in self.open_calls.values() if self.sums.turns - call.turn < PATIENCE)
+
+    @property
+    def round_ended(self) -> bool:
+        """Whether the last message ends a round: a final assistant message with no call left that is still awaited."""
+        return self.closed and not self.awaited
+
+    def reaches(self, *actions: DigestAction) -> Frontier | None:
+        """The frontier that reaches furthest among the stages that do one of `actions`."""
+        found = [one for one in self.frontiers.values() if one.action in actions]
+        return max(found, key=lambda one: one.end, default=None)
+
+
+def empty(now: datetime) -> Head:
+    """The head of a conversation that does not exist yet."""
+    none = Sums()
+    return Head(ref=0, rev=0, next_seq=0, sums=none, view_start=0, view_sums=none, closed=False, now=now, clock=now)

@@ -1,0 +1,187 @@
+"""Messages: what is appended, and the same as the log gives it back.
+
+A `Message` keeps the caller's own item to the byte (`raw`) and beside it the few things the engine must know of it,
+read off once by the wire codec that understands the item's shape.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final, Literal, NamedTuple, cast
+
+from hitherto.errors import InvalidMessage
+
+Payload = dict[str, Any]
+"""One item as an API sends or accepts it: a JSON object."""
+
+Wire = Literal["openai.chat", "openai.responses", "anthropic"]
+"""The formats of messages, by their APIs."""
+
+CHAT: Final = "openai.chat"
+RESPONSES: Final = "openai.responses"
+ANTHROPIC: Final = "anthropic"
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+class Role(StrEnum):
+    """Who speaks. A tool's answer is `tool` here, whatever role its wire format gives it."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+class Kind(StrEnum):
+    """What an item is for the rules of grouping: a message with text and tool calls is a tool call."""
+
+    TEXT = "text"
+    TOOL_CALL = "tool_call"
+    TOOL_RESULT = "tool_result"
+    REASONING = "reasoning"
+    COMPACTION = "compaction"
+
+
+def to_json(value: object, *, what: str) -> str:
+    """`value` as ASCII JSON text, keys in their given order. Raises InvalidMessage where JSON has no word for it.
+
+    ASCII, because PostgreSQL's `json` keeps the escapes of NUL and of lone surrogates that its text cannot hold.
+    """
+    try:
+        return json.dumps(value, ensure_ascii=True, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidMessage(f"{what} is not JSON: {error}; pass only what json.dumps can write") from error
+
+
+def storable(text: str) -> str:
+    """`text` with NUL and lone surrogates shown as U+FFFD: the readable copy; `raw` keeps the original."""
+    return _UNSTORABLE.sub("\ufffd", text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Message:
+    """One item of a conversation, in its own wire shape.
+
+    `raw` is the item as JSON text and is what the log keeps; `payload` parses it anew at each access, so nobody can
+    change a stored item through an alias. `calls` are the ids of the tool calls it makes, `answers` the ids it
+    answers, in their order. `text` is its readable content (never shown to a model as if it were the item).
+    """
+
+    raw: str
+    wire: str
+    role: Role
+    kind: Kind
+    text: str
+    calls: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    metadata: str = "{}"
+    expires_at: datetime | None = None
+
+    @property
+    def payload(self) -> Payload:
+        return json.loads(self.raw)
+
+    @property
+    def opens_turn(self) -> bool:
+        """A user's message opens a turn; a tool's answer that travels as one does not."""
+        return self.role is Role.USER and self.kind is Kind.TEXT
+
+    @property
+    def counts(self) -> bool:
+        """Whether `Messages(n)` and a window count it: user messages and the assistant's final ones."""
+        return self.kind is Kind.TEXT and self.role in (Role.USER, Role.ASSISTANT)
+
+    def with_metadata(self, metadata: Mapping[str, Any]) -> Message:
+        """The same message with the application's own notes beside it; they are never shown to a model.
+
+        Raises InvalidMessage when they are not a JSON object.
+        """
+        return replace(self, metadata=to_json(dict(metadata), what="metadata"))
+
+    def expiring(self, at: datetime) -> Message:
+        """The same message, to be erased once `at` has passed. Raises InvalidMessage for a time without a zone."""
+        if not isinstance(cast(object, at), datetime):
+            raise InvalidMessage(
+                f"expires_at is {at!r}; give a time with a zone, e.g. datetime.now(timezone.utc) + timedelta(days=30)"
+            )
+        if at.tzinfo is None:
+            raise InvalidMessage(
+                f"expires_at is {at!r}, a time without a zone; give one, e.g. datetime.now(timezone.utc)"
+            )
+        # Every zone, and PostgreSQL, must be able to say it.
+        if not 2 <= at.year <= 9998:
+            raise InvalidMessage(f"expires_at is {at!r}; give a time between the years 2 and 9998, or none at all")
+        return replace(self, expires_at=at)
+
+
+def plain_message(role: Role, text: str) -> Message:
+    """A plain text of our own making, as OpenAI's chat format has it."""
+    raw = json.dumps({"role": role.value, "content": text})
+    return Message(raw=raw, wire=CHAT, role=role, kind=Kind.TEXT, text=text)
+
+
+class Sums(NamedTuple):
+    """Running sums over the log, up to and including one message: what makes every trigger and cut an index probe.
+
+    `tokens`: canonical tokens (o200k_base) of the items as sent; `turns`: messages that open a turn; `dialogue`:
+    messages that count (user and final assistant messages); `results`: those of the tokens that are tool results'.
+    Over the messages that are live at one revision they ascend with seq.
+    """
+
+    tokens: int = 0
+    turns: int = 0
+    dialogue: int = 0
+    results: int = 0
+
+    def after(self, message: Message, tokens: int) -> Sums:
+        return Sums(
+            tokens=self.tokens + tokens,
+            turns=self.turns + message.opens_turn,
+            dialogue=self.dialogue + message.counts,
+            results=self.results + (tokens if message.kind is Kind.TOOL_RESULT else 0),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Logged:
+    """A message in the log. `tokens` are its own canonical tokens, `sums` those up to and including it.
+
+    `rev` is the revision at which it was appended. `erased` says that only its place is left: its time had come.
+    `retracted_rev` is the revision at which it was taken back: it stays in the log, but views from then on are
+    without it.
+    """
+
+    seq: int
+    message: Message
+    tokens: int
+    sums: Sums
+    rev: int
+    created_at: datetime
+    erased: bool = False
+    retracted_rev: int | None = None
+
+    @property
+    def before(self) -> Sums:
+        """The running sums up to the message before it."""
+        result = self.message.kind is Kind.TOOL_RESULT
+        return Sums(
+            tokens=self.sums.tokens - self.tokens,
+            turns=self.sums.turns - self.message.opens_turn,
+            dialogue=self.sums.dialogue - self.message.counts,
+            results=self.sums.results - (self.tokens if result else 0),
+        )
+
+    def expired(self, now: datetime) -> bool:
+        """Whether its time has come by `now`, erased or not."""
+        return self.erased or (self.message.expires_at is not None and self.message.expires_at <= now)
+
+    def live(self, at: int) -> bool:
+        """Whether views at revision `at` can show it."""
+        return self.rev <= at and (self.retracted_rev is None or self.retracted_rev > at)

@@ -1,0 +1,89 @@
+"""Probes: the questions about a log that one index look-up answers, whatever its length."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from hitherto.core.log.message import Sums
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class DialogueAt:
+    """Asks for the first live message at which the running sum `dialogue` reaches `n`."""
+
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class TurnAt:
+    """Asks for the live message that opens turn `n` (the running sum `turns` reaches `n`)."""
+
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class TokensAt:
+    """Asks for the first live message at which the running sum `tokens` reaches `n`."""
+
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class SeqAt:
+    """Asks for the last live message up to seq `n` (inclusive)."""
+
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToolTokens:
+    """Asks what tool results, with `calls` tool calls too, take from seq `start` to `end` (inclusive), those of the
+    tools `never` left out: answered by `Freeable`."""
+
+    start: int
+    end: int
+    calls: bool
+    never: tuple[str, ...]
+
+
+Probe = DialogueAt | TurnAt | TokensAt | SeqAt
+AnyProbe = Probe | ToolTokens
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A message found by a probe: its place, its running sums, its own tokens, and whether it opens a turn."""
+
+    seq: int
+    sums: Sums
+    tokens: int
+    opens_turn: bool
+
+    @property
+    def before(self) -> Sums:
+        """The running sums up to the message before one that opens a turn."""
+        s = self.sums
+        return Sums(tokens=s.tokens - self.tokens, turns=s.turns - 1, dialogue=s.dialogue - 1, results=s.results)
+
+
+@dataclass(frozen=True, slots=True)
+class Freeable:
+    """`tokens` of `messages` messages."""
+
+    tokens: int
+    messages: int
+
+
+Asking = Generator[AnyProbe, Mark | Freeable | None, _T]
+"""A pure computation that yields probes, is sent their answers, and returns a `_T`."""
+
+
+def mark_at(probe: Probe) -> Asking[Mark | None]:
+    """The message that answers `probe`."""
+    found = yield probe
+    assert not isinstance(found, Freeable), "only ToolTokens is answered by it"
+    return found

@@ -1,0 +1,34 @@
+"""Ranges of messages, by their seqs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+Ranges = tuple[tuple[int, int], ...]
+"""Seqs as inclusive ranges, ascending, disjoint and not touching: (0, 2), (5, 5) is 0, 1, 2 and 5."""
+
+
+def ranges(seqs: Iterable[int]) -> Ranges:
+    """Seqs in any order, repeats allowed, as ranges."""
+    return joined((seq, seq) for seq in seqs)
+
+
+def joined(parts: Iterable[tuple[int, int]]) -> Ranges:
+    """Inclusive ranges in any order, overlaps allowed, as ranges."""
+    found: list[tuple[int, int]] = []
+    for first, last in sorted(parts):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(found[-1][1], last))
+        else:
+            found.append((first, last))
+    return tuple(found)
+
+
+def clipped(sources: Ranges, first: int) -> Ranges:
+    """The part of `sources` from seq `first` on."""
+    return tuple((max(start, first), end) for start, end in sources if end >= first)
+
+
+def before(sources: Ranges, first: int) -> Ranges:
+    """The part of `sources` before seq `first`."""
+    return tuple((start, min(end, first - 1)) for start, end in sources if start < first)

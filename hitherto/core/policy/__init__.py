@@ -1,0 +1,1 @@
+"""Policies: triggers, keeps, actions and renders; which stages are due, and what a view shows."""

@@ -1,0 +1,126 @@
+"""Actions: what becomes of the messages that a firing does not keep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, cast
+
+from hitherto.core.log.frontier import DigestAction
+from hitherto.core.policy.component import Component, flags, names, register, whole
+
+_LONG = 10_000
+_PLACEHOLDER = 12
+"""Tokens that a placeholder is reckoned with, its tool's name included."""
+
+
+@dataclass(frozen=True)
+class Action(Component):
+    """Says what becomes of a range. `done` is what its digest rows record; an action of one's own derives from the
+    one that it refines, and is recorded as that one."""
+
+    slot: ClassVar[str] = "action"
+    digest_action: ClassVar[DigestAction]
+
+    @property
+    def at_once(self) -> bool:
+        """Whether it takes effect with the append that fires it: it derives nothing, so no model is asked."""
+        return self.digest_action in (DigestAction.DROP, DigestAction.REDACT)
+
+
+def placeholder(tool: str) -> str:
+    """What stands in the place of what a tool gave back."""
+    return f"⟦removed: {tool}⟧"
+
+
+@register
+@dataclass(frozen=True)
+class Drop(Action):
+    """Show the range no more. The log keeps it."""
+
+    word: ClassVar[str] = "drop"
+    digest_action: ClassVar[DigestAction] = DigestAction.DROP
+
+
+@register
+@dataclass(frozen=True)
+class Redact(Action):
+    """Show placeholders in the place of tool results, with `calls` in that of the calls' arguments too.
+
+    Names and call ids stay. Tools named in `never` are not redacted. Fires only when that frees at least `at_least`
+    tokens.
+    """
+
+    calls: bool = False
+    never: tuple[str, ...] = ()
+    at_least: int = 0
+    word: ClassVar[str] = "redact"
+    digest_action: ClassVar[DigestAction] = DigestAction.REDACT
+
+    def __post_init__(self) -> None:
+        flags(self, calls=self.calls)
+        if isinstance(cast(object, self.never), list):
+            object.__setattr__(self, "never", tuple(self.never))
+        names(self, never=self.never)
+        whole(self, 0, at_least=self.at_least)
+
+    def replacement(self, tool: str, text: str) -> str | None:
+        """What is shown for `text`, the readable content of a result (or a call's arguments) of `tool`; None leaves
+        it as it is. Pure."""
+        return None if tool in self.never else placeholder(tool)
+
+    @property
+    def leaves(self) -> int:
+        """About how many tokens a replacement takes, judged by that of a very long text."""
+        try:
+            left = self.replacement("tool", "word " * _LONG)
+        except Exception:  # noqa: BLE001 (an action of somebody's own; what it cannot replace becomes a placeholder)
+            left = None
+        return max(_PLACEHOLDER, len(left) // 4 if isinstance(left, str) else 0)  # pyright: ignore[reportUnnecessaryIsInstance] (somebody's own)
+
+
+@register
+@dataclass(frozen=True)
+class Summarize(Action):
+    """Derive a digest of the range, built on the digest before; at most `max_tokens` tokens of text.
+
+    With `archive`, the messages that are new to it become a document of the user's knowledge base too. With `facts`,
+    the same call to the model finds what they say of the conversation's subject.
+    """
+
+    max_tokens: int = 1_000
+    archive: bool = False
+    facts: bool = field(default=False, metadata={"later": True})
+    word: ClassVar[str] = "summarize"
+    digest_action: ClassVar[DigestAction] = DigestAction.SUMMARIZE
+
+    def __post_init__(self) -> None:
+        whole(self, max_tokens=self.max_tokens)
+        flags(self, archive=self.archive, facts=self.facts)
+
+
+@register
+@dataclass(frozen=True)
+class Chunk(Action):
+    """Derive from the oldest `batch` messages that are in no digest one of their own, of at most `max_tokens` tokens.
+
+    With `facts`, the same call to the model finds what they say of the conversation's subject.
+    """
+
+    batch: int = 20
+    max_tokens: int = 300
+    facts: bool = field(default=True, metadata={"later": True})
+    word: ClassVar[str] = "chunk"
+    digest_action: ClassVar[DigestAction] = DigestAction.CHUNK
+
+    def __post_init__(self) -> None:
+        whole(self, batch=self.batch, max_tokens=self.max_tokens)
+        flags(self, facts=self.facts)
+
+
+@register
+@dataclass(frozen=True)
+class Compact(Action):
+    """Let the model's own endpoint make an opaque item that stands for the range, for models of its family alone."""
+
+    word: ClassVar[str] = "compact"
+    digest_action: ClassVar[DigestAction] = DigestAction.COMPACT

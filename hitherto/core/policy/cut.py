@@ -1,0 +1,85 @@
+"""Where a stage cuts: the message from which on everything stays verbatim."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hitherto.core.log.head import Head
+from hitherto.core.log.message import Sums
+from hitherto.core.log.probe import Asking, DialogueAt, Mark, Probe, TokensAt, TurnAt, mark_at
+from hitherto.core.policy.keep import Keep, LastMessages, LastTokens, LastTurns, Window
+
+_HOPS = 8
+"""So often a cut moves back for a result that came late: more is a chain of such results, not a few of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Message `seq` and what comes after it stay verbatim; `sums` run up to the message before it."""
+
+    seq: int
+    sums: Sums
+
+
+def kept(keep: Keep, head: Head) -> Asking[Cut]:
+    """The cut that leaves what `keep` says: at the start of a turn, and so that no group is parted: a call that is
+    awaited stays, and so does one whose result came after the cut."""
+    last = head.sums
+    match keep:
+        case Window():
+            return (yield from kept(keep.keep, head))
+        case LastTurns(k):
+            mark = yield from mark_at(TurnAt(max(last.turns - k + 1, 1)))
+        case LastMessages(k):
+            mark = yield from _turn_of(DialogueAt(max(last.dialogue - k + 1, 1)))
+        case LastTokens(t):
+            mark = yield from mark_at(TokensAt(max(last.tokens - t + 1, 1)))
+            if mark is not None and not (mark.opens_turn and last.tokens - mark.before.tokens <= t):
+                mark = yield from mark_at(TurnAt(max(min(mark.sums.turns + 1, last.turns), 1)))
+        case _:
+            if head.round_ended:
+                return Cut(head.next_seq, head.sums)
+            mark = yield from mark_at(TurnAt(max(last.turns, 1)))
+    return (yield from whole_groups(mark, head))
+
+
+def whole_groups(mark: Mark | None, head: Head) -> Asking[Cut]:
+    """The cut at `mark`, which opens a turn, moved back to where it parts no group. Without a mark, or where there is
+    no turn to move back to, at the beginning: nothing can be taken away.
+
+    Where each turn's calls are answered in the next, every cut parts some: after `_HOPS` moves for late results it
+    stays where it was to be, and what is parted is not shown.
+    """
+    first, hops = mark, 0
+    while mark is not None:
+        turn, seq = mark.sums.turns, mark.seq
+        held = [call.turn for call in head.awaited if call.turn < turn]
+        late = [called for called, result in head.late if called < turn and result >= seq and hops <= _HOPS]
+        if late and hops == _HOPS:
+            mark, hops = first, _HOPS + 1
+            continue
+        if not held and not late:
+            return Cut(seq, mark.before)
+        hops += bool(late)
+        mark = None if min(held + late) < 1 else (yield from mark_at(TurnAt(min(held + late))))
+    return Cut(head.view_start, head.view_sums)
+
+
+def window_start(n: int, head: Head) -> Asking[int]:
+    """The first message of the window of the newest `n` messages."""
+    if head.sums.dialogue - head.view_sums.dialogue <= n:
+        return head.view_start
+    mark = yield from mark_at(DialogueAt(head.sums.dialogue - n + 1))
+    assert mark is not None, "the running sums promise a message at every count below the last"
+    if mark.opens_turn:
+        return mark.seq
+    turn = yield from mark_at(TurnAt(mark.sums.turns + 1))
+    return mark.seq if turn is None else turn.seq
+
+
+def _turn_of(probe: Probe) -> Asking[Mark | None]:
+    """The message that opens the turn in which the answer to `probe` lies."""
+    mark = yield from mark_at(probe)
+    if mark is None or mark.opens_turn:
+        return mark
+    return None if mark.sums.turns < 1 else (yield from mark_at(TurnAt(mark.sums.turns)))

@@ -1,0 +1,153 @@
+"""Where the parts of a conversation lie under a policy: what stands for its older part, and where verbatim begins.
+
+Plans and views start from the same layout, so that a stage counts what a context shows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hitherto.core.log.frontier import DigestAction, Frontier
+from hitherto.core.log.head import REPLACED, Head, StandingSummary
+from hitherto.core.log.message import Sums
+from hitherto.core.policy.action import Redact
+from hitherto.core.policy.policy import Policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redaction:
+    """Messages `start` to `end` (inclusive) are shown as `action` says. That took `freed` tokens out of those between
+    the running sums `since` and `until`; by what is known of it they are spread evenly there."""
+
+    action: Redact
+    start: int
+    end: int
+    freed: int
+    since: int
+    until: int
+
+    def freed_at(self, tokens: int) -> int:
+        """How much it took out of the messages up to the running sum `tokens`."""
+        whole = self.until - self.since
+        part = min(max(tokens - self.since, 0), whole)
+        return 0 if whole <= 0 else min(self.freed, whole) * part // whole
+
+    def tokens_at(self, place: int) -> int:
+        """The running sum of tokens at which what is left of them is `place`."""
+        whole = self.until - self.since
+        freed = min(self.freed, whole)
+        if whole <= 0 or place <= self.since:
+            return place
+        if place > self.until - freed:
+            return place + freed
+        return self.since + -(-(place - self.since) * whole // max(whole - freed, 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """A conversation from its front: what was cleared, then the range of `digest`, of `opaque`, of what was dropped and
+    of what is in chunks only, and from `start` on the verbatim messages, some of them redacted.
+
+    Each of the first is None or absent where it has no place. `start_sums` run up to the message before `start`.
+    """
+
+    digest: StandingSummary | None
+    opaque: Frontier | None
+    dropped: Frontier | None
+    chunked: Frontier | None
+    redactions: tuple[Redaction, ...]
+    start: int
+    start_sums: Sums
+
+    def place(self, tokens: int) -> int:
+        """The running sum of tokens as shown: less what redactions took out. Ascends as that sum does, and over a whole
+        redaction it is as exact as what that is known to have freed."""
+        if not self.redactions:
+            return tokens
+        return tokens - max(one.freed_at(tokens) for one in self.redactions)
+
+    def tokens_at(self, place: int) -> int:
+        """The least running sum of tokens whose `place` is not before this one."""
+        return max((one.tokens_at(place) for one in self.redactions), default=place)
+
+
+def layout_of(policy: Policy, head: Head, *, opaque: bool = True, family: str | None = None) -> Layout:
+    """The layout of `head` under `policy`.
+
+    A summary counts while the policy has a stage, whichever stage made it; drops, redactions and chunks count while
+    the policy has a stage that does the like. An opaque item counts only where `opaque` says that it can be sent, and
+    if it is of the model's `family` (or of none); else the messages it stands for are there themselves.
+    """
+    digest = head.digest if policy.stages else None
+    start, sums = (head.view_start, head.view_sums) if digest is None else (digest.end + 1, head.digest_sums)
+    item = _opaque(policy, head, family) if opaque else None
+    if item is not None and _covers(item, digest, head):
+        digest, start, sums = None, item.end + 1, item.sums
+    elif item is not None and item.start == start and item.end >= start:
+        start, sums = item.end + 1, item.sums
+    else:
+        item = None
+    dropped = head.reaches(DigestAction.DROP) if policy.doing(DigestAction.DROP) else None
+    if dropped is not None and dropped.end >= start:
+        start, sums = dropped.end + 1, dropped.sums
+    else:
+        dropped = None
+    chunked = head.reaches(DigestAction.CHUNK) if policy.doing(DigestAction.CHUNK) else None
+    if chunked is not None and chunked.kept_from > start:
+        start, sums = chunked.kept_from, chunked.kept_sums
+    else:
+        chunked = None
+    return Layout(
+        digest=digest,
+        opaque=item,
+        dropped=dropped,
+        chunked=chunked,
+        redactions=tuple(_redactions(policy, head, start)),
+        start=start,
+        start_sums=sums,
+    )
+
+
+def redacted_up_to(policy: Policy, head: Head, fingerprint: str) -> Frontier | None:
+    """How far the redacting stage has come: by its own rows, or by those of stages that the policy has not, whichever
+    reach further."""
+    others = {stage.fingerprint for stage in policy.stages} - {fingerprint}
+    found = [f for name, f in head.frontiers.items() if f.action is DigestAction.REDACT and name not in others]
+    return max(found, key=lambda one: one.end, default=None)
+
+
+def _covers(item: Frontier, digest: StandingSummary | None, head: Head) -> bool:
+    """Whether the opaque items stand for everything from the view's start on. What a caller put in the place of all
+    counts until a digest reaches further, or is made later of the same."""
+    if digest is None:
+        return item.start <= head.view_start
+    newer = item.digest is not None and item.digest > digest.id
+    return item.start <= digest.start and (item.end > digest.end or (item.end == digest.end and newer))
+
+
+def _opaque(policy: Policy, head: Head, family: str | None) -> Frontier | None:
+    usable = [
+        head.frontiers.get(REPLACED),
+        head.reaches(DigestAction.COMPACT) if policy.doing(DigestAction.COMPACT) else None,
+    ]
+    found = [one for one in usable if one is not None and one.family in (None, family)]
+    return max(found, key=lambda one: one.end, default=None)
+
+
+def _redactions(policy: Policy, head: Head, start: int) -> list[Redaction]:
+    found: list[Redaction] = []
+    for stage in policy.doing(DigestAction.REDACT):
+        frontier = redacted_up_to(policy, head, stage.fingerprint)
+        if frontier is not None and frontier.end >= start:
+            assert isinstance(stage.action, Redact), "a stage that redacts has an action that is a Redact"
+            found.append(
+                Redaction(
+                    action=stage.action,
+                    start=start,
+                    end=frontier.end,
+                    freed=frontier.freed,
+                    since=frontier.since,
+                    until=frontier.sums.tokens,
+                )
+            )
+    return found

@@ -1,0 +1,253 @@
+"""Which stages are due, and over which range: pure, with index probes as its only questions.
+
+`plan` is a generator: it yields a probe, is sent the mark the store found for it, and returns what fires. Most
+appends are decided from the head alone and yield nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from hitherto.core.log.frontier import DigestAction, Frontier
+from hitherto.core.log.head import Head
+from hitherto.core.log.message import Sums
+from hitherto.core.log.probe import Asking, DialogueAt, Freeable, ToolTokens, TurnAt, mark_at
+from hitherto.core.policy.action import Chunk, Compact, Redact, Summarize
+from hitherto.core.policy.cut import Cut, kept, whole_groups, window_start
+from hitherto.core.policy.keep import Window
+from hitherto.core.policy.layout import Layout, layout_of, redacted_up_to
+from hitherto.core.policy.policy import Policy, Stage
+from hitherto.core.policy.trigger import TriggerInput
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Firing:
+    """A stage that is due: its row covers `start` to `end`, both inclusive; `new_start` is its first message that no
+    digest has seen, `base` the digest it builds on.
+
+    `sums` run through `end`. `kept` is where verbatim begins then, which lies within the range where a chunk's messages
+    go on being shown. `freed`: tokens that it takes out of the view, as far as known beforehand; `freed_so_far` are
+    those with what was taken out of it before in the same way, from the running sum `since` on.
+    """
+
+    stage: Stage
+    start: int
+    end: int
+    new_start: int
+    base: int | None
+    sums: Sums
+    kept: Cut
+    freed: int = 0
+    freed_so_far: int = 0
+    since: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What an append sets off. `held` says that a stage was due but one of its kind is still in progress or
+    has to rest, `nothing` that one was due without anything new to it."""
+
+    firings: tuple[Firing, ...] = ()
+    held: bool = False
+    nothing: bool = False
+
+
+def plan(policy: Policy, head: Head, window: int, *, family: str | None = None) -> Asking[Plan]:
+    """What is due at `head`, in the order of the policy's stages; each counts what those before it left in view.
+
+    `window` is the model's context window in tokens, `family` that of the models whose opaque items can be made;
+    without one, no stage compacts. A stage that digests does not fire while another digest of messages is in progress,
+    nor one that compacts during another compaction, whichever stage began it; neither does while the conversation
+    rests.
+    """
+    if head.next_seq <= head.view_start or not policy.stages:
+        return Plan()
+    firings: list[Firing] = []
+    busy = set(_KIND.values()) if head.resting else {_KIND[one.action] for one in head.running if one.action in _KIND}
+    held = nothing = False
+    for stage in policy.stages:
+        kind = _KIND.get(stage.action.digest_action)
+        if stage.action.digest_action is DigestAction.COMPACT and family is None:
+            continue
+        layout = layout_of(policy, head, family=family)
+        begin = _undealt(stage, policy, head, layout)
+        if not stage.trigger.due(_seen(head, layout, begin, window)) or _has_no_results(stage, begin, head):
+            continue
+        if kind in busy:
+            held = True
+            continue
+        firing = yield from _firing(stage, begin, head, layout)
+        if firing is None:
+            nothing = True
+            continue
+        if kind is None:
+            firing = _counted(firing, begin, _earlier(stage, policy, head))
+            head = advanced(head, firing)
+        else:
+            busy.add(kind)
+        firings.append(firing)
+    return Plan(firings=tuple(firings), held=held, nothing=nothing)
+
+
+_KIND = {DigestAction.SUMMARIZE: "digest", DigestAction.CHUNK: "digest", DigestAction.COMPACT: "compaction"}
+"""What must not be made twice at a time. Drops and redactions take effect at once."""
+
+
+def advanced(head: Head, firing: Firing) -> Head:
+    """`head` with the frontier of a stage that takes effect at once."""
+    frontier = Frontier(
+        action=firing.stage.action.digest_action,
+        start=firing.start,
+        end=firing.end,
+        sums=firing.sums,
+        kept_from=firing.end + 1,
+        kept_sums=firing.sums,
+        freed=firing.freed_so_far,
+        since=firing.since,
+    )
+    return replace(head, frontiers={**head.frontiers, firing.stage.fingerprint: frontier})
+
+
+def _earlier(stage: Stage, policy: Policy, head: Head) -> Frontier | None:
+    """What a stage that takes effect at once goes on from."""
+    if stage.action.digest_action is DigestAction.REDACT:
+        return redacted_up_to(policy, head, stage.fingerprint)
+    return head.frontiers.get(stage.fingerprint)
+
+
+def _counted(firing: Firing, begin: Cut, earlier: Frontier | None) -> Firing:
+    if earlier is None:
+        return replace(firing, freed_so_far=firing.freed, since=begin.sums.tokens)
+    return replace(firing, freed_so_far=earlier.freed + firing.freed, since=earlier.since)
+
+
+def _undealt(stage: Stage, policy: Policy, head: Head, layout: Layout) -> Cut:
+    """From where on the stage counts: what it has not dealt with yet."""
+    match stage.action.digest_action:
+        case DigestAction.REDACT:
+            redacted = _earlier(stage, policy, head)
+            if redacted is not None and redacted.end >= layout.start:
+                return Cut(redacted.end + 1, redacted.sums)
+            return Cut(layout.start, layout.start_sums)
+        case DigestAction.CHUNK:
+            return _undigested(head)
+        case _:
+            return Cut(layout.start, layout.start_sums)
+
+
+def _undigested(head: Head) -> Cut:
+    """Where the messages begin that are in no digest."""
+    found = Cut(head.view_start, head.view_sums)
+    if head.digest is not None and head.digest.end >= found.seq:
+        found = Cut(head.digest.end + 1, head.digest_sums)
+    chunk = head.reaches(DigestAction.CHUNK)
+    return found if chunk is None or chunk.end < found.seq else Cut(chunk.end + 1, chunk.sums)
+
+
+def _newest(head: Head) -> tuple[int, int | None]:
+    """Where the digests of messages end so far, chunks included, and the one that ends there."""
+    end, base = (head.view_start - 1, None) if head.digest is None else (head.digest.end, head.digest.id)
+    chunk = head.reaches(DigestAction.CHUNK)
+    return (end, base) if chunk is None or chunk.end <= end else (chunk.end, chunk.digest)
+
+
+def _seen(head: Head, layout: Layout, begin: Cut, window: int) -> TriggerInput:
+    in_front = [one.tokens for one in (layout.digest, layout.opaque) if one is not None]
+    return TriggerInput(
+        messages=head.sums.dialogue - begin.sums.dialogue,
+        turns=head.sums.turns - begin.sums.turns,
+        tokens=layout.place(head.sums.tokens) - layout.place(begin.sums.tokens),
+        undigested=head.sums.dialogue - _undigested(head).sums.dialogue,
+        last_seq=head.last_seq,
+        round_ended=head.round_ended,
+        window=window,
+        standing=sum(in_front),
+    )
+
+
+def _firing(stage: Stage, begin: Cut, head: Head, layout: Layout) -> Asking[Firing | None]:
+    """What the stage does to the range from `begin` to where its keep begins; None if that is empty."""
+    cut = yield from kept(stage.keep, head)
+    if isinstance(stage.action, Chunk):
+        return (yield from _chunk(stage, stage.action, begin, cut, head))
+    if cut.seq <= begin.seq:
+        return None
+    whole = Firing(
+        stage=stage,
+        start=begin.seq,
+        end=cut.seq - 1,
+        new_start=begin.seq,
+        base=None,
+        sums=cut.sums,
+        kept=cut,
+        freed=layout.place(cut.sums.tokens) - layout.place(begin.sums.tokens),
+    )
+    match stage.action:
+        case Redact() as redact:
+            return (yield from _redaction(whole, redact, begin))
+        case Summarize():
+            return (yield from _summary(whole, head))
+        case Compact():
+            return _compaction(whole, head, layout)
+        case _:
+            return whole
+
+
+def _has_no_results(stage: Stage, begin: Cut, head: Head) -> bool:
+    """Whether there is nothing for a redaction of results: known without asking."""
+    only_results = isinstance(stage.action, Redact) and not stage.action.calls
+    return only_results and begin.sums.results == head.sums.results
+
+
+def _compaction(whole: Firing, head: Head, layout: Layout) -> Firing:
+    """Opaque items stand for everything behind a summary, what was dropped since included; the next build on them."""
+    if layout.opaque is not None:
+        return replace(whole, start=layout.opaque.start, new_start=layout.opaque.end + 1, base=layout.opaque.digest)
+    start = head.view_start if layout.digest is None else layout.digest.end + 1
+    return replace(whole, start=start, new_start=start)
+
+
+def _summary(whole: Firing, head: Head) -> Asking[Firing | None]:
+    """A summary builds on the one before it, or on the chunks that were made under another policy."""
+    start = head.view_start if head.digest is None else head.digest.start
+    end, base = _newest(head)
+    if isinstance(whole.stage.keep, Window):
+        # What has left an earlier window does not come back with a larger one.
+        start = max(start, (yield from window_start(whole.stage.keep.n, head)))
+    new_start = max(end + 1, start)
+    return None if new_start > whole.end else replace(whole, start=start, new_start=new_start, base=base)
+
+
+def _redaction(whole: Firing, redact: Redact, begin: Cut) -> Asking[Firing | None]:
+    """A redaction fires when it frees enough; the running sums tell most of what it would."""
+    results = whole.sums.results - begin.sums.results
+    if not redact.calls and (not results or results < redact.at_least):
+        return None
+    found = yield ToolTokens(whole.start, whole.end, redact.calls, redact.never)
+    assert isinstance(found, Freeable), "the answer to ToolTokens"
+    freed = max(0, found.tokens - redact.leaves * found.messages)
+    return replace(whole, freed=freed) if freed >= redact.at_least else None
+
+
+def _chunk(stage: Stage, chunk: Chunk, begin: Cut, keep: Cut, head: Head) -> Asking[Firing | None]:
+    """The oldest `batch` messages, up to the end of a turn, whatever is kept of them in view."""
+    after = yield from mark_at(DialogueAt(begin.sums.dialogue + chunk.batch + 1))
+    if after is not None and not after.opens_turn:
+        turn = after.sums.turns
+        after = yield from mark_at(TurnAt(max(turn, 1)))
+        if after is None or after.seq <= begin.seq:
+            after = yield from mark_at(TurnAt(turn + 1))
+    if after is None:
+        return None
+    cut = yield from whole_groups(after, head)
+    if cut.seq <= begin.seq:
+        return None
+    return Firing(
+        stage=stage,
+        start=begin.seq,
+        end=cut.seq - 1,
+        new_start=begin.seq,
+        base=_newest(head)[1],
+        sums=cut.sums,
+        kept=keep if keep.seq <= cut.seq else cut,
+    )

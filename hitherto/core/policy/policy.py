@@ -1,0 +1,255 @@
+"""Policies: values that say when older messages leave the context and what becomes of them.
+
+A policy is an ordered list of stages; a stage is trigger × keep × action × render (design §3). All of them are
+frozen and comparable, print as what they are, and go to JSON and back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, Self, cast
+
+from hitherto.core.log.frontier import DigestAction
+from hitherto.core.policy.action import Action, Chunk, Compact, Drop, Redact, Summarize
+from hitherto.core.policy.component import Component, mapping, only, part_from_json, quoted, registered
+from hitherto.core.policy.keep import Keep, LastMessages, LastTokens, LastTurns, Nothing, Window
+from hitherto.core.policy.render import Prefix, Recalled, Render, ShadowTurn, SystemMessage
+from hitherto.core.policy.trigger import AllOf, AnyOf, Messages, Tokens, Trigger, Turns, Undigested
+from hitherto.errors import InvalidPolicy
+
+VERSION = 1
+
+_NAME = 200
+
+_SLOTS: dict[str, type[Component]] = {"trigger": Trigger, "keep": Keep, "action": Action, "render": Render}
+_OURS: dict[str, tuple[type[Component], ...]] = {
+    "keep": (LastMessages, LastTurns, LastTokens, Nothing, Window),
+    "action": (Drop, Redact, Summarize, Chunk, Compact),
+}
+_EXTENDING = {
+    "trigger": "register a trigger of your own, so that policies with it can be read again",
+    "keep": "use one of ours, for no plan knows what another keeps",
+    "action": "register an action of your own, which derives from the one of ours that it refines",
+    "render": "use one of ours",
+}
+_RENDERS: dict[DigestAction, tuple[type[Render], ...]] = {
+    DigestAction.SUMMARIZE: (SystemMessage, ShadowTurn, Prefix),
+    DigestAction.CHUNK: (Recalled,),
+}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One rule: when `trigger` is due, do `action` to what `keep` does not keep, and show it as `render` says.
+
+    A summary without a render is a system message, a chunk is recalled; nothing else has one. Raises InvalidPolicy for
+    parts that do not go together, and for a stage that could never fire.
+    """
+
+    trigger: Trigger
+    keep: Keep
+    action: Action
+    render: Render | None = None
+
+    def __post_init__(self) -> None:
+        for slot, base in _SLOTS.items():
+            part = getattr(self, slot)
+            if not isinstance(part, base) and not (slot == "render" and part is None):
+                raise InvalidPolicy(f"a stage's {slot} is {quoted(part)}; give a {slot} such as {_EXAMPLES[slot]}")
+            if isinstance(part, Component) and not (registered(part) and isinstance(part, _OURS.get(slot, base))):
+                raise InvalidPolicy(f"a stage's {slot} is {quoted(part)}; {_EXTENDING[slot]}")
+        possible = _RENDERS.get(self.action.digest_action, ())
+        if self.render is None:
+            if possible:
+                object.__setattr__(self, "render", possible[0]())
+        elif not isinstance(self.render, possible):
+            fits = ", ".join(one.__name__ for one in possible) or "none"
+            raise InvalidPolicy(f"{self.action} cannot be shown as {self.render}; a render that fits: {fits}")
+        _check_windowed(self)
+        _check_undigested(self)
+        _check_fires(self.trigger, self.keep, self.action)
+
+    def to_json(self) -> dict[str, Any]:
+        parts: dict[str, Component | None] = {slot: getattr(self, slot) for slot in _SLOTS}
+        return {slot: None if part is None else part.to_json() for slot, part in parts.items()}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """16 hex digits that name the stage in every row it writes: SHA-256 of its JSON with sorted keys."""
+        text = json.dumps(self.to_json(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def __str__(self) -> str:
+        shown = "" if self.render is None else f" as {self.render}"
+        return f"when {self.trigger} keep {self.keep}: {self.action}{shown}"
+
+    @classmethod
+    def from_json(cls, value: object, *, where: str = "stage") -> Self:
+        """The stage that `to_json` wrote. Raises InvalidPolicy naming the field that is wrong."""
+        slots = mapping(value, where)
+        only(slots, set(_SLOTS), where)
+        given: dict[str, Any] = {}
+        for slot in _SLOTS:
+            if slot != "render" or slots.get(slot) is not None:
+                given[slot] = part_from_json(slot, slots.get(slot), f"{where}.{slot}")
+        try:
+            return cls(**given)
+        except InvalidPolicy as error:
+            raise InvalidPolicy(f"{where}: {error}") from error
+
+
+_EXAMPLES = {"trigger": "Turns(12)", "keep": "LastTurns(4)", "action": "Summarize()", "render": "SystemMessage()"}
+
+
+def _check_windowed(stage: Stage) -> None:
+    if isinstance(stage.keep, Window) and stage.action.digest_action is not DigestAction.SUMMARIZE:
+        raise InvalidPolicy(f"{stage.action} has no digest that content could leave; {stage.keep} goes with Summarize")
+
+
+def _check_undigested(stage: Stage) -> None:
+    """What is dropped or redacted is still undigested: a stage that only does that would fire at every append."""
+    of = stage.trigger.of if isinstance(stage.trigger, AnyOf | AllOf) else (stage.trigger,)
+    digests = stage.action.digest_action in (DigestAction.SUMMARIZE, DigestAction.CHUNK)
+    if not digests and any(isinstance(one, Undigested) for one in of):
+        raise InvalidPolicy(f"{stage.action} makes no digest, so {stage.trigger} would stay due; take Messages instead")
+
+
+def _check_fires(trigger: Trigger, keep: Keep, action: Action) -> None:
+    """A low-water mark has to lie below the high-water mark of the same unit."""
+    if isinstance(trigger, AnyOf):
+        for one in trigger.of:
+            _check_fires(one, keep, action)
+        return
+    if isinstance(trigger, AllOf):
+        _check_one_fires(trigger, keep, action)
+        return
+    kept = keep.keep if isinstance(keep, Window) else keep
+    match trigger, kept:
+        case Turns(n), LastTurns(k) if k >= n:
+            least = n - 1
+        case ((Messages(n) | Undigested(n)), LastMessages(k)) if k > n and not isinstance(action, Chunk):
+            least = n
+        case Tokens(n), LastTokens(t) if t > n:
+            least = n
+        case _:
+            if isinstance(trigger, Undigested) and isinstance(action, Chunk) and action.batch > trigger.n:
+                raise InvalidPolicy(
+                    f"{action} takes more messages than {trigger} waits for; make the batch at most {trigger.n}"
+                )
+            return
+    raise InvalidPolicy(
+        f"{kept} keeps all that {trigger} waits for, so the stage could never act; keep at most {least}"
+    )
+
+
+def _check_one_fires(trigger: AllOf, keep: Keep, action: Action) -> None:
+    """Of triggers that all have to be due, it is enough that one waits for more than is kept."""
+    fault: InvalidPolicy | None = None
+    for one in trigger.of:
+        try:
+            _check_fires(one, keep, action)
+        except InvalidPolicy as error:
+            fault = error
+        else:
+            return
+    if fault is not None:
+        raise fault
+
+
+@dataclass(frozen=True)
+class Policy:
+    """An ordered list of stages under a name. No stage at all: everything stays, up to the budget."""
+
+    name: str
+    stages: tuple[Stage, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(cast(object, self.name), str) or not self.name.strip():
+            raise InvalidPolicy(f"the policy's name is {quoted(self.name)}; give it a non-empty one")
+        if len(self.name) > _NAME:
+            raise InvalidPolicy(f"the policy's name is {quoted(self.name)}; give one of at most {_NAME} characters")
+        if not isinstance(cast(object, self.stages), tuple) or not all(
+            isinstance(cast(object, stage), Stage) for stage in self.stages
+        ):
+            raise InvalidPolicy(
+                f"the stages of policy {quoted(self.name)} are {quoted(self.stages)}; give a tuple of stages"
+            )
+        if len({stage.fingerprint for stage in self.stages}) != len(self.stages):
+            raise InvalidPolicy(f"policy {quoted(self.name)} has the same stage twice; leave one out")
+
+    def doing(self, *actions: DigestAction) -> tuple[Stage, ...]:
+        """The stages whose action does one of `done`, in order."""
+        return tuple(stage for stage in self.stages if stage.action.digest_action in actions)
+
+    @property
+    def recalls(self) -> bool:
+        """Whether contexts show what a recall finds for them."""
+        return any(isinstance(stage.render, Recalled) for stage in self.stages)
+
+    def to_json(self) -> dict[str, Any]:
+        """`{"version": 1, "name": …, "stages": [{"trigger": {"is": …}, "keep", "action", "render"}, …]}`."""
+        return {"version": VERSION, "name": self.name, "stages": [stage.to_json() for stage in self.stages]}
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """The policy that `to_json` wrote. Raises InvalidPolicy naming the field that is wrong."""
+        try:
+            return cls._read(value)
+        except RecursionError as error:
+            raise InvalidPolicy("the policy is nested deeper than any policy needs to be") from error
+
+    @classmethod
+    def _read(cls, value: object) -> Self:
+        top = mapping(value, "policy")
+        only(top, {"version", "name", "stages"}, "policy")
+        if top.get("version") != VERSION or isinstance(top.get("version"), bool):
+            raise InvalidPolicy(
+                f"policy.version is {quoted(top.get('version'))}; this Hitherto reads version {VERSION}"
+            )
+        stages = top.get("stages")
+        if not isinstance(stages, list):
+            raise InvalidPolicy(f"policy.stages is {quoted(stages)}; give a list of stages")
+        found = cast(list[object], stages)
+        return cls(
+            name=cast(str, top.get("name")),
+            stages=tuple(Stage.from_json(one, where=f"policy.stages[{at}]") for at, one in enumerate(found)),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.name}: " + ("; ".join(str(stage) for stage in self.stages) or "everything stays")
+
+
+@dataclass(frozen=True)
+class UnreadablePolicy(Policy):
+    """A stored policy that this process cannot read, for lack of a package with its parts: it acts as if it had no
+    stage, and is stored again as it was. `why` says what is wrong with it."""
+
+    raw: str = "{}"
+    why: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return json.loads(self.raw)
+
+
+def policy_json(policy: Policy | None) -> str | None:
+    """The JSON text under which a policy is stored; `stored` reads it."""
+    return None if policy is None else json.dumps(policy.to_json())
+
+
+def stored(raw: str) -> Policy:
+    """The policy of a stored JSON text, `UnreadablePolicy` where it cannot be read."""
+    try:
+        return _policy(raw)
+    except InvalidPolicy as error:
+        named = cast(object, json.loads(raw))
+        name = cast(dict[str, object], named).get("name") if isinstance(named, dict) else None
+        return UnreadablePolicy(name if isinstance(name, str) and name else "unreadable", raw=raw, why=str(error))
+
+
+@lru_cache(maxsize=256)
+def _policy(raw: str) -> Policy:
+    """Policies are frozen, few, and read at every turn. (What cannot be read is not kept: its parts may come yet.)"""
+    return Policy.from_json(json.loads(raw))

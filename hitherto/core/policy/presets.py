@@ -1,0 +1,313 @@
+"""The policies that have a name of their own, and their form on the command line.
+
+Each has defaults, so that it runs by its name alone. Names that other systems use for a parameter are aliases:
+`rolling(summary_threshold=40)` is `rolling(threshold=40)`, and so is `summaryThreshold`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, ParamSpec, TypeAlias, TypedDict, TypeVar, Unpack, cast
+
+from hitherto.core.policy.action import Chunk, Compact, Drop, Redact, Summarize
+from hitherto.core.policy.component import quoted
+from hitherto.core.policy.keep import LastMessages, LastTurns, Window
+from hitherto.core.policy.policy import Policy, Stage
+from hitherto.core.policy.render import Prefix, Recalled, ShadowTurn, SystemMessage
+from hitherto.core.policy.trigger import Fraction, Messages, Seq, Tokens, Turns, Undigested
+from hitherto.errors import InvalidInput, InvalidPolicy
+
+Preset = Callable[..., Policy]
+
+PRESETS: dict[str, Preset] = {}
+"""The presets by name, in the order of the design's table."""
+
+ALIASES: dict[str, dict[str, str]] = {}
+"""Per preset, other names of its parameters and ours."""
+
+RENAMED = {"compact": "redact"}
+"""Other names of presets."""
+
+_Parameters = ParamSpec("_Parameters")
+
+
+def _preset(**aliases: str) -> Callable[[Callable[_Parameters, Policy]], Callable[_Parameters, Policy]]:
+    """Registers a preset whose parameters can also be given by the names in `aliases`. Its signature lists those that
+    are names in Python as a TypedDict, so that type checkers know them."""
+
+    def mark(make: Callable[_Parameters, Policy]) -> Callable[_Parameters, Policy]:
+        name = make.__name__
+        known = [one.name for one in inspect.signature(make).parameters.values() if one.kind is not one.VAR_KEYWORD]
+
+        @wraps(make)
+        def named(*given: Any, **by_name: Any) -> Policy:
+            return cast(Preset, make)(*given, **_ours(name, known, aliases, by_name, len(given)))
+
+        PRESETS[name], ALIASES[name] = named, dict(aliases)
+        return cast(Callable[_Parameters, Policy], named)
+
+    return mark
+
+
+def _ours(
+    preset: str, known: list[str], aliases: Mapping[str, str], given: Mapping[str, Any], taken: int
+) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        ours = aliases.get(name, name)
+        if ours not in known:
+            there = ", ".join(known) or "none"
+            raise InvalidPolicy(f"policy {preset!r} has no parameter {quoted(name)}; it has: {there}")
+        if ours in found or known.index(ours) < taken:
+            raise InvalidPolicy(f"policy {preset!r} is given {ours!r} twice, once as {quoted(name)}; give it once")
+        found[ours] = value
+    return found
+
+
+@_preset()
+def none() -> Policy:
+    """Everything stays verbatim; only the budget cuts."""
+    return Policy("none")
+
+
+class _SlidingWindowAliases(TypedDict, total=False):
+    memory_rolling_window_size: int
+    memory_summarize_after_seq: int
+
+
+@_preset(memory_rolling_window_size="window", memory_summarize_after_seq="after_seq")
+def sliding_window(
+    window: int = 14,
+    after_seq: int = 5,
+    max_tokens: int = 1_000,
+    *,
+    facts: bool = False,
+    **aliases: Unpack[_SlidingWindowAliases],
+) -> Policy:
+    """A digest of the newest `window` messages, renewed at the end of every round from seq `after_seq` on.
+
+    What is older than the window leaves the digest. `max_tokens` bounds the digest's text in tokens; with `facts`, the
+    call that makes it also finds what the messages say of the conversation's subject (both are the same in the presets
+    below). `memory_rolling_window_size` and `memory_summarize_after_seq` are aliases.
+    """
+    stage = Stage(Seq(after_seq), Window(window), Summarize(max_tokens, facts=facts), Prefix())
+    return Policy("sliding_window", (stage,))
+
+
+class _TokenThresholdAliases(TypedDict, total=False):
+    threshold_tokens: int
+    recent_messages_to_keep: int
+    archive_conversations: bool
+
+
+@_preset(
+    threshold_tokens="threshold",
+    recent_messages_to_keep="keep_messages",
+    archive_conversations="archive",
+)
+def token_threshold(
+    threshold: int = 10_000,
+    keep_messages: int = 10,
+    archive: bool = False,
+    max_tokens: int = 1_000,
+    *,
+    facts: bool = False,
+    **aliases: Unpack[_TokenThresholdAliases],
+) -> Policy:
+    """Above `threshold` tokens, all but the newest `keep_messages` messages become a summary. `threshold_tokens`,
+    `recent_messages_to_keep` and `archive_conversations` are aliases."""
+    stage = Stage(
+        Tokens(threshold), LastMessages(keep_messages), Summarize(max_tokens, archive, facts), SystemMessage()
+    )
+    return Policy("token_threshold", (stage,))
+
+
+class _ChunksAliases(TypedDict, total=False):
+    SUMMARIZATION_THRESHOLD: int
+    BATCH_SIZE: int
+
+
+@_preset(SUMMARIZATION_THRESHOLD="threshold", BATCH_SIZE="batch")
+def chunks(
+    threshold: int = 30,
+    batch: int = 20,
+    context: int = 20,
+    top_k: int = 3,
+    max_tokens: int = 300,
+    *,
+    facts: bool = True,
+    **aliases: Unpack[_ChunksAliases],
+) -> Policy:
+    """With more than `threshold` undigested messages, the oldest `batch` become a searchable chunk of their own, and
+    facts of what they say, unless `facts` is false.
+
+    Messages that have no chunk yet stay, and at least the newest `context`. `SUMMARIZATION_THRESHOLD` and `BATCH_SIZE`
+    are aliases.
+    """
+    stage = Stage(Undigested(threshold), LastMessages(context), Chunk(batch, max_tokens, facts), Recalled(top_k))
+    return Policy("chunks", (stage,))
+
+
+class _KeepTurnsAliases(TypedDict, total=False):
+    keep_last_n_turns: int
+
+
+@_preset(keep_last_n_turns="keep_turns")
+def trim(max_turns: int = 20, keep_turns: int = 8, **aliases: Unpack[_KeepTurnsAliases]) -> Policy:
+    """At `max_turns` turns, the oldest are shown no more, but for the newest `keep_turns`.
+
+    `keep_last_n_turns` is an alias.
+    """
+    return Policy("trim", (Stage(Turns(max_turns), LastTurns(keep_turns), Drop()),))
+
+
+@_preset(keep_last_n_turns="keep_turns")
+def summarize(
+    context_limit: int = 20,
+    keep_turns: int = 5,
+    max_tokens: int = 1_000,
+    *,
+    facts: bool = False,
+    **aliases: Unpack[_KeepTurnsAliases],
+) -> Policy:
+    """At `context_limit` turns, all but the newest `keep_turns` become a summary, shown as a turn of its own.
+
+    `keep_last_n_turns` is an alias.
+    """
+    stage = Stage(Turns(context_limit), LastTurns(keep_turns), Summarize(max_tokens, facts=facts), ShadowTurn())
+    return Policy("summarize", (stage,))
+
+
+class _RedactAliases(TypedDict, total=False):
+    trigger: int | Mapping[str, int]
+
+
+@_preset(**{"trigger.turns": "trigger_turns", "trigger": "trigger_turns"})
+def redact(
+    trigger_turns: int = 8, keep: int = 3, calls: bool = False, at_least: int = 0, **aliases: Unpack[_RedactAliases]
+) -> Policy:
+    """With more than `trigger_turns` turns, tool results become placeholders, but for those of the newest `keep`.
+
+    `calls` redacts the calls' arguments too; `at_least` tokens have to be freed. `trigger.turns` is an alias.
+    """
+    return Policy("redact", (Stage(_turns_over(trigger_turns), LastTurns(keep), Redact(calls, (), at_least)),))
+
+
+compact = redact
+"""The preset's other name."""
+
+
+def _turns_over(turns: object) -> Turns:
+    nested = cast(Mapping[str, object], turns) if isinstance(turns, Mapping) else {"turns": turns}
+    value = nested.get("turns")
+    if set(nested) != {"turns"} or not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise InvalidPolicy(
+            f"redact's trigger_turns is {quoted(cast(object, turns))}; give a whole number of turns of at least 1"
+        )
+    return Turns(value + 1)
+
+
+@_preset()
+def native(fraction: float = 0.75, keep_messages: int = 4) -> Policy:
+    """At `fraction` of the model's context window, all but the newest `keep_messages` messages become the opaque item
+    that the model's own endpoint makes of them."""
+    return Policy("native", (Stage(Fraction(fraction), LastMessages(keep_messages), Compact()),))
+
+
+class _RollingAliases(TypedDict, total=False):
+    summaryThreshold: int
+    summaryKeepLast: int
+    summary_threshold: int
+    summary_keep_last: int
+
+
+@_preset(
+    summaryThreshold="threshold",
+    summaryKeepLast="keep_last",
+    summary_threshold="threshold",
+    summary_keep_last="keep_last",
+)
+def rolling(
+    threshold: int = 40,
+    keep_last: int = 12,
+    max_tokens: int = 1_000,
+    *,
+    facts: bool = False,
+    **aliases: Unpack[_RollingAliases],
+) -> Policy:
+    """With more than `threshold` messages, all but the newest `keep_last` go into a running synopsis.
+    `summaryThreshold` and `summaryKeepLast` are aliases."""
+    stage = Stage(Messages(threshold), LastMessages(keep_last), Summarize(max_tokens, facts=facts), SystemMessage())
+    return Policy("rolling", (stage,))
+
+
+PolicyLike: TypeAlias = "Policy | str | Mapping[str, Any]"
+"""A policy, its name or command-line form, or its JSON, as text or parsed."""
+
+_Given = TypeVar("_Given")
+
+
+def one_of(**given: _Given | None) -> _Given | None:
+    """The one of several names for the same parameter that was given a value. Raises InvalidInput for two that were
+    given different ones."""
+    found = {name: value for name, value in given.items() if value is not None}
+    values = list(found.values())
+    if any(value != values[0] for value in values):
+        raise InvalidInput(f"{' and '.join(found)} are names for the same, but differ; give one of them")
+    return values[0] if values else None
+
+
+def policy_of(value: object) -> Policy | None:
+    """A policy as it is, one from its name, its command-line form or its JSON, or None. Raises InvalidPolicy."""
+    if value is None or isinstance(value, Policy):
+        return value
+    if isinstance(value, str):
+        return _from_text(value) if value.lstrip().startswith("{") else parse(value)
+    if isinstance(value, Mapping):
+        return Policy.from_json(cast(Mapping[str, object], value))
+    raise InvalidPolicy(f"policy is {quoted(value)}; give a policy such as sliding_window(), or its name")
+
+
+def _from_text(text: str) -> Policy:
+    try:
+        return Policy.from_json(json.loads(text))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise InvalidPolicy(f"the policy begins like JSON but is none: {error}") from error
+
+
+def parse(text: str) -> Policy:
+    """A policy from `name` or `name:parameter=value,…`, e.g. `trim:max_turns=12,keep_turns=4`.
+
+    Dashes and underscores in names mean the same. Raises InvalidPolicy for an unknown name or parameter.
+    """
+    name, _, rest = text.strip().partition(":")
+    ours = name.strip().replace("-", "_")
+    preset = PRESETS.get(RENAMED.get(ours, ours))
+    if preset is None:
+        known = ", ".join(key.replace("_", "-") for key in PRESETS)
+        raise InvalidPolicy(f"there is no policy named {quoted(name)}; known: {known}")
+    arguments: dict[str, Any] = {}
+    for pair in filter(None, (part.strip() for part in rest.split(","))):
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise InvalidPolicy(f"{quoted(pair)} in policy {quoted(text)} is not parameter=value")
+        parameter = key.strip().replace("-", "_")
+        if parameter in arguments:
+            raise InvalidPolicy(f"{parameter!r} is given twice in policy {quoted(text)}; give it once")
+        arguments[parameter] = _value(value.strip(), pair, text)
+    return preset(**arguments)
+
+
+_NUMBER = re.compile(r"-?\d{1,30}(\.\d{1,18})?", re.ASCII)
+
+
+def _value(value: str, pair: str, text: str) -> int | float | bool:
+    if value in ("true", "false"):
+        return value == "true"
+    if not _NUMBER.fullmatch(value):
+        raise InvalidPolicy(f"{quoted(pair)} in policy {quoted(text)} is not parameter=number (or true, or false)")
+    return float(value) if "." in value else int(value)

@@ -1,0 +1,89 @@
+"""What became of ranges of messages: their fates, and how ranges with fates are laid over and joined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Fate(StrEnum):
+    """What became of a range of messages in a context."""
+
+    IN = "in"
+    DIGESTED = "digested"
+    REDACTED = "redacted"
+    RECALLED = "recalled"
+    DROPPED = "dropped"
+
+
+class Reason(StrEnum):
+    """Why a range has its fate."""
+
+    VERBATIM = "verbatim"
+    CALL_OF_INCOMING = "call of the incoming result"
+    REDACTED = "its tool results redacted"
+    SUMMARIZED = "summarized"
+    COMPACTED = "in an opaque item"
+    CHUNKED = "in a chunk"
+    WINDOW = "older than the window"
+    TRIMMED = "dropped by a stage"
+    BUDGET = "over the budget"
+    CLEARED = "cleared"
+    EXPIRED = "expired"
+    RETRACTED = "taken back"
+    CALL_NOT_IN = "result of a call that is not in"
+    RECALLED = "recalled for the incoming message"
+
+
+class Span(BaseModel):
+    """Messages `start` to `end`, both inclusive, that share one fate. `tokens`: what they cost in this payload, 0
+    unless they are in it. `digest` is the id of the digest that stands for them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    start: int
+    end: int
+    fate: Fate
+    reason: Reason
+    digest: int | None = None
+    tokens: int = 0
+
+
+def overlaid(under: Span, over: Iterable[Span]) -> Iterator[Span]:
+    """`under` in pieces, in order, with the spans of `over` (ascending, disjoint) in their places."""
+    at = under.start
+    for span in over:
+        first, last = max(span.start, under.start), min(span.end, under.end)
+        if first > last:
+            continue
+        if at < first:
+            yield under.model_copy(update={"start": at, "end": first - 1})
+        yield span.model_copy(update={"start": first, "end": last})
+        at = last + 1
+    if at <= under.end:
+        yield under.model_copy(update={"start": at})
+
+
+def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """Ascending spans with neighbors of the same fate joined, their tokens added up."""
+    found: list[Span] = []
+    run: list[Span] = []
+    for span in spans:
+        if run and not _joins(run[-1], span):
+            found.append(_one(run))
+            run = []
+        run.append(span)
+    return (*found, _one(run)) if run else ()
+
+
+def _joins(last: Span, span: Span) -> bool:
+    same = (last.fate, last.reason, last.digest) == (span.fate, span.reason, span.digest)
+    return same and last.end + 1 == span.start
+
+
+def _one(run: Sequence[Span]) -> Span:
+    if len(run) == 1:
+        return run[0]
+    return run[0].model_copy(update={"end": run[-1].end, "tokens": sum(span.tokens for span in run)})

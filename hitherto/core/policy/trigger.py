@@ -1,0 +1,182 @@
+"""Triggers: when a stage is due. Each is a pure function of what the stage could still act on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, cast
+
+from hitherto.core.policy.component import Component, quoted, register, whole
+from hitherto.errors import InvalidPolicy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriggerInput:
+    """What a trigger goes by: the part of the present view that its stage has not dealt with yet.
+
+    `messages` are user messages and final assistant messages, `turns` user messages, `tokens` canonical ones as
+    shown, without what redactions took out; `undigested` are messages that are in no digest, dropped ones included.
+    `last_seq` is the newest message's seq, `round_ended` whether it ends a round. `window` is the size of the
+    model's context window in tokens, and `standing` what stands in it for older messages.
+    """
+
+    messages: int
+    turns: int
+    tokens: int
+    undigested: int
+    last_seq: int
+    round_ended: bool
+    window: int
+    standing: int = 0
+
+
+@dataclass(frozen=True)
+class Trigger(Component):
+    """Says when a stage is due: the high-water mark. Pure: the same `TriggerInput`, the same answer."""
+
+    slot: ClassVar[str] = "trigger"
+
+    def due(self, seen: TriggerInput) -> bool:
+        """Whether the stage has to act now. Asked at every append and at no other time: a clock sets nothing off."""
+        raise NotImplementedError
+
+
+@register
+@dataclass(frozen=True)
+class Messages(Trigger):
+    """Due with more than `n` messages in view."""
+
+    n: int
+    word: ClassVar[str] = "messages"
+
+    def __post_init__(self) -> None:
+        whole(self, n=self.n)
+
+    def due(self, seen: TriggerInput) -> bool:
+        return seen.messages > self.n
+
+
+@register
+@dataclass(frozen=True)
+class Turns(Trigger):
+    """Due with `n` turns in view or more."""
+
+    n: int
+    word: ClassVar[str] = "turns"
+
+    def __post_init__(self) -> None:
+        whole(self, n=self.n)
+
+    def due(self, seen: TriggerInput) -> bool:
+        return seen.turns >= self.n
+
+
+@register
+@dataclass(frozen=True)
+class Tokens(Trigger):
+    """Due with more than `n` tokens in view."""
+
+    n: int
+    word: ClassVar[str] = "tokens"
+
+    def __post_init__(self) -> None:
+        whole(self, n=self.n)
+
+    def due(self, seen: TriggerInput) -> bool:
+        return seen.tokens > self.n
+
+
+@register
+@dataclass(frozen=True)
+class Fraction(Trigger):
+    """Due when the view, with what stands for older messages, takes at least the share `f` of the model's window.
+
+    It waits for a quarter of that in new messages, however much stands in front of them.
+    """
+
+    f: float
+    word: ClassVar[str] = "fraction"
+
+    def __post_init__(self) -> None:
+        if not isinstance(cast(object, self.f), int | float) or isinstance(cast(object, self.f), bool):
+            raise InvalidPolicy(f"Fraction.f is {quoted(self.f)}; give a share of the window, such as 0.75")
+        if not 0 < self.f <= 1:
+            raise InvalidPolicy(f"Fraction.f is {quoted(self.f)}; give a share above 0 and at most 1, such as 0.75")
+        object.__setattr__(self, "f", float(self.f))
+
+    def due(self, seen: TriggerInput) -> bool:
+        mark = self.f * seen.window
+        return seen.tokens >= max(mark - seen.standing, mark / 4)
+
+
+@register
+@dataclass(frozen=True)
+class Seq(Trigger):
+    """Due at the end of a round whose last message has seq `n` or later."""
+
+    n: int
+    word: ClassVar[str] = "seq"
+
+    def __post_init__(self) -> None:
+        whole(self, 0, n=self.n)
+
+    def due(self, seen: TriggerInput) -> bool:
+        return seen.round_ended and seen.last_seq >= self.n
+
+
+@register
+@dataclass(frozen=True)
+class Undigested(Trigger):
+    """Due with more than `n` messages that are in no digest."""
+
+    n: int
+    word: ClassVar[str] = "undigested"
+
+    def __post_init__(self) -> None:
+        whole(self, n=self.n)
+
+    def due(self, seen: TriggerInput) -> bool:
+        return seen.undigested > self.n
+
+
+def _checked(owner: Component, of: object) -> None:
+    name = type(owner).__name__
+    if isinstance(of, list):
+        of = tuple(cast(list[object], of))
+        object.__setattr__(owner, "of", of)
+    if not isinstance(of, tuple) or not of:
+        raise InvalidPolicy(
+            f"{name}.of is {quoted(cast(object, of))}; give at least one trigger, or the stage could never fire"
+        )
+    for one in cast(tuple[object, ...], of):
+        if not isinstance(one, Trigger):
+            raise InvalidPolicy(f"{name}.of has {quoted(one)}, which is no trigger")
+
+
+@register
+@dataclass(frozen=True)
+class AnyOf(Trigger):
+    """Due when one of its triggers is."""
+
+    of: tuple[Trigger, ...] = field(metadata={"slot": "trigger"})
+    word: ClassVar[str] = "any_of"
+
+    def __post_init__(self) -> None:
+        _checked(self, self.of)
+
+    def due(self, seen: TriggerInput) -> bool:
+        return any(one.due(seen) for one in self.of)
+
+
+@register
+@dataclass(frozen=True)
+class AllOf(Trigger):
+    """Due when all of its triggers are."""
+
+    of: tuple[Trigger, ...] = field(metadata={"slot": "trigger"})
+    word: ClassVar[str] = "all_of"
+
+    def __post_init__(self) -> None:
+        _checked(self, self.of)
+
+    def due(self, seen: TriggerInput) -> bool:
+        return all(one.due(seen) for one in self.of)

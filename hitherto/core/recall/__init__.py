@@ -1,0 +1,1 @@
+"""Recall: terms, scores, filters and the order of what is found."""

@@ -1,0 +1,73 @@
+"""Lexical scores: BM25 over one population of documents, with its statistics as they are at the question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+SATURATION = 0.9
+"""k1: how soon repeating a term stops to count."""
+
+LENGTH_WEIGHT = 0.4
+"""b: how far a long text must say more to count the same."""
+
+Posting = tuple[NDArray[np.uint32], NDArray[np.uint8]]
+"""The documents that have a term (numbers that index the population's arrays, ascending, each once) and how often each
+has it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TermScores:
+    """What the terms of a question are worth in a population.
+
+    `scores` has the BM25 score of every document, 0 where nothing matches and outside the population. `rarities` are
+    the terms' weights, in their order: no document gets more for a term.
+    """
+
+    scores: NDArray[np.float32]
+    rarities: NDArray[np.float32]
+    _postings: Sequence[Posting]
+    _norms: NDArray[np.float32]
+
+    def by_term(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
+        """What each term (row) gives each of these documents (column); a negative number is no document."""
+        given = np.zeros((len(self._postings), len(numbers)), dtype=np.float32)
+        for row, rarity, (documents, times) in zip(given, self.rarities, self._postings, strict=True):
+            if len(documents) == 0:
+                continue
+            places = np.searchsorted(documents, numbers)
+            places[places == len(documents)] = 0
+            found = documents[places] == numbers
+            often = times[places[found]].astype(np.float32)
+            row[found] = rarity * often / (often + self._norms[numbers[found]])
+        return given
+
+
+def weigh(
+    postings: Sequence[Posting], lengths: NDArray[np.integer], *, within: NDArray[np.bool_] | None = None
+) -> TermScores:
+    """Score every document for the terms of a question.
+
+    `postings` go by term (an empty one where nobody has it), `lengths` (in terms) and `within` by document. Only
+    documents `within` count: how rare a term is and how long a text usually is are taken from them alone. The formula
+    is Robertson's as Lucene has it: a term that n of N documents have is worth ln(1 + (N - n + 0.5) / (n + 0.5)), and
+    gives a document that much times its saturated frequency, which is below 1.
+    """
+    scores = np.zeros(len(lengths), dtype=np.float32)
+    rarities = np.zeros(len(postings), dtype=np.float32)
+    population = len(lengths) if within is None else int(np.count_nonzero(within))
+    total = lengths.sum(dtype=np.int64) if within is None else lengths.sum(dtype=np.int64, where=within)
+    average = max(float(total) / max(population, 1), 1.0)
+    norms = lengths * np.float32(SATURATION * LENGTH_WEIGHT / average) + np.float32(SATURATION * (1 - LENGTH_WEIGHT))
+    for term, (documents, times) in enumerate(postings):
+        if within is None:
+            found, often = documents, times.astype(np.float32)
+        else:
+            here = within[documents]
+            found, often = documents[here], times[here].astype(np.float32)
+        rarities[term] = np.log1p((population - len(found) + 0.5) / (len(found) + 0.5))
+        scores[found] += rarities[term] * often / (often + norms[found])
+    return TermScores(scores, rarities, postings, norms)

@@ -1,0 +1,80 @@
+"""Likeness in little memory: of a vector at most 256 bits are kept, the signs of its dimensions or of a projection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+BITS = 256
+"""The most that are kept of a vector, whatever its dimensions: all codes of a scope are read for a question."""
+
+
+def codes_of(vectors: NDArray[np.floating]) -> NDArray[np.uint8]:
+    """The signs of vectors (one a row) as bits, eight dimensions a byte; dimensions are filled up to whole bytes.
+
+    Of vectors of more than `BITS` dimensions the signs of a projection on as many random directions (Charikar 2002),
+    the same ones always.
+    """
+    if vectors.shape[1] > BITS:
+        vectors = vectors.astype(np.float32) @ _directions(vectors.shape[1])
+    return np.packbits(vectors > 0, axis=1)
+
+
+@lru_cache(maxsize=8)
+def _directions(dimensions: int) -> NDArray[np.float32]:
+    # Of numpy's generators the one whose numbers never change from version to version.
+    return np.random.RandomState(BITS).standard_normal((dimensions, BITS)).astype(np.float32)
+
+
+def likeness(codes: NDArray[np.uint8], question: NDArray[np.floating]) -> NDArray[np.float32]:
+    """About the cosine of each document and the question, from how many of their signs differ.
+
+    With h of d signs different it is cos(pi h / d) (Charikar 2002), right to about 1.6 / sqrt(d). All zeros for a
+    question of zeros.
+    """
+    dimensions = min(len(question), BITS)
+    if not question.any():
+        return np.zeros(len(codes), dtype=np.float32)
+    asked = codes_of(question[np.newaxis])[0]
+    if codes.shape[1] % 8 == 0:
+        differing = np.bitwise_count(np.ascontiguousarray(codes).view(np.uint64) ^ asked.view(np.uint64))
+    else:
+        differing = np.bitwise_count(codes ^ asked)
+    cosines = np.cos(np.pi * np.arange(dimensions + 1) / dimensions).astype(np.float32)
+    return cosines[differing.sum(axis=1, dtype=np.int16)]
+
+
+@dataclass(frozen=True, slots=True)
+class CosineScale:
+    """What cosines with a question usually are in a population: their mean (0 or more) and how far they spread.
+
+    Embedders differ in both, and so do questions; `above` makes them comparable.
+    """
+
+    floor: float = 0.05
+    spread: float = 0.115
+
+    def above(self, cosines: NDArray[np.float32]) -> NDArray[np.float32]:
+        """By how many spreads each is above the floor; 0 below it, and for NaN."""
+        return np.maximum(np.nan_to_num((cosines - np.float32(self.floor)) / np.float32(self.spread), nan=0.0), 0)
+
+
+_AS_IF = 20
+
+
+def scale_of(likenesses: NDArray[np.float32]) -> CosineScale:
+    """The scale of a population, from the likeness of all that have a code.
+
+    A small one tells little, and all of it may be what is looked for: so it is mixed with the usual values of the
+    default embedder, as if twenty more documents had them.
+    """
+    usual, count = CosineScale(), len(likenesses)
+    if count == 0:
+        return usual
+    mean, deviation = float(likenesses.mean()), float(likenesses.std())
+    floor = (count * mean + _AS_IF * usual.floor) / (count + _AS_IF)
+    spread = (count * deviation + _AS_IF * usual.spread) / (count + _AS_IF)
+    return CosineScale(floor=max(floor, 0.0), spread=max(spread, 0.01))

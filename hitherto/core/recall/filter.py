@@ -1,0 +1,71 @@
+"""What a recall looks for, and among what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+
+from hitherto.core.scope import Scope
+
+
+class EntryKind(StrEnum):
+    """What an entry of the search index is a piece of."""
+
+    MESSAGE = "message"
+    DIGEST = "digest"
+    PASSAGE = "passage"
+    FACT = "fact"
+
+
+EntryKindName = Literal["message", "digest", "passage", "fact"]
+
+CODES = {kind: number for number, kind in enumerate(EntryKind, 1)}
+"""Kinds as small numbers, in packed columns; 0 is nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchFilter:
+    """Among what is searched. Nothing outside of `scope` is, but with `all_agents` what belongs to the same user's
+    other agents is too.
+
+    Conversations are named as the scope's own agent has them. `conversation` leaves only what belongs to that one,
+    `exclude_conversation` all but it; archived documents belong to the conversation they came from. `after` and
+    `before` bound the time at which it was said, both inclusive. `as_of`: only what rests on messages of `conversation`
+    up to that seq. `hidden`: of these conversations nothing that rests on a message from that seq on; `but`: not these
+    digests. Of passages only those whose document has the `doc_type`, the `namespace` and every entry of `metadata`,
+    where given. `subject`: only facts about it, and what belongs to conversations about it.
+    """
+
+    scope: Scope
+    all_agents: bool = False
+    kinds: frozenset[EntryKind] = frozenset(EntryKind)
+    conversation: str | None = None
+    exclude_conversation: str | None = None
+    after: datetime | None = None
+    before: datetime | None = None
+    as_of: int | None = None
+    hidden: Mapping[str, int] = field(default_factory=dict[str, int])
+    but: frozenset[int] = frozenset()
+    doc_type: str | None = None
+    namespace: str | None = None
+    metadata: Mapping[str, object] = field(default_factory=dict[str, object])
+    subject: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The conversations that it names."""
+        named = (self.conversation, self.exclude_conversation, *self.hidden)
+        return tuple(dict.fromkeys(name for name in named if name is not None))
+
+    @property
+    def of_documents(self) -> bool:
+        """Whether it chooses among documents."""
+        return self.doc_type is not None or self.namespace is not None or bool(self.metadata)
+
+    @property
+    def told_by_columns(self) -> bool:
+        """Whether the entries' origins and times have to be looked at."""
+        return bool(self.names) or self.after is not None or self.before is not None or self.subject is not None

@@ -1,1 +1,0 @@
-"""Adapters that turn texts into vectors, one a file."""

@@ -1,0 +1,130 @@
+"""A finished context: what goes to the model, and its receipt."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hitherto.core.context.fit import Assembled
+from hitherto.core.context.manifest import FactsShown, Injected, Manifest, PolicyFrom, SavedRequest
+from hitherto.core.context.request import ContextRequest
+from hitherto.core.log.group import groups, newest
+from hitherto.core.log.head import Head
+from hitherto.core.log.message import Logged, Payload, to_json
+from hitherto.core.policy.policy import Policy
+from hitherto.core.policy.view import View
+from hitherto.core.scope import Scope
+from hitherto.errors import InvalidBatch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What one turn sends to a model.
+
+    `request` are the arguments for the API call (`messages=…` for OpenAI chat; `instructions=…, input=…` for OpenAI
+    responses; `system=…, messages=…` for Anthropic), with `tools` if there were any. `manifest` is the receipt.
+    """
+
+    request: Mapping[str, Any]
+    manifest: Manifest
+
+    @property
+    def messages(self) -> list[Payload]:
+        """The list of items in the request, whatever its API calls it."""
+        return list(self.request["messages"] if "messages" in self.request else self.request["input"])
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of the whole request as sent, counted as the manifest's `encoding` says."""
+        return self.manifest.total
+
+
+def request_sha256(request: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(request, ensure_ascii=True).encode()).hexdigest()
+
+
+def finished(
+    request: ContextRequest,
+    made: Assembled,
+    *,
+    shown: View,
+    head: Head,
+    policy: Policy,
+    policy_from: PolicyFrom,
+    scope: Scope,
+    conversation: str,
+    injected: Injected | None,
+    facts: FactsShown | None,
+    missing: list[str],
+) -> Context:
+    """The context of an assembled payload, with its manifest."""
+    sent = request.codec.request(system=made.system, items=made.items, tools=request.tools)
+    manifest = Manifest(
+        tenant=scope.tenant,
+        user=scope.user,
+        agent=scope.agent,
+        conversation=conversation,
+        rev=head.rev,
+        next_seq=head.next_seq,
+        policy=policy.to_json(),
+        policy_from=policy_from,
+        wire=request.codec.name,
+        encoding=request.counter.name,
+        exact=request.counter.exact,
+        budget=request.budget,
+        reserve=request.reserve,
+        total=made.total,
+        sections=made.sections,
+        fates=list(made.fates),
+        digest=shown.digest.id if made.digest and shown.digest is not None else None,
+        opaque=shown.opaque if made.digest else None,
+        injected=injected if made.injection else None,
+        facts=facts if facts is None or made.facts else facts.model_copy(update={"shown": []}),
+        recalled=list(made.recalled),
+        missing=missing,
+        request=SavedRequest(
+            incoming=[(message.wire, message.raw) for message in request.incoming],
+            instructions=request.instructions,
+            tools=[to_json(tool, what="a tool schema") for tool in request.tools],
+            model=request.model,
+            family=request.family,
+            recall_tokens=request.recall_tokens,
+            facts_room=request.facts_room,
+        ),
+        sha256=request_sha256(sent),
+    )
+    return Context(request=sent, manifest=manifest)
+
+
+def tools_from(request: ContextRequest, head: Head, at: int | None) -> int | None:
+    """From where on tool items must be read so that the calls which incoming results answer are at hand."""
+    waiting = dict.fromkeys(head.open_calls)
+    found: list[int] = []
+    for message in request.incoming:
+        for call in message.answers:
+            if call in head.open_calls:
+                found.append(head.open_calls[call].group)
+            elif at is not None:
+                # A past head does not know which calls were open then; every tool item there may be one of them.
+                found.append(head.view_start)
+            elif call not in waiting:
+                raise InvalidBatch(
+                    f"the incoming result answers tool call {call!r}, but no such call is waiting for one in the log; "
+                    "append the call first"
+                )
+        waiting.update(dict.fromkeys(message.calls))
+    return min(found, default=None)
+
+
+def begins_earlier(loaded: Sequence[Logged], start: int, head: Head) -> bool:
+    """Whether the newest group that can be sent may begin before what was read, in a view that begins at `start`."""
+    if not loaded or loaded[0].seq <= start:
+        return False
+    found = groups(loaded, head.retracted)
+    latest = newest(found)
+    if latest is None or any(group.orphan and group.last > latest.last for group in found):
+        return True
+    return latest.first <= loaded[0].seq and not latest.members[0].message.opens_turn

@@ -1,0 +1,135 @@
+"""What a context shows of what is known about its subject: chosen for a question, or found again for a manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from hitherto.core.context.facts_block import FactColumns, FactLine, block, by_relevance, fitting, mine_first
+from hitherto.core.context.fit import room_beside
+from hitherto.core.context.manifest import FactsShown, ShownFact
+from hitherto.core.context.request import ContextRequest
+from hitherto.core.policy.view import View
+from hitherto.engine.handle import Handle
+from hitherto.errors import NotReproducible
+from hitherto.ports.embedder import Vector
+from hitherto.ports.facts import KnownFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownFacts:
+    """Facts as a context shows them: their text, what the manifest says of them, and what is set aside for them where
+    they stand ahead of the incoming message (0 elsewhere)."""
+
+    text: str
+    says: FactsShown
+    room: int = 0
+
+    @property
+    def ahead(self) -> bool:
+        return self.says.place == "incoming"
+
+
+@dataclass(frozen=True, slots=True)
+class FactsQuestion:
+    """What facts are chosen for, where not all of them fit: the text, and its vector in the space of their codes."""
+
+    text: str
+    vector: Vector | None
+
+
+def share_of(handle: Handle, request: ContextRequest, shown: View) -> int:
+    """The most tokens that facts may take: their share of the budget, and no more than what is left beside all that
+    gives way after them."""
+    return min(int(request.budget * handle.services.settings.facts_share), room_beside(shown, request))
+
+
+def all_of(handle: Handle, known: KnownFacts, request: ContextRequest, room: int) -> ShownFacts | None:
+    """All facts, if they fit."""
+    if not len(known.ids):
+        return None
+    ahead = handle.services.settings.facts_place == "incoming"
+    every: list[int] = list(range(len(known.ids)))
+    if int(known.tokens.sum()) > room:  # which spares counting what cannot fit
+        return None
+    lines = [_line(known, at) for at in every]
+    if _cost(request, known.subject.name, ahead=ahead)(lines) > room:
+        return None
+    return _shown(known, lines, ahead=ahead, room=room)
+
+
+def chosen(
+    handle: Handle, known: KnownFacts, request: ContextRequest, room: int, question: FactsQuestion
+) -> ShownFacts | None:
+    """Those that bear most on the question, as many as fit; None where none does. What others share takes at most half
+    of the room, as long as there is something of one's own for it."""
+    ahead = handle.services.settings.facts_place != "system"
+    columns = FactColumns(
+        ids=known.ids,
+        sizes=known.sizes,
+        lengths=known.lengths,
+        terms=known.terms,
+        counts=known.counts,
+        codes=known.codes,
+        coded=known.coded,
+    )
+    order = mine_first(by_relevance(columns, question.text, question.vector), known.own, known.tokens, room=room)
+    cost = _cost(request, known.subject.name, ahead=ahead)
+    lines = fitting(order.tolist(), lambda at: _line(known, at), known.tokens, room=room, cost=cost)
+    return _shown(known, lines, ahead=ahead, room=room) if lines else None
+
+
+def none_of(known: KnownFacts) -> FactsShown:
+    """What a manifest says where not one fact fits."""
+    return FactsShown(subject=known.subject.id, name=known.subject.name, place="system", known=len(known.ids), shown=[])
+
+
+def _shown(known: KnownFacts, lines: Sequence[FactLine], *, ahead: bool, room: int) -> ShownFacts:
+    says = FactsShown(
+        subject=known.subject.id,
+        name=known.subject.name,
+        place="incoming" if ahead else "system",
+        known=len(known.ids),
+        shown=[ShownFact(fact=one.fact, version=one.version, shared=one.shared) for one in lines],
+    )
+    return ShownFacts(text=block(says.name, lines), says=says, room=room if ahead else 0)
+
+
+def _line(known: KnownFacts, at: int) -> FactLine:
+    return FactLine(
+        fact=int(known.ids[at]),
+        version=int(known.versions[at]),
+        category=known.categories[at],
+        content=known.contents[at],
+        shared=bool(known.shared[at]),
+    )
+
+
+def _cost(request: ContextRequest, name: str, *, ahead: bool) -> Callable[[Sequence[FactLine]], int]:
+    """What lines take in the request, counted as it is sent."""
+
+    def cost(lines: Sequence[FactLine]) -> int:
+        return request.knowing(block(name, lines), ahead=ahead).facts_tokens(injection=request.injected is not None)
+
+    return cost
+
+
+async def again(handle: Handle, says: FactsShown | None) -> ShownFacts | None:
+    """What a manifest says was shown. Raises NotReproducible for a fact that was deleted or is shared no more."""
+    if says is None or not says.shown:
+        return None
+    facts = handle.services.facts
+    asked = [(one.fact, one.version) for one in says.shown]
+    found = [] if facts is None else await facts.versions(handle.scope, asked)
+    lines: list[FactLine] = []
+    for one, fact in zip(says.shown, found, strict=False):
+        if fact is None:
+            raise NotReproducible(
+                f"fact {one.fact}, which this context showed in version {one.version}, was deleted or is shared no more"
+            )
+        lines.append(
+            FactLine(
+                fact=one.fact, version=one.version, category=fact.category, content=fact.content, shared=one.shared
+            )
+        )
+    return ShownFacts(text=block(says.name, lines), says=says)

@@ -1,0 +1,237 @@
+"""What a conversation shows within a budget: the view, and beside it what is known, recalled and injected."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hitherto.core.context.fit import Assembled, assemble, reach
+from hitherto.core.context.recalled import RecalledPiece
+from hitherto.core.context.recalled_block import recollected
+from hitherto.core.context.request import ContextRequest
+from hitherto.core.cross_session import CrossSession
+from hitherto.core.log.frontier import DigestAction
+from hitherto.core.log.head import Head
+from hitherto.core.log.message import CHAT, Kind, Logged
+from hitherto.core.policy.policy import Policy, UnreadablePolicy
+from hitherto.core.policy.presets import none
+from hitherto.core.policy.span import Fate
+from hitherto.core.policy.view import View, view
+from hitherto.engine.context.context import Context, begins_earlier, finished, tools_from
+from hitherto.engine.context.facts import FactsQuestion, ShownFacts, all_of, none_of, share_of
+from hitherto.engine.context.facts import chosen as chosen_facts
+from hitherto.engine.context.injection import InjectedText, chosen
+from hitherto.engine.context.log_reader import LogReader
+from hitherto.engine.context.recalled import (
+    RecallOptions,
+    RecallQuery,
+    found,
+    looked,
+    question_of,
+    recall_queries,
+    recalls,
+)
+from hitherto.engine.handle import Handle
+from hitherto.engine.recall.recall import Recaller
+from hitherto.ports.facts import KnownFacts
+from hitherto.ports.log import MessageRange
+
+
+@dataclass(frozen=True, slots=True)
+class ContextBuilder:
+    """The contexts of one conversation. Reads only. Without a `recaller` nothing is recalled."""
+
+    handle: Handle
+    recaller: Recaller | None = None
+
+    async def fitted(
+        self,
+        request: ContextRequest,
+        policy: Policy | None,
+        at: int | None,
+        *,
+        latest: InjectedText | None = None,
+        recall: RecallOptions | Sequence[RecalledPiece] | None = None,
+        cross_session: CrossSession | None = None,
+        facts: bool | ShownFacts | None = None,
+    ) -> Context:
+        """The context: one round trip for the head and what is known, one for the messages that can fit, one more where
+        an opaque item or memory of another conversation is shown, and one where something is recalled.
+
+        `cross_session` is what the request says of other conversations, and `latest` the digest of one that was shown;
+        `recall` is what is to be recalled, or what was; `facts` whether what is known of the subject is shown, or what
+        was.
+        """
+        head, known = await self._head_and_known(facts, at)
+        defaults = await self.handle.defaults(head)
+        used, whose = self.handle.governing(head, policy, defaults)
+        asked = cross_session or CrossSession()
+        source = latest or await chosen(self.handle, head, asked, defaults)
+        request = replace(request, injected=None if source is None else source.text)
+        shown, request = await self._reader.seen(used, head, request)
+        missing: list[str] = []
+        knowing = facts if isinstance(facts, ShownFacts) else await self._knowing(known, request, shown, head, missing)
+        if knowing is not None:
+            request = request.knowing(knowing.text, ahead=knowing.ahead, room=knowing.room or request.facts_room)
+            says = knowing.says
+        else:
+            says = None if known is None or not len(known.ids) else none_of(known)
+        recollections: Sequence[RecalledPiece] = ()
+        wanted: Sequence[RecallQuery] = ()
+        if recall is None or isinstance(recall, RecallOptions):
+            crossing = self.handle.crossing(head, asked, defaults)
+            wanted = await self._wanted(request, used, shown, head, recall=recall, crossing=crossing)
+            if wanted:
+                request = replace(request, recall_tokens=self._set_aside(request, recall))
+        else:
+            recollections = recall
+        begun = asyncio.ensure_future(looked(self._recaller, wanted)) if wanted else None
+        try:
+            request, made = await self._assembled(request, shown, head, at)
+        except BaseException:
+            if begun is not None:
+                begun.cancel()
+            raise
+        missing += [] if at is not None else _missing(used, head)
+        if begun is not None:
+            visible = [span for span in made.fates if span.fate is Fate.IN]
+            recollections = await found(
+                self.handle, self._recaller, wanted, await begun, visible=visible, missing=missing
+            )
+        made = recollected(made, recollections, request, own=(self.handle.scope.agent, self.handle.id))
+        return finished(
+            request,
+            made,
+            shown=shown,
+            head=head,
+            policy=used,
+            policy_from=whose,
+            scope=self.handle.scope,
+            conversation=self.handle.id,
+            injected=None if source is None else source.says,
+            facts=says,
+            missing=missing,
+        )
+
+    async def _wanted(
+        self,
+        request: ContextRequest,
+        used: Policy,
+        shown: View,
+        head: Head,
+        *,
+        recall: RecallOptions | None,
+        crossing: CrossSession,
+    ) -> Sequence[RecallQuery]:
+        """What is to be looked for, if anything is."""
+        if self.recaller is None or not self.recaller.able or not recalls(used, recall, crossing):
+            return ()
+        # Without a user's words among the incoming messages, the newest in the log say what it is about.
+        question = question_of(request.incoming) or question_of(await self._reader.newest_said(head))
+        if not question:
+            return ()
+        subject = self.handle.about(head) or None
+        return recall_queries(self.handle, used, shown, question, asked=recall, crossing=crossing, subject=subject)
+
+    async def _assembled(
+        self, request: ContextRequest, shown: View, head: Head, at: int | None
+    ) -> tuple[ContextRequest, Assembled]:
+        """The payload, and what it was asked for in the end: where facts or memory of another conversation gave way, it
+        is made as if there were none, as it is when it is built again."""
+        while True:
+            start = reach(shown, head, request)
+            reading = MessageRange(
+                start=shown.start,
+                stop=shown.stop,
+                tokens=shown.layout.tokens_at(start.tokens),
+                tools_from=tools_from(request, head, at),
+                live_at=head.rev,
+            )
+            made = assemble(shown, head, request, await self._loaded(request, shown, head, reading), start)
+            if request.facts is not None and not made.facts:
+                request = request.knowing(None, ahead=False)
+            elif request.injected is not None and not made.injection:
+                request = replace(request, injected=None)
+            else:
+                return request, made
+
+    async def _head_and_known(self, facts: bool | ShownFacts | None, at: int | None) -> tuple[Head, KnownFacts | None]:
+        """The head, and what is known, where it is wanted."""
+        services = self.handle.services
+        shows = services.settings.facts if facts is None else facts is True
+        if services.facts is None:
+            return await self.handle.head(at), None
+        space = None if self.recaller is None else self.recaller.space
+        shows = shows and self.recaller is not None
+        head, known = await self.handle.head_and_known(space, at, facts=shows)
+        return head, known if shows else None
+
+    async def _knowing(
+        self, known: KnownFacts | None, request: ContextRequest, shown: View, head: Head, missing: list[str]
+    ) -> ShownFacts | None:
+        """The facts that are shown: all, or those that bear most on what the user says. An embedder that they have to
+        be chosen without is put down as `missing`."""
+        if known is None or not len(known.ids):
+            return None
+        room = share_of(self.handle, request, shown)
+        every = all_of(self.handle, known, request, room)
+        if every is not None or room <= 0:
+            return every
+        said = question_of(request.incoming) or question_of(await self._reader.newest_said(head))
+        vector = None
+        if known.codes is not None and said:
+            vector = await self._recaller.vector(said, self.handle.scope)
+            missing += ["embedder"] if vector is None else []
+        question = FactsQuestion(said, vector)
+        return chosen_facts(self.handle, known, request, room, question)
+
+    async def known(self, budget: int) -> str | None:
+        """See `Conversation.known`."""
+        head, known = await self._head_and_known(None, None)
+        services = self.handle.services
+        request = ContextRequest(
+            incoming=(),
+            instructions=None,
+            tools=(),
+            budget=budget,
+            reserve=0,
+            counter=services.canonical,
+            codec=services.codec(CHAT),
+        )
+        shown = view(none(), head, opaque=False)
+        knowing = await self._knowing(known, request, shown, head, [])
+        return None if knowing is None else knowing.text
+
+    async def _loaded(self, request: ContextRequest, shown: View, head: Head, reading: MessageRange) -> list[Logged]:
+        loaded: list[Logged] = []
+        if reading.start < reading.stop or reading.tools_from is not None:
+            loaded = await self._reader.messages(head, reading)
+        if not request.incoming and begins_earlier(loaded, shown.start, head):
+            latest = await self._reader.newest_group(shown, head)
+            if latest is not None:
+                # `tools_from` reads no texts.
+                texts = [one.sums.tokens for one in latest.members if one.message.kind in (Kind.TEXT, Kind.COMPACTION)]
+                reading = replace(reading, tokens=min([reading.tokens, *texts]), tools_from=latest.first)
+                loaded = await self._reader.messages(head, reading)
+        return loaded
+
+    @property
+    def _recaller(self) -> Recaller:
+        assert self.recaller is not None, "nothing is to be recalled without"
+        return self.recaller
+
+    @property
+    def _reader(self) -> LogReader:
+        return LogReader(self.handle)
+
+    def _set_aside(self, request: ContextRequest, recall: RecallOptions | None) -> int:
+        share = None if recall is None else recall.share
+        return int(request.budget * (self.handle.services.settings.recall_share if share is None else share))
+
+
+def _missing(policy: Policy, head: Head) -> list[str]:
+    """What a context goes without: a digest that failed or was put off, stages that this process cannot read."""
+    late = any(one.error is not None for one in head.running) or (head.failures > 0 and not head.running)
+    digested = bool(policy.doing(DigestAction.SUMMARIZE, DigestAction.CHUNK, DigestAction.COMPACT))
+    return (["digest"] if late and digested else []) + (["policy"] if isinstance(policy, UnreadablePolicy) else [])

@@ -1,0 +1,70 @@
+"""Memory of a scope's earlier conversations: whether it is wanted, and where it comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hitherto.core.context.injection import injected
+from hitherto.core.context.manifest import Injected
+from hitherto.core.cross_session import CrossSession
+from hitherto.core.log.head import Head
+from hitherto.engine.handle import Handle
+from hitherto.errors import NotReproducible
+from hitherto.ports.digests import EarlierDigest
+from hitherto.ports.log import AgentDefaults
+
+
+@dataclass(frozen=True, slots=True)
+class InjectedText:
+    """The text for the instructions and what a manifest says of it."""
+
+    text: str
+    says: Injected
+
+
+async def chosen(handle: Handle, head: Head, request: CrossSession, defaults: AgentDefaults) -> InjectedText | None:
+    """What goes into the instructions now: the digest that was chosen for the conversation when it began, so that they
+    stay the same; before that, and for a request that asks for it in a conversation that began without, the newest of
+    the scope's other conversations. None where it is not wanted or there is none."""
+    if not handle.crossing(head, request, defaults).latest:
+        return None
+    kept = head.latest
+    if kept.digest is not None and kept.conversation is not None and kept.text is not None:
+        earlier = EarlierDigest(conversation=kept.conversation, digest=kept.digest, text=kept.text)
+    elif head.next_seq and not request.latest:
+        return None
+    else:
+        found = await earlier_than(handle)
+        if found is None:
+            return None
+        earlier = found
+    return _source(handle, earlier, handle.services.settings.injection_tokens)
+
+
+async def earlier_than(handle: Handle) -> EarlierDigest | None:
+    """The newest summary of the scope's other conversations, if it is not too old."""
+    age = handle.services.settings.injection_age
+    return await handle.services.store.earlier(handle.scope, handle.id, within=age)
+
+
+async def again(handle: Handle, says: Injected | None) -> InjectedText | None:
+    """What a manifest says went into the instructions. Raises NotReproducible when that digest is gone."""
+    if says is None:
+        return None
+    other = handle.beside(says.conversation)
+    await other.head()  # which erases what has expired
+    for digest in await handle.services.store.digests(other.scope, other.id):
+        if digest.id == says.digest:
+            return _source(
+                handle, EarlierDigest(conversation=says.conversation, digest=digest.id, text=digest.text), says.limit
+            )
+    raise NotReproducible(
+        f"digest {says.digest} of {says.conversation!r}, which this context had in its instructions, was erased since"
+    )
+
+
+def _source(handle: Handle, earlier: EarlierDigest, limit: int) -> InjectedText | None:
+    text = injected(earlier.text, limit, handle.services.canonical)
+    if text is None:
+        return None
+    return InjectedText(text, Injected(conversation=earlier.conversation, digest=earlier.digest, limit=limit))

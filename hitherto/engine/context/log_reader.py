@@ -1,0 +1,63 @@
+"""What a conversation's views and contexts read of its log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from hitherto.core.context.request import ContextRequest
+from hitherto.core.log.group import Group, groups, newest
+from hitherto.core.log.head import Head
+from hitherto.core.log.message import RESPONSES, Logged, Message
+from hitherto.core.policy.policy import Policy
+from hitherto.core.policy.view import View, view
+from hitherto.engine.context.context import begins_earlier
+from hitherto.engine.handle import Handle
+from hitherto.ports.log import MessageRange
+
+MARGIN = 64
+"""So many messages are read without looking how few would do."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogReader:
+    """Reads the log of one conversation."""
+
+    handle: Handle
+
+    async def messages(self, head: Head, reading: MessageRange) -> list[Logged]:
+        """The messages, those that were erased as what is left of them."""
+        return await self.handle.services.store.messages(self.handle.scope, self.handle.id, head.ref, reading)
+
+    async def live(self, reading: MessageRange, head: Head) -> list[Logged]:
+        """The messages, without those that were erased."""
+        if reading.start >= reading.stop:
+            return []
+        return [one for one in await self.messages(head, reading) if not one.erased]
+
+    async def seen(self, policy: Policy, head: Head, request: ContextRequest) -> tuple[View, ContextRequest]:
+        """The view for the API and model of `request`, with the opaque items that it shows."""
+        can = request.codec.name == RESPONSES
+        shown = view(policy, head, opaque=can, family=request.family)
+        if shown.opaque is None:
+            return shown, request
+        items = await self.handle.services.store.opaque(self.handle.scope, self.handle.id, shown.opaque)
+        if items is None:
+            return view(policy, head, opaque=False), request
+        return shown, replace(request, opaque=items)
+
+    async def newest_said(self, head: Head) -> list[Message]:
+        """The newest message of a user's, if there is one among the newest of all."""
+        start = max(head.view_start, head.next_seq - MARGIN)
+        newest = await self.live(MessageRange(start=start, stop=head.next_seq, live_at=head.rev), head)
+        users = [one.message for one in newest if one.message.opens_turn]
+        return users[-1:]
+
+    async def newest_group(self, shown: View, head: Head) -> Group | None:
+        """The group of the newest message that can be sent, whole; None where nothing is left to be sent."""
+        size = MARGIN
+        while True:
+            start = max(shown.start, shown.stop - size)
+            loaded = await self.live(MessageRange(start=start, stop=shown.stop, live_at=head.rev), head)
+            if start == shown.start or (loaded and not begins_earlier(loaded, shown.start, head)):
+                return newest(groups(loaded, head.retracted))
+            size *= 4

@@ -1,0 +1,235 @@
+"""What a context recalls for a question."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hitherto.core.context.recalled import RecalledPiece, RecallReason
+from hitherto.core.cross_session import CrossSession
+from hitherto.core.log.message import Kind, Message, Role
+from hitherto.core.policy.policy import Policy
+from hitherto.core.policy.render import Recalled as RecalledRender
+from hitherto.core.policy.span import Span
+from hitherto.core.policy.view import View
+from hitherto.core.recall.filter import EntryKind, SearchFilter
+from hitherto.core.recall.trigger_phrases import triggered, without
+from hitherto.engine.context.recalled_texts import recollection_of
+from hitherto.engine.handle import Handle
+from hitherto.engine.recall.arguments import checked_kinds, checked_limit, checked_share, checked_switch
+from hitherto.engine.recall.recall import LoadedSearch, Recaller
+from hitherto.errors import InvalidInput, StoreError
+from hitherto.logs import logger
+
+log = logger("hitherto.recall")
+
+SAID = frozenset(EntryKind) - {EntryKind.FACT}
+"""Of what contexts recall; facts have a place of their own in them."""
+
+_ENDS = 20_000
+"""Characters at each end of what is asked that are read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallOptions:
+    """What a context is to recall: at most `limit` things, of a score of at least `min_score`, that take at most
+    `share` of the budget (None: the setting `recall_share`). `other_conversations`: from the scope's other
+    conversations too. `all_agents`: from those of the user's other agents too."""
+
+    limit: int = 8
+    share: float | None = None
+    min_score: float = 0.3
+    kinds: frozenset[EntryKind] = SAID
+    other_conversations: bool = True
+    all_agents: bool = False
+
+    def __post_init__(self) -> None:
+        checked_limit(self.limit)
+        checked_share(self.min_score, "min_score", ends=True)
+        if self.share is not None:
+            checked_share(self.share, "share", ends=False)
+        object.__setattr__(self, "kinds", checked_kinds(self.kinds))
+        if EntryKind.FACT in self.kinds:
+            raise InvalidInput(
+                "contexts show facts in a place of their own (see the setting facts); leave them out here"
+            )
+        for name in ("other_conversations", "all_agents"):
+            checked_switch(getattr(self, name), name)
+
+
+def recall_options_of(value: object) -> RecallOptions | None:
+    """What a caller of `context` gave: nothing, whether, how many, or all of it. Raises InvalidInput."""
+    match value:
+        case None | RecallOptions():
+            return value
+        case bool():
+            return RecallOptions() if value else None
+        case int():
+            return RecallOptions(limit=value)
+        case _:
+            raise InvalidInput(f"recall is {value!r}; give True, a number of things to recall, or RecallOptions(…)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallQuery:
+    """One reason to recall something, and what is asked."""
+
+    why: RecallReason
+    question: str
+    wanted: SearchFilter
+    limit: int
+    min_score: float
+
+
+def recalls(policy: Policy, asked: RecallOptions | None, crossing: CrossSession) -> bool:
+    """Whether anything is to be recalled, whatever is asked."""
+    return asked is not None or crossing.recalls or policy.recalls
+
+
+def recall_queries(
+    handle: Handle,
+    policy: Policy,
+    shown: View,
+    question: str,
+    *,
+    asked: RecallOptions | None,
+    crossing: CrossSession,
+    subject: str | None,
+) -> list[RecallQuery]:
+    """What is to be recalled: by the request, the policy's renders, and the settings for other conversations. A
+    conversation about a `subject` gets the digests of its user and that subject."""
+    scope, settings = handle.scope, handle.services.settings
+    hidden = {handle.id: shown.stop}
+    but = frozenset([shown.digest.id] if shown.digest is not None else [])
+    found: list[RecallQuery] = []
+    if asked is not None:
+        wanted = SearchFilter(
+            scope=scope,
+            all_agents=asked.all_agents,
+            kinds=asked.kinds,
+            conversation=None if asked.other_conversations else handle.id,
+            hidden=hidden,
+            but=but,
+        )
+        found.append(
+            RecallQuery(
+                why=RecallReason.REQUEST, question=question, wanted=wanted, limit=asked.limit, min_score=asked.min_score
+            )
+        )
+    for stage in policy.stages:
+        if isinstance(stage.render, RecalledRender):
+            digests = frozenset({EntryKind.DIGEST})
+            wanted = SearchFilter(scope=scope, kinds=digests, hidden=hidden, but=but, subject=subject)
+            found.append(
+                RecallQuery(
+                    why=RecallReason.POLICY, question=question, wanted=wanted, limit=stage.render.top_k, min_score=0.0
+                )
+            )
+    phrase = triggered(question, settings.search_triggers)
+    if crossing.always or (crossing.triggers and phrase is not None):
+        question = question if phrase is None else without(question, phrase)
+        wanted = SearchFilter(scope=scope, kinds=SAID, exclude_conversation=handle.id)
+        limit, min_score = settings.cross_session_limit, settings.relevance_threshold
+        found.append(
+            RecallQuery(
+                why=RecallReason.CROSS_SESSION, question=question, wanted=wanted, limit=limit, min_score=min_score
+            )
+        )
+    return found
+
+
+def question_of(messages: Sequence[Message]) -> str:
+    """What the users' words among the messages ask; nothing where there are none. Of a long text, its beginning and its
+    end: a question stands in front of what is pasted, or behind it."""
+    said = [one.text for one in messages if one.role is Role.USER and one.kind is Kind.TEXT and one.text.strip()]
+    asked = "\n".join(said)
+    return asked if len(asked) <= 2 * _ENDS else f"{asked[:_ENDS]}\n{asked[-_ENDS:]}"
+
+
+async def looked(recaller: Recaller, wanted: Sequence[RecallQuery]) -> list[LoadedSearch | None]:
+    """The first half of each search, all at once; None for one that the database could not answer."""
+
+    async def load_search(one: RecallQuery) -> LoadedSearch | None:
+        try:
+            return await recaller.load_search(one.question, one.wanted)
+        except StoreError as error:
+            log.warning("Recall failed; the context goes without it: %s", error, tenant=one.wanted.scope.tenant)
+            return None
+
+    return list(await asyncio.gather(*(load_search(one) for one in wanted)))
+
+
+async def found(
+    handle: Handle,
+    recaller: Recaller,
+    wanted: Sequence[RecallQuery],
+    begun: Sequence[LoadedSearch | None],
+    *,
+    visible: Sequence[Span],
+    missing: list[str],
+) -> list[RecalledPiece]:
+    """What was found for each query, the best first, nothing twice, and nothing of which `visible` has a part."""
+    recollections: list[RecalledPiece] = []
+    taken: set[tuple[object, ...]] = set()
+    for query, begun_one in zip(wanted, begun, strict=True):
+        if begun_one is None:
+            _miss(missing, ("recall",))
+            continue
+        hidden = _hidden(handle.id, visible, query.wanted)
+        try:
+            answer = await recaller.find(
+                begun_one,
+                hidden,
+                limit=query.limit + len(taken) + _seen(visible),
+                min_score=query.min_score,
+                rerank=True,
+            )
+        except StoreError as error:
+            log.warning("Recall failed; the context goes without it: %s", error, tenant=handle.scope.tenant)
+            _miss(missing, ("recall",))
+            continue
+        _miss(missing, [name for name in answer.missing if name != "vectors"])  # a lag, and no part that is down
+        mine: list[RecalledPiece] = []
+        for hit in answer.hits:
+            if len(mine) == query.limit:
+                break
+            if query.why is RecallReason.CROSS_SESSION and hit.conversation is None:
+                continue  # a user's own documents are no conversation
+            one = await recollection_of(handle, hit, query.why)
+            if one is not None and _name(one) not in taken and not _in_sight(handle, one, visible):
+                taken.add(_name(one))
+                mine.append(one)
+        recollections += mine
+    return recollections
+
+
+def _hidden(conversation: str, visible: Sequence[Span], wanted: SearchFilter) -> SearchFilter:
+    """Messages from the first on that is shown without a gap up to the end are not to be found again."""
+    start = None
+    for span in reversed(visible):
+        if start is not None and span.end + 1 != start:
+            break
+        start = span.start
+    if conversation not in wanted.hidden:
+        return wanted
+    return replace(wanted, hidden={conversation: wanted.hidden[conversation] if start is None else start})
+
+
+def _seen(visible: Sequence[Span]) -> int:
+    """How many messages may be found that are in sight though they do not stand at the end."""
+    return min(sum(span.end - span.start + 1 for span in visible[:-1]), 50)
+
+
+def _in_sight(handle: Handle, one: RecalledPiece, visible: Sequence[Span]) -> bool:
+    if (one.agent, one.conversation) != (handle.scope.agent, handle.id) or one.start is None or one.end is None:
+        return False
+    return any(span.start <= one.end and one.start <= span.end for span in visible)
+
+
+def _name(one: RecalledPiece) -> tuple[object, ...]:
+    return (one.kind, one.agent, one.conversation, one.start, one.digest, one.document, one.passage)
+
+
+def _miss(missing: list[str], names: Sequence[str]) -> None:
+    missing += [name for name in names if name not in missing]

@@ -1,0 +1,177 @@
+"""What a context shows of what it recalls: of a hit, and once more of what a manifest says of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hitherto.core.context.manifest import RecalledEntry
+from hitherto.core.context.recalled import RecalledPiece, RecallReason
+from hitherto.core.log.group import groups
+from hitherto.core.log.head import Head
+from hitherto.core.log.message import Logged, Role
+from hitherto.core.log.speaker import speaker_of
+from hitherto.core.recall.filter import EntryKind
+from hitherto.engine.handle import Handle
+from hitherto.engine.recall.recall import Hit
+from hitherto.errors import NotReproducible
+from hitherto.ports.log import MessageRange
+from hitherto.ports.recall import TEXT
+
+_GROUP = 64
+"""So many messages before and after a tool's are looked at for its group."""
+
+
+async def recollection_of(handle: Handle, hit: Hit, why: RecallReason) -> RecalledPiece | None:
+    """A hit as a context shows it; of a tool's message the whole group. None if it is gone meanwhile."""
+    if hit.kind is EntryKind.MESSAGE and _of_a_tool(hit):
+        assert hit.conversation is not None, "a message has its conversation"
+        assert hit.start is not None, "and its place there"
+        whole = await _group(handle, hit.agent, hit.conversation, hit.start)
+        return None if not whole else _of_messages(whole, hit.conversation, hit.agent, why, hit.score)
+    return RecalledPiece(
+        why=why,
+        kind=hit.kind,
+        text=_cut(hit.text),
+        said_at=hit.said_at,
+        score=hit.score,
+        conversation=hit.conversation,
+        agent=hit.agent or None,
+        start=hit.start,
+        end=hit.end,
+        digest=hit.digest,
+        document=hit.document,
+        passage=hit.passage,
+        title=hit.title,
+        speaker=hit.author or hit.role,
+    )
+
+
+def _of_a_tool(hit: Hit) -> bool:
+    return hit.role == Role.TOOL or "[calls " in hit.text
+
+
+def _cut(text: str) -> str:
+    return text if len(text) < TEXT else text[: TEXT - 1] + "…"
+
+
+def _of_messages(
+    members: Sequence[Logged], conversation: str, agent: str | None, why: RecallReason, score: float
+) -> RecalledPiece:
+    first = members[0]
+    return RecalledPiece(
+        why=why,
+        kind=EntryKind.MESSAGE,
+        text=_cut("\n".join(one.message.text for one in members if one.message.text.strip())[:TEXT]),
+        said_at=first.created_at,
+        score=score,
+        conversation=conversation,
+        agent=agent or None,
+        start=first.seq,
+        end=members[-1].seq,
+        speaker=speaker_of(first.message),
+        members=tuple(one.seq for one in members),
+    )
+
+
+async def _group(handle: Handle, agent: str, conversation: str, seq: int) -> list[Logged]:
+    """The live messages of the group that the message belongs to, without what stands between them."""
+    other = handle.beside(conversation, agent)
+    head = await other.head()
+    reading = MessageRange(start=seq - _GROUP, stop=seq + _GROUP + 1, live_at=head.rev)
+    near = [
+        one
+        for one in await handle.services.store.messages(other.scope, conversation, head.ref, reading)
+        if not one.erased
+    ]
+    for group in groups(near, head.retracted):
+        if any(member.seq == seq for member in group.members):
+            return [member for member in group.members if member.seq >= head.view_start]
+    return []
+
+
+async def again(handle: Handle, says: Sequence[RecalledEntry]) -> list[RecalledPiece]:
+    """What a manifest says was recalled. Raises NotReproducible where something of it is gone."""
+    return [await _again(handle, one) for one in says]
+
+
+async def _again(handle: Handle, says: RecalledEntry) -> RecalledPiece:
+    found: RecalledPiece | None = None
+    other = None if says.conversation is None else handle.beside(says.conversation, says.agent)
+    head = None if other is None else await other.head()  # which erases what has expired
+    match EntryKind(says.kind):
+        case EntryKind.MESSAGE if other is not None and head is not None:
+            found = await _messages_again(other, head, says)
+        case EntryKind.DIGEST if other is not None and head is not None:
+            found = await _digest_again(other, head, says)
+        case EntryKind.PASSAGE:
+            found = await _passage_again(handle, says)
+        case _:
+            found = None  # no context recalls a fact
+    if found is None:
+        raise NotReproducible(
+            f"a {says.kind} that this context recalled ({says.conversation or says.document}, {says.start}) was erased "
+            "since"
+        )
+    return found
+
+
+async def _messages_again(handle: Handle, head: Head, says: RecalledEntry) -> RecalledPiece | None:
+    start, end = says.start, says.end
+    if start is None or end is None:
+        return None
+    reading = MessageRange(start=start, stop=end + 1)
+    members = await handle.services.store.messages(handle.scope, handle.id, head.ref, reading)
+    if members and start != end:
+        # As the group was when its last message came: results may have come since, and messages been taken back.
+        then = members[-1].rev
+        grouped = groups([one for one in members if one.live(then)], head.retracted)
+        members = next((group.members for group in grouped if group.first == start), list[Logged]())
+    if not members or any(one.erased for one in members):
+        return None
+    return _of_messages(members, handle.id, says.agent, RecallReason(says.why), says.score)
+
+
+async def _digest_again(handle: Handle, head: Head, says: RecalledEntry) -> RecalledPiece | None:
+    rows = await handle.services.store.digests(handle.scope, handle.id)
+    row = next((row for row in rows if row.id == says.digest), None)
+    if row is None or row.completed_at is None or row.hidden_rev == 0:
+        return None
+    reading = MessageRange(start=row.end, stop=row.end + 1)
+    (last,) = await handle.services.store.messages(handle.scope, handle.id, head.ref, reading)
+    return RecalledPiece(
+        why=RecallReason(says.why),
+        kind=EntryKind.DIGEST,
+        text=_cut(row.text[:TEXT]),
+        said_at=last.created_at,
+        score=says.score,
+        conversation=says.conversation,
+        agent=says.agent,
+        start=row.start,
+        end=row.end,
+        digest=row.id,
+    )
+
+
+async def _passage_again(handle: Handle, says: RecalledEntry) -> RecalledPiece | None:
+    documents = handle.services.documents
+    if documents is None or says.document is None or says.passage is None:
+        return None
+    document = await documents.document(handle.scope, says.document, all_agents=True)
+    passages = await documents.passages(handle.scope, says.document, all_agents=True)
+    if document is None or says.passage >= len(passages):
+        return None
+    archived = document.archived
+    return RecalledPiece(
+        why=RecallReason(says.why),
+        kind=EntryKind.PASSAGE,
+        text=_cut(passages[says.passage].text[:TEXT]),
+        said_at=document.said_at,
+        score=says.score,
+        conversation=None if archived is None else archived.conversation,
+        agent=says.agent,
+        start=None if archived is None else archived.start,
+        end=None if archived is None else archived.end,
+        document=document.id,
+        passage=says.passage,
+        title=document.title,
+    )

@@ -1,0 +1,1 @@
+"""Digests in the background: set off, made by workers, written behind a fence."""

@@ -1,0 +1,100 @@
+"""Making the archive's document of a digest that has just been made."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from functools import partial
+
+from hitherto.core.digests.archive import Excerpt, archive_prompt, archive_task, archived, without_model
+from hitherto.core.digests.archive_answer import ArchiveSummary, archive_from
+from hitherto.core.documents.document import NewDocument
+from hitherto.core.ledger import FailureCause, ModelCall
+from hitherto.core.prompt import Prompt
+from hitherto.engine.calls import CallContext, Calls, told
+from hitherto.engine.daily_limit import CallPostponed
+from hitherto.engine.documents.cut import cut
+from hitherto.engine.services import Services
+from hitherto.errors import HithertoError, InvalidModelAnswer
+from hitherto.logs import logger
+from hitherto.ports.digests import DigestOutcome, DigestWork
+from hitherto.ports.model import Completion
+
+log = logger("hitherto.digest")
+
+_FAR_TOO_LONG = 4
+"""An answer of so many times the tokens that it was given is not read."""
+
+
+class Archiver:
+    """Makes documents of what has gone into a digest; what it asks of a model goes through `calls`."""
+
+    def __init__(self, services: Services, calls: Calls) -> None:
+        self._services = services
+        self._calls = calls
+
+    async def document(
+        self, work: DigestWork, made: DigestOutcome, ledger: list[ModelCall], *, limit: int
+    ) -> NewDocument | None:
+        """The document of the messages that are new to the digest `made`; None where there are none, and where the
+        store keeps no documents.
+
+        One call of the model, whatever comes of it, is added to `ledger`. Never raises for what a model does: without
+        an answer of use, the document is made of what the digest says.
+        """
+        if not work.messages or self._services.documents is None:
+            return None
+        excerpt = Excerpt(
+            scope=work.scope, conversation=work.conversation, digest=work.digest.id, messages=work.messages
+        )
+        archive = await self._asked(excerpt, made, ledger, limit)
+        if archive is None:
+            archive = without_model(excerpt, made.items)
+        return await asyncio.to_thread(archived, excerpt, archive, cut=partial(cut, self._services, markdown=True))
+
+    async def _asked(
+        self, excerpt: Excerpt, made: DigestOutcome, ledger: list[ModelCall], limit: int
+    ) -> ArchiveSummary | None:
+        model, count = self._services.model, self._services.canonical.count
+        task = await asyncio.to_thread(
+            archive_task, excerpt, made.items, limit=limit, input_limit=model.input_limit, count=count
+        )
+        if not task.lines and not task.digest:
+            return None
+        try:
+            return await self._answered(archive_prompt(task), excerpt, ledger)
+        except (HithertoError, CallPostponed) as error:
+            self._warn(excerpt, told(error))
+        except Exception as error:
+            # A model of somebody's own may not know this task: the digest that it has made must not go with it.
+            log.exception("The model failed unexpectedly on the archive of digest %s", excerpt.digest)
+            self._warn(excerpt, told(error))
+        return None
+
+    async def _answered(self, prompt: Prompt, excerpt: Excerpt, ledger: list[ModelCall]) -> ArchiveSummary:
+        model = self._services.model
+
+        async def ask() -> Completion:
+            return await model.complete(prompt)
+
+        what = CallContext(model=model.name, purpose=prompt.purpose, tenant=excerpt.scope.tenant, digest=excerpt.digest)
+        before = len(ledger)
+        answer = await self._calls.make(ask, what, ledger)
+        try:
+            most = _FAR_TOO_LONG * prompt.max_tokens
+            if len(answer.text) > most and self._services.canonical.count(answer.text) > most:
+                raise InvalidModelAnswer(f"the model's answer is far longer than {prompt.max_tokens} tokens")
+            return archive_from(answer.text)
+        except InvalidModelAnswer:
+            if len(ledger) > before and ledger[-1].cause is None:
+                ledger[-1] = replace(ledger[-1], cause=FailureCause.UNUSABLE)
+            raise
+
+    def _warn(self, excerpt: Excerpt, why: str) -> None:
+        log.warning(
+            "The archive of %s is made without a model: %s",
+            excerpt.conversation,
+            why,
+            tenant=excerpt.scope.tenant,
+            digest=excerpt.digest,
+        )

@@ -1,0 +1,320 @@
+"""One attempt at one digest: what comes of it, and how that is written behind the fence."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from hitherto.core.digests.digest import Status
+from hitherto.core.ledger import FailureCause, ModelCall
+from hitherto.core.log.frontier import DigestAction, Frontier
+from hitherto.core.log.head import Head, RunningDigest
+from hitherto.engine.calls import Calls, cause_of, told
+from hitherto.engine.daily_limit import CallPostponed
+from hitherto.engine.digests.frontiers_from_rows import sums_through
+from hitherto.engine.digests.make import DigestMaker
+from hitherto.engine.facts.learn import FoundFacts, learnt_in, noted
+from hitherto.engine.log.erase import erase_expired
+from hitherto.engine.services import Services
+from hitherto.errors import Conflict, DatabaseUnavailable, HithertoError, ModelUnavailable, StoreError
+from hitherto.logs import logger
+from hitherto.ports.digests import DigestOutcome, DigestWork
+from hitherto.ports.log import Changes, Unit
+from hitherto.ports.queue import DigestJob
+
+log = logger("hitherto.digest")
+
+_LONGEST_BACKOFF = timedelta(minutes=15)
+
+
+@dataclass(frozen=True, slots=True)
+class _PutOff:
+    """A digest that is given back: due again after `wait`, because of `error`. `quiet`: that has been told before."""
+
+    wait: timedelta
+    error: str | None = None
+    counted: bool = True
+    quiet: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """A digest that came to an end, for which `cause` if it failed."""
+
+    outcome: DigestOutcome
+    cause: FailureCause | None = None
+    found_facts: FoundFacts | None = None
+
+
+Result = _Ended | _PutOff
+
+
+class Attempt:
+    """The attempt that holds the claim on `work`. `impatient` says that the process is about to end: then nothing is
+    waited for any more."""
+
+    def __init__(self, services: Services, calls: Calls, work: DigestWork, *, impatient: Callable[[], bool]) -> None:
+        self._services, self._store, self._work = services, services.store, work
+        self._calls = calls
+        self._digester = DigestMaker(services, calls)
+        self._impatient = impatient
+        self._ledger: list[ModelCall] = []
+        self._accounted = False
+        self._began = time.monotonic()
+
+    async def result(self) -> Result:
+        """Make the digest; every failure that is not a cancellation is a result too."""
+        work, digest = self._work, self._work.digest
+        with self._services.watch.span(
+            "digest",
+            tenant=work.scope.tenant,
+            conversation=work.conversation,
+            digest=digest.id,
+            action=digest.action.value,
+            start=digest.start,
+            end=digest.end,
+            attempt=digest.attempt,
+            tries=digest.tries,
+        ) as span:
+            result = await self._made()
+            cause = result.cause if isinstance(result, _Ended) else None
+            reason = None if cause is None else cause.value
+            span.set(put_off=isinstance(result, _PutOff), failed=cause is not None, cause=reason)
+            return result
+
+    async def _made(self) -> Result:
+        """What is to be written: the digest, its failure, or that it is put off."""
+        work, digest = self._work, self._work.digest
+        if digest.tries > self._services.settings.digest_max_attempts:
+            why = digest.error or "each ended without a word, as when a process dies"
+            return _failed(work, f"given up after {digest.tries - 1} tries: {why}", FailureCause.LOST)
+        try:
+            if work.expiring:
+                await erase_expired(
+                    self._store, work.scope, work.conversation, self._services.canonical, unread=digest.id
+                )
+                return _PutOff(timedelta(0), counted=False)
+            made = await self._digester.make(work, self._ledger)
+        except (HithertoError, CallPostponed) as error:
+            return self._in_vain(error)
+        except Exception as error:  # the edge of a worker: a defect here must not hold up the conversation
+            log.exception("Digest %s of %s failed unexpectedly", digest.id, work.conversation)
+            return _failed(work, told(error), FailureCause.DEFECT)
+        took = round((time.monotonic() - self._began) * 1_000)
+        return _Ended(replace(made.outcome, generation_time_ms=took), found_facts=made.found_facts)
+
+    def _in_vain(self, error: HithertoError | CallPostponed) -> Result:
+        """Whether a try that came to nothing is the last."""
+        digest, settings = self._work.digest, self._services.settings
+        match error:
+            case CallPostponed():
+                # A ceiling that is reached on the way: what was paid for is lost, so it counts, lest each day pay anew.
+                paid = error.cause is None and bool(self._ledger)
+                counted = paid or any(
+                    call.cause in (FailureCause.BUSY, FailureCause.UNREACHABLE) for call in self._ledger
+                )
+                if counted and digest.tries >= settings.digest_max_attempts:
+                    return _failed(
+                        self._work, str(error), error.cause or FailureCause.REFUSED, self._services.model.name
+                    )
+                # Never before the time: all that wait would ask again for nothing.
+                wait = timedelta(seconds=error.seconds * (jitter() + 0.25))
+                return _PutOff(wait, str(error), counted=counted, quiet=not counted)
+            case ModelUnavailable() if digest.tries < settings.digest_max_attempts:
+                wait = backoff(settings.backoff, digest.tries) * jitter()
+                return _PutOff(max(wait, timedelta(seconds=error.retry_after or 0)), _told(error))
+            case DatabaseUnavailable():
+                return _PutOff(timedelta(0), _told(error), counted=False)
+            case StoreError() if digest.tries < settings.digest_max_attempts:
+                return _PutOff(backoff(settings.backoff, digest.tries) * jitter(), _told(error))
+            case _:
+                return _failed(self._work, _told(error), cause_of(error), self._services.model.name)
+
+    async def write(self, result: Result) -> None:
+        """Write what came of it, if the claim still holds; a database that is away for a while is waited for."""
+        try:
+            await self._written(result)
+        finally:
+            self._account()
+
+    async def _written(self, result: Result) -> None:
+        work, patience = self._work, time.monotonic() + self._services.settings.lease_timeout.total_seconds()
+        wait = 0.1
+        while True:
+            try:
+                return await self._write(result)
+            except DatabaseUnavailable as error:
+                if self._impatient() or time.monotonic() + wait > patience:
+                    log.warning("Digest %s of %s could not be written: %s", work.digest.id, work.conversation, error)
+                    return None
+                await asyncio.sleep(wait)
+                wait = min(2 * wait, 2.0)
+            except Conflict as error:
+                if isinstance(result, _PutOff) or result.cause is not None:
+                    log.warning("Digest %s of %s could not be ended: %s", work.digest.id, work.conversation, error)
+                    return None
+                result = _failed(work, _told(error), FailureCause.DEFECT, result.outcome.model)
+            except HithertoError as error:
+                log.warning(
+                    "Digest %s of %s could not be written: %s; it is taken up again once its claim has ended",
+                    work.digest.id,
+                    work.conversation,
+                    error,
+                )
+                return None
+
+    async def hand_back(self) -> None:
+        """Give the claim back, so that another worker can have it at once."""
+        await self.write(_PutOff(timedelta(0), counted=False))
+
+    async def break_down(self, error: Exception) -> None:
+        """Put the digest off for a reason that nobody thought of: a defect, or a model of somebody's own."""
+        settings, tries = self._services.settings, self._work.digest.tries
+        wait = max(backoff(settings.backoff, tries), timedelta(seconds=1))
+        await self.write(_PutOff(wait, told(error)))
+
+    async def lose(self) -> None:
+        """Somebody else has the claim: what was spent in vain is in the ledger too."""
+        try:
+            await self._note()
+        finally:
+            self._account()
+
+    def _account(self) -> None:
+        """Once: what broke down is written a second time."""
+        if not self._accounted:
+            self._accounted = True
+            self._calls.written(self._work.scope.tenant, self._ledger)
+
+    async def _note(self) -> None:
+        log.debug("Digest %s was taken over by another worker; this result is dropped", self._work.digest.id)
+        if self._ledger:
+            try:
+                await self._store.note_calls(self._work.scope, self._work.conversation, self._ledger)
+            except HithertoError as error:
+                log.warning("%s model calls could not be written to the ledger: %s", len(self._ledger), error)
+
+    async def _write(self, result: Result) -> None:
+        work = self._work
+        if isinstance(result, _PutOff):
+            held = await self._store.put_off(
+                work, wait=result.wait, error=result.error, counted=result.counted, calls=self._ledger
+            )
+            if held:
+                self._services.queue.submit(
+                    DigestJob(work.scope.tenant, work.digest.id), after=result.wait.total_seconds()
+                )
+                if result.error is not None:
+                    say = log.debug if result.quiet else log.warning
+                    say("Summarization put off for %s: %s", work.conversation, result.error, digest=work.digest.id)
+        elif await self._finish(result.outcome, result.found_facts):
+            seconds = time.monotonic() - self._began
+            self._services.watch.digested(action=work.digest.action, cause=result.cause, seconds=seconds)
+            _report(work, result.outcome)
+        else:
+            await self._note()
+
+    async def _finish(self, outcome: DigestOutcome, found_facts: FoundFacts | None) -> bool:
+        """Write the outcome with what it cost and what was learnt, if the claim still holds; the conversation is locked
+        meanwhile."""
+        work, digest = self._work, self._work.digest
+        async with self._store.write(work.scope, work.conversation, digest=digest.id) as unit:
+            head = unit.head
+            mine = next((one for one in head.running if (one.id, one.attempt) == (digest.id, digest.attempt)), None)
+            if mine is None:
+                # Not known is whether a commit that was cut off has got through.
+                rows = await unit.digests() if head.rev else []
+                return any(
+                    (row.id, row.attempt, row.status) == (digest.id, digest.attempt, _ended(outcome)) for row in rows
+                )
+            if outcome.error is None:
+                after = await _completed(unit, mine, outcome)
+            else:
+                rest = backoff(self._services.settings.backoff, head.failures) if head.failures else timedelta(0)
+                after = replace(head, failures=head.failures + 1, resume_at=head.clock + rest if rest else None)
+            learnt = None
+            if found_facts is not None and outcome.error is None:
+                learnt = await learnt_in(unit, self._services, work, found_facts)
+                if learnt is not None:
+                    after = replace(after, extracted=noted(after, found_facts))
+            await unit.commit(Changes(head=after, outcomes=(outcome,), calls=tuple(self._ledger), learnt=learnt))
+        if learnt is not None:
+            new, again = len(learnt.facts), len(learnt.repeated)
+            log.info("Facts learnt from %s: %s (known before: %s)", work.conversation, new, again, **_fields(work))
+        self._services.appended.set()
+        return True
+
+
+def backoff(first: timedelta, tries: int) -> timedelta:
+    """How long to wait after so many tries that failed in a row: `first`, then twice as long each time, at most a
+    quarter of an hour."""
+    return min(first * 2 ** min(max(tries - 1, 0), 20), _LONGEST_BACKOFF)
+
+
+def jitter() -> float:
+    """A factor about 1, so that what began together does not go on together."""
+    return random.uniform(0.75, 1.25)  # noqa: S311 (nobody is to guess it: workers are only to differ)
+
+
+def _failed(work: DigestWork, error: str, cause: FailureCause, model: str | None = None) -> _Ended:
+    return _Ended(DigestOutcome(digest=work.digest.id, error=error, model=model), cause)
+
+
+def _fields(work: DigestWork) -> dict[str, object]:
+    """What a line in the log is found by."""
+    scope, digest = work.scope, work.digest
+    return {
+        "tenant": scope.tenant,
+        "user": scope.user,
+        "agent": scope.agent,
+        "conversation": work.conversation,
+        "digest": digest.id,
+        "attempt": digest.attempt,
+    }
+
+
+def _report(work: DigestWork, outcome: DigestOutcome) -> None:
+    digest, name, fields = work.digest, work.conversation, _fields(work)
+    if outcome.error is not None:
+        log.warning("Summarization failed for %s: %s", name, outcome.error, **fields)
+    else:
+        took = outcome.generation_time_ms
+        log.info("Summarized messages %s-%s for %s in %sms", digest.start, digest.end, name, took, **fields)
+        if digest.action is DigestAction.SUMMARIZE and digest.start > 0:
+            log.info("Sliding window: dropping seq 0-%s for %s", digest.start - 1, name, **fields)
+    log.debug("Memory %s status updated to %s", digest.id, _ended(outcome).value, **fields)
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _ended(outcome: DigestOutcome) -> Status:
+    return Status.COMPLETED if outcome.error is None else Status.FAILED
+
+
+async def _completed(unit: Unit, made: RunningDigest, outcome: DigestOutcome) -> Head:
+    """The head once a digest is visible: one revision on, and with the frontier of a stage that has one."""
+    head = replace(unit.head, rev=unit.head.rev + 1, failures=0, resume_at=None)
+    if made.action not in (DigestAction.CHUNK, DigestAction.COMPACT):
+        return head
+    kept_from = made.end + 1 if made.kept_from is None else made.kept_from
+    frontier = Frontier(
+        action=made.action,
+        start=made.start,
+        end=made.end,
+        sums=await sums_through(unit, made.end),
+        kept_from=kept_from,
+        kept_sums=await sums_through(unit, kept_from - 1),
+        digest=made.id,
+        family=outcome.family,
+        tokens=outcome.tokens if made.action is DigestAction.COMPACT else 0,
+    )
+    other = head.frontiers.get(made.stage)
+    if other is not None and other.end > made.end:
+        return head
+    return replace(head, frontiers={**head.frontiers, made.stage: frontier})

@@ -1,0 +1,214 @@
+"""Making one digest: from what it is made of to what is written."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from hitherto.core.context.redaction import Redactor
+from hitherto.core.digests.make import DigestContent, digest
+from hitherto.core.digests.prompts import PROMPT_VERSION
+from hitherto.core.ledger import FailureCause, ModelCall, Purpose
+from hitherto.core.log.frontier import DigestAction
+from hitherto.core.log.group import groups
+from hitherto.core.log.message import RESPONSES
+from hitherto.core.policy.action import Chunk, Summarize
+from hitherto.core.policy.layout import layout_of
+from hitherto.core.policy.policy import Stage
+from hitherto.core.prompt import Prompt, PromptLine
+from hitherto.engine.calls import CallContext, Calls
+from hitherto.engine.digests.archive import Archiver
+from hitherto.engine.facts.learn import FoundFacts, facts_task, lesson_of
+from hitherto.engine.handle import Handle
+from hitherto.engine.services import Services
+from hitherto.errors import InvalidMessage, InvalidModelAnswer, InvalidPolicy
+from hitherto.logs import logger
+from hitherto.ports.compactor import CompactionResult
+from hitherto.ports.digests import DigestOutcome, DigestWork
+from hitherto.ports.model import Completion
+
+log = logger("hitherto.digest")
+
+_BIG = 200_000
+"""Characters from which on counting their tokens leaves the event loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class DigestResult:
+    """A digest that was made, and what its messages tell of the conversation's subject, if that was asked for and
+    answered."""
+
+    outcome: DigestOutcome
+    found_facts: FoundFacts | None = None
+
+
+class DigestMaker:
+    """Makes digests; what it asks of a model goes through `calls`."""
+
+    def __init__(self, services: Services, calls: Calls) -> None:
+        self._services = services
+        self._calls = calls
+        self._archivist = Archiver(services, calls)
+
+    async def make(self, work: DigestWork, ledger: list[ModelCall]) -> DigestResult:
+        """The digest of `work`; every model call on the way is added to `ledger`.
+
+        Raises CallPostponed and ModelUnavailable where a later try may have more luck, any other error of ours where it
+        will not.
+        """
+        action = Stage.from_json(json.loads(work.digest.spec)).action
+        match action:
+            case Summarize() | Chunk():
+                return await self._summarized(work, action, ledger)
+            case _ if action.digest_action is DigestAction.COMPACT:
+                return DigestResult(await self._compacted(work, ledger))
+            case _:
+                raise InvalidPolicy(f"{action} is nothing that is made in the background")
+
+    async def _summarized(self, work: DigestWork, action: Summarize | Chunk, ledger: list[ModelCall]) -> DigestResult:
+        model = self._services.model
+        about = await facts_task(self._services, work, action)
+        making = digest(
+            base=work.base if isinstance(action, Summarize) else (),
+            lines=[PromptLine(one.seq, one.message.role.value, one.message.text) for one in work.messages],
+            start=work.digest.start,
+            end=work.digest.end,
+            limit=action.max_tokens,
+            input_limit=model.input_limit,
+            count=self._services.canonical.count,
+            facts=None if about is None else about[1],
+            prose=isinstance(action, Chunk),
+        )
+        big = sum(len(one.message.text) for one in work.messages) > _BIG
+        made = await _step(lambda: next(making), big)
+        while isinstance(made, Prompt):
+            try:
+                answer = await self._asked(made, work, ledger)
+            except InvalidModelAnswer as error:
+                made = await _step(partial(making.throw, error), big)
+            else:
+                made = await self._read(partial(making.send, answer.text), big, ledger)
+        outcome = DigestOutcome(
+            digest=work.digest.id,
+            items=made.items,
+            text=made.text,
+            tokens=made.tokens,
+            model=model.name,
+            prompt_version=PROMPT_VERSION,
+        )
+        found_facts = None
+        if about is not None and made.facts is not None:
+            found_facts = lesson_of(work, about[0], made.facts)
+            if made.left_out:
+                _tell_left_out(work, made.left_out)
+        if isinstance(action, Summarize) and action.archive:
+            archive = await self._archivist.document(work, outcome, ledger, limit=action.max_tokens)
+            outcome = replace(outcome, archive=archive)
+        return DigestResult(outcome, found_facts)
+
+    async def _read(self, step: Callable[[], Prompt], big: bool, ledger: list[ModelCall]) -> Prompt | DigestContent:
+        """What an answer leads to. One that cannot be used came to nothing, in the ledger too."""
+        try:
+            made = await _step(step, big)
+        except InvalidModelAnswer:
+            _came_to_nothing(ledger)
+            raise
+        if isinstance(made, Prompt) and made.corrects:
+            _came_to_nothing(ledger)
+        return made
+
+    async def _asked(self, prompt: Prompt, work: DigestWork, ledger: list[ModelCall]) -> Completion:
+        model = self._services.model
+
+        async def ask() -> Completion:
+            return await model.complete(prompt)
+
+        what = CallContext(model=model.name, purpose=prompt.purpose, tenant=work.scope.tenant, digest=work.digest.id)
+        return await self._calls.make(ask, what, ledger)
+
+    async def _compacted(self, work: DigestWork, ledger: list[ModelCall]) -> DigestOutcome:
+        """The opaque items of the base and the messages since, redacted where the view has them so, as the model's own
+        endpoint makes them anew."""
+        compactor, codec = self._services.compactor, self._services.codec(RESPONSES)
+        if compactor is None:
+            raise InvalidPolicy("this process has no endpoint that compacts; set compact_model")
+        items = [] if work.opaque is None else list(json.loads(work.opaque))
+        masking = await self._masking(work)
+        for group in groups(work.messages):
+            items += codec.write([masking(member) for member in group.members], unanswered=sorted(group.open))
+
+        async def ask() -> CompactionResult:
+            return await compactor.compact(items)
+
+        what = CallContext(
+            model=compactor.name, purpose=Purpose.COMPACT, tenant=work.scope.tenant, digest=work.digest.id
+        )
+
+        async def made() -> CompactionResult:
+            return await self._calls.make(ask, what, ledger)
+
+        found = await _once_more(made)
+        try:
+            for item in found.items:
+                self._services.read(item, RESPONSES)
+        except InvalidMessage:  # which quotes the item
+            _came_to_nothing(ledger)
+            raise InvalidModelAnswer(
+                f"{compactor.name!r} answered with an item that no request can carry; the messages stay as they are"
+            ) from None
+        return DigestOutcome(
+            digest=work.digest.id,
+            tokens=sum(codec.tokens(item, self._services.canonical) for item in found.items),
+            model=compactor.name,
+            opaque=json.dumps(list(found.items)),
+            family=compactor.family,
+        )
+
+    async def _masking(self, work: DigestWork) -> Redactor:
+        """The redactions of the view, as the conversation's policy has them now."""
+        handle = Handle(self._services, work.scope, work.conversation)
+        head = await handle.head()
+        return Redactor(layout_of(handle.governing(head, None)[0], head), self._services.codec(RESPONSES))
+
+
+def _tell_left_out(work: DigestWork, statements: int) -> None:
+    log.info(
+        "%s statements in messages %s-%s of %s were not stored as facts: too long, too many, or not said by a user",
+        statements,
+        work.digest.start,
+        work.digest.end,
+        work.conversation,
+        tenant=work.scope.tenant,
+        user=work.scope.user,
+        agent=work.scope.agent,
+        conversation=work.conversation,
+        digest=work.digest.id,
+    )
+
+
+def _came_to_nothing(ledger: list[ModelCall]) -> None:
+    if ledger and ledger[-1].cause is None:
+        ledger[-1] = replace(ledger[-1], cause=FailureCause.UNUSABLE)
+
+
+async def _step(step: Callable[[], Prompt], big: bool) -> Prompt | DigestContent:
+    """What the making comes to next, outside of the event loop where there is much to count."""
+
+    def taken() -> Prompt | DigestContent:
+        try:
+            return step()
+        except StopIteration as end:
+            return end.value
+
+    return await asyncio.to_thread(taken) if big else taken()
+
+
+async def _once_more(ask: Callable[[], Awaitable[CompactionResult]]) -> CompactionResult:
+    """An answer that cannot be used is asked for once more: there is nobody to tell what was wrong with it."""
+    try:
+        return await ask()
+    except InvalidModelAnswer:
+        return await ask()

@@ -1,0 +1,192 @@
+"""A worker: takes digests in hand, keeps hold of them while a model thinks, and finds those that others left."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import timedelta
+
+from hitherto.engine.calls import Calls
+from hitherto.engine.digests.attempt import Attempt, jitter
+from hitherto.engine.purge import purge_expired
+from hitherto.engine.services import Services
+from hitherto.errors import DatabaseReadOnly, StoreError
+from hitherto.logs import logger
+from hitherto.ports.digests import Claim, DigestWork
+from hitherto.ports.queue import DigestJob
+from hitherto.uninterrupted import uninterrupted
+
+log = logger("hitherto.digest")
+
+_FIRST_SWEEP, _SWEEP_EVERY, _TIDY_EVERY = 0.5, 10.0, 60.0
+"""Seconds; sweeps come more often where `lease_timeout` is short."""
+
+
+@dataclass(slots=True)
+class _InHand:
+    """What works on a claim: `writing` once there is a result, `lost` when somebody else has the claim."""
+
+    task: asyncio.Task[None]
+    writing: bool = False
+    lost: bool = False
+
+
+class Worker:
+    """Makes the digests that are due, whoever set them off.
+
+    Each is claimed for half of the setting `lease_timeout`, and the claim is renewed while the work goes on. A dead
+    worker's digests are found by a sweep of any other within the rest of that time. No connection is held while a model
+    thinks. Whatever goes wrong with a model ends in the digest's row, never in an exception.
+    """
+
+    def __init__(self, services: Services, calls: Calls | None = None) -> None:
+        self._services = services
+        self._store = services.store
+        self._calls = calls or Calls(services)
+        self._in_hand: dict[Claim, _InHand] = {}
+        self._loops: list[asyncio.Task[None]] = []
+        self._lease = services.settings.lease_timeout / 2
+        self._closing = self._read_only = False
+        self._beat = services.settings.lease_timeout.total_seconds() / 6
+
+    async def start(self) -> None:
+        """Begin to take work."""
+        await self._services.queue.start(self.work)
+        self._loops = [
+            asyncio.create_task(self._keep_claims(), name="digest claims"),
+            asyncio.create_task(self._sweep(), name="digest sweep"),
+            asyncio.create_task(self._purge(), name="purging"),
+        ]
+
+    async def aclose(self) -> None:
+        """Stop; what is in hand finishes within the setting `grace` or is given back. Cancelled, or told to `hurry`, it
+        does so without grace."""
+        self._closing = True
+        try:
+            await self._services.queue.aclose(grace=self._services.settings.grace)
+        finally:
+            for loop in self._loops:
+                loop.cancel()
+            self._loops = []
+
+    async def hurry(self) -> None:
+        """The grace is over: what is in hand is given back."""
+        await self._services.queue.aclose(grace=0)
+
+    async def work(self, job: DigestJob) -> None:
+        """Make the digest of `job`, if it is due and nobody else has it."""
+        try:
+            work = await self._claimed(job)
+        except DatabaseReadOnly:
+            self._cannot_write()
+            return
+        except StoreError as error:
+            log.warning("Digest %s could not be claimed: %s", job.digest, error)
+            return
+        except Exception:  # a row that cannot be read must not end what goes through the others
+            log.exception("Digest %s could not be claimed", job.digest)
+            return
+        if work is None:
+            log.debug("Digest %s is not due any more", job.digest)
+            return
+        task = asyncio.current_task()
+        assert task is not None, "a job is worked on in a task"
+        hand = self._in_hand[work.claim] = _InHand(task)
+        attempt = self._attempt(work)
+        try:
+            result = await attempt.result()
+            hand.writing = True
+            await uninterrupted(attempt.write(result))
+        except asyncio.CancelledError:
+            if hand.writing:
+                raise
+            hand.writing = True
+            if not hand.lost:
+                await uninterrupted(attempt.hand_back())
+                raise
+            await uninterrupted(attempt.lose())
+        except Exception as error:  # the edge of a worker: neither the claim nor the ledger is to be lost with it
+            log.exception("The attempt at digest %s broke down", job.digest)
+            hand.writing = True
+            await uninterrupted(attempt.break_down(error))
+        finally:
+            self._in_hand.pop(work.claim, None)
+
+    async def _claimed(self, job: DigestJob) -> DigestWork | None:
+        """The claim on a digest, if there is one to be had. Cancelled meanwhile, it gives back what it got."""
+        found: DigestWork | None = None
+
+        async def claim() -> None:
+            nonlocal found
+            found = await self._store.claim(job.tenant, job.digest, lease=self._lease)
+
+        try:
+            await uninterrupted(claim())
+            self._read_only = False
+        except asyncio.CancelledError:
+            if found is not None:
+                await uninterrupted(self._attempt(found).hand_back())
+            raise
+        return found
+
+    def _cannot_write(self) -> None:
+        """Nothing can be made here, and nothing is tried for a while."""
+        if not self._read_only:
+            log.warning("The database is read-only: no digests are made here until it takes writes again")
+        self._read_only = True
+
+    def _attempt(self, work: DigestWork) -> Attempt:
+        return Attempt(self._services, self._calls, work, impatient=lambda: self._closing)
+
+    async def _keep_claims(self) -> None:
+        """Renews what is in hand, and ends the work on what was lost."""
+        while True:
+            await asyncio.sleep(self._beat)
+            if not self._in_hand:
+                continue
+            asked = dict(self._in_hand)
+            try:
+                held = await self._store.prolong(list(asked), lease=self._lease)
+            except StoreError as error:
+                log.warning("Claims could not be renewed: %s", error)
+                continue
+            except Exception:  # the edge of a worker: without this loop its claims would be lost one after another
+                log.exception("Claims could not be renewed")
+                continue
+            for claim in asked.keys() - held:
+                hand = self._in_hand.get(claim)
+                if hand is not None and not hand.writing:  # what is being written meets the fence
+                    hand.lost = True
+                    hand.task.cancel()
+
+    async def _sweep(self) -> None:
+        """Takes up what nobody took in time; at first, whatever is due: no hint of it may be left."""
+        pause, since = _FIRST_SWEEP, timedelta(0)
+        while True:
+            await asyncio.sleep(pause * jitter())
+            pause = _TIDY_EVERY if self._read_only else min(self._beat, _SWEEP_EVERY)
+            try:
+                for job in await self._store.overdue(since=since):
+                    if not self._services.queue.take(job):
+                        break
+                since = timedelta(seconds=self._beat)
+                self._services.watch.show(await self._store.backlog())
+            except DatabaseReadOnly:
+                self._cannot_write()
+            except StoreError as error:
+                log.warning("Looking for digests left behind failed and will be tried again: %s", error)
+            except Exception:  # the edge of a worker: the next sweep may do better
+                log.exception("Looking for digests left behind failed")
+
+    async def _purge(self) -> None:
+        """Purges now and then; whoever holds a conversation with expired messages holds nothing else up."""
+        while True:
+            await asyncio.sleep(_TIDY_EVERY * jitter())
+            try:
+                await purge_expired(self._services)
+            except DatabaseReadOnly:
+                self._cannot_write()
+            except StoreError as error:
+                log.warning("Purging expired messages failed and will be tried again: %s", error)
+            except Exception:  # the edge of a worker: the next time may do better
+                log.exception("Purging expired messages failed")

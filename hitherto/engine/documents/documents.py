@@ -1,0 +1,127 @@
+"""A user's documents: what was archived, and what the user adds."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from hitherto.core.documents.checks import (
+    checked_namespace,
+    checked_text,
+    checked_title,
+    checked_type,
+    fingerprint_of,
+    heading_of,
+    is_markdown,
+    metadata_json,
+    type_of,
+)
+from hitherto.core.documents.document import Document, NewDocument
+from hitherto.core.scope import Scope
+from hitherto.engine.documents.cut import cut
+from hitherto.engine.purge import purge
+from hitherto.engine.services import Services
+from hitherto.errors import InvalidDocument, InvalidInput
+from hitherto.ports.documents import DocumentStore, KeptDocument
+
+_DocumentList = list[Document]
+
+
+def own_namespace(user: str) -> str:
+    """Where the documents that a user adds are kept, unless told otherwise."""
+    return f"documents:{user}"
+
+
+class Documents:
+    """The knowledge base of a scope's user: documents of the user's own, and conversations that were archived, of every
+    agent; of the scope's agent alone without `all_agents`.
+
+    What is added is searched by `Memory.recall` at once: by its words, and by its meaning too once it is indexed.
+    """
+
+    def __init__(self, services: Services, scope: Scope, *, all_agents: bool = True) -> None:
+        self._services = services
+        self._scope = Scope.checked(scope)
+        self._all_agents = all_agents
+
+    async def add(
+        self,
+        text: str,
+        *,
+        title: str | None = None,
+        doc_type: str = "document",
+        metadata: Mapping[str, Any] | None = None,
+        namespace: str | None = None,
+        markdown: bool | None = None,
+    ) -> KeptDocument:
+        """Keep a document of the user's own. The same text again, in the same namespace, is the same document: then
+        nothing is written.
+
+        Without a `title`, that is the heading it begins with; without a `namespace`, it is `documents:` and the user.
+        With `markdown` it is cut into passages at its headings; by default the text itself tells whether it has any.
+        Raises InvalidDocument.
+        """
+        text = checked_text(text)
+        marked = is_markdown(text) if markdown is None else markdown
+        title = checked_title(title) or (heading_of(text) if marked else None)
+        # All of it is checked before the text is cut, which may take its time.
+        kept_type, described = checked_type(doc_type), metadata_json(metadata)
+        namespace = own_namespace(self._scope.user) if namespace is None else checked_namespace(namespace)
+        made = await asyncio.to_thread(cut, self._services, text, markdown=marked)
+        new = NewDocument(
+            namespace=namespace,
+            doc_type=kept_type,
+            title=title,
+            text=text,
+            metadata=described,
+            fingerprint=fingerprint_of(text),
+            passages=made,
+        )
+        kept = await self._documents.keep(self._scope, new)
+        if kept.new:
+            self._services.appended.set()
+        return kept
+
+    async def get(self, id: int) -> Document | None:
+        """One document in full; None where there is none of that id."""
+        await purge(self._services, self._scope.tenant)
+        return await self._documents.document(self._scope, _number(id), all_agents=self._all_agents)
+
+    async def remove(self, id: int) -> bool:
+        """Delete a document, and let it be found no more; whether it was there."""
+        return await self._documents.discard(self._scope, _number(id), all_agents=self._all_agents)
+
+    async def list(
+        self,
+        *,
+        doc_type: str | None = None,
+        namespace: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        limit: int = 100,
+    ) -> _DocumentList:
+        """The newest kept first, their texts cut short (see `DocumentStore.documents`). `doc_type` is one type
+        ("conversations" is "conversation"), or "all"; `metadata` what a document must have, each an equal value or a
+        list with it. Raises InvalidDocument."""
+        await purge(self._services, self._scope.tenant)
+        return await self._documents.documents(
+            self._scope,
+            all_agents=self._all_agents,
+            namespace=namespace,
+            doc_type=type_of(doc_type),
+            metadata=json.loads(metadata_json(metadata)),
+            limit=limit,
+        )
+
+    @property
+    def _documents(self) -> DocumentStore:
+        if self._services.documents is None:
+            raise InvalidInput("this memory's store keeps no documents; open it on PostgreSQL, or as 'memory:'")
+        return self._services.documents
+
+
+def _number(id: object) -> int:
+    if not isinstance(id, int) or isinstance(id, bool):
+        raise InvalidDocument(f"the document's id is {id!r}; give its number, as `add` and `list` do")
+    return id if -(2**63) <= id < 2**63 else -1

@@ -1,0 +1,1 @@
+"""Facts: learnt with digests, reviewed by people."""

@@ -1,0 +1,285 @@
+"""The review of facts: what is known, whose it is and where it comes from, and putting it right."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Literal
+
+from hitherto.core.facts.change import deleted_fact, no_such_fact
+from hitherto.core.facts.fact import Fact, FactAction, FactEvent, FactState, NewFact, Visibility, fingerprint_of_fact
+from hitherto.core.log.message import Logged
+from hitherto.core.scope import THE_USER, Scope, checked_name
+from hitherto.engine.facts import arguments
+from hitherto.engine.purge import purge
+from hitherto.engine.services import Services
+from hitherto.errors import InvalidFact, InvalidInput, NotFound
+from hitherto.ports.facts import AddedFact, FactChange, FactFilter, FactStore
+from hitherto.ports.log import MessageRange
+
+Listing = list[Fact]
+
+
+class Facts:
+    """The facts of a scope's user, and those that others share with him, about one `subject` or (None) any.
+
+    Only its owner can change a fact or see where it comes from; a fact of somebody else's is not found, as if it were
+    not there. Of what others share, `confidence`, `confirmed` and `repeated` are None, `evidence` and `metadata` are
+    empty, and `updated_at` is when it was learnt: nobody else is told more. `all_agents`: those that the user's other
+    agents have learnt too.
+    """
+
+    def __init__(
+        self, services: Services, scope: Scope, subject: str | None = None, *, all_agents: bool = False
+    ) -> None:
+        self._services = services
+        self._scope = Scope.checked(scope)
+        self._subject = subject if not subject else checked_name(subject, "subject")
+        self._all_agents = all_agents
+
+    async def list(
+        self,
+        *,
+        mine: bool = True,
+        shared: bool = True,
+        category: str | None = None,
+        conversation: str | None = None,
+        state: FactState | Literal["current", "superseded", "withdrawn", "deleted"] | None = FactState.CURRENT,
+        after: int = 0,
+        limit: int = 100,
+    ) -> Listing:
+        """Facts in the order in which they were learnt: the user's own (`mine`), and those that others share with him
+        (`shared`).
+
+        `category` is that which they are kept under; `conversation` leaves those that a message of it says; `state` is
+        "current", "superseded", "withdrawn" or "deleted", None for all. A page has at most `limit` (1 to 1,000); the
+        next one begins `after` the id of its last. Raises InvalidFact.
+        """
+        if not mine and not shared:
+            raise InvalidFact("mine and shared are both False, so that no fact could be listed; leave one of them True")
+        await purge(self._services, self._scope.tenant)
+        found = await self._store.facts(
+            self._scope,
+            FactFilter(
+                subject=self._subject,
+                mine=mine,
+                shared=shared,
+                all_agents=self._all_agents,
+                category=None if category is None else arguments.category_listed(category, self._defined),
+                conversation=None if conversation is None else checked_name(conversation, "conversation"),
+                state=arguments.state_of(state),
+                after=arguments.number_before(after),
+                limit=arguments.limit_of(limit),
+            ),
+        )
+        return [self._seen(fact) for fact in found]
+
+    async def get(self, id: int) -> Fact | None:
+        """One fact in any state, or one that is shared with the user; None where there is none of that id."""
+        await purge(self._services, self._scope.tenant)
+        found = await self._store.fact(self._scope, arguments.number_of(id), all_agents=self._all_agents)
+        return None if found is None else self._seen(found)
+
+    async def add(self, content: str, *, category: str | None = None) -> AddedFact:
+        """Keep a fact about the subject by hand: it is confirmed, and private; without a category it is in "other".
+
+        A statement that is known already stays the fact that it is: it is confirmed, counts as added by hand from then
+        on, and has the category that was given, unless that is "other". In a category that holds one value at a time,
+        what is added ends the one before. Raises InvalidFact.
+        """
+        subject = self._subject or THE_USER
+        content = arguments.content_of(content)
+        kept, metadata = arguments.category_of_new(category, self._defined)
+        fact = NewFact(
+            category=kept,
+            content=content,
+            fingerprint=fingerprint_of_fact(content),
+            tokens=self._services.canonical.count(content),
+            confidence=1.0,
+            metadata=metadata,
+            alone=self._single(kept),
+        )
+        added = await self._store.add(self._scope, subject, fact)
+        self._services.appended.set()
+        return added
+
+    async def edit(
+        self, id: int, *, content: str | None = None, category: str | None = None, expect: int | None = None
+    ) -> Fact:
+        """Put a fact's content or category right; it is confirmed with that. `expect` is the version that was reviewed.
+
+        Raises NotFound where it is none of the user's own, StaleVersion when somebody else changed it meanwhile,
+        InvalidFact for an unusable content, one that another fact has already, a category that is neither defined nor
+        the one it has, and a fact that is not current.
+        """
+        if content is None and category is None:
+            raise InvalidFact("there is nothing to edit; give the fact a content or a category")
+        wanted = None if content is None else arguments.content_of(content)
+        before = await self._own(id)
+        if expect is None:
+            expect = before.version  # what is not given stays as it was read
+        kept, metadata = before.category, before.metadata
+        if category is not None:
+            kept, metadata = arguments.category_of_known(category, before, self._defined), "{}"
+        said = before.content if wanted is None else wanted
+        return await self._changed(
+            id,
+            FactChange(
+                did=FactAction.EDITED,
+                expect=expect,
+                content=said,
+                fingerprint=fingerprint_of_fact(said),
+                tokens=self._services.canonical.count(said),
+                category=kept,
+                metadata=metadata,
+                alone=self._single(kept),
+            ),
+        )
+
+    async def restore(self, id: int, *, expect: int | None = None) -> Fact:
+        """Let a fact that was superseded or withdrawn hold again; it is confirmed and private with that. Where its
+        category holds one value at a time, it ends the one that holds now. Raises as `edit`, and InvalidFact for one
+        that is current.
+        """
+        fact = await self._own(id)
+        change = FactChange(did=FactAction.RESTORED, expect=expect, alone=self._single(fact.category))
+        return await self._changed(id, change)
+
+    async def confirm(self, id: int, *, expect: int | None = None) -> Fact:
+        """Say that a fact is right. Raises as `edit`."""
+        return await self._changed(id, FactChange(did=FactAction.CONFIRMED, expect=expect))
+
+    async def share(self, id: int, *, expect: int | None = None) -> Fact:
+        """Show a fact to all members of its subject, from their next context on. Raises as `edit`; InvalidFact for a
+        fact about the user, and where the user is no member."""
+        await self._check_shareable(await self._own(id))
+        return await self._changed(id, FactChange(did=FactAction.SHARED, expect=expect))
+
+    async def unshare(self, id: int, *, expect: int | None = None) -> Fact:
+        """Show it to nobody else any more, from their next context on. Raises as `edit`."""
+        return await self._changed(id, FactChange(did=FactAction.UNSHARED, expect=expect))
+
+    async def set_visibility(
+        self, id: int, visibility: Visibility | Literal["private", "shared"], *, expect: int | None = None
+    ) -> Fact:
+        """`share` or `unshare`, by the words "shared" and "private". Raises InvalidFact for any other."""
+        try:
+            wanted = Visibility(visibility)
+        except ValueError:
+            raise InvalidFact(f"visibility is {visibility!r}; a fact is 'private' or 'shared'") from None
+        match wanted:
+            case Visibility.SHARED:
+                return await self.share(id, expect=expect)
+            case Visibility.PRIVATE:
+                return await self.unshare(id, expect=expect)
+
+    async def delete(self, id: int, *, expect: int | None = None) -> None:
+        """Delete a fact: what it said is gone, from its history too, and it is not extracted from the same messages
+        again. Raises NotFound where it is none of the user's own, StaleVersion."""
+        await self._changed(id, FactChange(did=FactAction.DELETED, expect=expect))
+
+    async def history(self, id: int) -> Sequence[FactEvent]:
+        """What happened to a fact of the user's own, oldest first. Raises NotFound for any other."""
+        await purge(self._services, self._scope.tenant)
+        found = await self._store.history(self._scope, arguments.number_of(id), all_agents=self._all_agents)
+        if not found:
+            raise self._not_there(id, await self.get(id))
+        return found
+
+    async def sources(self, id: int) -> Sequence[tuple[str, Logged]]:
+        """The messages that say a fact of the user's own, oldest first, each with the name of its conversation; none
+        for one that was added by hand, or whose conversation was deleted. Raises NotFound for any other fact."""
+        fact = await self._own(id)
+        scope = replace(self._scope, agent=fact.agent)
+        found: list[tuple[str, Logged]] = []
+        for one in fact.evidence:
+            head = await self._services.store.head(scope, one.conversation)
+            if head is None:
+                continue
+            reading = MessageRange(start=one.seq, stop=one.seq + 1)
+            logged = await self._services.store.messages(scope, one.conversation, head.ref, reading)
+            found += [(one.conversation, message) for message in logged if _is_there(message, head.clock)]
+        return found
+
+    def _seen(self, fact: Fact) -> Fact:
+        """A fact as the user may see it: of what another shares the statement, and nothing of how often and how surely
+        it was said, or when last."""
+        if fact.user == self._scope.user:
+            return fact
+        return replace(
+            fact, confidence=None, confirmed=None, repeated=None, metadata="{}", updated_at=fact.extracted_at
+        )
+
+    async def _own(self, id: int) -> Fact:
+        """A fact that can be changed. Raises NotFound for any other."""
+        fact = await self.get(id)
+        if fact is None or fact.user != self._scope.user or fact.state is FactState.DELETED:
+            raise self._not_there(id, fact)
+        return fact
+
+    def _not_there(self, id: int, fact: Fact | None) -> NotFound:
+        """Why there is no such fact of the user's own, where `fact` is what he may see of it."""
+        if fact is None:
+            return no_such_fact(self._scope, id, all_agents=self._all_agents)
+        if fact.user != self._scope.user:
+            return NotFound(
+                f"fact {id} is none of user {self._scope.user}'s own; {fact.user}, who shares it, can change it and "
+                "see where it comes from"
+            )
+        return deleted_fact(id)
+
+    async def _changed(self, id: int, change: FactChange) -> Fact:
+        number = arguments.number_of(id)
+        change = replace(change, expect=arguments.version_of(change.expect))
+        try:
+            fact = await self._store.change(self._scope, number, change, all_agents=self._all_agents)
+        except NotFound:
+            raise self._not_there(id, await self.get(id)) from None
+        if change.did in (FactAction.EDITED, FactAction.RESTORED):
+            self._services.appended.set()
+        return fact
+
+    async def _check_shareable(self, fact: Fact) -> None:
+        if fact.subject == THE_USER:
+            raise InvalidFact(
+                f"fact {fact.id} is about {fact.user!r} himself, and nobody else's; only facts about a subject with "
+                "members can be shared"
+            )
+        subject = await self._store.subject(self._scope.tenant, fact.subject)
+        members = () if subject is None else subject.members
+        if fact.user not in members:
+            raise _no_member(fact, self._scope.tenant, members)
+
+    def _single(self, category: str) -> bool:
+        """Whether the category holds one value at a time."""
+        return category in self._services.settings.single_fact_categories
+
+    @property
+    def _defined(self) -> tuple[str, ...]:
+        return self._services.settings.fact_categories
+
+    @property
+    def _store(self) -> FactStore:
+        if self._services.facts is None:
+            raise InvalidInput("this memory's store keeps no facts; open it on PostgreSQL, or as 'memory:'")
+        return self._services.facts
+
+
+def _is_there(logged: Logged, now: datetime) -> bool:
+    expires = logged.message.expires_at
+    return not logged.erased and (expires is None or expires > now)
+
+
+def _no_member(fact: Fact, tenant: str, members: Sequence[str]) -> InvalidFact:
+    """Says how to become one so that nobody who is one is dropped: members are replaced, not added."""
+    named = [*members, fact.user]
+    python, shell = ", ".join(map(repr, named)), " ".join(f"--member {shlex.quote(one)}" for one in named)
+    if not members:  # to share with oneself alone is nothing
+        python, shell = f"{python}, …", f"{shell} --member …"
+    return InvalidFact(
+        f"{fact.user!r} is no member of the subject {fact.subject!r}; name all of its members: "
+        f"memory.configure_subject(tenant={tenant!r}, subject={fact.subject!r}, members=[{python}]), or: "
+        f"hitherto facts subject {shlex.quote(fact.subject)} --tenant {shlex.quote(tenant)} {shell}"
+    )

@@ -1,0 +1,85 @@
+"""Learning facts with a digest: what the model is asked to find, and what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hitherto.core.facts.extract import FactsTask
+from hitherto.core.facts.fact import ExtractedFact, LearnedFacts
+from hitherto.core.facts.known import known_facts_to_show
+from hitherto.core.facts.merge import merged
+from hitherto.core.log.head import Head
+from hitherto.core.log.ranges import joined
+from hitherto.core.policy.action import Chunk, Summarize
+from hitherto.core.scope import THE_USER
+from hitherto.engine.services import Services
+from hitherto.logs import logger
+from hitherto.ports.digests import DigestWork
+from hitherto.ports.log import Unit
+
+log = logger("hitherto.facts")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundFacts:
+    """What a digest's messages make known of a subject: `found` by the model, from the messages `start` to `end`
+    (inclusive)."""
+
+    subject: str
+    found: tuple[ExtractedFact, ...]
+    start: int
+    end: int
+
+
+async def facts_task(services: Services, work: DigestWork, action: Summarize | Chunk) -> tuple[str, FactsTask] | None:
+    """What a model is asked to find in the messages of `work` beside the digest, and the subject's id; None where facts
+    are not wanted, or cannot be kept."""
+    if not action.facts or services.facts is None or not work.messages:
+        return None
+    head = await services.store.head(work.scope, work.conversation)
+    subject = THE_USER if head is None else head.subject
+    current = await services.facts.current_facts(work.scope, subject)
+    texts = [one.message.text for one in work.messages]
+    single = services.settings.single_fact_categories
+    return subject, FactsTask(
+        subject=current.subject.name,
+        about_user=subject == THE_USER,
+        categories=services.settings.fact_categories,
+        single=single,
+        known=await asyncio.to_thread(known_facts_to_show, current.facts, texts, single=single),
+    )
+
+
+def lesson_of(work: DigestWork, subject: str, found: Sequence[ExtractedFact]) -> FoundFacts:
+    """What was found in the messages of `work`."""
+    return FoundFacts(subject=subject, found=tuple(found), start=work.messages[0].seq, end=work.messages[-1].seq)
+
+
+async def learnt_in(unit: Unit, services: Services, work: DigestWork, found_facts: FoundFacts) -> LearnedFacts | None:
+    """What the lesson teaches as things stand in `unit`, whatever became known since the model was asked.
+
+    None where a defect keeps it from being learnt: the digest that was made and paid for must not go with it. Its
+    messages do not count as read then, so that the next digest of them can learn what they say.
+    """
+    current = await unit.current_facts(found_facts.subject)
+    try:
+        return await asyncio.to_thread(
+            merged,
+            current.facts,
+            found_facts.found,
+            subject=found_facts.subject,
+            extracted=unit.head.extracted,
+            single=services.settings.single_fact_categories,
+            count=services.canonical.count,
+            said_at={one.seq: one.created_at for one in work.messages},
+        )
+    except Exception:
+        log.exception("Merging facts failed; those of digest %s are not stored", work.digest.id)
+        return None
+
+
+def noted(head: Head, found_facts: FoundFacts) -> tuple[tuple[int, int], ...]:
+    """The messages from which facts have been extracted, those of the lesson among them."""
+    return joined((*head.extracted, (found_facts.start, found_facts.end)))

@@ -1,0 +1,110 @@
+"""A handle on one conversation: the services, its scope and name, and the reading of its head."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from hitherto.core.context.manifest import PolicyFrom
+from hitherto.core.cross_session import CrossSession, cross_session_of
+from hitherto.core.log.head import Head, empty
+from hitherto.core.policy.policy import Policy, stored
+from hitherto.core.policy.presets import none
+from hitherto.core.scope import THE_USER, Scope
+from hitherto.engine.log.erase import erase_expired, is_due
+from hitherto.engine.purge import purge
+from hitherto.engine.services import Services
+from hitherto.errors import NotFound
+from hitherto.ports.embedder import Space
+from hitherto.ports.facts import KnownFacts, KnownFactsQuery
+from hitherto.ports.log import AgentDefaults
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """Where a conversation is kept, and the policy and the subject that its object was made with."""
+
+    services: Services
+    scope: Scope
+    id: str
+    policy: Policy | None = None
+    subject: str | None = None
+
+    async def head(self, at: int | None = None) -> Head:
+        """The head now, or at a past revision; an empty one before the first append. Messages whose time has come are
+        erased first. Raises NotFound for a revision that does not exist."""
+        store = self.services.store
+        head = await store.head(self.scope, self.id, at=at)
+        if head is not None and is_due(head):
+            await erase_expired(store, self.scope, self.id, self.services.canonical)
+            head = await store.head(self.scope, self.id, at=at)
+        return self._there(head, at)
+
+    async def head_and_known(
+        self, space: Space | None, at: int | None = None, *, facts: bool = True
+    ) -> tuple[Head, KnownFacts]:
+        """The head, as `head` gives it, and what is known of the conversation's subject: one round trip, as a rule.
+        Messages of the tenant whose time has come are erased first, in other conversations too: what rests on them may
+        be shown. Without `facts`, none are read."""
+        store, asked = self.services.store, KnownFactsQuery(subject=self.subject or THE_USER, space=space, facts=facts)
+        head, known = await store.head_and_known(self.scope, self.id, asked, at=at)
+        if head is not None and is_due(head):
+            await erase_expired(store, self.scope, self.id, self.services.canonical)
+        if known.due:
+            await purge(self.services, self.scope.tenant)
+            head, known = await store.head_and_known(self.scope, self.id, asked, at=at)
+        if (
+            facts and head is not None and known.subject.id != self.about(head)
+        ):  # this object names another subject, which is not stored yet
+            known = await store.facts.known(self.scope, self.about(head), space=space)
+        return self._there(head, at), known
+
+    def beside(self, conversation: str, agent: str | None = None) -> Handle:
+        """Another conversation of the scope's user; without an `agent`, of the scope's own."""
+        return Handle(self.services, replace(self.scope, agent=agent or self.scope.agent), conversation)
+
+    def about(self, head: Head) -> str:
+        """What facts of the conversation are about: its object's subject, or else its own."""
+        return head.subject if self.subject is None else self.subject
+
+    def _there(self, head: Head | None, at: int | None) -> Head:
+        if head is None:
+            if at not in (None, 0):
+                raise NotFound(f"{self.id!r} has no revision {at} in scope {self.scope}")
+            return empty(self.services.now())
+        return head
+
+    def governing(
+        self, head: Head, request: Policy | None, defaults: AgentDefaults | None = None
+    ) -> tuple[Policy, PolicyFrom]:
+        """The policy that counts, and whose it is: the request's, the conversation's, its agent's, the memory's, or
+        nobody's, which is `none`."""
+        agent = head.agent_policy if defaults is None else defaults.policy
+        given: tuple[tuple[Policy | None, PolicyFrom], ...] = (
+            (request, "request"),
+            (self.policy or _stored(head.policy), "conversation"),
+            (_stored(agent), "agent"),
+            (self.services.policy, "memory"),
+        )
+        for policy, whose in given:
+            if policy is not None:
+                return policy, whose
+        return none(), "none"
+
+    def crossing(
+        self, head: Head, request: CrossSession | None = None, defaults: AgentDefaults | None = None
+    ) -> CrossSession:
+        """In which ways other conversations are shown: as the request says, the conversation, its agent, the
+        settings."""
+        agent = head.agent_cross_session if defaults is None else defaults.cross_session
+        stored = head.cross_session.over(agent).over(cross_session_of(self.services.settings.cross_session))
+        return stored if request is None else request.over(stored)
+
+    async def defaults(self, head: Head) -> AgentDefaults:
+        """What is set for the agent: a head knows it, once there is a conversation."""
+        if head.rev:
+            return AgentDefaults(policy=head.agent_policy, cross_session=head.agent_cross_session)
+        return await self.services.store.defaults(self.scope)
+
+
+def _stored(policy: str | None) -> Policy | None:
+    return None if policy is None else stored(policy)

@@ -1,0 +1,1 @@
+"""Writing and taking back messages."""

@@ -1,0 +1,149 @@
+"""Appending: the batch, its receipt and what it sets off, in one transaction."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hitherto.core.log.append import extended, fingerprint
+from hitherto.core.log.head import Head, LatestDigest
+from hitherto.core.log.message import Logged, Message
+from hitherto.core.policy.plan import advanced
+from hitherto.core.policy.policy import Policy, policy_json
+from hitherto.engine.context.injection import earlier_than
+from hitherto.engine.digests.fire import new_digest, planned
+from hitherto.engine.handle import Handle
+from hitherto.engine.services import Services
+from hitherto.errors import ConcurrentWrite, IdempotencyKeyReused, InvalidInput
+from hitherto.ports.digests import EarlierDigest
+from hitherto.ports.log import Changes, Receipt, Unit
+from hitherto.ports.queue import DigestJob
+from hitherto.uninterrupted import uninterrupted
+
+_BIG = 200_000
+"""Characters from which on counting a batch's tokens leaves the event loop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppendResult:
+    """What an append answers: its messages are `start` to `end` (inclusive) at revision `rev`, durable by now.
+
+    `replayed` says that the key had been used for this very batch before, and nothing was written this time.
+    `fired` are the ids of the rows that this append set off, one for each stage that was due, `digest` the first of
+    those that are made in the background.
+    """
+
+    start: int
+    end: int
+    rev: int
+    replayed: bool = False
+    digest: int | None = None
+    fired: tuple[int, ...] = ()
+
+
+def check_key(key: object) -> None:
+    """Raises InvalidInput for what cannot be an idempotency key."""
+    if key is not None and (not isinstance(key, str) or not key):
+        raise InvalidInput(f"key={key!r} cannot be an idempotency key; give a non-empty string, unique for this batch")
+
+
+@dataclass(frozen=True, slots=True)
+class Appender:
+    """Appends to one conversation, under the request's policy if there is one."""
+
+    handle: Handle
+    request: Policy | None
+
+    async def append(self, batch: Sequence[Message], *, key: str | None, expect: int | None) -> AppendResult:
+        """See `Conversation.append`."""
+        scope, watch, began = self.handle.scope, self.handle.services.watch, time.perf_counter()
+        with watch.span("append", tenant=scope.tenant, conversation=self.handle.id, messages=len(batch)) as span:
+            done = await self._appended(batch, key=key, expect=expect)
+            span.set(start=done.start, end=done.end, rev=done.rev, digest=done.digest)
+        watch.appended(messages=0 if done.replayed else len(batch), seconds=time.perf_counter() - began)
+        return done
+
+    async def _appended(self, batch: Sequence[Message], *, key: str | None, expect: int | None) -> AppendResult:
+        tokens = await _counted(self.handle.services, batch)
+        mark = fingerprint(batch)
+        earlier: EarlierDigest | None = None
+        looked = False
+        while True:
+            async with self.handle.services.store.write(self.handle.scope, self.handle.id, key=key) as unit:
+                if unit.receipt is not None:
+                    return _replayed(unit.receipt, mark, key)
+                if expect is not None and expect != unit.head.next_seq:
+                    raise ConcurrentWrite(
+                        f"expect={expect}, but the next message of {self.handle.id!r} gets seq {unit.head.next_seq}: "
+                        "others were appended since; read them and decide again",
+                        actual=unit.head.next_seq,
+                    )
+                if looked or not self._begins_with_earlier(unit.head):
+                    logged, head = extended(unit.head, batch, tokens)
+                    if earlier is not None:
+                        head = replace(head, latest=LatestDigest(digest=earlier.digest))
+                    receipt = Receipt(start=logged[0].seq, end=logged[-1].seq, rev=head.rev, fingerprint=mark)
+                    return await self._write(unit, logged, head, key, receipt)
+            # Looked for while nothing is held, then begun anew.
+            earlier, looked = await earlier_than(self.handle), True
+
+    def _begins_with_earlier(self, head: Head) -> bool:
+        """Whether this is a conversation's beginning and it wants memory of earlier ones: with its first messages it
+        gets its digest for good."""
+        return head.next_seq == 0 and bool(self.handle.crossing(head).latest)
+
+    async def _write(
+        self, unit: Unit, logged: Sequence[Logged], head: Head, key: str | None, receipt: Receipt
+    ) -> AppendResult:
+        head = replace(head, policy=policy_json(self.handle.policy) or head.policy, subject=self.handle.about(head))
+        governing, _ = self.handle.governing(head, self.request)
+        firings = await planned(self.handle, governing, head, logged, unit)
+        for firing in firings:
+            head = advanced(head, firing) if firing.stage.action.at_once else head
+        changes = Changes(
+            head=head,
+            messages=tuple(logged),
+            key=key,
+            receipt=None if key is None else receipt,
+            fire=tuple(new_digest(firing) for firing in firings),
+        )
+        if all(one.completed for one in changes.fire):
+            fired, digest = await unit.commit(changes), None
+        else:
+            # Even if this task is cancelled meanwhile, a digest that is written is also submitted.
+            fired, digest = await uninterrupted(self._committed(unit, changes))
+        self.handle.services.appended.set()
+        return AppendResult(start=receipt.start, end=receipt.end, rev=receipt.rev, digest=digest, fired=fired)
+
+    async def _committed(self, unit: Unit, changes: Changes) -> tuple[tuple[int, ...], int | None]:
+        """Commit, and submit the digests that are to be made; returns all ids and the first of those."""
+        fired = await unit.commit(changes)
+        to_make = [digest for digest, row in zip(fired, changes.fire, strict=True) if not row.completed]
+        for digest in to_make:
+            self.handle.services.queue.submit(DigestJob(self.handle.scope.tenant, digest))
+        return fired, to_make[0] if to_make else None
+
+
+def _replayed(receipt: Receipt, mark: str, key: str | None) -> AppendResult:
+    """The answer to a key that was used before. Raises IdempotencyKeyReused if it came with other messages then."""
+    if receipt.fingerprint not in (None, mark):
+        raise IdempotencyKeyReused(
+            f"key={key!r} was used for other messages (seq {receipt.start} to {receipt.end}); nothing was written. "
+            "Give every batch a key of its own, and the same key only to a retry of the same batch"
+        )
+    return AppendResult(start=receipt.start, end=receipt.end, rev=receipt.rev, replayed=True)
+
+
+async def _counted(services: Services, batch: Sequence[Message]) -> list[int]:
+    """The canonical tokens of each message, as sent in its own wire format."""
+
+    def count() -> list[int]:
+        codecs = [services.codec(message.wire) for message in batch]
+        pairs = zip(codecs, batch, strict=True)
+        return [codec.tokens(message.payload, services.canonical) for codec, message in pairs]
+
+    if sum(len(message.raw) for message in batch) < _BIG:
+        return count()
+    return await asyncio.to_thread(count)

@@ -1,0 +1,125 @@
+"""Erasing messages whose time has come, and what was derived from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hitherto.core.context.budget import TokenCounter
+from hitherto.core.digests.digest import Digest, Status, render_items
+from hitherto.core.log.frontier import DigestAction
+from hitherto.core.log.head import Head
+from hitherto.core.log.ranges import Ranges, joined
+from hitherto.core.scope import Scope
+from hitherto.engine.digests.frontiers_from_rows import frontiers
+from hitherto.ports.digests import DigestOutcome, RewrittenDigest
+from hitherto.ports.log import Changes
+from hitherto.ports.store import Store
+
+
+def is_due(head: Head) -> bool:
+    return head.next_expiry is not None and head.next_expiry <= head.clock
+
+
+async def erase_expired(
+    store: Store, scope: Scope, conversation: str, counter: TokenCounter, *, unread: int | None = None
+) -> int:
+    """Erase what is due in a conversation, from the log and from every digest; returns how many messages it was.
+
+    A digest loses the statements that rest on erased messages only. A summary with a statement that rests on others too
+    is superseded, so that the next one is made from the messages that are left; a chunk loses that statement. A digest
+    in progress over erased messages, or built on a digest that is superseded, ends. So does one that a worker is making
+    from a digest that changes; but not `unread`, which the caller has claimed and read nothing for yet.
+    """
+    head = await store.head(scope, conversation)
+    if head is None or not is_due(head):
+        return 0
+    async with store.write(scope, conversation) as unit:
+        head = unit.head
+        if not is_due(head):
+            return 0
+        erased, following = await unit.expired()
+        digests = await unit.digests() if erased else []
+        after = replace(
+            head,
+            rev=head.rev + (1 if erased else 0),
+            erased=joined((*head.erased, *erased)),
+            next_expiry=following,
+            open_calls={call: o for call, o in head.open_calls.items() if not _within(o.seq, erased)},
+        )
+        rewritten = tuple(_rewritten(digests, erased, counter))
+        changed = {one.digest for one in rewritten}
+        gone = {one.digest for one in rewritten if one.superseded}
+        if gone:
+            left = [row for row in digests if row.id not in gone and row.visible(head.rev)]
+            after = replace(after, frontiers=await frontiers(unit, left, head.view_start))
+        changes = Changes(
+            head=after,
+            erase=erased,
+            rewritten=rewritten,
+            outcomes=tuple(
+                DigestOutcome(digest=digest.id, superseded=True, error="messages of its range expired")
+                for digest in digests
+                if digest.status is Status.PROCESSING
+                and (
+                    _overlaps(digest, erased)
+                    or gone & _bases(digest, digests)
+                    or (changed & _bases(digest, digests) and digest.claimed and digest.id != unread)
+                )
+            ),
+        )
+        await unit.commit(changes)
+    return sum(last - first + 1 for first, last in erased)
+
+
+def _rewritten(digests: Sequence[Digest], erased: Ranges, counter: TokenCounter) -> list[RewrittenDigest]:
+    """What becomes of the completed digests.
+
+    A chunk loses every statement that rests on what was erased: it stands between others, and cannot be made anew. If a
+    summary is superseded, so are the chunks behind it, lest there be a hole before them.
+    """
+    found: list[RewrittenDigest] = []
+    gone: list[Digest] = []
+    completed = [digest for digest in digests if digest.status is Status.COMPLETED]
+    for digest in completed:
+        touched = [item for item in digest.items if item.rests_on(erased)]
+        match digest.action:
+            case DigestAction.SUMMARIZE if any(not _covered(item.rests, erased) for item in touched):
+                gone.append(digest)
+            case DigestAction.COMPACT if _overlaps(digest, erased):  # what it says of which message, nobody can tell
+                gone.append(digest)
+            case DigestAction.SUMMARIZE | DigestAction.CHUNK if touched:
+                items = tuple(item for item in digest.items if item not in touched)
+                text = render_items(items)
+                found.append(RewrittenDigest(digest=digest.id, items=items, text=text, tokens=counter.count(text)))
+            case _:
+                pass
+    for digest in completed:
+        behind = any(one.action is DigestAction.SUMMARIZE and digest.start > one.end for one in gone)
+        if digest in gone or (digest.action is DigestAction.CHUNK and behind):
+            found = [one for one in found if one.digest != digest.id]
+            found.append(RewrittenDigest(digest=digest.id, superseded=True))
+    return found
+
+
+def _overlaps(digest: Digest, erased: Ranges) -> bool:
+    return any(first <= digest.end and digest.start <= last for first, last in erased)
+
+
+def _bases(digest: Digest, digests: Sequence[Digest]) -> set[int]:
+    """The digests that `digest` is built on."""
+    base_of = {one.id: one.base for one in digests}
+    found: set[int] = set()
+    base = digest.base
+    while base is not None and base not in found:
+        found.add(base)
+        base = base_of.get(base)
+    return found
+
+
+def _covered(sources: Ranges, erased: Ranges) -> bool:
+    return all(any(a <= first and last <= b for a, b in erased) for first, last in sources)
+
+
+def _within(seq: int, erased: Ranges) -> bool:
+    return any(first <= seq <= last for first, last in erased)

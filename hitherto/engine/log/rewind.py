@@ -1,0 +1,253 @@
+"""Taking messages back, and putting other items in their place: the log keeps everything, views go on without it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hitherto.core.digests.digest import Digest, Status
+from hitherto.core.log.frontier import DigestAction, Frontier
+from hitherto.core.log.head import REPLACED, Head
+from hitherto.core.log.message import RESPONSES, Logged, Payload
+from hitherto.core.log.tail import ending, tells_enough, without_last
+from hitherto.core.policy.layout import layout_of
+from hitherto.core.policy.policy import Policy
+from hitherto.engine.context.view import ViewBuilder
+from hitherto.engine.digests.frontiers_from_rows import frontiers, sums_through
+from hitherto.engine.handle import Handle
+from hitherto.errors import ConcurrentWrite, InvalidInput
+from hitherto.ports.digests import DigestOutcome, NewDigest
+from hitherto.ports.log import Changes, MessageRange, Unit
+
+_TAIL = 32
+"""How many messages are read at first to learn what the log ends with once its newest is taken back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewinder:
+    """`pop` and `replace` on one conversation."""
+
+    handle: Handle
+
+    async def pop(self, *, policy: Policy | None, model: str | None) -> Payload | None:
+        """See `Conversation.pop`."""
+        store = self.handle.services.store
+        while True:
+            head = await self.handle.head()
+            item = self._shown_last(head, policy, model)
+            opaque = None if item is None or item.digest is None else (
+                item, await store.opaque(self.handle.scope, self.handle.id, item.digest)
+            )  # fmt: skip
+            async with store.write(self.handle.scope, self.handle.id) as unit:
+                if unit.head.rev != head.rev:
+                    continue
+                if opaque is not None and opaque[1]:
+                    return await self._pop_item(unit, opaque[0], opaque[1])
+                tail = await unit.tail(_TAIL)
+                return await self._retract(unit, tail) if tail else None
+
+    def _shown_last(self, head: Head, policy: Policy | None, model: str | None) -> Frontier | None:
+        """The opaque items, if they are all that is shown."""
+        governing, _ = self.handle.governing(head, policy)
+        item = layout_of(governing, head, family=self.handle.services.family(model)).opaque
+        return item if item is not None and item.sums == head.sums else None
+
+    async def _pop_item(self, unit: Unit, item: Frontier, items: Sequence[Payload]) -> Payload:
+        """Put all but the last of the opaque items in their place; without any left, nothing is shown any more."""
+        head, rest = unit.head, items[:-1]
+        assert item.digest is not None, "the caller checked it"
+        if rest:
+            row = await self._standing_in(unit, rest, item.start, item.end, item.family)
+            kept = {name: one for name, one in head.frontiers.items() if one.digest != item.digest}
+            frontiers_now = {**kept, REPLACED: replace(item, digest=row.id, tokens=row.tokens)}
+            changes = Changes(head=replace(head, rev=head.rev + 1, frontiers=frontiers_now), fire=(row,))
+        else:
+            changes = cleared(head)
+        await unit.commit(replace(changes, supersede=(item.digest,)))
+        return items[-1]
+
+    async def _retract(self, unit: Unit, tail: list[Logged]) -> Payload:
+        head, last = unit.head, tail[-1]
+        size = _TAIL
+        while len(tail) == size and not tells_enough(tail):
+            size *= 2
+            tail = await unit.tail(size)
+        rows = await unit.digests() if _touches(head, last.seq) else []
+        visible = [row for row in rows if row.visible(head.rev) and row.status is Status.COMPLETED]
+        gone = [row for row in visible if row.end >= last.seq and row.action is not DigestAction.CLEAR]
+        after = without_last(head, tail)
+        if gone:
+            left = [row for row in visible if row not in gone]
+            after = replace(after, frontiers=await frontiers(unit, left, head.view_start))
+        await unit.commit(
+            Changes(
+                head=after,
+                retract=(last.seq,),
+                supersede=tuple(row.id for row in gone),
+                outcomes=tuple(
+                    DigestOutcome(digest=one.id, superseded=True, error="a message of its range was taken back")
+                    for one in head.running
+                    if one.end >= last.seq
+                ),
+            )
+        )
+        return last.message.payload
+
+    async def replace(
+        self,
+        items: Sequence[Payload],
+        *,
+        wire: str,
+        model: str | None,
+        policy: Policy | None,
+        expect: int | None,
+    ) -> None:
+        """See `Conversation.replace`."""
+        services, store = self.handle.services, self.handle.services.store
+        if wire != RESPONSES:
+            raise InvalidInput(f"items in the place of others can be of {RESPONSES!r} only, not of {wire!r}")
+        raw = [services.read(item, wire).payload for item in items]
+        family = None if model is None else services.family(model)
+        while True:
+            head = await self.handle.head()
+            if expect is not None and head.rev != expect:
+                raise ConcurrentWrite(
+                    f"expect={expect}, but {self.handle.id!r} is at revision {head.rev}: it changed since; read it and "
+                    "decide again",
+                    actual=head.rev,
+                )
+            clear = await self._last_clear(head)
+            restored = False
+            tail = () if clear is None else await self._tail(head)
+            if clear is not None and clear.visible_rev is not None:
+                shown = await ViewBuilder(self.handle).items(
+                    wire=wire, policy=policy, model=model, limit=None, at=clear.visible_rev - 1
+                )
+                restored = _same(shown, raw)
+            async with store.write(self.handle.scope, self.handle.id) as unit:
+                if unit.head.rev != head.rev:
+                    continue
+                if not raw:
+                    if head.next_seq > head.view_start:
+                        await unit.commit(cleared(head))
+                    return
+                await self._put(unit, raw, family, clear, tail, restored=restored)
+                return
+
+    async def _last_clear(self, head: Head) -> Digest | None:
+        """The clear that hid everything, if nothing has come since."""
+        if head.view_start != head.next_seq or not head.next_seq:
+            return None
+        rows = await self.handle.services.store.digests(self.handle.scope, self.handle.id)
+        clears = [
+            row
+            for row in rows
+            if row.action is DigestAction.CLEAR and row.visible(head.rev) and row.end == head.last_seq
+        ]
+        return max(clears, key=lambda row: row.id, default=None)
+
+    async def _tail(self, head: Head) -> list[Logged]:
+        """The newest messages, whether they were cleared or not."""
+        reading = MessageRange(start=max(head.next_seq - 8 * _TAIL, 0), stop=head.next_seq, live_at=head.rev)
+        return await self.handle.services.store.messages(self.handle.scope, self.handle.id, head.ref, reading)
+
+    async def _put(
+        self,
+        unit: Unit,
+        items: Sequence[Payload],
+        family: str | None,
+        clear: Digest | None,
+        tail: Sequence[Logged],
+        *,
+        restored: bool,
+    ) -> None:
+        head = unit.head
+        if clear is None and head.next_seq == head.view_start:
+            raise InvalidInput("there is nothing in whose place the items could be shown; append them")
+        rows = [row for row in await unit.digests() if row.visible(head.rev) and row.status is Status.COMPLETED]
+        gone = [] if clear is None else [clear]
+        if not restored:
+            gone += [row for row in rows if row.stage == REPLACED]
+        left = [row for row in rows if row not in gone]
+        after = replace(head, rev=head.rev + 1)
+        if clear is not None:
+            start = max((row.end + 1 for row in left if row.action is DigestAction.CLEAR), default=0)
+            after = replace(after, view_start=start, view_sums=await sums_through(unit, start - 1))
+            after = ending(after, [one for one in tail if one.seq >= start])
+        after = replace(after, frontiers=await frontiers(unit, left, after.view_start))
+        fire: tuple[NewDigest, ...] = ()
+        if not restored:
+            fire = (await self._standing_in(unit, items, after.view_start, head.last_seq, family),)
+            end = Frontier(
+                action=DigestAction.COMPACT,
+                start=after.view_start,
+                end=head.last_seq,
+                sums=head.sums,
+                kept_from=head.next_seq,
+                kept_sums=head.sums,
+                digest=fire[0].id,
+                family=family,
+                tokens=fire[0].tokens,
+            )
+            after = replace(after, frontiers={**after.frontiers, REPLACED: end})
+        # A digest in progress would come to stand where these items do.
+        fenced = tuple(DigestOutcome(digest=one.id, superseded=True, error="replaced") for one in head.running)
+        changes = Changes(head=after, fire=fire, supersede=tuple(row.id for row in gone), outcomes=fenced)
+        await unit.commit(changes)
+
+    async def _standing_in(
+        self, unit: Unit, items: Sequence[Payload], start: int, end: int, family: str | None
+    ) -> NewDigest:
+        return NewDigest(
+            stage=REPLACED,
+            spec="{}",
+            action=DigestAction.COMPACT,
+            start=start,
+            end=end,
+            base=None,
+            completed=True,
+            id=await unit.next_digest(),
+            tokens=self._tokens(items),
+            opaque=json.dumps(list(items)),
+            family=family,
+        )
+
+    def _tokens(self, items: Sequence[Payload]) -> int:
+        codec = self.handle.services.codec(RESPONSES)
+        return sum(codec.tokens(item, self.handle.services.canonical) for item in items)
+
+
+def cleared(head: Head) -> Changes:
+    """What hides all messages so far; there have to be some."""
+    after = replace(
+        head,
+        rev=head.rev + 1,
+        view_start=head.next_seq,
+        view_sums=head.sums,
+        run_start=head.next_seq,
+        open_calls={},
+        late=(),
+        frontiers={},
+    )
+    hide = NewDigest(
+        stage="clear",
+        spec="{}",
+        action=DigestAction.CLEAR,
+        start=head.view_start,
+        end=head.last_seq,
+        base=None,
+        completed=True,
+    )
+    fenced = tuple(DigestOutcome(digest=one.id, superseded=True, error="cleared") for one in head.running)
+    return Changes(head=after, fire=(hide,), outcomes=fenced)
+
+
+def _same(one: Sequence[Payload], other: Sequence[Payload]) -> bool:
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def _touches(head: Head, seq: int) -> bool:
+    """Whether any digest reaches message `seq`."""
+    ends = [one.end for one in head.frontiers.values()]
+    return any(end >= seq for end in (*ends, -1 if head.digest is None else head.digest.end))

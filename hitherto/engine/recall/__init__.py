@@ -1,0 +1,1 @@
+"""Recall: search, and the index behind it."""

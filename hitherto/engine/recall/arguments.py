@@ -1,0 +1,69 @@
+"""What a caller asks of a recall, checked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from datetime import datetime
+from typing import cast
+
+from hitherto.core.recall.filter import EntryKind
+from hitherto.errors import InvalidInput
+
+MOST = 1_000
+"""The most hits that can be asked for."""
+
+
+def checked_limit(k: object, *, least: int = 1, name: str = "limit") -> int:
+    """Raises InvalidInput for what is no number of things from `least` on."""
+    if not isinstance(k, int) or isinstance(k, bool) or not least <= k <= MOST:
+        raise InvalidInput(f"{name} is {k!r}; give a whole number from {least} to {MOST}")
+    return k
+
+
+def checked_share(share: object, name: str, *, ends: bool) -> float:
+    """Raises InvalidInput for what is no number from 0 to 1; without its `ends`, for these too."""
+    usable = isinstance(share, int | float) and not isinstance(share, bool) and math.isfinite(share)
+    if not usable or not (0 <= cast(float, share) <= 1) or (not ends and share in (0, 1)):
+        span = "from 0 to 1" if ends else "between 0 and 1"
+        raise InvalidInput(f"{name} is {share!r}; give a number {span}")
+    return float(cast(float, share))
+
+
+def checked_kinds(kinds: Iterable[EntryKind | str] | None) -> frozenset[EntryKind]:
+    """Raises InvalidInput for what is no kind of entry, and for none at all."""
+    if kinds is None:
+        return frozenset(EntryKind)
+    known = ", ".join(EntryKind)
+    try:
+        found = frozenset(EntryKind(one) for one in ([kinds] if isinstance(kinds, str) else kinds))
+    except (ValueError, TypeError):
+        raise InvalidInput(f"kinds is {kinds!r}; kinds are {known}") from None
+    if not found:
+        raise InvalidInput(f"kinds is empty; name at least one of {known}, or leave it out for all")
+    return found
+
+
+def checked_time(time: object, name: str) -> datetime | None:
+    """Raises InvalidInput for what is no time with a zone."""
+    if time is None:
+        return None
+    if not isinstance(time, datetime) or time.tzinfo is None:
+        raise InvalidInput(f"{name} is {time!r}, no time with a zone; give one, e.g. datetime.now(timezone.utc)")
+    return time
+
+
+def checked_seq(seq: object, name: str) -> int | None:
+    """Raises InvalidInput for what is no seq."""
+    if seq is None:
+        return None
+    if not isinstance(seq, int) or isinstance(seq, bool):
+        raise InvalidInput(f"{name} is {seq!r}; give the seq of a message")
+    return seq
+
+
+def checked_switch(value: object, name: str) -> bool:
+    """Raises InvalidInput for what is neither true nor false."""
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{name} is {value!r}; give True or False")
+    return value

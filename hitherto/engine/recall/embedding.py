@@ -1,0 +1,169 @@
+"""Vectors from embedders, through the breaker and into the ledger."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Collection, Sequence
+
+import numpy as np
+
+from hitherto.core.ledger import ModelCall, Purpose
+from hitherto.core.recall.terms import topic
+from hitherto.engine.calls import CallContext, Calls, contained
+from hitherto.engine.services import Services
+from hitherto.errors import InvalidEmbedding, ModelError, ModelRejected, ModelUnavailable
+from hitherto.logs import logger
+from hitherto.ports.embedder import Embedder, Embeddings, Space, Vector, Vectors, usable
+
+log = logger("hitherto.embedding")
+
+_NOBODY = "-"
+"""The tenant of what is asked for none of them."""
+
+
+class Embedding:
+    """What asks the embedders of a memory."""
+
+    def __init__(self, services: Services, calls: Calls) -> None:
+        self._services, self._calls = services, calls
+
+    @property
+    def space(self) -> Space | None:
+        """The space that is filled; None where there is no embedder, or nothing is known of its space yet."""
+        return None if self._services.embedder is None else _space(self._services.embedder)
+
+    @property
+    def known(self) -> bool:
+        """Whether there is nothing to be learnt of the embedder: its space is known, or there is none."""
+        return self._services.embedder is None or _space(self._services.embedder) is not None
+
+    async def learn(self) -> None:
+        """Ask the embedder for a word, where nothing is known of its space yet. Raises CallPostponed and what it
+        raises."""
+        embedder = self._services.embedder
+        if embedder is not None and _space(embedder) is None:
+            ledger: list[ModelCall] = []
+            what = CallContext(model=_name(embedder), purpose=Purpose.EMBED, tenant=_NOBODY)
+            try:
+                await self._calls.make(lambda: embedder.query("hello"), what, ledger)
+            finally:
+                self._calls.written(_NOBODY, ledger)  # for nobody there is no ledger
+
+    @property
+    def spaces(self) -> tuple[Space, ...]:
+        """The spaces that questions can be asked in, the preferred one first."""
+        embedders = (*([self._services.embedder] if self._services.embedder else []), *self._services.previous)
+        found = [_space(one) for one in embedders]
+        return tuple(dict.fromkeys(space for space in found if space is not None))
+
+    async def documents(self, texts: Sequence[str], tenant: str, ledger: list[ModelCall]) -> tuple[Space, Vectors]:
+        """The space that is filled, and the vectors of texts in it. Raises CallPostponed and what the embedder
+        raises."""
+        embedder = self._services.embedder
+        assert embedder is not None, "who has a space has an embedder"
+        made: list[Vectors] = []
+        for at in range(0, len(texts), embedder.batch):
+            batch = texts[at : at + embedder.batch]
+            try:
+                made.append(await self._batch(embedder, batch, tenant, ledger))
+            except (ModelRejected, InvalidEmbedding):
+                # Of the key, the model, or one of the texts? A word that nobody refuses tells.
+                await self._batch(embedder, ["hello"], tenant, ledger)
+                made.append(await self._without_refused(embedder, batch, tenant, ledger))
+        space = embedder.space
+        return space, np.concatenate(made) if made else np.zeros((0, space.dimensions), np.float32)
+
+    async def _without_refused(
+        self, embedder: Embedder, texts: Sequence[str], tenant: str, ledger: list[ModelCall]
+    ) -> Vectors:
+        """The vectors of texts of which the endpoint refuses some; zeros for those, which are found by their words."""
+        try:
+            return await self._batch(embedder, texts, tenant, ledger)
+        except (ModelRejected, InvalidEmbedding) as error:
+            if len(texts) == 1:
+                log.warning("The embedder refused a text, which is found by its words only: %s", error, tenant=tenant)
+                return np.zeros((1, embedder.space.dimensions), np.float32)
+            half = len(texts) // 2
+            batches = [
+                await self._without_refused(embedder, part, tenant, ledger) for part in (texts[:half], texts[half:])
+            ]
+            return np.concatenate(batches)
+
+    async def _batch(self, embedder: Embedder, texts: Sequence[str], tenant: str, ledger: list[ModelCall]) -> Vectors:
+        async def ask() -> Embeddings:
+            return await embedder.documents(texts)
+
+        return await self._asked(embedder, ask, len(texts), tenant, ledger, tries=None)
+
+    @property
+    def local(self) -> bool:
+        """Whether the embedder computes in this process."""
+        return self._services.embedder is not None and self._services.embedder.local
+
+    async def question(
+        self, text: str, space: Space, tenant: str, ledger: list[ModelCall], *, authors: Collection[int]
+    ) -> Vector:
+        """The vector of a question. It is asked for once, and not waited for longer than the setting
+        `embedder_timeout`. Raises CallPostponed and what the embedder raises.
+
+        In a mean of words the name of an author (`authors`: see `analysis.topic`) drowns all others, so it is left out
+        for what computes in this process; a model that reads gets the question as it is.
+        """
+        known = (*([self._services.embedder] if self._services.embedder else []), *self._services.previous)
+        embedder = next(one for one in known if _space(one) == space)
+
+        asked = topic(text, authors=authors) if embedder.local else text
+
+        async def ask() -> Embeddings:
+            try:
+                async with asyncio.timeout(self._services.settings.embedder_timeout):
+                    return await embedder.query(asked)
+            except TimeoutError:
+                raise ModelUnavailable(
+                    f"the embedder {space.name!r} did not answer within {self._services.settings.embedder_timeout:g} "
+                    "seconds; allow it more time (HITHERTO_EMBEDDER_TIMEOUT), or see what it waits for"
+                ) from None
+
+        return (await self._asked(embedder, ask, 1, tenant, ledger, tries=1))[0]
+
+    async def _asked(
+        self,
+        embedder: Embedder,
+        ask: Callable[[], Awaitable[Embeddings]],
+        count: int,
+        tenant: str,
+        ledger: list[ModelCall],
+        *,
+        tries: int | None,
+    ) -> Vectors:
+        async def checked() -> Embeddings:
+            answer = await ask()
+            try:
+                vectors = usable(answer.vectors, count=count, space=embedder.space)
+            except InvalidEmbedding as error:
+                error.tokens = (answer.tokens, None, None)
+                raise
+            return Embeddings(vectors, answer.tokens, answer.asked)
+
+        if embedder.local:
+            return (await contained(checked)).vectors
+        what = CallContext(model=_name(embedder), purpose=Purpose.EMBED, tenant=tenant)
+        return (await self._calls.make(checked, what, ledger, tries=tries)).vectors
+
+
+def _space(embedder: Embedder) -> Space | None:
+    try:
+        return embedder.space
+    except ModelError:  # of an endpoint that could not be asked yet
+        return None
+
+
+def _name(embedder: Embedder) -> str:
+    """As price lists and the ledger have it: the model's name without what else makes the space."""
+    space = _space(embedder)
+    return "an embedder" if space is None else _BESIDE.split(space.name)[0]
+
+
+_BESIDE = re.compile(r"/\d+(?:/|$)")
+"""Where the name of a space goes on with its dimensions."""

@@ -1,0 +1,356 @@
+"""Recall: what was said that answers a question, from everything a scope has."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from hitherto.core.ledger import ModelCall, Purpose
+from hitherto.core.recall import rank
+from hitherto.core.recall.filter import EntryKind, SearchFilter
+from hitherto.core.recall.terms import QuestionTerms, question_terms
+from hitherto.core.scope import Scope
+from hitherto.engine.calls import CallContext, Calls, told
+from hitherto.engine.purge import purge
+from hitherto.engine.recall.embedding import Embedding
+from hitherto.engine.recall.search import RankedCandidate, Search, population, search
+from hitherto.engine.services import Services
+from hitherto.errors import InvalidInput
+from hitherto.logs import logger
+from hitherto.ports.embedder import Space, Vector, Vectors
+from hitherto.ports.recall import SearchData, SearchIndex
+from hitherto.ports.reranker import RerankResult
+from hitherto.uninterrupted import uninterrupted
+
+log = logger("hitherto.recall")
+
+_WAITING = 500
+"""So many of the newest things that have no entry yet are looked at."""
+
+_LONGEST = 20_000
+"""Characters of a question that are read."""
+
+_LAG = 0.1
+"""The part of all that is searched that may be without vectors for a while before it is worth a word."""
+
+_OF_DOCUMENTS = 500
+"""So many go on to the second stage where documents or facts are chosen by what only that looks at."""
+
+_MANY = 20_000
+"""So many entries are gone through before another thread is asked to."""
+
+_LONG = 50_000
+"""Characters of what has no entry yet, from which on another thread reads them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scores:
+    """The parts of a hit's place. `fused`, by which hits are ordered, is made of `lexical` (BM25), `semantic` (the
+    cosine, None without a vector, times a weight), `author` (the question names who said it), `asking` (0, or less for
+    what itself asks something) and `neighbors` (what the messages around it lend); docs/recall.md has the weights.
+    `reranked` is the place that a reranker gave it, from 1."""
+
+    lexical: float
+    semantic: float | None
+    author: float
+    asking: float
+    neighbors: float
+    fused: float
+    reranked: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """Something that was said. `score` (0 to 1) is how relevant it is, judged by itself: see
+    `core.recall.rank.relevance`.
+
+    `kind` is "message", "digest", "passage" or "fact". It stands for the messages `start` to `end` (inclusive) of
+    `conversation`; a fact, and a passage of a document that a user added, stands for none. `digest`, `fact`, or
+    `document` with the `passage`'s place in it, say which one it is. `subject` is what it, or its conversation, is
+    about ("": the user). `said_at` is when it was said. `text` is cut after 4,000 characters.
+    `Memory.around` opens what is around it.
+    """
+
+    kind: EntryKind
+    score: float
+    scores: Scores
+    text: str
+    said_at: datetime
+    agent: str
+    conversation: str | None = None
+    start: int | None = None
+    end: int | None = None
+    digest: int | None = None
+    document: int | None = None
+    passage: int | None = None
+    fact: int | None = None
+    subject: str | None = None
+    title: str | None = None
+    doc_type: str | None = None
+    namespace: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    role: str | None = None
+    author: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        names = [name for name in self.__slots__ if name not in ("scores", "kind", "said_at", "metadata")]
+        return {
+            "kind": self.kind.value,
+            **{name: getattr(self, name) for name in names},
+            "said_at": self.said_at.isoformat(),
+            "metadata": dict(self.metadata),
+            "scores": {name: getattr(self.scores, name) for name in self.scores.__slots__},
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallResult:
+    """What was found, the best first. `missing` names what it had to do without: "embedder" (it is away, or answered
+    with what is no vector: only words were compared), "vectors" (more than a tenth is not embedded yet), "reranker"
+    (the order of the fusion stands). `space` names the space in which meanings were compared, None if they were not.
+    `searched` is among how many entries."""
+
+    hits: tuple[Hit, ...]
+    missing: tuple[str, ...] = ()
+    space: str | None = None
+    searched: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "hits": [hit.to_json() for hit in self.hits],
+            "missing": list(self.missing),
+            "space": self.space,
+            "searched": self.searched,
+        }
+
+
+@dataclass(slots=True)
+class LoadedSearch:
+    """The first part of a search, which does not depend on what is wanted within the scope: the data of the search, and
+    the question's vector in its space."""
+
+    question: str
+    terms: QuestionTerms
+    wanted: SearchFilter
+    search_data: SearchData
+    vector: Vector | None = None
+    space: Space | None = None
+    waiting: Vectors | None = None
+    missing: list[str] = field(default_factory=list[str])
+
+
+class Recaller:
+    """Searches; what it asks of embedders and rerankers goes through `calls`."""
+
+    def __init__(self, services: Services, calls: Calls) -> None:
+        self._services, self._calls = services, calls
+        self._embedding = Embedding(services, calls)
+
+    @property
+    def able(self) -> bool:
+        """Whether the store has an index to search in."""
+        return self._services.index is not None
+
+    async def recall(
+        self, question: str, wanted: SearchFilter, *, limit: int, min_score: float = 0.0, rerank: bool = True
+    ) -> RecallResult:
+        """The `limit` best answers, all of a score of at least `min_score`. Raises InvalidInput where there is no
+        index."""
+        began = time.perf_counter()
+        with self._services.watch.span("recall", tenant=wanted.scope.tenant, limit=limit) as span:
+            loaded = await self.load_search(question, wanted)
+            if loaded.search_data.due and await purge(self._services, wanted.scope.tenant):
+                loaded = await self.load_search(question, wanted)
+            found = await self.find(loaded, wanted, limit=limit, min_score=min_score, rerank=rerank)
+            span.set(hits=len(found.hits), searched=found.searched, missing=" ".join(found.missing))
+        self._services.watch.recalled(seconds=time.perf_counter() - began)
+        return found
+
+    @property
+    def space(self) -> Space | None:
+        """The space that vectors are made in now."""
+        return self._embedding.space
+
+    async def vector(self, question: str, scope: Scope) -> Vector | None:
+        """The vector of a question in `space`; None where there is none, and where the embedder is away."""
+        space, asked = self._embedding.space, question[:_LONGEST].strip()
+        if space is None or not asked:
+            return None
+        async with self._calls.recorded(scope) as ledger:
+            return await self._vector(asked, space, scope.tenant, ledger, authors=())
+
+    async def load_search(self, question: str, wanted: SearchFilter) -> LoadedSearch:
+        """One round trip, and then the question's vector. What `wanted` says beside its scope may be given
+        more precisely to `find`, but not name conversations or times where this names none."""
+        question = question[:_LONGEST].strip()
+        terms = question_terms(question)
+        spaces = self._embedding.spaces if question else ()
+        every = [*terms.words.tolist(), *terms.authors.tolist()]
+        search_data = await uninterrupted(self._index().search_data(wanted, terms=every, spaces=spaces, limit=_WAITING))
+        loaded = LoadedSearch(question=question, terms=terms, wanted=wanted, search_data=search_data)
+        if self._services.embedder is None or not question:
+            return loaded
+        async with self._calls.recorded(wanted.scope) as ledger:
+            await self._compare(loaded, spaces, ledger)
+        if not self._embedding.known and "embedder" not in loaded.missing:
+            loaded.missing.append("embedder")
+        without = (
+            search_data.entries - search_data.embedded + (0 if loaded.waiting is not None else len(search_data.waiting))
+        )
+        if not loaded.missing and without > _LAG * (search_data.entries + len(search_data.waiting)):
+            loaded.missing.append("vectors")
+        return loaded
+
+    async def _compare(self, loaded: LoadedSearch, spaces: Sequence[Space], ledger: list[ModelCall]) -> None:
+        """The vectors by which meanings are compared, or the word that the embedder is missing."""
+        search_data, tenant, space = loaded.search_data, loaded.wanted.scope.tenant, loaded.search_data.space
+        if search_data.waiting and self._embedding.local and spaces and space in (None, spaces[0]):
+            # What has just been said is compared by its meaning too: here that takes no time.
+            space = spaces[0]
+            loaded.waiting = await self._documents([source.text for source in search_data.waiting], tenant, ledger)
+            if loaded.waiting is None:
+                loaded.missing.append("embedder")
+                return
+        if space is not None:
+            there = {
+                term for block in search_data.blocks for term, (entries, _) in block.postings.items() if len(entries)
+            }
+            authors = there.intersection(loaded.terms.authors.tolist())
+            loaded.vector = await self._vector(loaded.question, space, tenant, ledger, authors=authors)
+            loaded.space = space if loaded.vector is not None else None
+            loaded.missing += [] if loaded.vector is not None else ["embedder"]
+
+    async def find(
+        self, loaded: LoadedSearch, wanted: SearchFilter, *, limit: int, min_score: float, rerank: bool
+    ) -> RecallResult:
+        """The second part: one round trip more, and the reranker's answer if there is one."""
+        space = loaded.space
+        hits: list[Hit] = []
+        searched = 0
+        if loaded.question:
+            begun = await self._first(loaded, wanted, limit)
+            searched = begun.population.size
+            found = self._index().candidates(wanted, begun.keys, space=space, around=rank.AROUND)
+            candidates = await uninterrupted(found)
+            most = limit if not rerank or self._services.reranker is None else max(limit, self._services.reranker.limit)
+            hits = [_hit(one) for one in begun.weighed(candidates, most=most, least=min_score)]
+        missing = list(loaded.missing)
+        if rerank and self._services.reranker is not None and len(hits) > 1:
+            async with self._calls.recorded(wanted.scope) as ledger:
+                hits, fell_through = await self._reranked(loaded, hits, ledger)
+            missing += ["reranker"] if fell_through else []
+        return RecallResult(
+            hits=tuple(hits[:limit]),
+            missing=tuple(missing),
+            space=None if space is None else space.name,
+            searched=searched,
+        )
+
+    async def _first(self, loaded: LoadedSearch, wanted: SearchFilter, limit: int) -> Search:
+        """The first stage, off the event loop where there is much to go through."""
+        most = max(rank.FIRST, 2 * limit)
+        of_a_subject = wanted.subject is not None and wanted.kinds & {EntryKind.PASSAGE, EntryKind.FACT}
+        if wanted.of_documents or of_a_subject:
+            most = max(most, _OF_DOCUMENTS)  # their filters are looked at only then
+
+        def first() -> Search:
+            every = [*loaded.terms.words.tolist(), *loaded.terms.authors.tolist()]
+            among = population(loaded.search_data, wanted, every, waiting=loaded.waiting)
+            return search(among, loaded.terms, loaded.vector, most=most)
+
+        many = sum(len(block.lengths) for block in loaded.search_data.blocks) > _MANY
+        long = sum(len(source.text) for source in loaded.search_data.waiting) > _LONG
+        return await asyncio.to_thread(first) if many or long else first()
+
+    async def _documents(self, texts: Sequence[str], tenant: str, ledger: list[ModelCall]) -> Vectors | None:
+        """The vectors of what has no entry yet, waited for no longer than a question's; None where the embedder is
+        away."""
+        try:
+            async with asyncio.timeout(self._services.settings.embedder_timeout):
+                return (await self._embedding.documents(texts, tenant, ledger))[1]
+        except Exception as error:  # noqa: BLE001 (an embedder may be somebody's own; whatever it does, there are words)
+            why = "it took too long" if isinstance(error, TimeoutError) else told(error)
+            log.warning(
+                "Embedder unavailable; what is not indexed yet is searched by words only: %s", why, tenant=tenant
+            )
+            return None
+
+    async def _vector(
+        self, question: str, space: Space, tenant: str, ledger: list[ModelCall], *, authors: Collection[int]
+    ) -> Vector | None:
+        """The question's vector; None where the embedder is away."""
+        try:
+            return await self._embedding.question(question, space, tenant, ledger, authors=authors)
+        except Exception as error:  # noqa: BLE001 (an embedder may be somebody's own; whatever it does, there are words)
+            log.warning("Embedder unavailable; searching by words only: %s", told(error), tenant=tenant)
+            return None
+
+    async def _reranked(self, loaded: LoadedSearch, hits: list[Hit], ledger: list[ModelCall]) -> tuple[list[Hit], bool]:
+        """The hits in the reranker's order, or as they are where it is away, slow or answers with nothing of use."""
+        reranker = self._services.reranker
+        assert reranker is not None, "who calls this has looked"
+        first, rest = hits[: reranker.limit], hits[reranker.limit :]
+        tenant = loaded.wanted.scope.tenant
+
+        async def ask() -> RerankResult:
+            async with asyncio.timeout(self._services.settings.reranker_timeout):
+                return await reranker.rerank(loaded.question, [hit.text for hit in first])
+
+        try:
+            what = CallContext(model=reranker.name, purpose=Purpose.RERANK, tenant=tenant)
+            answer = await self._calls.make(ask, what, ledger, tries=1)
+        except Exception as error:  # noqa: BLE001 (a reranker may be somebody's own; whatever it does, there is an order)
+            why = "it took too long" if isinstance(error, TimeoutError) else told(error)
+            log.warning("Reranker unavailable; hits stay in the order of the search: %s", why, tenant=tenant)
+            return hits, True
+        usable = [at for at in dict.fromkeys(answer.order) if 0 <= at < len(first)]
+        places = [*usable, *(at for at in range(len(first)) if at not in set(usable))]
+        ordered = [
+            replace(first[at], scores=replace(first[at].scores, reranked=place)) for place, at in enumerate(places, 1)
+        ]
+        return [*ordered, *rest], False
+
+    def _index(self) -> SearchIndex:
+        if self._services.index is None:
+            raise InvalidInput("this memory's store has no search index; open it on PostgreSQL, or as 'memory:'")
+        return self._services.index
+
+
+def _hit(weighed: RankedCandidate) -> Hit:
+    source = weighed.candidate.source
+    return Hit(
+        kind=source.kind,
+        score=weighed.relevance,
+        scores=Scores(
+            lexical=weighed.words,
+            semantic=weighed.likeness,
+            author=weighed.author,
+            asking=weighed.asking,
+            neighbors=weighed.neighbors,
+            fused=weighed.score,
+        ),
+        text=source.text,
+        said_at=source.said_at,
+        agent=source.agent,
+        conversation=source.conversation,
+        start=source.start,
+        end=source.end,
+        digest=source.place if source.kind is EntryKind.DIGEST else None,
+        document=source.origin if source.kind is EntryKind.PASSAGE else None,
+        passage=source.place if source.kind is EntryKind.PASSAGE else None,
+        fact=source.origin if source.kind is EntryKind.FACT else None,
+        subject=source.subject,
+        title=source.title,
+        doc_type=source.doc_type,
+        namespace=source.namespace,
+        metadata=json.loads(source.metadata) if source.kind is EntryKind.PASSAGE else {},
+        role=source.role,
+        author=source.author,
+    )

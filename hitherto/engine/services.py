@@ -1,0 +1,91 @@
+"""What the verbs work with, handed in from outside: the engine knows ports, never adapters."""
+
+from __future__ import annotations
+
+from asyncio import Event
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from hitherto.core.context.budget import TokenCounter
+from hitherto.core.context.request import WireFormat
+from hitherto.core.log.frontier import DigestAction
+from hitherto.core.log.message import Message
+from hitherto.core.policy.policy import Policy
+from hitherto.core.policy.presets import policy_of
+from hitherto.core.price import Price
+from hitherto.errors import InvalidPolicy
+from hitherto.ports.compactor import Compactor, family_of
+from hitherto.ports.documents import DocumentStore
+from hitherto.ports.embedder import Embedder
+from hitherto.ports.facts import FactStore
+from hitherto.ports.model import Model
+from hitherto.ports.queue import DigestQueue
+from hitherto.ports.recall import SearchIndex
+from hitherto.ports.reranker import Reranker
+from hitherto.ports.store import Store
+from hitherto.ports.watch import NoWatch, Watch
+from hitherto.settings import Settings
+
+
+class ItemReader(Protocol):
+    """Reads an item of any supported wire format: the one named, or else the one its shape tells. Raises
+    InvalidMessage."""
+
+    def __call__(self, payload: Message | Mapping[str, Any], wire: str | None = None) -> Message: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """The adapters of one memory. `canonical` counts what triggers and running sums are made of (o200k_base);
+    `counter` gives the one for a model or encoding (None: the settings'), `codec` the wire format of a name.
+    `compactor` makes opaque items, where there is an endpoint that can; `policy` counts where nothing else does.
+    `price` gives what a model's calls cost, None where that is not known; `watch` is told what happens.
+
+    `index`, `documents` and `facts` are the store's, if it has them; without an index nothing can be recalled.
+    `embedder` makes the vectors, `previous` know the spaces of embedders before it, and `reranker` looks at what was
+    found once more. `appended` is set when something waits to be indexed."""
+
+    store: Store
+    model: Model
+    queue: DigestQueue
+    settings: Settings
+    canonical: TokenCounter
+    counter: Callable[[str | None], TokenCounter]
+    codec: Callable[[str], WireFormat]
+    read: ItemReader
+    now: Callable[[], datetime]
+    policy: Policy | None = None
+    compactor: Compactor | None = None
+    price: Callable[[str], Price | None] = lambda _: None
+    watch: Watch = field(default_factory=NoWatch)
+    index: SearchIndex | None = None
+    documents: DocumentStore | None = None
+    facts: FactStore | None = None
+    embedder: Embedder | None = None
+    previous: tuple[Embedder, ...] = ()
+    reranker: Reranker | None = None
+    appended: Event = field(default_factory=Event)
+
+    @property
+    def window(self) -> int:
+        """The context window that `Fraction` is a share of, in tokens."""
+        return self.settings.context_window or self.settings.budget
+
+    def family(self, model: str | None) -> str | None:
+        """The family of the model that a context is for: the named one's, else that of the compactor's own."""
+        if model is not None:
+            return family_of(model)
+        return None if self.compactor is None else self.compactor.family
+
+    def usable(self, policy: object) -> Policy | None:
+        """A policy from what a caller gave. Raises InvalidPolicy for what is none, and for one that needs an endpoint
+        that compacts where there is none."""
+        found = policy_of(policy)
+        if found is not None and self.compactor is None and found.doing(DigestAction.COMPACT):
+            raise InvalidPolicy(
+                f"policy {found.name!r} needs a model whose endpoint compacts; name it with the setting compact_model, "
+                "or choose another policy, such as summarize"
+            )
+        return found

@@ -1,0 +1,96 @@
+"""Replacement of what a session shows, as the SDK's compaction does it: clear, then add, and the same to undo it.
+
+On a log that only grows, the second half must not be taken for new messages.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from agents import TResponseInputItem
+
+from hitherto.core.log.message import Payload
+from hitherto.core.scope import Scope
+from hitherto.engine.conversation import Conversation
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What the SDK's compaction session asks a store for: the newest items, whether these are all, and how to put
+    others in the place of those from a position on, which says False if they are not the newest any more."""
+
+    items: list[TResponseInputItem]
+    complete: bool
+    replace_suffix: Callable[[int, list[TResponseInputItem]], Awaitable[bool]]
+
+
+@dataclass
+class _Cleared:
+    """`shown` are the fingerprints of what was shown before each clear since the last append; `just` says that the
+    last change was a clear."""
+
+    shown: set[str] = field(default_factory=set[str])
+    just: bool = True
+
+
+class Clears:
+    """The clears of one session object, by scope. It only tells a replacement from a fresh start; without it, say in
+    another process, items are appended."""
+
+    def __init__(self) -> None:
+        self._of: dict[Scope, _Cleared] = {}
+
+    def remember(self, shown: Sequence[Payload], conversation: Conversation) -> None:
+        """That `shown` was cleared."""
+        if shown or conversation.scope in self._of:
+            cleared = self._of.setdefault(conversation.scope, _Cleared())
+            cleared.just = True
+            if shown:
+                cleared.shown.add(_fingerprint(shown))
+
+    def over(self, conversation: Conversation) -> None:
+        """That something was appended since."""
+        self._of.pop(conversation.scope, None)
+
+    async def undone_by(self, items: Sequence[Payload], conversation: Conversation) -> bool:
+        """Whether to add `items` means to replace what was cleared, and nobody has written since.
+
+        One lone item is a fresh start, even if it is the same as before: people say hello again.
+        """
+        cleared = self._of.get(conversation.scope)
+        if cleared is None or not cleared.just:
+            return False
+        compacted = any(item.get("type") == "compaction" for item in items)
+        if not compacted and (len(items) == 1 or _fingerprint(items) not in cleared.shown):
+            return False
+        head = await conversation.head()
+        if head is None or head.view_start != head.next_seq:
+            return False
+        cleared.just = False
+        return True
+
+
+def replaced_suffix(
+    shown: Sequence[Payload],
+    suffix: Sequence[Payload],
+    output: Sequence[Payload],
+    prune_prefix: Callable[[TResponseInputItem], bool] | None = None,
+) -> list[Payload] | None:
+    """`shown` with `output` in the place of `suffix`, or None if it does not end with that (an empty one included).
+
+    `prune_prefix` says of each of the oldest items whether it goes too, up to the first that stays.
+    """
+    start = len(shown) - len(suffix)
+    if not suffix or start < 0 or list(shown[start:]) != list(suffix):
+        return None
+    first = 0
+    while prune_prefix is not None and first < start and prune_prefix(shown[first]):  # pyright: ignore[reportArgumentType] — a payload is what the SDK's union of dicts names
+        first += 1
+    return [*shown[first:start], *output]
+
+
+def _fingerprint(items: Sequence[Payload]) -> str:
+    return hashlib.sha256(json.dumps(list(items), sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,67 @@
+"""The knowledge base's tools as function tools of the OpenAI Agents SDK."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from agents import FunctionTool, RunContextWrapper, function_tool
+
+from hitherto.core.scope import Scope
+from hitherto.engine.memory import Memory
+from hitherto.integrations.document_tools import LIST, SEARCH, DocumentTools
+from hitherto.integrations.openai_agents.event_loop import CurrentLoop, MemoryLoop, Portal
+
+Route = Callable[[RunContextWrapper[Any]], Scope]
+"""Says whose knowledge base it is, from the run's context."""
+
+
+def knowledge_tools(memory: Memory | Portal, scope: Scope | Route) -> list[FunctionTool]:
+    """`search_knowledge_base` and `list_documents`, to be given to an `Agent`; what they answer is JSON.
+
+    `memory` is an open memory, used from the loop that runs now, or a `Portal`. `scope` says whose knowledge base
+    it is; a function is asked at each call, with the run's context. Raises InvalidScope, InvalidInput.
+    """
+    home: MemoryLoop = memory if isinstance(memory, Portal) else CurrentLoop(memory)
+    route = scope if callable(scope) else _always(Scope.checked(scope))
+
+    @function_tool(description_override=SEARCH, strict_mode=False)
+    async def search_knowledge_base(
+        context: RunContextWrapper[Any], query: str, search_type: str = "all", limit: int = 5
+    ) -> str:
+        """Search.
+
+        Args:
+            query: What to look for, in words or as a question.
+            search_type: 'conversations' for archived conversations, any other type that documents have, or 'all'.
+            limit: How many to give, at most 50.
+        """
+
+        async def look(opened: Memory) -> list[dict[str, Any]]:
+            return await DocumentTools(opened, route(context)).search_knowledge_base(query, search_type, limit)
+
+        return json.dumps(await home.run(look), ensure_ascii=False)
+
+    @function_tool(description_override=LIST, strict_mode=False)
+    async def list_documents(context: RunContextWrapper[Any], doc_type: str = "all", limit: int = 10) -> str:
+        """List.
+
+        Args:
+            doc_type: 'conversations' for archived conversations, any other type that documents have, or 'all'.
+            limit: How many to give, at most 50.
+        """
+
+        async def look(opened: Memory) -> list[dict[str, Any]]:
+            return await DocumentTools(opened, route(context)).list_documents(doc_type, limit)
+
+        return json.dumps(await home.run(look), ensure_ascii=False)
+
+    return [search_knowledge_base, list_documents]
+
+
+def _always(scope: Scope) -> Route:
+    def route(_: RunContextWrapper[Any]) -> Scope:
+        return scope
+
+    return route

@@ -1,1 +1,0 @@
-"""The language models that make digests, one adapter a file; `hitherto.ports.model` is their contract."""

@@ -1,0 +1,186 @@
+"""The port to digests: their rows, the claims of those who make them, and how they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+from hitherto.core.digests.digest import Digest, Item
+from hitherto.core.documents.document import NewDocument
+from hitherto.core.ledger import ModelCall
+from hitherto.core.log.frontier import DigestAction
+from hitherto.core.log.message import Logged, Payload
+from hitherto.core.scope import Scope
+from hitherto.ports.queue import DigestJob
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewDigest:
+    """A digest row to be written: 'processing', or completed at once where there is nothing to be made (a drop, a
+    redaction, a clear, or items that a caller brings along). `id` is one that `Unit.next_digest` gave; None: any.
+    `tokens`, `freed`, `since`, `kept_from`, `opaque` and `family` as in `Digest`."""
+
+    stage: str
+    spec: str
+    action: DigestAction
+    start: int
+    end: int
+    base: int | None
+    completed: bool = False
+    id: int | None = None
+    tokens: int = 0
+    freed: int = 0
+    since: int = 0
+    kept_from: int | None = None
+    opaque: str | None = None
+    family: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DigestOutcome:
+    """What became of a digest in progress: its statements, or the error that ended it. `archive` is kept with it as a
+    document of the conversation's."""
+
+    digest: int
+    items: tuple[Item, ...] = ()
+    text: str = ""
+    tokens: int = 0
+    model: str | None = None
+    prompt_version: int | None = None
+    generation_time_ms: int | None = None
+    error: str | None = None
+    superseded: bool = False
+    opaque: str | None = None
+    family: str | None = None
+    archive: NewDocument | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewrittenDigest:
+    """A completed digest as it reads after some of the messages it rested on were erased. `superseded`: it cannot do
+    without them and stands for its range no more, in past views neither (its `hidden_rev` is 0), and its opaque items
+    are gone."""
+
+    digest: int
+    items: tuple[Item, ...] = ()
+    text: str = ""
+    tokens: int = 0
+    superseded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DigestWork:
+    """All that is needed to make a digest: whose conversation it belongs to, its row, the statements of its base, the
+    opaque items of its base, and the live messages that no digest has seen, ascending (erased ones left out).
+    `expiring` says that messages among them have to be erased first: their time has come.
+
+    Those messages begin after the base's end, or at the row's start, if that is later. Where a summary's base is a
+    chunk, its statements are those of all chunks before it too, oldest first, down to the first base that is no chunk,
+    whose own come before them.
+    """
+
+    scope: Scope
+    conversation: str
+    digest: Digest
+    base: tuple[Item, ...] = ()
+    opaque: str | None = None
+    messages: tuple[Logged, ...] = ()
+    expiring: bool = False
+
+    @property
+    def claim(self) -> Claim:
+        return Claim(self.scope.tenant, self.digest.id, self.digest.attempt)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One worker's hold on a digest in progress: `attempt` is the number that fences it."""
+
+    tenant: str
+    digest: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """How the digests stand, over all tenants. `due` wait for a worker, `claimed` are in a worker's hands, `put_off`
+    wait for a later try. Of all three together: `lag_seconds` is the age of the oldest, `lag_messages` the most
+    messages that a conversation has got since the end of what its last digest covers. `resting` are conversations whose
+    digests failed again and again and that begin none for now. `workers` have shown themselves lately; None where there
+    is no telling."""
+
+    due: int = 0
+    claimed: int = 0
+    put_off: int = 0
+    lag_seconds: float = 0.0
+    lag_messages: int = 0
+    resting: int = 0
+    workers: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierDigest:
+    """The newest summary of a scope's other conversations."""
+
+    conversation: str
+    digest: int
+    text: str
+
+
+class DigestStore(Protocol):
+    """Digests, which units of work begin and end. All verbs raise what `Store` says."""
+
+    async def digests(self, scope: Scope, conversation: str) -> list[Digest]:
+        """All digests in order of their ids, failed and superseded ones and clears too."""
+        ...
+
+    async def opaque(self, scope: Scope, conversation: str, digest: int) -> tuple[Payload, ...] | None:
+        """The opaque items of that row of the conversation, whatever its status; None when it has none."""
+        ...
+
+    async def earlier(self, scope: Scope, conversation: str, *, within: timedelta) -> EarlierDigest | None:
+        """The newest completed summary, made no longer than `within` ago by the store's clock, of the scope's other
+        conversations; of each only the one that stands for it now."""
+        ...
+
+    async def claim(self, tenant: str, digest: int, *, lease: timedelta) -> DigestWork | None:
+        """Take a digest in progress whose time has come, and read what is needed to make it; None for any other.
+
+        The row's `attempt` and `tries` are one higher than before, and whoever held it lost it. For `lease`, by the
+        store's clock, nobody else gets it. A row that a unit of work holds is passed over: None too. (A time further
+        away than anything here sets, which a clock that was put back leaves behind, has come.)"""
+        ...
+
+    async def prolong(self, claims: Sequence[Claim], *, lease: timedelta) -> frozenset[Claim]:
+        """Hold on to digests for `lease` from now; returns which of them are still held. One whose row a unit of work
+        holds is not prolonged, but still held."""
+        ...
+
+    async def put_off(
+        self,
+        work: DigestWork,
+        *,
+        wait: timedelta,
+        error: str | None = None,
+        counted: bool = True,
+        calls: Sequence[ModelCall] = (),
+    ) -> bool:
+        """Give a claim back: the digest is due again in `wait` (at most an hour), and `error` says why; the `calls` go
+        into the ledger. Not `counted`, the attempt does not count as a try. Returns whether it was still held; if
+        not, only the ledger is written. A unit of work that holds the row is waited for, though not for ever."""
+        ...
+
+    async def overdue(self, *, since: timedelta, limit: int = 100) -> list[DigestJob]:
+        """Digests of any tenant that have been due for `since` and that nobody took, longest first: what a worker that
+        died or a hint that was lost left behind."""
+        ...
+
+    async def unsettled(self, jobs: Sequence[DigestJob]) -> list[DigestJob]:
+        """Those of `jobs` that are due or claimed."""
+        ...
+
+    async def backlog(self) -> Backlog:
+        """How the digests stand."""
+        ...

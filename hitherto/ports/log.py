@@ -1,0 +1,220 @@
+"""The port to the log: conversations, their messages, and the unit of work that writes them."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from hitherto.core.cross_session import CrossSession
+from hitherto.core.digests.digest import Digest
+from hitherto.core.facts.fact import LearnedFacts
+from hitherto.core.ledger import ModelCall
+from hitherto.core.log.head import Head
+from hitherto.core.log.message import Logged, Payload
+from hitherto.core.log.probe import AnyProbe, Freeable, Mark
+from hitherto.core.log.ranges import Ranges
+from hitherto.core.scope import Scope
+from hitherto.ports.digests import DigestOutcome, NewDigest, RewrittenDigest
+from hitherto.ports.facts import CurrentFacts, KnownFacts, KnownFactsQuery
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What an append answered: messages `start` to `end` (inclusive), at revision `rev`.
+
+    `fingerprint` is that of the batch; None once what it wrote was erased: then only the receipt is left, so that a
+    replay of the key still writes nothing.
+    """
+
+    start: int
+    end: int
+    rev: int
+    fingerprint: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """All that one unit of work writes. `head` is the conversation as it is afterwards; its `ref`, `digest`,
+    `digest_sums`, `running`, `retracted`, `agent_policy`, `agent_cross_session`, `now` and `clock` are not read, and of
+    its `latest` only `digest`. `key` and `receipt` go together.
+
+    `fire` are the new digest rows. `retract` are messages that are taken back at `head.rev`. `supersede` are completed
+    rows, clears too, that views from `head.rev` on use no more. `calls` go into the ledger. `learnt` are facts about
+    `learnt.subject`; they rest on messages of this conversation, and the unit has asked for its `current_facts` before.
+    """
+
+    head: Head
+    messages: tuple[Logged, ...] = ()
+    key: str | None = None
+    receipt: Receipt | None = None
+    fire: tuple[NewDigest, ...] = ()
+    outcomes: tuple[DigestOutcome, ...] = ()
+    erase: Ranges = ()
+    rewritten: tuple[RewrittenDigest, ...] = ()
+    retract: tuple[int, ...] = ()
+    supersede: tuple[int, ...] = ()
+    calls: tuple[ModelCall, ...] = ()
+    learnt: LearnedFacts | None = None
+
+
+class Unit(Protocol):
+    """One unit of work on one conversation, alone on it from beginning to end.
+
+    `head` is the newest head; where the conversation does not exist yet, one of revision 0 without messages. Its
+    `clock` is read after the conversation is held, and `now` never lies before it or the newest message's time.
+    `receipt` is what the key of this unit answered before, if it did.
+    """
+
+    @property
+    def head(self) -> Head: ...
+
+    @property
+    def receipt(self) -> Receipt | None: ...
+
+    async def probe(self, probe: AnyProbe) -> Mark | Freeable | None:
+        """The live message that answers `probe`, or None; the answer to `ToolTokens` is a `Freeable`. One index
+        look-up, whatever the conversation's length; for `ToolTokens` one over the tool items of its range."""
+        ...
+
+    async def tail(self, n: int) -> list[Logged]:
+        """The newest `n` live messages from `head.view_start` on, ascending by seq."""
+        ...
+
+    async def next_digest(self) -> int:
+        """An id for a digest row that no other has or gets."""
+        ...
+
+    async def expired(self) -> tuple[Ranges, datetime | None]:
+        """The messages whose time has come by `head.clock` and that are not erased yet, and when the next is due."""
+        ...
+
+    async def digests(self) -> list[Digest]:
+        """All digests of the conversation, as `Store.digests`."""
+        ...
+
+    async def current_facts(self, subject: str) -> CurrentFacts:
+        """The scope's current facts about a subject, held until the unit ends: nobody else changes them meanwhile. Of
+        one subject in a unit."""
+        ...
+
+    async def commit(self, changes: Changes) -> tuple[int, ...]:
+        """Write everything or nothing; returns the ids of the digests in `changes.fire`, in their order. Those in
+        progress are due at once; a store with a queue of its own has their jobs in the same transaction.
+
+        When it returns, the changes are as durable as the store is. At most once in a unit. Raises Conflict, and writes
+        nothing, for a second digest of a stage in progress, a second completed one of a stage and range, or a second
+        receipt of a key. When it raises DatabaseUnavailable, the connection was lost on the way, and whether the
+        changes were written is not known.
+        """
+        ...
+
+    async def delete(self, *, facts: bool = False) -> None:
+        """Erase the conversation with everything derived from it. Receipts lose what could tell of its content, but
+        still answer. Facts stay, without the evidence that was in it; with `facts`, those that have no other evidence
+        are erased too, but for what was added by hand. Takes the place of `commit`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageRange:
+    """Which messages to read, ascending by seq: `start` <= seq < `stop`, and of these only those from the first one on
+    at which the running sum of tokens is at least `tokens`. Besides, every tool call, tool result and reasoning item
+    from `tools_from` on, below `stop` too. At most the first `limit` of them. Numbers below 0 count as 0.
+
+    `live_at` leaves out what views at that revision cannot show: what came later, and what had been taken back. Without
+    it, everything is there, and `tokens` is not to be given.
+    """
+
+    start: int
+    stop: int
+    tokens: int = 0
+    tools_from: int | None = None
+    limit: int | None = None
+    live_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiredConversation:
+    """A conversation with messages whose time has come and that are not erased yet."""
+
+    scope: Scope
+    conversation: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationInfo:
+    """A conversation in a listing."""
+
+    conversation: str
+    messages: int
+    tokens: int
+    rev: int
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentDefaults:
+    """What is set for an agent of a tenant: counts for its conversations that say nothing of their own. `policy` is the
+    JSON text of one."""
+
+    policy: str | None = None
+    cross_session: CrossSession = field(default_factory=CrossSession)
+
+
+class LogStore(Protocol):
+    """Conversations and their messages. All verbs raise what `Store` says."""
+
+    def write(
+        self, scope: Scope, conversation: str, *, key: str | None = None, digest: int | None = None
+    ) -> AbstractAsyncContextManager[Unit]:
+        """Begin a unit of work on a conversation; others that want the same one wait. Leaving it without a commit, by
+        an error or not, changes nothing. A conversation that does not exist comes to be with the first commit.
+
+        With `digest`, its row is held too: as `head.running` shows it, so it stays until the unit ends. For either, it
+        is not waited for ever: StoreError then."""
+        ...
+
+    async def head(self, scope: Scope, conversation: str, *, at: int | None = None) -> Head | None:
+        """The newest head, or the one at revision `at`; None when there is no such conversation or revision."""
+        ...
+
+    async def head_and_known(
+        self, scope: Scope, conversation: str, asked: KnownFactsQuery, *, at: int | None = None
+    ) -> tuple[Head | None, KnownFacts]:
+        """The head, as `head` gives it, and the facts that a context of the conversation may show (as they are now), in
+        one round trip."""
+        ...
+
+    async def messages(self, scope: Scope, conversation: str, ref: int, reading: MessageRange) -> list[Logged]:
+        """The messages of `reading`, ascending by seq; none when `ref` is not that conversation's."""
+        ...
+
+    async def payloads(
+        self, scope: Scope, conversation: str, ref: int, reading: MessageRange, *, wire: str
+    ) -> list[Payload] | None:
+        """The items of the messages of `reading` (which says no more than `start`, `stop` and `live_at`), parsed,
+        ascending by seq: a whole history in a fraction of the time that its messages take. None where one of them was
+        erased, or is not of the format `wire`; nothing when `ref` is not that conversation's."""
+        ...
+
+    async def defaults(self, scope: Scope) -> AgentDefaults:
+        """What is set for the scope's agent; `Head` has it too, once a conversation is there."""
+        ...
+
+    async def set_defaults(self, *, tenant: str, agent: str, defaults: AgentDefaults) -> None:
+        """Set it, in the place of what was set before."""
+        ...
+
+    async def listed(self, scope: Scope, *, limit: int = 100) -> list[ConversationInfo]:
+        """The scope's conversations, most recently written first."""
+        ...
+
+    async def due(self, *, tenant: str | None = None, limit: int = 1_000) -> list[ExpiredConversation]:
+        """Conversations of any tenant, or (`tenant`) of one, with messages to be erased; for the engine's own purge."""
+        ...
+
+    async def forget_receipts(self, *, older_than: timedelta) -> int:
+        """Delete idempotency receipts of any tenant beyond their stated retention; returns how many."""
+        ...

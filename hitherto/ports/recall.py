@@ -1,0 +1,265 @@
+"""The port to the search index of a store. Its docstrings are the contract; `hitherto.testing` checks it.
+
+An index has an entry for each message, digest, passage and fact that can be found. Entries are numbered within their
+scope (those of documents that belong to no agent are in a scope of their own, whose agent is ""), and are made in the
+background: until then what they are to be made of is `waiting`. A scope is indexed by one process at a time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitherto.core.documents.checks import has
+from hitherto.core.recall.filter import EntryKind, SearchFilter
+from hitherto.core.recall.terms import TermCounts
+from hitherto.ports.embedder import Space, Vector, Vectors
+
+Key = tuple[int, int]
+"""An entry: its scope's number, and its own in that scope."""
+
+OF_NO_AGENT = ""
+"""The agent of what belongs to a user as such; no agent can have this name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What an entry is made of. `origin` is the number of its conversation, document or fact, `place` a message's seq,
+    a digest's id, a passage's place in its document, 0 for a fact: with `kind`, these three tell it from all others of
+    the tenant.
+
+    It stands for the messages `start` to `end` of `conversation`; a fact, and a passage of a document that was not
+    archived from one, has none of the three. `said_at` is when it was said: of a digest and an archived document, when
+    the last of its messages was; of a fact, when it was extracted or added. `subject` is what it, or its conversation,
+    is about. `author` is the name its speaker goes by, if one was given. Of a passage, `title`, `doc_type`, `namespace`
+    and `metadata` (JSON text) are those of its document.
+    """
+
+    kind: EntryKind
+    origin: int
+    place: int
+    text: str
+    said_at: datetime
+    conversation: str | None = None
+    start: int | None = None
+    end: int | None = None
+    role: str | None = None
+    author: str | None = None
+    agent: str = OF_NO_AGENT
+    title: str | None = None
+    doc_type: str | None = None
+    namespace: str | None = None
+    metadata: str = "{}"
+    subject: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexBlock:
+    """Entries `first`, `first` + 1, … of the scope with the number `scope`, in columns of one length.
+
+    `kinds` are `core.recall.filter.CODES`, 0 where there is no entry (any more). `origins`, `places` and `times`
+    (seconds of the epoch) are as in `Source`, and None where they were not asked for. `postings` have for each term
+    that was asked for the offsets (from `first`, ascending) of the entries with it, and how often it is in each, at
+    most 255 times. `codes` are the first stage of the comparison with a question's vector
+    (`core.recall.rank.codes_of`); `coded` says which entries have one. What is no longer there may still have postings
+    and codes.
+    """
+
+    scope: int
+    first: int
+    lengths: NDArray[np.uint16]
+    kinds: NDArray[np.uint8]
+    postings: Mapping[int, tuple[NDArray[np.uint16 | np.uint32], NDArray[np.uint8]]]
+    origins: NDArray[np.int64] | None = None
+    places: NDArray[np.int64] | None = None
+    times: NDArray[np.float64] | None = None
+    codes: NDArray[np.uint8] | None = None
+    coded: NDArray[np.bool_] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchData:
+    """What the first stage of a search works on: all of it within `SearchFilter.scope`, but otherwise not
+    yet filtered. `waiting` has no entry yet: the newest of it, filtered by kind. `space` is the one of the codes, None
+    where nothing is embedded in any that was asked for; `embedded` of `entries` entries have a vector in it. `refs` are
+    the numbers of the conversations that `SearchFilter` names, as far as they are there; `about` those of the
+    conversations about its subject, ascending, None where it names none. `due`: messages of the tenant wait to be
+    erased, and what rests on them is left out."""
+
+    blocks: tuple[IndexBlock, ...] = ()
+    waiting: tuple[Source, ...] = ()
+    space: Space | None = None
+    entries: int = 0
+    embedded: int = 0
+    refs: Mapping[str, int] = field(default_factory=dict[str, int])
+    about: tuple[int, ...] | None = None
+    due: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """An entry that may be a hit, as it stands now. `source.text` is cut after `TEXT` characters. `vector` is None
+    where it has none in the space asked for."""
+
+    key: Key
+    source: Source
+    vector: Vector | None = None
+
+
+TEXT = 4_000
+"""Characters of a candidate's text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unembedded:
+    """An entry without a vector in a space: its number and text (whole)."""
+
+    no: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexWork:
+    """A claim on the index of a scope (`tenant`, `user`, `agent`; its number is `ref`), and some of what is to be done
+    there: sources without an entry (oldest first), and entries without a vector. `embedded_to`: all entries below it
+    have one once these do. `seen` is the store's own note of what it looked at for sources, most of which may not
+    belong in an index; where there is any, `add` has to be called, without sources too. `untidy` asks for
+    `compact_index`."""
+
+    tenant: str
+    user: str = ""
+    agent: str = OF_NO_AGENT
+    ref: int
+    attempt: int
+    sources: tuple[Source, ...] = ()
+    unembedded: tuple[Unembedded, ...] = ()
+    embedded_to: int = 0
+    seen: tuple[tuple[str, int, int, int], ...] = ()
+    untidy: bool = False
+
+    @property
+    def done(self) -> bool:
+        """Whether there is nothing to be done (for now)."""
+        return not (self.sources or self.unembedded or self.seen or self.untidy)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexBacklog:
+    """How the index of all tenants stands: scopes with sources that wait for an entry, and scopes with entries that
+    wait for a vector, in any space that is being filled."""
+
+    waiting: int = 0
+    unembedded: int = 0
+
+
+class SearchIndex(Protocol):
+    """The search index of a store. All verbs raise what the store's do.
+
+    What belongs to another tenant, to another user, or (without `SearchFilter.all_agents`) to another agent is never
+    found, counted or named.
+    """
+
+    async def search_data(
+        self, wanted: SearchFilter, *, terms: Sequence[int], spaces: Sequence[Space], limit: int
+    ) -> SearchData:
+        """What the first stage works on, in one round trip: blocks with the postings of `terms` and the codes of the
+        first of `spaces` in which every entry has a vector, else of the one in which most have. At most `limit` of
+        what waits."""
+        ...
+
+    async def candidates(
+        self, wanted: SearchFilter, keys: Sequence[Key], *, space: Space | None, around: int
+    ) -> list[Candidate]:
+        """Those of the entries that are still there and are what is wanted, and the messages at most `around` seqs from
+        those that are messages, each once, in no order. Nothing that was erased, taken back, cleared or superseded, or
+        that rests on messages whose time has come (see `Store`), is among them, whatever the index still has."""
+        ...
+
+    async def take(self, *, space: Space | None, lease: timedelta, limit: int) -> IndexWork | None:
+        """Claim a scope of any tenant in which something is to be done (of vectors, in `space`), the longest waiting
+        first, for `lease`; None where there is none. At most `limit` sources and entries."""
+        ...
+
+    async def more(self, work: IndexWork, *, space: Space | None, lease: timedelta, limit: int) -> IndexWork | None:
+        """Hold on to the claim, and get the next of what is to be done; None when it is lost."""
+        ...
+
+    async def prolong(self, work: IndexWork, *, lease: timedelta) -> bool:
+        """Hold on to the claim for `lease` from now; returns whether it still held."""
+        ...
+
+    async def add(self, work: IndexWork, entries: Sequence[TermCounts]) -> bool:
+        """Write an entry for each source of `work`, in their order, and remember that they are indexed; sources that
+        are gone meanwhile, and those that have one, get none. Returns whether the claim still held; if not, nothing is
+        written."""
+        ...
+
+    async def embed(self, work: IndexWork, space: Space, vectors: Vectors) -> bool:
+        """Write the vectors of `work.unembedded`, in their order. Returns whether the claim still held."""
+        ...
+
+    async def compact_index(self, work: IndexWork) -> bool:
+        """Put the scope's index in order where it has grown or something has gone. Returns whether the claim still
+        held."""
+        ...
+
+    async def release(self, work: IndexWork) -> None:
+        """Give the claim back."""
+        ...
+
+    async def backlog(self, space: Space | None) -> IndexBacklog:
+        """How the index stands."""
+        ...
+
+
+def keeps(source: Source, wanted: SearchFilter) -> bool:
+    """Whether this, as it stands now, is what is wanted."""
+    if source.kind not in wanted.kinds or wanted.subject not in (None, source.subject):
+        return False
+    if not _of_document(source, wanted):
+        return False
+    # A name is of the scope's own agent: another's conversation with the same name is another one.
+    name, last = source.conversation if source.agent == wanted.scope.agent else None, source.end
+    if wanted.conversation not in (None, name) or (name is not None and name == wanted.exclude_conversation):
+        return False
+    if wanted.as_of is not None and (last is None or last > wanted.as_of):
+        return False
+    hidden = last is not None and name is not None and last >= wanted.hidden.get(name, last + 1)
+    if hidden or (source.kind is EntryKind.DIGEST and source.place in wanted.but):
+        return False
+    after, before = wanted.after, wanted.before
+    return (after is None or source.said_at >= after) and (before is None or source.said_at <= before)
+
+
+def wanted_of(found: Iterable[Candidate], wanted: SearchFilter, keys: Sequence[Key], *, around: int) -> list[Candidate]:
+    """What `SearchIndex.candidates` returns of what a store has found for `keys` and around them."""
+    kept = [one for one in found if keeps(one.source, wanted)]
+    asked = set(keys)
+    near = {
+        (one.source.origin, one.source.place + apart)
+        for one in kept
+        if one.key in asked and one.source.kind is EntryKind.MESSAGE
+        for apart in range(-around, around + 1)
+    }
+    return [
+        one
+        for one in kept
+        if one.key in asked or (one.source.kind is EntryKind.MESSAGE and (one.source.origin, one.source.place) in near)
+    ]
+
+
+def _of_document(source: Source, wanted: SearchFilter) -> bool:
+    if not wanted.of_documents:
+        return True
+    return (
+        source.kind is EntryKind.PASSAGE
+        and wanted.doc_type in (None, source.doc_type)
+        and wanted.namespace in (None, source.namespace)
+        and (not wanted.metadata or has(json.loads(source.metadata), wanted.metadata))
+    )

@@ -1,0 +1,1 @@
+"""Models, embedders and rerankers, a vendor's side by side."""

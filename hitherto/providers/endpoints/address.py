@@ -1,0 +1,80 @@
+"""Where a model is and what key it is asked with, looked at before the first call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from hitherto.errors import InvalidSettings
+
+_CALLS = ("/chat/completions", "/completions", "/responses", "/messages", "/embeddings", "/rerank")
+"""Ends of a call's own address, which are put there by whoever makes the call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointSettings:
+    """The settings that an endpoint's faults are blamed on, as they stand in the environment, and what a base URL looks
+    like. `smaller` is what makes a request smaller."""
+
+    model: str = "HITHERTO_MODEL"
+    key: str = "HITHERTO_MODEL_KEY"
+    base_url: str = "HITHERTO_MODEL_BASE_URL"
+    timeout: str = "HITHERTO_MODEL_TIMEOUT"
+    api_version: str = "HITHERTO_MODEL_API_VERSION"
+    smaller: str = "lower HITHERTO_MODEL_INPUT_LIMIT"
+    form: str = "it often ends in /v1"
+    example: str = "http://localhost:11434/v1"
+
+
+def usable_key(key: str | None, named: EndpointSettings) -> str:
+    """`key` without blanks around it, "" for none. Raises InvalidSettings where no header can carry it."""
+    key = (key or "").strip()
+    if not _is_one_word(key):
+        raise InvalidSettings(
+            f"the model's key ({named.key}) has a blank or a character beyond ASCII in it, which no "
+            "HTTP header can carry; copy it again"
+        )
+    return key
+
+
+def shown_url(url: str, named: EndpointSettings) -> str:
+    """A base URL without what may be secret in it. Raises InvalidSettings where it is none."""
+    wrong = InvalidSettings(
+        f"the model's base URL ({named.base_url}) needs the form http(s)://host[:port]/path in ASCII, "
+        f"e.g. {named.example}"
+    )
+    try:
+        parts = urlsplit(url)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        raise wrong from None
+    host = parts.hostname or ""
+    if parts.scheme not in ("http", "https") or not _is_host(host) or not _is_one_word(url):
+        raise wrong
+    shown = f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}{parts.path}"
+    for call in _CALLS:
+        if parts.path.rstrip("/").endswith(call):
+            raise InvalidSettings(
+                f"the model's base URL ({named.base_url}) is {shown}, the address of a single call; leave out {call} "
+                "and what follows"
+            )
+    return shown
+
+
+def with_path(url: str, path: str) -> str:
+    """`url`, with `path` where it has none: people copy the address of the server alone."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url  # shown_url says what is wrong with it
+    return parts._replace(path=path).geturl() if parts.path in ("", "/") else url
+
+
+def _is_host(host: str) -> bool:
+    """Whether each label has a length that DNS has room for; the SDKs fail on others in words of their own."""
+    return ":" in host or all(0 < len(label) < 64 for label in host.removesuffix(".").split("."))
+
+
+def _is_one_word(text: str) -> bool:
+    """Whether `text` is printable ASCII without a blank: all that a header or a URL can carry."""
+    return text.isascii() and text.isprintable() and " " not in text

@@ -1,0 +1,221 @@
+"""An endpoint's failures in our words, whichever SDK it is reached through.
+
+An endpoint's own words are never repeated: they may quote the request, and errors are logged and stored. Of them only
+the status is kept, and what the error is called where that is a short name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+
+from hitherto.errors import InvalidModelAnswer, ModelError, ModelRateLimited, ModelRejected, ModelUnavailable
+from hitherto.providers.endpoints.address import EndpointSettings, shown_url, usable_key
+from hitherto.providers.endpoints.json_body import at, parsed
+from hitherto.providers.endpoints.response import LONGEST
+from hitherto.providers.endpoints.retry_after import retry_after
+
+_EXCERPT = 300
+"""Characters of the system's words in an error."""
+
+_NAME = re.compile(r"[A-Za-z][\w.-]{0,63}", re.ASCII)
+
+_NO_CREDIT = re.compile(r"insufficient_quota|billing|credit|spend_limit|usage_limit", re.IGNORECASE)
+"""In what OpenAI and Anthropic call the fault of an account that must be paid for, or that has reached what it may
+spend in a month. Both send it as a 429 too."""
+
+_LOW_CREDIT = "credit balance is too low"
+"""In what Anthropic says of such an account with a 400."""
+
+_TOO_LARGE = "request too large"
+"""In OpenAI's 429 for one request beyond the tokens that an account has in a whole minute: waiting does not help."""
+
+_TOO_LONG = re.compile(r"(context|input|prompt|sequence) (length|window|size)|too long", re.IGNORECASE)
+"""In what OpenAI, Anthropic, vLLM and llama.cpp say of a request that is too long for the model."""
+
+
+class Endpoint:
+    """One model at one address.
+
+    `timeout` bounds one `in_time` in seconds. No key is read from the environment, and none appears in a message.
+    `url` is the address without what may be secret in it. Raises InvalidSettings for a key or a base URL that no
+    request can be made with.
+    """
+
+    def __init__(
+        self, *, model: str, base_url: str, api_key: str | None, timeout: float, named: EndpointSettings
+    ) -> None:
+        self.named = named
+        self.model = model
+        self.key = usable_key(api_key, named)
+        self.url = shown_url(base_url, named)
+        self.timeout = timeout
+
+    @asynccontextmanager
+    async def in_time(self, seconds: float | None = None) -> AsyncGenerator[None]:
+        """Ends the block after `seconds` (the timeout, if left out) with ModelUnavailable, however busy the endpoint
+        keeps it."""
+        seconds = self.timeout if seconds is None else seconds
+        try:
+            async with asyncio.timeout(seconds):
+                yield
+        except TimeoutError:
+            raise self.late(seconds) from None
+
+    def late(self, seconds: float | None = None) -> ModelUnavailable:
+        return ModelUnavailable(
+            f"{self.url} did not answer within {seconds or self.timeout:g} seconds; see whether it is overloaded "
+            f"or still loading {self.model!r}, or allow it more time ({self.named.timeout})"
+        )
+
+    def cut_off(self, cause: BaseException) -> ModelUnavailable:
+        return ModelUnavailable(
+            f"no answer from {self.url} ({self._fault(cause)}); see whether the server runs there and whether "
+            f"{self.named.base_url} is right"
+        )
+
+    def too_long(self) -> InvalidModelAnswer:
+        return InvalidModelAnswer(
+            f"{self.url} answered with more than {LONGEST // 1_000_000} MB, which no answer has; see whether "
+            f"{self.named.base_url} is right ({self.named.form})"
+        )
+
+    def no_answer(self, body: str, expected: str) -> InvalidModelAnswer:
+        return InvalidModelAnswer(
+            f"{self.url} answered with something that is no {expected} ({shape_of(body)}); see whether "
+            f"{self.named.base_url} is right ({self.named.form})"
+        )
+
+    def broke_off(self) -> InvalidModelAnswer:
+        return InvalidModelAnswer(
+            f"the answer of {self.model!r} broke off at its bound of tokens; give a digest a higher "
+            "limit, or take a model that writes shorter (or thinks less)"
+        )
+
+    def nothing_said(self, why: str) -> InvalidModelAnswer:
+        return InvalidModelAnswer(f"{self.model!r} {why}; what it was to do is left undone until the next attempt")
+
+    def answer(self, body: str) -> object:
+        """A body as JSON, None for anything else. Raises ModelError for an error in the place of an answer, which is
+        how a gateway passes on what happened behind it: with the status as `code`, or without."""
+        answer = parsed(body)
+        error = at(answer, "error")
+        if not error:
+            return answer
+        code = at(error, "code")
+        if isinstance(code, int) and 400 <= code < 600:
+            raise self.failure(code, error, {})
+        names = self._names(answer)
+        named = f" ({names})" if names else ""
+        raise ModelRejected(f"{self.url} answered with an error{named}; see the endpoint's own log for the reason")
+
+    def told(self, status: int, body: object) -> str:
+        """The status and what the endpoint calls the error, in brackets."""
+        names = self._names(body)
+        return f"({status}: {names})" if names else f"({status})"
+
+    def failure(self, status: int, body: object, headers: Mapping[str, str]) -> ModelError:
+        """What a response that is no success means for the caller."""
+        said, reason = self.told(status, body), _reason(body)
+        if status == 402 or (status == 429 and _is_without_credit(body)) or (status == 400 and _LOW_CREDIT in reason):
+            return ModelRejected(
+                f"the account at {self.url} has no credit left {said}; see to its billing and limits, or set "
+                f"{self.named.key} to the key of another"
+            )
+        if status == 429 and _TOO_LARGE in reason.lower():
+            return ModelRejected(
+                f"{self.url} takes no request of this size {said}; raise the account's limits, or {self.named.smaller}"
+            )
+        if status == 429:
+            return ModelRateLimited(
+                f"{self.url} lets no more requests through {said}; wait, or raise the account's limits",
+                retry_after=retry_after(headers),
+            )
+        if status in (408, 409) or status >= 500:
+            return ModelUnavailable(
+                f"{self.url} is failing {said}; see the server's own log, or try again later",
+                retry_after=retry_after(headers),
+            )
+        if status in (400, 413, 422) and _TOO_LONG.search(reason):
+            return ModelRejected(
+                f"{self.url} finds the request too long for {self.model!r} {said}; {self.named.smaller}"
+            )
+        return ModelRejected(self._refusal(status, said))
+
+    def _names(self, body: object) -> str:
+        """What the endpoint calls the error; only what is a name, and not the key."""
+        error = _error(body)
+        places = (("type",), ("code",), ("status",), ("details", "error_code"))
+        found = dict.fromkeys(name for place in places if (name := name_of(at(error, *place))) is not None)
+        return ", ".join(name for name in found if not (self.key and self.key in name))
+
+    def _fault(self, error: BaseException) -> str:
+        """Why there was no answer: the system's own words, and of any other error only the kind: that of a broken
+        protocol quotes what was received."""
+        kind, cause = type(error).__name__, error
+        while cause.__cause__ is not None and not isinstance(cause, OSError):
+            cause = cause.__cause__
+        text = str(cause) if isinstance(cause, OSError) else ""
+        if self.key:
+            text = text.replace(self.key, "[key]")
+        return " ".join(text[:_EXCERPT].split()) or kind
+
+    def _refusal(self, status: int, said: str) -> str:
+        if status in (401, 403):
+            fault = "refused the key" if self.key else "wants a key and none is set"
+            return f"{self.url} {fault} {said}; set {self.named.key} to one that may use {self.model!r}"
+        if status == 404:
+            return (
+                f"{self.url} does not know the model {self.model!r} {said}; set {self.named.model} to one that "
+                f"it has, or see whether {self.named.base_url} is right ({self.named.form})"
+            )
+        if status < 400:
+            return (
+                f"{self.url} sends the request elsewhere ({status}), where Hitherto does not follow with a key and a "
+                f"conversation; set {self.named.base_url} to the address that answers"
+            )
+        return f"{self.url} refused the request for {self.model!r} {said}; see the endpoint's own log for the reason"
+
+
+def _error(body: object) -> object:
+    """An error's own object. The SDKs leave it in its envelope or not, and Google's is in a list."""
+    return at(body, "error") or at(body, 0, "error") or body
+
+
+def _reason(body: object) -> str:
+    """An error's own sentence, where there is one in one of the usual places: to be told from, and not to be told."""
+    error = _error(body)
+    said = at(error, "message") or at(error, "detail") or error
+    return said if isinstance(said, str) else ""
+
+
+def name_of(value: object) -> str | None:
+    """`value`, if it is a short name such as endpoints give to kinds of errors; None for anything else."""
+    return value if isinstance(value, str) and _NAME.fullmatch(value) else None
+
+
+def shape_of(body: str) -> str:
+    """What kind of thing a body is, without a word of it."""
+    if not body.strip():
+        return "nothing"
+    if body.lstrip().startswith("<"):
+        return "a page"
+    return "no JSON" if parsed(body) is None else "JSON of another shape"
+
+
+def _is_without_credit(body: object) -> bool:
+    error = _error(body)
+    codes = (at(error, "code"), at(error, "type"), at(error, "details", "error_code"))
+    return any(isinstance(code, str) and _NO_CREDIT.search(code) for code in codes)
+
+
+@contextmanager
+def paid(tokens: tuple[int | None, int | None, int | None]) -> Generator[None]:
+    """Says what an answer took on what is raised in the block because it cannot be used."""
+    try:
+        yield
+    except InvalidModelAnswer as error:
+        error.tokens = tokens
+        raise

@@ -1,0 +1,1 @@
+"""No model at all: digests of the conversation's own sentences."""

@@ -1,0 +1,1 @@
+"""The providers that settings name."""

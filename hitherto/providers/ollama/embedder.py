@@ -1,0 +1,39 @@
+"""An embedding model that Ollama runs, on this machine or another."""
+
+from __future__ import annotations
+
+from hitherto.providers.endpoints.address import with_path
+from hitherto.providers.ollama.model import HERE
+from hitherto.providers.openai_compatible.embedder import OpenAICompatibleEmbedder
+
+
+class OllamaEmbedder(OpenAICompatibleEmbedder):
+    """A model of the Ollama at `base_url`, which needs no key, through its OpenAI-compatible API.
+
+    The address may leave out /v1. Everything else is as with `OpenAICompatibleEmbedder`.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        dimensions: int | None = None,
+        input_limit: int | None = None,
+        timeout: float = 5.0,
+        patience: float = 50.0,
+        query_prefix: str | None = None,
+        document_prefix: str | None = None,
+    ) -> None:
+        super().__init__(
+            model=model,
+            base_url=with_path(base_url, "/v1") if base_url else HERE,
+            api_key=api_key,
+            dimensions=dimensions,
+            input_limit=input_limit,
+            timeout=timeout,
+            patience=patience,
+            query_prefix=query_prefix,
+            document_prefix=document_prefix,
+        )

@@ -1,0 +1,33 @@
+"""A model that Ollama runs, on this machine or another."""
+
+from __future__ import annotations
+
+from hitherto.providers.endpoints.address import with_path
+from hitherto.providers.openai_compatible.model import OpenAICompatible
+
+HERE = "http://localhost:11434/v1"
+
+
+class Ollama(OpenAICompatible):
+    """A model of the Ollama at `base_url`, which needs no key, through its OpenAI-compatible API.
+
+    The address may leave out /v1. `input_limit` should stay below Ollama's own `num_ctx`, because it cuts what is
+    longer without a word. Everything else is as with `OpenAICompatible`.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        timeout: float = 60.0,
+        input_limit: int = 100_000,
+    ) -> None:
+        super().__init__(
+            model=model,
+            base_url=with_path(base_url, "/v1") if base_url else HERE,
+            api_key=api_key,
+            timeout=timeout,
+            input_limit=input_limit,
+        )

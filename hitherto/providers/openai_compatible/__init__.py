@@ -1,0 +1,1 @@
+"""Any endpoint with OpenAI's API: OpenAI, vLLM, llama.cpp, LM Studio, a gateway."""

@@ -1,0 +1,232 @@
+"""Any endpoint that has OpenAI's embeddings: OpenAI, vLLM, llama.cpp, Text Embeddings Inference, a gateway, …"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+import numpy as np
+from openai import APIStatusError, omit
+
+from hitherto.core.log.message import storable
+from hitherto.errors import InvalidEmbedding, InvalidModelAnswer, ModelUnavailable
+from hitherto.ports.embedder import Embedder, Embeddings, Space, Vectors, usable
+from hitherto.providers.endpoints.address import EndpointSettings
+from hitherto.providers.endpoints.failures import paid
+from hitherto.providers.endpoints.json_body import at, tokens
+from hitherto.providers.names.embedding_models import known_of
+from hitherto.providers.openai_compatible.embedder_answer import rows_of
+from hitherto.providers.openai_compatible.embedder_batches import cut, portion, without_rest
+from hitherto.providers.openai_compatible.embedder_limits import EmbedderDialect
+from hitherto.providers.openai_compatible.endpoint import OpenAIEndpoint
+from hitherto.tokens import counter_for
+
+NAMED = EndpointSettings(
+    model="HITHERTO_EMBEDDER",
+    key="HITHERTO_EMBEDDER_KEY",
+    base_url="HITHERTO_EMBEDDER_BASE_URL",
+    timeout="HITHERTO_EMBEDDER_TIMEOUT",
+    api_version="HITHERTO_EMBEDDER_API_VERSION",
+    smaller="lower HITHERTO_EMBEDDER_INPUT_LIMIT",
+)
+"""The settings of an embedder's endpoint."""
+
+BATCH = 64
+
+_NUMBERS = 64 * 2_048
+"""The most numbers in one answer: written out as decimals they are three million bytes, within the bound of a body, and
+are read in some 30 milliseconds, in which nothing else goes on in the process."""
+
+_BYTES = 200_000
+"""The most text in one request. OpenAI takes 300,000 tokens, which are never more than the bytes."""
+
+_INLINE = 50_000
+"""Characters of texts or of an answer that are worked on at once. More is worked on in a thread."""
+
+_Worked = TypeVar("_Worked")
+
+
+class OpenAICompatibleEmbedder(Embedder):
+    """An embedding model behind an OpenAI-compatible endpoint, through the official SDK.
+
+    `dimensions` are asked for where they are given. `input_limit` is the most tokens of one text, the rest of which is
+    cut off. An endpoint that objects to a parameter, to a text's length or to the number of texts is asked without it,
+    for less, or for fewer; what works is remembered as long as the instance lives. Blank texts are not sent, and have
+    rows of zeros. `query_prefix` and `document_prefix` go in front of questions and documents; without them, those do
+    that the model is known to want.
+
+    A question gets `timeout` seconds, one request for documents `patience`. No key is read from the environment, and
+    none appears in a message. Raises InvalidSettings for a key or a base URL that no request can be made with.
+
+    `space` is named after the model, its dimensions, and what stands in front of documents. Where the dimensions are
+    neither given nor known of the model, the first answer tells them: until then `space` raises ModelUnavailable, and
+    `learn` asks.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        dimensions: int | None = None,
+        input_limit: int | None = None,
+        timeout: float = 5.0,
+        patience: float = 50.0,
+        query_prefix: str | None = None,
+        document_prefix: str | None = None,
+        api_version: str | None = None,
+        named: EndpointSettings = NAMED,
+    ) -> None:
+        known = known_of(model)
+        self._model = model
+        self._endpoint = OpenAIEndpoint(
+            model=model,
+            base_url=base_url,
+            api_key=api_key,
+            timeout=max(timeout, patience),
+            api_version=api_version,
+            named=named,
+        )
+        self._timeout, self._patience = timeout, patience
+        self._query = known.query if query_prefix is None else query_prefix
+        self._document = known.document if document_prefix is None else document_prefix
+        self._dimensions = dimensions or known.dimensions
+        self._dialect = EmbedderDialect(limit=input_limit or known.limit, most=BATCH, dimensions=dimensions)
+        self._count: Callable[[str], int] = counter_for(_encoding(model)).count
+
+    @property
+    def space(self) -> Space:
+        if self._dimensions is None:
+            raise ModelUnavailable(
+                f"the dimensions of {self._model!r} are not known before {self._endpoint.url} has answered for the "
+                "first time; see whether it can be reached, or set HITHERTO_EMBEDDER_DIMENSIONS"
+            )
+        return self._space(self._dimensions)
+
+    @property
+    def local(self) -> bool:
+        return False
+
+    @property
+    def batch(self) -> int:
+        return BATCH
+
+    async def learn(self) -> None:
+        """Asks for one vector where the dimensions are not known yet. Raises what `query` raises."""
+        if self._dimensions is None:
+            await self.query("dimensions")
+
+    async def documents(self, texts: Sequence[str]) -> Embeddings:
+        return await self._embedded(texts, self._document, self._patience)
+
+    async def query(self, text: str) -> Embeddings:
+        return await self._embedded([text], self._query, self._timeout)
+
+    async def aclose(self) -> None:
+        await self._endpoint.aclose()
+
+    async def _embedded(self, texts: Sequence[str], prefix: str, seconds: float) -> Embeddings:
+        worded = [place for place, text in enumerate(texts) if text.strip()]
+        said = [prefix + without_rest(texts[place].lstrip(), self._dialect.limit) for place in worded]
+        if not said:
+            return Embeddings(np.zeros((len(texts), self.space.dimensions), dtype=np.float32), asked=False)
+        found: list[Vectors] = []
+        took: int | None = 0
+        while said:
+            vectors, some = await self._some(said, seconds)
+            found.append(vectors)
+            said = said[len(vectors) :]
+            took = None if took is None or some is None else took + some
+        whole = np.zeros((len(texts), self.space.dimensions), dtype=np.float32)
+        whole[worded] = np.concatenate(found)
+        return Embeddings(whole, tokens=took)
+
+    async def _some(self, texts: Sequence[str], seconds: float) -> tuple[Vectors, int | None]:
+        """The vectors of as many of the first of `texts` as one request takes, and its tokens."""
+        with _embedding():
+            async with self._endpoint.answering(seconds):
+                body, count = await self._answer(texts)
+                return await _off_the_loop(len(body), lambda: self._read(body, count))
+
+    async def _answer(self, texts: Sequence[str]) -> tuple[str, int]:
+        """The body of the endpoint's answer, in the first dialect that it takes, and for how many texts it is."""
+        dialect = self._dialect
+        while True:
+            some = texts[: portion(texts, most=self._most(dialect), size=_BYTES)]
+            try:
+                body = await self._ask(await self._fitting(some, dialect.limit), dialect)
+            except APIStatusError as error:
+                other = dialect.after_refusal(error.status_code, str(error.body))
+                if other == dialect:
+                    raise
+                dialect = other
+            else:
+                self._dialect = dialect
+                return body, len(some)
+
+    def _most(self, dialect: EmbedderDialect) -> int:
+        return max(1, min(dialect.most, _NUMBERS // (self._dimensions or 1)))
+
+    async def _fitting(self, texts: Sequence[str], limit: int) -> list[str]:
+        size = sum(len(text) for text in texts)
+        return await _off_the_loop(size, lambda: [cut(storable(text), limit, self._count) for text in texts])
+
+    async def _ask(self, texts: Sequence[str], dialect: EmbedderDialect) -> str:
+        # The raw response, because the SDK builds its objects from any JSON without looking at its shape.
+        response = await self._endpoint.client.embeddings.with_raw_response.create(
+            model=self._model,
+            input=list(texts),
+            dimensions=omit if dialect.dimensions is None else dialect.dimensions,
+            encoding_format="base64" if dialect.base64 else "float",
+        )
+        return response.text
+
+    def _read(self, body: str, count: int) -> tuple[Vectors, int | None]:
+        answer = self._endpoint.answer(body)
+        usage = at(answer, "usage")
+        took = tokens(at(usage, "prompt_tokens") or at(usage, "total_tokens"))
+        with paid((took, None, None)):
+            rows = rows_of(answer, count)
+            if rows is None:
+                raise self._endpoint.no_answer(body, "list of embeddings")
+            dimensions = self._dimensions or len(rows[0])
+            if any(len(row) != dimensions for row in rows):
+                wrong = next(len(row) for row in rows if len(row) != dimensions)
+                raise InvalidEmbedding(
+                    f"{self._model!r} at {self._endpoint.url} answered with {wrong} dimensions in the place of "
+                    f"{dimensions}; set HITHERTO_EMBEDDER_DIMENSIONS to what it has, or HITHERTO_EMBEDDER to the model "
+                    "that is meant"
+                )
+            vectors = usable(np.stack(rows), count=count, space=self._space(dimensions))
+        self._dimensions = dimensions
+        return vectors, took
+
+    def _space(self, dimensions: int) -> Space:
+        parts = (self._model.removesuffix(":latest"), str(dimensions), self._document.strip())
+        return Space("/".join(part for part in parts if part), dimensions)
+
+
+@contextmanager
+def _embedding() -> Generator[None]:
+    """Calls an answer that is none by its own name."""
+    try:
+        yield
+    except InvalidEmbedding:
+        raise
+    except InvalidModelAnswer as error:
+        raised = InvalidEmbedding(str(error))
+        raised.tokens = error.tokens
+        raise raised from None
+
+
+async def _off_the_loop(size: int, work: Callable[[], _Worked]) -> _Worked:
+    """What `work` on so many characters gives, without holding up others where they are many."""
+    return work() if size <= _INLINE else await asyncio.to_thread(work)
+
+
+def _encoding(model: str) -> str:
+    """What a model's tokens are counted in; a name that tells nothing gets an upper estimate."""
+    return "cl100k_base" if "text-embedding-" in model else model

@@ -1,0 +1,1 @@
+"""Doubles for tests: they do what a test tells them to."""

@@ -1,1 +1,0 @@
-"""Adapters that put found passages in order, one a file; `hitherto.ports.reranker` is their contract."""

@@ -1,0 +1,200 @@
+"""Every setting, with what it says and its default, in groups."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationInfo, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from hitherto.core.facts.fact import CATEGORIES, category_of
+from hitherto.core.recall.trigger_phrases import TRIGGERS
+from hitherto.settings.values import Categories, Duration, Phrases, Ways, daily_limit
+
+
+class _Group(BaseSettings):
+    model_config = SettingsConfigDict(
+        env_prefix="HITHERTO_", env_ignore_empty=True, frozen=True, extra="ignore", protected_namespaces=()
+    )
+
+
+class DatabaseSettings(_Group):
+    """Where conversations are kept.
+
+    `database`: a PostgreSQL URL, or nothing for the server that Hitherto runs itself, or "memory:" for a memory that
+    ends with the process. `data_dir`: that server's directory. `pool_size`: the most connections of this process.
+    `database_timeout`: seconds to wait for a connection. `prepared_statements`: whether statements that come often are
+    prepared, which an old connection pooler cannot follow."""
+
+    database: str | None = Field(default=None, min_length=1)
+    data_dir: Annotated[Path, AfterValidator(Path.expanduser)] | None = None
+    pool_size: int = Field(default=10, ge=1)
+    database_timeout: float = Field(default=10.0, gt=0, le=3_600)
+    prepared_statements: bool = True
+
+
+class ModelSettings(_Group):
+    """The model that makes digests, and the one that compacts.
+
+    `model`: "extractive" (no model at all) or the name of a model at `model_base_url` (nothing: OpenAI) with
+    `model_key`. It takes `model_input_limit` tokens of prompt at once; one call gets `model_timeout` seconds.
+    `model_provider`: which API that is: "openai" (and all that are compatible with it), "azure" (with
+    `model_api_version`, for a resource's older API), "ollama" (nothing for the URL: this machine) or "anthropic".
+    `compact_model`: the agent's own model, where its endpoint (`compact_base_url`, nothing: OpenAI; with `compact_key`)
+    makes the opaque items of native compaction."""
+
+    model: str = Field(default="extractive", min_length=1)
+    model_provider: Literal["openai", "azure", "ollama", "anthropic"] = "openai"
+    model_api_version: str | None = Field(default=None, min_length=1)
+    model_base_url: str | None = None
+    model_key: SecretStr | None = None
+    model_input_limit: int = Field(default=100_000, ge=1_000)
+    model_timeout: float = Field(default=60.0, gt=0)
+    compact_model: str | None = Field(default=None, min_length=1)
+    compact_base_url: str | None = None
+    compact_key: SecretStr | None = None
+
+
+class ContextSettings(_Group):
+    """What contexts are made of where a request does not say.
+
+    `encoding`: the tokenizer, or the name of the agent's model, that budgets are counted with. `budget`: tokens of a
+    context. `context_window`: the tokens that the agent's model takes (nothing: the budget). Of the newest digest of
+    earlier conversations ("latest" of `cross_session`), contexts show at most `injection_tokens`, and none that is
+    older than `injection_age`."""
+
+    encoding: str = "o200k_base"
+    budget: int = Field(default=16_000, ge=1)
+    context_window: int | None = Field(default=None, ge=1)
+    injection_tokens: int = Field(default=500, ge=1)
+    injection_age: Duration = Field(default=timedelta(days=30), gt=timedelta(0))
+
+
+class DigestSettings(_Group):
+    """Who makes digests, how often a failed one is tried, and what a tenant may spend.
+
+    `worker`: whether this process makes digests, `digest_concurrency` at a time, or leaves that to others. After
+    `lease_timeout` a dead worker's digest is taken over by another. A call that fails for a passing reason is made
+    `model_max_attempts` times at once; then the digest is put off for `backoff`, twice as long each time, and fails for
+    good after `digest_max_attempts`. When `breaker_failures` calls in a row have failed, none is made for
+    `breaker_cooldown`. `daily_cost` (US dollars, calls without a known price left out) and `daily_tokens` (in and out):
+    a tenant that has spent so much on a day (UTC) gets no more digests on it. `prices`: the file of a price list of
+    yours."""
+
+    worker: bool = True
+    digest_concurrency: int = Field(default=4, ge=1)
+    lease_timeout: Duration = Field(default=timedelta(minutes=1), ge=timedelta(milliseconds=100), le=timedelta(hours=1))
+    model_max_attempts: int = Field(default=3, ge=1, le=100)
+    digest_max_attempts: int = Field(default=5, ge=1, le=1_000)
+    backoff: Duration = Field(default=timedelta(seconds=10), ge=timedelta(0), le=timedelta(minutes=15))
+    breaker_failures: int = Field(default=5, ge=1)
+    breaker_cooldown: Duration = Field(default=timedelta(seconds=30), gt=timedelta(0), le=timedelta(minutes=15))
+    daily_cost: Annotated[float, BeforeValidator(daily_limit)] | None = Field(default=None, gt=0, allow_inf_nan=False)
+    daily_tokens: Annotated[int, BeforeValidator(daily_limit)] | None = Field(default=None, gt=0)
+    prices: Annotated[Path, AfterValidator(Path.expanduser)] | None = None
+
+
+class RecallSettings(_Group):
+    """The embedder, the reranker, and what is recalled.
+
+    `embedder`: "wordllama" (in this process, no network), "none" (search by words alone), or the name of a model of
+    `embedder_provider` at `embedder_base_url` (nothing: the provider's own) with `embedder_key`, in so many
+    `embedder_dimensions` (nothing: its own), which reads `embedder_input_limit` tokens of a text (nothing: what is
+    known of it). A question's vector gets `embedder_timeout` seconds; those made in the background get ten times as
+    long per request. `previous_embedder`: the one before, of the same provider, which answers until its successor has
+    caught up. `reranker`: "model" (the model for digests orders what was found), or the name of a cross-encoder at
+    `reranker_base_url` with `reranker_key`; it gets `reranker_timeout` seconds. `recall_share`: the part of a context's
+    budget that recalled passages may take.
+
+    `cross_session`: in which ways contexts are shown what other conversations of the scope have: "latest" (their newest
+    digest, in the instructions), "triggers" (what is found where the incoming message has one of `search_triggers`, as
+    whole words), "always" (what is found). Of what is found, what is at least as relevant as `relevance_threshold` (0
+    to 1), at most `cross_session_limit` of it."""
+
+    embedder: str = Field(default="wordllama", min_length=1)
+    embedder_provider: Literal["openai", "azure", "ollama", "sentence_transformers"] = "openai"
+    embedder_base_url: str | None = None
+    embedder_key: SecretStr | None = None
+    embedder_api_version: str | None = Field(default=None, min_length=1)
+    embedder_dimensions: int | None = Field(default=None, ge=8, le=16_000)
+    embedder_input_limit: int | None = Field(default=None, ge=16)
+    embedder_timeout: float = Field(default=5.0, gt=0)
+    previous_embedder: str | None = Field(default=None, min_length=1)
+    reranker: str | None = Field(default=None, min_length=1)
+    reranker_base_url: str | None = None
+    reranker_key: SecretStr | None = None
+    reranker_timeout: float = Field(default=2.0, gt=0)
+    recall_share: float = Field(default=0.25, gt=0, lt=1)
+    cross_session: Ways = ()
+    search_triggers: Phrases = TRIGGERS
+    relevance_threshold: float = Field(default=0.7, ge=0, le=1)
+    cross_session_limit: int = Field(default=3, ge=1, le=50)
+
+
+class DocumentSettings(_Group):
+    """How documents are cut: into passages of `passage_tokens` tokens, of which neighbors share `passage_overlap`."""
+
+    passage_tokens: int = Field(default=800, ge=16, le=8_000)
+    passage_overlap: int = Field(default=100, ge=0)
+
+    @field_validator("passage_overlap")
+    @classmethod
+    def _shorter_than_a_passage(cls, value: int, info: ValidationInfo) -> int:
+        tokens = info.data.get("passage_tokens")
+        if tokens is not None and value >= tokens:
+            raise ValueError(
+                f"passages of {tokens} tokens (HITHERTO_PASSAGE_TOKENS) cannot share {value} of them; share fewer, or "
+                "make passages longer"
+            )
+        return value
+
+
+class FactSettings(_Group):
+    """Which facts are found and shown.
+
+    `facts`: whether contexts show what is known of a conversation's subject, in at most the part `facts_share` of their
+    budget. `facts_place`: "system" (always at the end of the instructions), "incoming" (always in front of the incoming
+    message) or "auto" (the first as long as all of them fit; those that are chosen for the incoming message stand in
+    front of it, so that what comes before stays the same). `fact_categories` are those that are found ("other" is
+    always one), and of each of `single_fact_categories`, such as "current city", a subject has one at a time."""
+
+    facts: bool = True
+    facts_share: float = Field(default=0.15, gt=0, lt=1)
+    facts_place: Literal["auto", "system", "incoming"] = "auto"
+    fact_categories: Categories = CATEGORIES
+    single_fact_categories: Categories = ()
+
+    @field_validator("fact_categories")
+    @classmethod
+    def _some(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not value:
+            raise ValueError(
+                'there is no category in it; name at least one, or set "facts": false in the policy\'s stage'
+            )
+        return value
+
+    @field_validator("single_fact_categories")
+    @classmethod
+    def _among_the_categories(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        """As they are defined, however they are spelt here."""
+        known: tuple[str, ...] = info.data.get("fact_categories", ())
+        if not known:  # they are unusable, which is said of them
+            return value
+        meant = {name: category_of(name, known) for name in value}
+        for name, (kept, told) in meant.items():
+            if told or kept not in known:
+                raise ValueError(
+                    f"{name!r} is none of {', '.join(known)} (HITHERTO_FACT_CATEGORIES); name it there too"
+                )
+        return tuple(dict.fromkeys(kept for kept, _ in meant.values()))
+
+
+class ProcessSettings(_Group):
+    """`tracing`: whether there are OpenTelemetry spans. `keep_receipts`: how long an idempotency key is remembered.
+    `grace`: seconds for digests in hand when a memory is closed."""
+
+    tracing: bool = False
+    keep_receipts: Duration = Field(default=timedelta(days=30), gt=timedelta(0), le=timedelta(days=36_500))
+    grace: float = Field(default=5.0, ge=0)

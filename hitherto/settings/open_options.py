@@ -1,0 +1,72 @@
+"""The types of the settings as options of `hitherto.open`; what each says stands in `definitions`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Literal, TypedDict
+
+from pydantic import SecretStr
+
+from hitherto.core.cross_session import Way
+
+
+class SettingsOptions(TypedDict, total=False):
+    """Every setting that `hitherto.open` takes beside its own parameters; None leaves it to the environment."""
+
+    data_dir: Path | str | None
+    pool_size: int | None
+    database_timeout: float | None
+    prepared_statements: bool | None
+    model_provider: Literal["openai", "azure", "ollama", "anthropic"] | None
+    model_api_version: str | None
+    model_base_url: str | None
+    model_key: SecretStr | str | None
+    model_input_limit: int | None
+    model_timeout: float | None
+    compact_model: str | None
+    compact_base_url: str | None
+    compact_key: SecretStr | str | None
+    encoding: str | None
+    budget: int | None
+    context_window: int | None
+    injection_tokens: int | None
+    injection_age: timedelta | float | str | None
+    worker: bool | None
+    digest_concurrency: int | None
+    lease_timeout: timedelta | float | str | None
+    model_max_attempts: int | None
+    digest_max_attempts: int | None
+    backoff: timedelta | float | str | None
+    breaker_failures: int | None
+    breaker_cooldown: timedelta | float | str | None
+    daily_cost: float | None
+    daily_tokens: int | None
+    prices: Path | str | None
+    embedder_provider: Literal["openai", "azure", "ollama", "sentence_transformers"] | None
+    embedder_base_url: str | None
+    embedder_key: SecretStr | str | None
+    embedder_api_version: str | None
+    embedder_dimensions: int | None
+    embedder_input_limit: int | None
+    embedder_timeout: float | None
+    previous_embedder: str | None
+    reranker_base_url: str | None
+    reranker_key: SecretStr | str | None
+    reranker_timeout: float | None
+    recall_share: float | None
+    cross_session: Way | Sequence[Way] | None
+    search_triggers: Sequence[str] | None
+    relevance_threshold: float | None
+    cross_session_limit: int | None
+    passage_tokens: int | None
+    passage_overlap: int | None
+    facts: bool | None
+    facts_share: float | None
+    facts_place: Literal["auto", "system", "incoming"] | None
+    fact_categories: Sequence[str] | None
+    single_fact_categories: Sequence[str] | None
+    tracing: bool | None
+    keep_receipts: timedelta | float | str | None
+    grace: float | None

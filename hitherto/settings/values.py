@@ -1,0 +1,91 @@
+"""What stands in the environment as text, as values."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator
+from pydantic_settings import NoDecode
+
+from hitherto.core.cross_session import Way
+from hitherto.core.facts.fact import LONGEST_CATEGORY
+
+
+def _seconds(value: object) -> object:
+    """The environment has only text: a bare number in it means seconds, as in code."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def daily_limit(value: object) -> object:
+    if value in (0, 0.0, "0", "0.0"):
+        raise ValueError(
+            "a ceiling of 0 would stop all digests; leave it out for none, or take a policy without digests"
+        )
+    return value
+
+
+def _phrases(value: object) -> object:
+    """The environment has only text: phrases with commas between them, or a JSON list."""
+    if not isinstance(value, str):
+        return value
+    if not value.lstrip().startswith("["):
+        return [phrase.strip() for phrase in value.split(",")]
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        raise ValueError(
+            'it begins like a JSON list and is none; write ["last time", "remind me"], or last time, remind me'
+        ) from None
+
+
+def _names(value: object) -> object:
+    """The environment has only text: names with commas between them, or a JSON list."""
+    if not isinstance(value, str):
+        return value
+    if not value.lstrip().startswith("["):
+        return [name.strip() for name in value.split(",")]
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        raise ValueError(
+            'it begins like a JSON list and is none; write ["hobby", "current city"], or hobby, current city'
+        ) from None
+
+
+def _ways(value: object) -> object:
+    """As names; an empty text is none."""
+    return () if value == "" else _names(value)
+
+
+def _categories(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if not any(character.isalnum() for character in name) or not name.isprintable():
+            raise ValueError(f"the category {name!r} has no word in it, or cannot be printed; name it in words")
+        if len(name) > LONGEST_CATEGORY:
+            raise ValueError(f"the category {name!r} has {len(name)} characters; at most {LONGEST_CATEGORY} are kept")
+    if len(names) > _MOST_CATEGORIES:
+        raise ValueError(f"there are {len(names)} categories; at most {_MOST_CATEGORIES} fit into a prompt well")
+    return tuple(dict.fromkeys(names))
+
+
+_MOST_CATEGORIES = 50
+
+
+def _telling(phrases: tuple[str, ...]) -> tuple[str, ...]:
+    if not phrases:
+        raise ValueError("there is no phrase in it; name one, or leave 'triggers' out of HITHERTO_CROSS_SESSION")
+    for phrase in phrases:
+        if not any(character.isalnum() for character in phrase):
+            raise ValueError(f"the phrase {phrase!r} has no word in it, so that no message could have it; leave it out")
+    return phrases
+
+
+Duration = Annotated[timedelta, BeforeValidator(_seconds)]
+Categories = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names), AfterValidator(_categories)]
+Ways = Annotated[tuple[Way, ...], NoDecode, BeforeValidator(_ways)]
+Phrases = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_phrases), AfterValidator(_telling)]

@@ -1,0 +1,114 @@
+"""The digests in progress in memory, over all conversations: who has each in hand, and when it is due."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from hitherto.core.digests.digest import Digest, Status
+from hitherto.core.log.message import storable
+from hitherto.core.scope import Scope
+from hitherto.ports.digests import Backlog, Claim, DigestWork
+from hitherto.ports.queue import DigestJob
+from hitherto.stores.in_memory.conversation import FARTHEST, StoredConversation
+
+_LONGEST_WAIT = timedelta(hours=1)
+
+Name = tuple[Scope, str]
+
+
+class Claims:
+    """What `Store` says of claims, over `conversations` by name. `clock` gives the time, with a zone."""
+
+    def __init__(self, conversations: Mapping[Name, StoredConversation], clock: Callable[[], datetime]) -> None:
+        self._conversations = conversations
+        self._clock = clock
+        self._owners: dict[int, Name] = {}
+
+    def note(self, name: Name, fired: Iterable[int]) -> None:
+        """These digests are the conversation's."""
+        self._owners.update(dict.fromkeys(fired, name))
+
+    def take(self, tenant: str, digest: int, lease: timedelta) -> DigestWork | None:
+        found, now = self._in_progress(tenant, digest), self._clock()
+        if found is None:
+            return None
+        (scope, conversation), kept, row = found
+        if row.due_at is not None and now < row.due_at <= now + FARTHEST:
+            return None
+        taken = replace(row, attempt=row.attempt + 1, tries=row.tries + 1, claimed=True, due_at=now + lease)
+        kept.replaced(taken)
+        return kept.work(scope, conversation, taken, now)
+
+    def prolong(self, claims: Iterable[Claim], lease: timedelta, *, but: Callable[[Claim], bool]) -> frozenset[Claim]:
+        held = {claim: found for claim in claims if (found := self._held(claim)) is not None}
+        for claim, (kept, row) in held.items():
+            if not but(claim):
+                kept.replaced(replace(row, due_at=self._clock() + lease))
+        return frozenset(held)
+
+    def put_off(self, claim: Claim, wait: timedelta, error: str | None, *, counted: bool) -> bool:
+        found = self._held(claim)
+        if found is None:
+            return False
+        kept, row = found
+        kept.replaced(
+            replace(
+                row,
+                attempt=row.attempt + 1,
+                tries=row.tries if counted else row.tries - 1,
+                claimed=False,
+                due_at=self._clock() + min(wait, _LONGEST_WAIT),
+                error=row.error if error is None else storable(error),
+            )
+        )
+        return True
+
+    def overdue(self, since: timedelta, limit: int) -> list[DigestJob]:
+        now = self._clock()
+        found = [
+            (row.due_at, DigestJob(scope.tenant, row.id))
+            for (scope, _), kept in self._conversations.items()
+            for row in kept.digests
+            if row.status is Status.PROCESSING
+            and row.due_at is not None
+            and not now - since < row.due_at <= now + FARTHEST
+        ]
+        return [job for _, job in sorted(found, key=lambda one: one[0])][: max(limit, 0)]
+
+    def unsettled(self, jobs: Sequence[DigestJob]) -> list[DigestJob]:
+        now = self._clock()
+        found = {job: self._in_progress(job.tenant, job.digest) for job in jobs}
+        return [
+            job
+            for job, at in found.items()
+            if at is not None and (at[2].claimed or at[2].due_at is None or at[2].due_at <= now)
+        ]
+
+    def backlog(self) -> Backlog:
+        now, conversations = self._clock(), self._conversations.values()
+        rows = [(kept, row) for kept in conversations for row in kept.digests if row.status is Status.PROCESSING]
+        waiting = [row for _, row in rows if row.due_at is not None and row.due_at > now]
+        return Backlog(
+            due=len(rows) - len(waiting),
+            claimed=sum(row.claimed for row in waiting),
+            put_off=sum(not row.claimed for row in waiting),
+            lag_seconds=max(((now - row.created_at).total_seconds() for _, row in rows), default=0.0),
+            lag_messages=max((kept.behind(row) for kept, row in rows), default=0),
+            resting=sum(kept.head_now(now).resting for kept in conversations),
+        )
+
+    def _in_progress(self, tenant: str, digest: int) -> tuple[Name, StoredConversation, Digest] | None:
+        name = self._owners.get(digest)
+        kept = None if name is None else self._conversations.get(name)
+        if name is None or kept is None or name[0].tenant != tenant:
+            return None
+        row = next((row for row in reversed(kept.digests) if row.id == digest), None)
+        return None if row is None or row.status is not Status.PROCESSING else (name, kept, row)
+
+    def _held(self, claim: Claim) -> tuple[StoredConversation, Digest] | None:
+        found = self._in_progress(claim.tenant, claim.digest)
+        if found is None or not found[2].claimed or found[2].attempt != claim.attempt:
+            return None
+        return found[1], found[2]

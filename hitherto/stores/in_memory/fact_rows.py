@@ -1,0 +1,315 @@
+"""The facts in memory, one row each, and what conversations do to them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import count
+from typing import NamedTuple
+from weakref import WeakValueDictionary
+
+from hitherto.core.facts.fact import (
+    OTHER,
+    Evidence,
+    Fact,
+    FactAction,
+    FactEvent,
+    FactState,
+    LearnedFacts,
+    NewFact,
+    RepeatedFact,
+    Subject,
+    Visibility,
+)
+from hitherto.core.log.message import Logged, storable
+from hitherto.core.log.ranges import Ranges
+from hitherto.core.recall.terms import TermCounts, analyzed
+from hitherto.core.scope import THE_USER, Scope
+from hitherto.stores.in_memory.claims import Name
+
+
+class FactSource(NamedTuple):
+    """A message that says a fact; `ref` is the number of its conversation. One that was taken back is `live` no more:
+    it speaks for nothing, but as long as it is in the log, it is known what it said."""
+
+    ref: int
+    evidence: Evidence
+    live: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactRow:
+    """A fact, but for its evidence, whose it is, and what only the store looks at."""
+
+    owner: Scope
+    fact: Fact
+    fingerprint: str
+    tokens: int
+    terms: TermCounts
+    said: tuple[FactSource, ...] = ()
+    events: tuple[FactEvent, ...] = ()
+
+    @property
+    def current(self) -> bool:
+        return self.fact.state is FactState.CURRENT
+
+    @property
+    def shown(self) -> Fact:
+        """The fact as its owner sees it."""
+        live = sorted((one for one in self.said if one.live), key=_time)
+        return replace(self.fact, evidence=tuple(one.evidence for one in live))
+
+    @property
+    def live(self) -> bool:
+        """Whether a message says it."""
+        return any(one.live for one in self.said)
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether a person has added it."""
+        return any(event.did is FactAction.ADDED for event in self.events)
+
+    @property
+    def unsaid(self) -> bool:
+        """Whether nothing stands for it: neither a message nor a person."""
+        return not self.fact.confirmed and not self.live
+
+    def is_about(self, scope: Scope, subject: str) -> bool:
+        """Whether it is one of the scope's current facts about the subject."""
+        return self.owner == scope and self.fact.subject == subject and self.current
+
+    def shared_with(self, scope: Scope, subject: Subject) -> bool:
+        """Whether it is another's that is shared with the user; `subject` is the one it is about."""
+        others = self.owner != scope and self.owner == replace(scope, user=self.owner.user)
+        members = {scope.user, self.owner.user} <= set(subject.members)
+        shared = self.current and self.fact.subject != THE_USER and self.fact.visibility is Visibility.SHARED
+        return others and members and shared
+
+    def after(self, did: FactAction, at: datetime, by: str | None, **changes: object) -> FactRow:
+        """The row with `changes` to its fact, and what was done in its history."""
+        fact = replace(self.fact, updated_at=at, **changes)
+        event = FactEvent(
+            did=did,
+            at=at,
+            by=by,
+            version=fact.version,
+            category=fact.category,
+            content=fact.content,
+            visibility=fact.visibility,
+        )
+        return replace(self, fact=fact, events=(*self.events, event))
+
+    def restored(self, at: datetime, by: str | None, **changes: object) -> FactRow:
+        """The row, current again, for its owner alone."""
+        again = {"state": FactState.CURRENT, "superseded_by": None, "ended_at": None}
+        seen = {"visibility": Visibility.PRIVATE, "version": self.fact.version + 1}
+        return self.after(FactAction.RESTORED, at, by, **again, **seen, **changes)
+
+    def forgetting(self) -> FactRow:
+        """The row without what it said otherwise before."""
+        now = self.fact.content
+        events = (event if event.content == now else replace(event, content="") for event in self.events)
+        return replace(self, events=tuple(events))
+
+
+class FactRows:
+    """All facts by their ids, ascending, and the subjects that were set. `clock` gives the time, with a zone.
+
+    Who changes facts of a scope holds its lock; it is one for all subjects, so that nobody can wait for a second.
+    """
+
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        self._clock = clock
+        self._ids = count(1)
+        self._locks = WeakValueDictionary[Scope, asyncio.Lock]()
+        self.by_id: dict[int, FactRow] = {}
+        self.subjects: dict[tuple[str, str], Subject] = {}
+
+    def lock(self, scope: Scope) -> asyncio.Lock:
+        return self._locks.setdefault(scope, asyncio.Lock())
+
+    def subject(self, scope: Scope, subject: str) -> Subject:
+        """The subject as it was set, or as it is called until then."""
+        name = scope.user if subject == THE_USER else subject
+        return self.subjects.get((scope.tenant, subject), Subject(id=subject, name=name))
+
+    def about(self, scope: Scope, subject: str) -> list[FactRow]:
+        """The scope's current facts about a subject."""
+        return [row for row in self.by_id.values() if row.is_about(scope, subject)]
+
+    def same(self, scope: Scope, subject: str, fingerprint: str) -> FactRow | None:
+        """The current one of these that has the fingerprint."""
+        return next((row for row in self.about(scope, subject) if row.fingerprint == fingerprint), None)
+
+    def put(self, row: FactRow) -> FactRow:
+        """Write a row, in the place of what had its id."""
+        self.by_id[row.fact.id] = row
+        return row
+
+    def write(
+        self, scope: Scope, subject: str, new: NewFact, *, by: str | None, said: Iterable[FactSource] = ()
+    ) -> FactRow:
+        """Write a new fact: by hand where a user did it, extracted otherwise."""
+        now, number = self._clock(), next(self._ids)
+        fact = Fact(
+            id=number,
+            user=scope.user,
+            agent=scope.agent,
+            subject=subject,
+            category=storable(new.category),
+            content=storable(new.content),
+            visibility=Visibility.PRIVATE,
+            state=FactState.CURRENT,
+            confidence=new.confidence if by is None else 1.0,
+            confirmed=by is not None,
+            repeated=0,
+            version=1,
+            metadata=new.metadata,
+            extracted_at=now,
+            updated_at=now,
+        )
+        row = FactRow(
+            owner=scope,
+            fact=fact,
+            fingerprint=new.fingerprint,
+            tokens=new.tokens,
+            terms=analyzed(fact.content),
+            said=tuple(said),
+        )
+        row = self.put(row.after(FactAction.EXTRACTED if by is None else FactAction.ADDED, now, by))
+        if new.alone:
+            self.leave_alone(row, by=by)
+        return row
+
+    def keep(self, row: FactRow, new: NewFact, *, by: str) -> None:
+        """A user adds by hand what `row` says already."""
+        fact = row.fact
+        kept = {"category": fact.category, "metadata": fact.metadata}
+        if new.category != OTHER:
+            kept = {"category": storable(new.category), "metadata": new.metadata}
+        if not (row.by_hand and fact.confirmed and replace(fact, **kept) == fact):
+            sure = {"confirmed": True, "confidence": 1.0, "version": fact.version + 1}
+            row = self.put(row.after(FactAction.ADDED, self._clock(), by, **kept, **sure))
+        if new.alone:
+            self.leave_alone(row, by=by)
+
+    def replace(self, row: FactRow, ids: Iterable[int], *, by: str | None) -> None:
+        """End the facts that `row` takes the place of, as far as they are its owner's and about the same."""
+        ending, now = set(ids) - {row.fact.id}, self._clock()
+        for old in self.about(row.owner, row.fact.subject):
+            if old.fact.id in ending:
+                ended = {"state": FactState.SUPERSEDED, "superseded_by": row.fact.id, "ended_at": now}
+                self.put(old.after(FactAction.SUPERSEDED, now, by, **ended))
+
+    def leave_alone(self, row: FactRow, *, by: str | None) -> None:
+        """End all others of its category that are its owner's and about the same."""
+        there = self.about(row.owner, row.fact.subject)
+        self.replace(row, (old.fact.id for old in there if old.fact.category == row.fact.category), by=by)
+
+    # What conversations do to facts.
+
+    def learn(self, name: Name, ref: int, learnt: LearnedFacts, log: Sequence[Logged]) -> None:
+        """Write what a digest of the conversation taught."""
+        scope, conversation = name
+        subject = learnt.subject
+
+        def said(seqs: Iterable[int]) -> tuple[FactSource, ...]:
+            there = [seq for seq in sorted(set(seqs)) if 0 <= seq < len(log)]
+            return tuple(FactSource(ref, Evidence(conversation, seq, log[seq].created_at)) for seq in there)
+
+        for again in learnt.repeated:
+            row = self.by_id.get(again.fact)
+            if row is not None and row.is_about(scope, subject):
+                self._repeat(row, said(again.seqs), again)
+        for new in learnt.facts:
+            row = self.same(scope, subject, new.fingerprint)
+            if row is None:
+                row = self.write(scope, subject, new, by=None, said=said(new.seqs))
+            else:
+                again = RepeatedFact(fact=row.fact.id, seqs=new.seqs, confidence=row.fact.confidence or 0.0)
+                self._repeat(row, said(new.seqs), again)
+            self.replace(row, new.supersedes, by=None)
+
+    def retract(self, ref: int, seqs: Iterable[int]) -> None:
+        """Messages of a conversation were taken back: what nothing else says is withdrawn, and what it had taken the
+        place of holds again."""
+        gone, now = set(seqs), self._clock()
+        withdrawn: set[int] = set()
+        for row in list(self.by_id.values()):
+            said = tuple(one._replace(live=one.live and not _in(one, ref, gone)) for one in row.said)
+            if said == row.said:
+                continue
+            left = replace(row, said=said)
+            if left.unsaid and left.current:
+                left = left.after(FactAction.WITHDRAWN, now, None, state=FactState.WITHDRAWN, ended_at=now)
+                withdrawn.add(left.fact.id)
+            self.put(left)
+        # Only now: what is withdrawn may say the same as what is to hold again. Of several that do, the newest does.
+        for row in sorted(self._ended_by(withdrawn), key=lambda row: row.fact.id, reverse=True):
+            if self.same(row.owner, row.fact.subject, row.fingerprint) is None:
+                self.put(row.restored(now, None))
+
+    def erase(self, ref: int, ranges: Ranges) -> None:
+        """Messages of a conversation are erased: what nothing else says is erased too."""
+        for row in list(self.by_id.values()):
+            said = tuple(one for one in row.said if not _within(one, ref, ranges))
+            if said != row.said:
+                left = self.put(replace(row, said=said))
+                if left.unsaid:
+                    self.remove(left)
+                elif not left.live:
+                    self.put(left.forgetting())
+
+    def leave(self, ref: int, *, facts: bool) -> None:
+        """A conversation is deleted: its facts stay without it, or go as well where nothing else says them."""
+        for row in list(self.by_id.values()):
+            said = tuple(one for one in row.said if one.ref != ref)
+            if said != row.said:
+                left = self.put(replace(row, said=said))
+                if facts and not left.live and not left.by_hand:
+                    self.remove(left)
+
+    def remove(self, row: FactRow) -> None:
+        del self.by_id[row.fact.id]
+        for old in list(self.by_id.values()):
+            if old.fact.superseded_by == row.fact.id:
+                self.by_id[old.fact.id] = replace(old, fact=replace(old.fact, superseded_by=None))
+
+    def _ended_by(self, withdrawn: set[int]) -> list[FactRow]:
+        """What those facts had taken the place of. In the stead of what was taken back itself stands what that had
+        taken the place of."""
+        found: list[FactRow] = []
+        for row in self.by_id.values():
+            if row.fact.state is FactState.SUPERSEDED and row.fact.superseded_by in withdrawn:
+                taken_back = row.unsaid and row.said
+                found += self._ended_by({row.fact.id}) if taken_back else [row]
+        return found
+
+    def _repeat(self, row: FactRow, said: Sequence[FactSource], again: RepeatedFact) -> None:
+        """A fact was said again, unless it is known already that these messages say it."""
+        known = {(one.ref, one.evidence.seq) for one in row.said}
+        more = [one for one in said if (one.ref, one.evidence.seq) not in known]
+        if not more:
+            return
+        changes: dict[str, object] = {"repeated": (row.fact.repeated or 0) + 1, "confidence": again.confidence}
+        category = row.fact.category if again.category is None else storable(again.category)
+        if category != row.fact.category:
+            changes |= {"category": category, "metadata": "{}", "version": row.fact.version + 1}
+        after = row.after(FactAction.REPEATED, self._clock(), None, **changes)
+        after = self.put(replace(after, said=(*row.said, *more)))
+        if again.alone:
+            self.leave_alone(after, by=None)
+
+
+def _time(one: FactSource) -> tuple[datetime, int, int]:
+    return one.evidence.said_at, one.ref, one.evidence.seq
+
+
+def _in(one: FactSource, ref: int, seqs: Iterable[int]) -> bool:
+    return one.ref == ref and one.evidence.seq in seqs
+
+
+def _within(one: FactSource, ref: int, ranges: Ranges) -> bool:
+    return one.ref == ref and any(first <= one.evidence.seq <= last for first, last in ranges)

@@ -1,0 +1,288 @@
+"""The search index in memory, written to be read.
+
+Nothing is remembered of what is taken away, and nothing has to be: an entry stands as long as what it was made of is
+there and reads the same, and everything that can be found and has no entry waits for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import count
+from operator import attrgetter
+
+import numpy as np
+
+from hitherto.core.recall.filter import EntryKind, SearchFilter
+from hitherto.core.recall.terms import TermCounts
+from hitherto.core.scope import Scope
+from hitherto.ports.embedder import Space, Vector, Vectors
+from hitherto.ports.recall import (
+    OF_NO_AGENT,
+    TEXT,
+    Candidate,
+    IndexBacklog,
+    IndexWork,
+    Key,
+    SearchData,
+    Source,
+    Unembedded,
+    wanted_of,
+)
+from hitherto.stores.in_memory.claims import Name
+from hitherto.stores.in_memory.conversation import FARTHEST, StoredConversation
+from hitherto.stores.in_memory.documents import InMemoryDocuments, StoredDocument
+from hitherto.stores.in_memory.entries import Entries, Owner
+from hitherto.stores.in_memory.fact_rows import FactRow
+from hitherto.stores.in_memory.sources import SearchableText, SourceKey, of_conversation, of_document, of_fact
+from hitherto.stores.in_memory.unexpired import Unexpired
+
+_Found = dict[Owner, dict[SourceKey, SearchableText]]
+_age = attrgetter("said_at", "origin", "place")
+
+
+class InMemoryIndex:
+    """`SearchIndex` over `conversations` by name, `documents`, and `facts` by id, as far as `unexpired`
+    lets them be shown. `clock` gives the time, with a zone."""
+
+    def __init__(
+        self,
+        conversations: Mapping[Name, StoredConversation],
+        documents: InMemoryDocuments,
+        facts: Mapping[int, FactRow],
+        unexpired: Unexpired,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._conversations = conversations
+        self._documents = documents
+        self._facts = facts
+        self._unexpired = unexpired
+        self._clock = clock
+        self._scopes: dict[Owner, Entries] = {}
+        self._refs = count(1)
+        self._taken = count(1)
+        self._changes: dict[Name, int] = {}
+        self._known: dict[Name, tuple[int, dict[SourceKey, SearchableText]]] = {}
+        self._swept: dict[Owner, tuple[object, ...]] = {}
+
+    async def search_data(
+        self, wanted: SearchFilter, *, terms: Sequence[int], spaces: Sequence[Space], limit: int
+    ) -> SearchData:
+        found = self._found(lambda owner: owner.within(wanted))
+        mine = [scope for owner, scope in self._scopes.items() if owner.within(wanted)]
+        waiting = sorted((one for owner in found for one in self._waiting(owner, found, wanted.kinds)), key=_age)
+        entries = sum(len(scope.by_no) for scope in mine)
+        embedded = {space: sum(scope.embedded(space) for scope in mine) for space in spaces}
+        # The first of those that are complete; of none, the first of those that are so far.
+        space = max(spaces, key=lambda one: embedded[one], default=None)
+        if space is not None and embedded[space] == 0:
+            space = None
+        return SearchData(
+            blocks=tuple(block for scope in mine for block in scope.blocks(terms, space, told=wanted.told_by_columns)),
+            waiting=tuple(waiting[max(len(waiting) - max(limit, 0), 0) :]),
+            space=space,
+            entries=entries,
+            embedded=0 if space is None else embedded[space],
+            refs=self._numbers(wanted),
+            about=self._about(wanted),
+            due=self._unexpired.due(wanted.scope.tenant),
+        )
+
+    async def candidates(
+        self, wanted: SearchFilter, keys: Sequence[Key], *, space: Space | None, around: int
+    ) -> list[Candidate]:
+        found = self._found(lambda owner: owner.within(wanted))
+        mine = {scope.ref: scope for owner, scope in self._scopes.items() if owner.within(wanted)}
+        told: dict[Key, Candidate] = {}
+        for ref, no in keys:
+            scope = mine.get(ref)
+            if scope is None or no not in scope.by_no:
+                continue
+            place = scope.by_no[no].place
+            reach = around if place.kind is EntryKind.MESSAGE else 0
+            for seq in range(place.place - reach, place.place + reach + 1):
+                near = place._replace(place=seq)
+                if (at := scope.by_place.get(near)) is not None:
+                    told[ref, at] = _candidate(scope, at, found[scope.owner][near].source(), space)
+        return wanted_of(told.values(), wanted, keys, around=around)
+
+    async def take(self, *, space: Space | None, lease: timedelta, limit: int) -> IndexWork | None:
+        found, now = self._found(lambda _: True), self._clock()
+        for owner in found:
+            if owner not in self._scopes:
+                self._scopes[owner] = Entries(next(self._refs), owner)
+        # Whose turn was longest ago; what nobody can do anything with must not keep the others waiting.
+        for scope in sorted(self._scopes.values(), key=lambda one: one.taken):
+            work = self._work(scope, found, space, limit)
+            if not work.done and not _claimed(scope, now):
+                scope.attempt += 1
+                scope.taken = next(self._taken)
+                scope.claimed_until = now + lease
+                return replace(work, attempt=scope.attempt)
+        return None
+
+    async def more(self, work: IndexWork, *, space: Space | None, lease: timedelta, limit: int) -> IndexWork | None:
+        scope = self._held(work)
+        if scope is None:
+            return None
+        scope.claimed_until = self._clock() + lease
+        return self._work(scope, self._found(lambda owner: owner == scope.owner), space, limit)
+
+    async def prolong(self, work: IndexWork, *, lease: timedelta) -> bool:
+        scope = self._held(work)
+        if scope is not None:
+            scope.claimed_until = self._clock() + lease
+        return scope is not None
+
+    async def add(self, work: IndexWork, entries: Sequence[TermCounts]) -> bool:
+        scope = self._held(work)
+        if scope is None:
+            return False
+        found = self._found(lambda owner: owner == scope.owner).get(scope.owner, {})
+        for source, made in zip(work.sources, entries, strict=True):
+            place = SourceKey(source.kind, source.origin, source.place)
+            there = found.get(place)
+            if there is not None and there.text == source.text and place not in scope.by_place:
+                scope.add(place, source.text, source.said_at.timestamp(), made)
+        return True
+
+    async def embed(self, work: IndexWork, space: Space, vectors: Vectors) -> bool:
+        scope = self._held(work)
+        if scope is None:
+            return False
+        for entry, vector in zip(work.unembedded, vectors, strict=True):
+            scope.embed(entry.no, space, np.array(vector, np.float32))
+        return True
+
+    async def compact_index(self, work: IndexWork) -> bool:
+        return self._held(work) is not None
+
+    async def release(self, work: IndexWork) -> None:
+        scope = self._held(work)
+        if scope is not None:
+            scope.claimed_until = None
+
+    async def backlog(self, space: Space | None) -> IndexBacklog:
+        found = self._found(lambda _: True)
+        return IndexBacklog(
+            waiting=sum(any(True for _ in self._waiting(owner, found)) for owner in found),
+            unembedded=0
+            if space is None
+            else sum(scope.embedded(space) < len(scope.by_no) for scope in self._scopes.values()),
+        )
+
+    def changed(self, name: Name) -> None:
+        """Something was written to the conversation: what can be found of it is looked for anew."""
+        self._changes[name] = self._changes.get(name, 0) + 1
+
+    def _of(self, name: Name, kept: StoredConversation, now: datetime) -> dict[SourceKey, SearchableText]:
+        """What can be found in a conversation; known until it changes, or time may have changed it."""
+        changes = self._changes.get(name, 0)
+        known = self._known.get(name)
+        if known is None or known[0] != changes or kept.head.next_expiry is not None:
+            known = (changes, dict(of_conversation(name, kept, now)))
+            self._known[name] = known
+        return known[1]
+
+    def vector(self, scope: Scope, place: SourceKey, space: Space) -> Vector | None:
+        """The vector in the space of what stands at a place, if it has one."""
+        entries = self._scopes.get(Owner.of(scope))
+        if entries is None or place not in entries.by_place:
+            return None
+        return entries.vectors.get(space, {}).get(entries.by_place[place])
+
+    def forget(self, scope: Scope) -> None:
+        """Something of the scope was erased: its entries go at once, not only when somebody looks."""
+        if (mine := Owner.of(scope)) in self._scopes:
+            self._found(lambda owner: owner == mine)
+
+    def _found(self, mine: Callable[[Owner], bool]) -> _Found:
+        """What can be found now in the scopes that are asked for; entries of anything else in them are gone."""
+        now = self._clock()
+        found: _Found = {}
+        seen: dict[Owner, list[object]] = {}
+        for name, kept in self._conversations.items():
+            owner = Owner.of(name[0])
+            if mine(owner):
+                found.setdefault(owner, {}).update(known := self._of(name, kept, now))
+                seen.setdefault(owner, []).append((name, self._changes.get(name, 0), len(known)))
+        for document, shelved in self._documents.shown():
+            owner = Owner(shelved.tenant, shelved.user, shelved.document.agent or OF_NO_AGENT)
+            if mine(owner):
+                found.setdefault(owner, {}).update(of_document(document, shelved, self._subject(owner, shelved)))
+                seen.setdefault(owner, []).append(document)
+        shown = self._unexpired.facts()
+        for number, row in self._facts.items():
+            owner = Owner.of(row.owner)
+            if mine(owner) and shown(row):
+                found.setdefault(owner, {}).update(of_fact(row))
+                seen.setdefault(owner, []).append((number, row.fact.state, row.fact.version))
+        for owner, scope in self._scopes.items():
+            state = (scope.next_no, *seen.get(owner, ()))
+            if mine(owner) and self._swept.get(owner) != state:
+                scope.sweep(found.get(owner, {}))
+                self._swept[owner] = state
+        return found
+
+    def _waiting(
+        self, owner: Owner, found: _Found, kinds: Iterable[EntryKind] = frozenset(EntryKind)
+    ) -> Iterable[Source]:
+        """What has no entry, of these kinds."""
+        scope = self._scopes.get(owner)
+        for place, one in found.get(owner, {}).items():
+            if place.kind in kinds and (scope is None or place not in scope.by_place):
+                yield one.source()
+
+    def _work(self, scope: Entries, found: _Found, space: Space | None, limit: int) -> IndexWork:
+        left = [] if space is None else scope.unembedded(space)
+        now = left[: max(limit, 0)]
+        texts = found.get(scope.owner, {})
+        return IndexWork(
+            tenant=scope.owner.tenant,
+            user=scope.owner.user,
+            agent=scope.owner.agent,
+            ref=scope.ref,
+            attempt=scope.attempt,
+            sources=tuple(sorted(self._waiting(scope.owner, found), key=_age)[: max(limit, 0)]),
+            unembedded=tuple(Unembedded(no=no, text=texts[scope.by_no[no].place].text) for no in now),
+            embedded_to=left[len(now)] if len(left) > len(now) else scope.next_no,
+        )
+
+    def _held(self, work: IndexWork) -> Entries | None:
+        """The scope, if the claim on it still holds."""
+        mine = (scope for scope in self._scopes.values() if (scope.owner.tenant, scope.ref) == (work.tenant, work.ref))
+        scope = next(mine, None)
+        return None if scope is None or scope.claimed_until is None or scope.attempt != work.attempt else scope
+
+    def _numbers(self, wanted: SearchFilter) -> dict[str, int]:
+        """The numbers of the conversations that it names: those of its own agent."""
+        found = {name: self._conversations.get((wanted.scope, name)) for name in wanted.names}
+        return {name: kept.head.ref for name, kept in found.items() if kept is not None}
+
+    def _about(self, wanted: SearchFilter) -> tuple[int, ...] | None:
+        """The numbers of the conversations about the subject that it names."""
+        if wanted.subject is None:
+            return None
+        mine = [kept.head for name, kept in self._conversations.items() if Owner.of(name[0]).within(wanted)]
+        return tuple(sorted(head.ref for head in mine if head.subject == wanted.subject))
+
+    def _subject(self, owner: Owner, shelved: StoredDocument) -> str | None:
+        """What the conversation is about that a document was archived from."""
+        archived = shelved.document.archived
+        if archived is None:
+            return None
+        kept = self._conversations.get((owner.scope, archived.conversation))
+        return None if kept is None else kept.head.subject
+
+
+def _claimed(scope: Entries, now: datetime) -> bool:
+    return scope.claimed_until is not None and now < scope.claimed_until <= now + FARTHEST
+
+
+def _candidate(scope: Entries, no: int, source: Source, space: Space | None) -> Candidate:
+    return Candidate(
+        key=(scope.ref, no),
+        source=source if len(source.text) <= TEXT else replace(source, text=source.text[:TEXT]),
+        vector=None if space is None else scope.vectors.get(space, {}).get(no),
+    )

@@ -1,0 +1,94 @@
+"""The ledger in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from uuid import UUID
+
+from hitherto.core.ledger import Costs, ModelCall, Spending
+from hitherto.core.log.message import storable
+from hitherto.core.scope import Scope
+from hitherto.ports.ledger import By
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    scope: Scope
+    ref: int | None
+    call: ModelCall
+    at: datetime
+
+    @property
+    def day(self) -> date:
+        return self.at.astimezone(UTC).date()
+
+    def group(self, by: By) -> str:
+        match by:
+            case "tenant":
+                return self.scope.tenant
+            case "user":
+                return self.scope.user
+            case "model":
+                return self.call.model
+            case "day":
+                return self.day.isoformat()
+            case "purpose":
+                return self.call.purpose.value
+
+
+class InMemoryLedger:
+    """Every model call, in the order in which they were noted."""
+
+    def __init__(self) -> None:
+        self._entries: list[_Entry] = []
+        self._keys = set[UUID]()
+
+    def note(self, scope: Scope, ref: int | None, calls: Iterable[ModelCall], now: datetime) -> None:
+        """Put calls in that were made for the conversation `ref`, or for none: there is then no digest either."""
+        for call in calls:
+            if call.key in self._keys:
+                continue
+            self._keys.add(call.key)
+            kept = replace(call, model=storable(call.model), digest=None if ref is None else call.digest)
+            self._entries.append(_Entry(scope, ref, kept, now))
+
+    def forget(self, ref: int) -> None:
+        """Keep the figures of a deleted conversation's calls, and nothing that tells whose they are."""
+        self._entries = [
+            replace(one, ref=None, call=replace(one.call, digest=None)) if one.ref == ref else one
+            for one in self._entries
+        ]
+
+    def spent(self, tenant: str, day: date) -> Spending:
+        calls = [one.call for one in self._entries if one.scope.tenant == tenant and one.day == day]
+        return Spending(
+            cost=sum(call.cost or 0.0 for call in calls),
+            tokens=sum((call.tokens_in or 0) + (call.tokens_out or 0) for call in calls),
+        )
+
+    def costs(self, by: By, *, tenant: str | None, since: date | None, until: date | None) -> list[Costs]:
+        groups: dict[str, list[ModelCall]] = {}
+        for one in self._entries:
+            mine = tenant is None or one.scope.tenant == tenant
+            if mine and (since is None or since <= one.day) and (until is None or one.day <= until):
+                groups.setdefault(one.group(by), []).append(one.call)
+        found = sorted((_sum(group, calls) for group, calls in groups.items()), key=lambda sums: sums.group)
+        if by == "day":
+            return found[::-1]
+        return sorted(found, key=lambda sums: (-sums.cost, -sums.calls))
+
+
+def _sum(group: str, calls: list[ModelCall]) -> Costs:
+    return Costs(
+        group=group,
+        calls=len(calls),
+        failed=sum(call.cause is not None for call in calls),
+        unpriced=sum(call.cost is None for call in calls),
+        tokens_in=sum(call.tokens_in or 0 for call in calls),
+        tokens_cached=sum(call.tokens_cached or 0 for call in calls),
+        tokens_out=sum(call.tokens_out or 0 for call in calls),
+        cost=sum(call.cost or 0.0 for call in calls),
+        latency_ms=sum(call.latency_ms for call in calls),
+    )

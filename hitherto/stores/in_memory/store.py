@@ -1,0 +1,306 @@
+"""The store in memory: the same promises but durability, written to be read.
+
+It is the reference of how a store behaves. Nothing is lost while the process lives; nothing is kept when it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from itertools import count
+from weakref import WeakValueDictionary
+
+from hitherto.core.digests.digest import Digest, Status
+from hitherto.core.ledger import Costs, ModelCall, Spending
+from hitherto.core.log.head import Head, LatestDigest, empty
+from hitherto.core.log.message import Logged, Payload
+from hitherto.core.scope import Scope
+from hitherto.errors import Conflict, StoreError
+from hitherto.ports.digests import Backlog, Claim, DigestWork, EarlierDigest
+from hitherto.ports.facts import KnownFacts, KnownFactsQuery
+from hitherto.ports.ledger import By
+from hitherto.ports.log import (
+    AgentDefaults,
+    Changes,
+    ConversationInfo,
+    ExpiredConversation,
+    MessageRange,
+    Receipt,
+    Unit,
+)
+from hitherto.ports.queue import DigestJob
+from hitherto.stores.in_memory.claims import Claims, Name
+from hitherto.stores.in_memory.conversation import StoredConversation
+from hitherto.stores.in_memory.documents import InMemoryDocuments
+from hitherto.stores.in_memory.fact_rows import FactRows
+from hitherto.stores.in_memory.facts import InMemoryFacts
+from hitherto.stores.in_memory.index import InMemoryIndex
+from hitherto.stores.in_memory.ledger import InMemoryLedger
+from hitherto.stores.in_memory.unexpired import Unexpired
+from hitherto.stores.in_memory.unit import InMemoryUnit
+
+
+class InMemoryStore:
+    """`Store` in this process's memory. `clock` gives the time, with a zone."""
+
+    def __init__(self, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._clock = clock
+        self._kept: dict[Name, StoredConversation] = {}
+        self._receipts: dict[tuple[Name, str], tuple[Receipt, datetime]] = {}
+        self._defaults: dict[tuple[str, str], AgentDefaults] = {}
+        self._locks = WeakValueDictionary[Name, asyncio.Lock]()
+        self._held: dict[int | None, Name] = {}
+        self._claims = Claims(self._kept, clock)
+        self._ledger = InMemoryLedger()
+        self._unexpired = Unexpired(self._kept, clock)
+        self.documents = InMemoryDocuments(self._unexpired, clock)
+        self._facts = FactRows(clock)
+        self.index = InMemoryIndex(self._kept, self.documents, self._facts.by_id, self._unexpired, clock)
+        self.facts = InMemoryFacts(self._facts, self.index, self._unexpired, clock)
+        self._refs = count(1)
+        self._digest_ids = count(1)
+
+        self._closed = False
+
+    async def open(self) -> None:
+        """What is kept stays until the object goes: a store that was closed has it again."""
+        self._closed = False
+
+    async def aclose(self) -> None:
+        """From now on conversations are neither read nor written."""
+        self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreError("the store was closed; what is kept in memory only is not to be had any more")
+
+    @asynccontextmanager
+    async def write(
+        self, scope: Scope, conversation: str, *, key: str | None = None, digest: int | None = None
+    ) -> AsyncGenerator[Unit]:
+        self._check_open()
+        name = (scope, conversation)
+        async with self._lock(name), AsyncExitStack() as held:
+            if digest is not None:
+                self._held[digest] = name
+            try:
+                yield InMemoryUnit(self, name, key, held)
+            finally:
+                self._held.pop(digest, None)
+
+    async def head(self, scope: Scope, conversation: str, *, at: int | None = None) -> Head | None:
+        self._check_open()
+        kept = self._kept.get((scope, conversation))
+        if kept is None:
+            return None
+        head = kept.head_now(self._clock()) if at is None else kept.head_at(at, self._clock())
+        return None if head is None else self._completed(scope, head)
+
+    async def head_and_known(
+        self, scope: Scope, conversation: str, asked: KnownFactsQuery, *, at: int | None = None
+    ) -> tuple[Head | None, KnownFacts]:
+        kept = self._kept.get((scope, conversation))
+        subject = asked.subject if kept is None else kept.head.subject
+        head = await self.head(scope, conversation, at=at)
+        known = await self.facts.known(scope, subject, space=asked.space, facts=asked.facts)
+        return head, replace(known, due=self._unexpired.due(scope.tenant))
+
+    async def messages(self, scope: Scope, conversation: str, ref: int, reading: MessageRange) -> list[Logged]:
+        kept = self._kept.get((scope, conversation))
+        return [] if kept is None or kept.head.ref != ref else kept.read(reading)
+
+    async def payloads(
+        self, scope: Scope, conversation: str, ref: int, reading: MessageRange, *, wire: str
+    ) -> list[Payload] | None:
+        found = await self.messages(scope, conversation, ref, reading)
+        if any(one.erased or one.message.wire != wire for one in found):
+            return None
+        return [one.message.payload for one in found]
+
+    async def digests(self, scope: Scope, conversation: str) -> list[Digest]:
+        kept = self._kept.get((scope, conversation))
+        return [] if kept is None else list(kept.digests)
+
+    async def opaque(self, scope: Scope, conversation: str, digest: int) -> tuple[Payload, ...] | None:
+        row = next((row for row in await self.digests(scope, conversation) if row.id == digest), None)
+        return None if row is None or row.opaque is None else tuple(json.loads(row.opaque))
+
+    async def earlier(self, scope: Scope, conversation: str, *, within: timedelta) -> EarlierDigest | None:
+        now = self._clock()
+        standing = [
+            (made, name)
+            for (owner, name), kept in self._kept.items()
+            if owner == scope and name != conversation and self._unexpired.shows((owner, name))
+            if (made := kept.standing()) is not None
+        ]
+        dated = [(made.completed_at, made, name) for made, name in standing if made.completed_at is not None]
+        at, made, name = max(dated, key=lambda one: one[0], default=(None, None, ""))
+        if at is None or made is None or now - at > within:
+            return None
+        return EarlierDigest(conversation=name, digest=made.id, text=made.text)
+
+    async def defaults(self, scope: Scope) -> AgentDefaults:
+        return self._defaults.get((scope.tenant, scope.agent), AgentDefaults())
+
+    async def set_defaults(self, *, tenant: str, agent: str, defaults: AgentDefaults) -> None:
+        self._defaults[(tenant, agent)] = defaults
+
+    async def claim(self, tenant: str, digest: int, *, lease: timedelta) -> DigestWork | None:
+        return None if self._is_held(tenant, digest) else self._claims.take(tenant, digest, lease)
+
+    async def prolong(self, claims: Sequence[Claim], *, lease: timedelta) -> frozenset[Claim]:
+        return self._claims.prolong(claims, lease, but=lambda claim: self._is_held(claim.tenant, claim.digest))
+
+    async def put_off(
+        self,
+        work: DigestWork,
+        *,
+        wait: timedelta,
+        error: str | None = None,
+        counted: bool = True,
+        calls: Sequence[ModelCall] = (),
+    ) -> bool:
+        while self._is_held(work.scope.tenant, work.digest.id):
+            async with self._lock(self._held[work.digest.id]):
+                pass
+        await self.note_calls(work.scope, work.conversation, calls)
+        return self._claims.put_off(work.claim, wait, error, counted=counted)
+
+    async def overdue(self, *, since: timedelta, limit: int = 100) -> list[DigestJob]:
+        return self._claims.overdue(since, limit)
+
+    async def unsettled(self, jobs: Sequence[DigestJob]) -> list[DigestJob]:
+        return self._claims.unsettled(jobs)
+
+    async def note_calls(self, scope: Scope, conversation: str | None, calls: Sequence[ModelCall]) -> None:
+        kept = None if conversation is None else self._kept.get((scope, conversation))
+        for call in calls:
+            its = kept is not None and (call.digest is None or any(one.id == call.digest for one in kept.digests))
+            self._ledger.note(scope, kept.head.ref if kept is not None and its else None, [call], self._clock())
+
+    async def spent(self, tenant: str, *, day: date | None = None) -> Spending:
+        return self._ledger.spent(tenant, day or self._clock().astimezone(UTC).date())
+
+    async def costs(
+        self, by: By, *, tenant: str | None = None, since: date | None = None, until: date | None = None
+    ) -> list[Costs]:
+        return self._ledger.costs(by, tenant=tenant, since=since, until=until)
+
+    async def backlog(self) -> Backlog:
+        return self._claims.backlog()
+
+    async def listed(self, scope: Scope, *, limit: int = 100) -> list[ConversationInfo]:
+        mine = [(kept, name) for (owner, name), kept in self._kept.items() if owner == scope]
+        mine.sort(key=lambda one: (one[0].updated_at, one[0].head.ref), reverse=True)
+        return [
+            ConversationInfo(
+                conversation=name,
+                messages=kept.head.next_seq,
+                tokens=kept.head.sums.tokens,
+                rev=kept.head.rev,
+                updated_at=kept.updated_at,
+            )
+            for kept, name in mine[: max(limit, 0)]
+        ]
+
+    async def due(self, *, tenant: str | None = None, limit: int = 1_000) -> list[ExpiredConversation]:
+        now = self._clock()
+        return [
+            ExpiredConversation(scope, conversation)
+            for (scope, conversation), kept in self._kept.items()
+            if kept.expiring(now) and tenant in (None, scope.tenant)
+        ][: max(limit, 0)]
+
+    async def forget_receipts(self, *, older_than: timedelta) -> int:
+        limit = self._clock() - older_than
+        old = [key for key, (_, created_at) in self._receipts.items() if created_at < limit]
+        for key in old:
+            del self._receipts[key]
+        return len(old)
+
+    def _is_held(self, tenant: str, digest: int) -> bool:
+        """Whether a unit of work of the tenant's holds the digest."""
+        name = self._held.get(digest)
+        return name is not None and name[0].tenant == tenant
+
+    def _lock(self, name: Name) -> asyncio.Lock:
+        return self._locks.setdefault(name, asyncio.Lock())
+
+    # What a unit needs of the store.
+
+    def begin(self, name: Name, key: str | None) -> tuple[Head, Receipt | None]:
+        kept = self._kept.get(name)
+        now = self._clock()
+        earlier = None if key is None else self._receipts.get((name, key))
+        head = empty(now) if kept is None else kept.head_now(now)
+        return self._completed(name[0], head), None if earlier is None else earlier[0]
+
+    def kept(self, name: Name) -> StoredConversation | None:
+        return self._kept.get(name)
+
+    def facts_lock(self, scope: Scope) -> asyncio.Lock:
+        return self._facts.lock(scope)
+
+    def next_digest(self) -> int:
+        return next(self._digest_ids)
+
+    def apply(self, name: Name, changes: Changes, now: datetime) -> tuple[int, ...]:
+        kept = self._kept.get(name) or StoredConversation(
+            replace(changes.head, ref=next(self._refs), retracted=()), now
+        )
+        if changes.key is not None and (name, changes.key) in self._receipts:
+            raise Conflict("nothing was written: this idempotency key has a receipt already; begin with the key")
+        fired = tuple(self.next_digest() if fire.id is None else fire.id for fire in changes.fire)
+        before, view_start = kept.digests, kept.head.view_start
+        kept.apply(changes, fired, now, due_at=self._clock())
+        self.index.changed(name)
+        self.documents.follow(name, before, changes, view_start)
+        self._kept[name] = kept
+        self._claims.note(name, fired)
+        self._ledger.note(name[0], kept.head.ref, changes.calls, self._clock())
+        if changes.learnt is not None:
+            self._facts.learn(name, kept.head.ref, changes.learnt, kept.log)
+        if changes.retract:
+            self._facts.retract(kept.head.ref, changes.retract)
+        if changes.erase:
+            self._facts.erase(kept.head.ref, changes.erase)
+        for first, last in changes.erase:
+            self._forget_content(name, first, last)
+        if changes.receipt is not None and changes.key is not None:
+            self._receipts[(name, changes.key)] = (changes.receipt, now)
+        return fired
+
+    def drop(self, name: Name, *, facts: bool) -> None:
+        self.index.changed(name)
+        kept = self._kept.pop(name, None)
+        if kept is not None:
+            self._ledger.forget(kept.head.ref)
+            self._facts.leave(kept.head.ref, facts=facts)
+            self.documents.remove(name, ((0, kept.head.last_seq),))
+            self._forget_content(name, 0, kept.head.last_seq)
+
+    def _completed(self, scope: Scope, head: Head) -> Head:
+        """`head` with what other rows say: its agent's defaults, and the digest that was chosen for its instructions,
+        as long as that is a completed one of this scope that may be shown and what it rests on was not cleared."""
+        agent = self._defaults.get((scope.tenant, scope.agent), AgentDefaults())
+        latest = LatestDigest()
+        chosen = [
+            (row, name)
+            for (owner, name), kept in (self._kept.items() if head.latest.digest is not None else ())
+            for row in (kept.digests if owner == scope and self._unexpired.shows((owner, name)) else ())
+            if row.id == head.latest.digest and row.status is Status.COMPLETED and row.end >= kept.head.view_start
+        ]
+        for row, name in chosen:
+            latest = LatestDigest(digest=row.id, conversation=name, text=row.text)
+        return replace(head, agent_policy=agent.policy, agent_cross_session=agent.cross_session, latest=latest)
+
+    def _forget_content(self, name: Name, first: int, last: int) -> None:
+        """Leave of the receipts of these messages only what still answers, and nothing in the index."""
+        self.index.forget(name[0])
+        for key, (receipt, created_at) in self._receipts.items():
+            if key[0] == name and receipt.start <= last and receipt.end >= first:
+                self._receipts[key] = (replace(receipt, fingerprint=None), created_at)

@@ -1,0 +1,128 @@
+"""Documents on PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from hitherto.core.documents.document import ArchiveOrigin, Document, NewDocument, Passage
+from hitherto.core.scope import Scope
+from hitherto.ports.documents import PREVIEW, KeptDocument
+from hitherto.stores.postgres.recall.index import Borrow
+from hitherto.stores.postgres.rows import Row
+from hitherto.stores.postgres.sql import SQL
+
+
+class PostgresDocuments:
+    """`DocumentStore` on the connections of a store."""
+
+    def __init__(self, got: Borrow) -> None:
+        self._got = got
+
+    async def keep(self, scope: Scope, document: NewDocument) -> KeptDocument:
+        values = {"tenant": scope.tenant, "user": scope.user, **document_values(document)}
+
+        async def put(connection: AsyncConnection[Any]) -> KeptDocument:
+            while True:
+                made = await (await connection.execute(SQL["keep_document"], values)).fetchone()
+                if made is not None:
+                    return KeptDocument(made[0], new=True)
+                there = await (await connection.execute(SQL["kept_document"], values)).fetchone()
+                if there is not None:  # else it was discarded in between
+                    return KeptDocument(there[0], new=False)
+
+        async with self._got(put) as kept:
+            return kept
+
+    async def documents(
+        self,
+        scope: Scope,
+        *,
+        all_agents: bool = False,
+        namespace: str | None = None,
+        doc_type: str | None = None,
+        metadata: Mapping[str, object] | None = None,
+        limit: int = 100,
+    ) -> list[Document]:
+        values = {
+            **_scope_filter(scope, all_agents=all_agents),
+            "namespace": namespace,
+            "doc_type": doc_type,
+            "metadata": json.dumps(dict(metadata or {})),
+            "limit": max(limit, 0),
+            "text": PREVIEW,
+        }
+        return [_document_from(row) for row in await self._all("documents", values)]
+
+    async def document(self, scope: Scope, id: int, *, all_agents: bool = False) -> Document | None:
+        found = await self._all("document", {**_scope_filter(scope, all_agents=all_agents), "id": id})
+        return _document_from(found[0]) if found else None
+
+    async def passages(self, scope: Scope, id: int, *, all_agents: bool = False) -> tuple[Passage, ...]:
+        found = await self._all("passages", {**_scope_filter(scope, all_agents=all_agents), "id": id})
+        return tuple(Passage(text, start, tokens) for text, start, tokens in found)
+
+    async def discard(self, scope: Scope, id: int, *, all_agents: bool = False) -> bool:
+        values = {**_scope_filter(scope, all_agents=all_agents), "id": id}
+
+        async def discard(connection: AsyncConnection[Any]) -> list[Any]:
+            # One transaction. What goes is looked for once its index is held: see `unindexing`.
+            async with connection.pipeline():
+                await connection.execute(SQL["hold_document"], values)
+                await connection.execute(SQL["index_hold_scopes"], values)
+                gone = await connection.execute(SQL["discard_document"], values)
+            return await gone.fetchall()
+
+        async with self._got(discard) as found:
+            return bool(found)
+
+    async def _all(self, name: str, values: dict[str, Any]) -> list[Row]:
+        async def fetch(connection: AsyncConnection[Any]) -> list[Any]:
+            return await (await connection.execute(SQL[name], values)).fetchall()
+
+        async with self._got(fetch) as found:
+            return found
+
+
+def document_values(document: NewDocument) -> dict[str, Any]:
+    """What `keep_document` and `archive_document` bind of the document and its passages."""
+    return {
+        "namespace": document.namespace,
+        "doc_type": document.doc_type,
+        "title": document.title,
+        "content": document.text,
+        "metadata": document.metadata,
+        "fingerprint": document.fingerprint,
+        "said_at": document.said_at,
+        "texts": [passage.text for passage in document.passages],
+        "starts": [passage.start for passage in document.passages],
+        "tokens": [passage.tokens for passage in document.passages],
+    }
+
+
+def _scope_filter(scope: Scope, *, all_agents: bool) -> dict[str, Any]:
+    return {"tenant": scope.tenant, "user": scope.user, "agent": scope.agent, "all_agents": all_agents}
+
+
+def _document_from(row: Row) -> Document:
+    (number, namespace, doc_type, title, text, metadata, passages, created_at, said_at) = row[:9]
+    (agent, conversation, digest, start, end) = row[9:14]
+    archived = None
+    if digest is not None:
+        archived = ArchiveOrigin(conversation=conversation, digest=digest, start=start, end=end)
+    return Document(
+        id=number,
+        namespace=namespace,
+        doc_type=doc_type,
+        title=title,
+        text=text,
+        metadata=metadata,
+        passages=passages,
+        created_at=created_at,
+        said_at=said_at,
+        agent=agent or None,
+        archived=archived,
+    )

@@ -1,0 +1,122 @@
+-- Documents: kept, archived, read and removed.
+
+-- name: keep_document
+-- A document of a user's own with its passages; nothing if its content is there.
+with d as (
+    insert into hitherto.document (tenant, user_id, namespace, doc_type, title, content, metadata, fingerprint, said_at)
+    values (%(tenant)s, %(user)s, %(namespace)s, %(doc_type)s, %(title)s, %(content)s, %(metadata)s, %(fingerprint)s,
+        coalesce(%(said_at)s, clock_timestamp()))
+    on conflict (tenant, user_id, agent, namespace, fingerprint) do nothing
+    returning tenant, id
+), p as (
+    insert into hitherto.passage (tenant, document, no, text, start_at, tokens)
+    select d.tenant, d.id, p.no - 1, p.text, p.start_at, p.tokens
+    from d
+    cross join unnest(%(texts)s::text[], %(starts)s::integer[], %(tokens)s::integer[])
+        with ordinality as p (text, start_at, tokens, no)
+)
+select id from d;
+
+-- name: kept_document
+-- The user's own document with that content.
+select id from hitherto.document
+where tenant = %(tenant)s and user_id = %(user)s and agent = '' and namespace = %(namespace)s
+  and fingerprint = %(fingerprint)s;
+
+-- name: archive_document
+-- The document of a digest that is about to be completed, with its passages; nothing if that one is in progress no more. It
+-- stands for the messages that are new to the digest.
+with d as (
+    insert into hitherto.document (tenant, user_id, agent, namespace, doc_type, title, content, metadata, fingerprint,
+        conversation, digest, start_seq, end_seq, said_at)
+    select g.tenant, %(user)s, %(agent)s, %(namespace)s, %(doc_type)s, %(title)s, %(content)s, %(metadata)s,
+        %(fingerprint)s, g.conversation, g.id,
+        greatest(g.start_seq, coalesce((
+            select b.end_seq + 1 from hitherto.digest b
+            where b.tenant = g.tenant and b.conversation = g.conversation and b.id = g.base_id limit 1), 0)),
+        g.end_seq, coalesce(%(said_at)s, clock_timestamp())
+    from hitherto.digest g
+    where g.tenant = %(tenant)s and g.conversation = %(ref)s and g.id = %(digest)s and g.status = 'processing'
+    on conflict do nothing
+    returning tenant, id
+)
+insert into hitherto.passage (tenant, document, no, text, start_at, tokens)
+select d.tenant, d.id, p.no - 1, p.text, p.start_at, p.tokens
+from d
+cross join unnest(%(texts)s::text[], %(starts)s::integer[], %(tokens)s::integer[])
+    with ordinality as p (text, start_at, tokens, no);
+
+-- name: documents
+-- Documents of a user, the newest kept first, their texts cut short.
+select d.id, d.namespace, d.doc_type, d.title, left(d.content, %(text)s), d.metadata::text,
+       (select count(*) from hitherto.passage p where p.tenant = d.tenant and p.document = d.id), d.created_at, d.said_at,
+       d.agent, d.conversation_id, d.digest, d.start_seq, d.end_seq
+from hitherto.shown_document d
+where hitherto.within(d.tenant, d.user_id, d.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s)
+  and (%(namespace)s::text is null or d.namespace = %(namespace)s)
+  and (%(doc_type)s::text is null or d.doc_type = %(doc_type)s)
+  and not exists (
+      select from jsonb_each(%(metadata)s::jsonb) as w (key, value)
+      where d.metadata -> w.key is distinct from w.value
+        and not (jsonb_typeof(d.metadata -> w.key) is not distinct from 'array' and exists (
+            select from jsonb_array_elements(
+                case when jsonb_typeof(d.metadata -> w.key) = 'array' then d.metadata -> w.key else '[]' end) as e (value)
+            where e.value = w.value)))
+order by d.id desc
+limit %(limit)s;
+
+-- name: document
+-- One document in full.
+select d.id, d.namespace, d.doc_type, d.title, d.content, d.metadata::text,
+       (select count(*) from hitherto.passage p where p.tenant = d.tenant and p.document = d.id), d.created_at, d.said_at,
+       d.agent, d.conversation_id, d.digest, d.start_seq, d.end_seq
+from hitherto.shown_document d
+where hitherto.within(d.tenant, d.user_id, d.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s) and d.id = %(id)s;
+
+-- name: passages
+-- The passages of one document.
+select p.text, p.start_at, p.tokens
+from hitherto.shown_document d
+cross join lateral (select * from hitherto.passage p where p.tenant = d.tenant and p.document = d.id offset 0) p
+where hitherto.within(d.tenant, d.user_id, d.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s) and d.id = %(id)s
+order by p.no;
+
+-- name: discard_document
+-- One document goes, with its passages, their entries in the index and their vectors; what stands in segments is put in
+-- order later.
+with d as (
+    delete from hitherto.document d
+    where hitherto.within(d.tenant, d.user_id, d.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s) and d.id = %(id)s
+    returning d.tenant, d.id
+), gone as (
+    delete from hitherto.search_entry
+    where tenant = %(tenant)s and kind = 3 and origin = any(array(select id from d))
+    returning tenant, scope, no
+)
+select d.id, (select hitherto.unindexed(tenant, scope, array_agg(no)) from gone group by tenant, scope) from d;
+
+-- name: hold_documents
+-- Hold the documents of a conversation, ahead of the scope's index, as an indexing worker does.
+select id from hitherto.document where tenant = %(tenant)s and conversation = %(ref)s order by id for update;
+
+-- name: hold_document
+-- Hold one document likewise.
+select id from hitherto.document d
+where hitherto.within(d.tenant, d.user_id, d.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s) and d.id = %(id)s
+for update;
+
+-- name: remove_documents
+-- Archived documents of a conversation go likewise: those of some digests, those that stand for any message from `first` to
+-- `last`, or for any of `seqs`.
+with d as (
+    delete from hitherto.document d
+    where d.tenant = %(tenant)s and d.conversation = %(ref)s
+      and (d.digest = any(%(digests)s::bigint[]) or d.end_seq >= %(first)s and d.start_seq <= %(last)s
+           or exists (select from unnest(%(seqs)s::bigint[]) as t (seq) where t.seq between d.start_seq and d.end_seq))
+    returning d.tenant, d.id
+), gone as (
+    delete from hitherto.search_entry
+    where tenant = %(tenant)s and kind = 3 and origin = any(array(select id from d))
+    returning tenant, scope, no
+)
+select hitherto.unindexed(tenant, scope, array_agg(no)) from gone group by tenant, scope;

@@ -1,0 +1,1 @@
+"""The PostgreSQL server that Hitherto runs for itself."""

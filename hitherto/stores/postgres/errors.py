@@ -1,0 +1,96 @@
+"""What PostgreSQL reports, as errors of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg_pool import PoolClosed, PoolTimeout
+
+from hitherto.errors import Conflict, DatabaseReadOnly, DatabaseUnavailable, StoreError
+
+_GONE = ("08", "57P", "25P03", "25P04")
+"""How the SQLSTATEs begin with which the server ends a connection: connection exceptions, shutdowns, and transactions
+that take longer than they may."""
+
+_TAKEN = {
+    "digest_one_in_progress": "a digest of this stage is already in progress in this conversation; let it end first",
+    "digest_one_per_range": "this stage has a completed digest of this very range already; use that one",
+    "fact_once": "another current fact of the user says the same about this subject; repeat or change that one",
+    "receipt_pkey": "this idempotency key has a receipt already; begin the unit of work with the key to be told",
+}
+
+
+@contextmanager
+def ours() -> Generator[None]:
+    """Raises what psycopg raises inside as an error of ours; but PoolTimeout as it is, for who knows the address."""
+    try:
+        yield
+    except PoolTimeout:
+        raise
+    except psycopg.errors.ReadOnlySqlTransaction as error:
+        raise DatabaseReadOnly(
+            f"the database refuses to write ({error.diag.message_primary}); connect to the primary server, or end "
+            "its read-only mode (default_transaction_read_only)"
+        ) from error
+    except psycopg.errors.UniqueViolation as error:
+        taken = _TAKEN.get(error.diag.constraint_name or "", str(error.diag.message_primary))
+        raise Conflict(f"nothing was written: {taken}") from error
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise StoreError(
+            f"the role may not do what the store needs ({error.diag.message_primary}); GRANT USAGE ON SCHEMA hitherto "
+            "and SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA hitherto to it"
+        ) from error
+    except psycopg.errors.LockNotAvailable as error:
+        raise StoreError(
+            "the conversation has been held by another transaction for longer than is waited for; see who it is in "
+            "pg_stat_activity, and try again"
+        ) from error
+    except PoolClosed as error:
+        raise StoreError(f"the store is not open ({error}); call open() first, and nothing after aclose()") from error
+    except UnicodeEncodeError as error:
+        raise StoreError(f"PostgreSQL's text has no lone surrogates ({error.reason}); replace them") from error
+    except psycopg.Error as error:
+        if not _is_gone(error):
+            raise StoreError(f"PostgreSQL refused a statement: {_first_line(error)}") from error
+        raise DatabaseUnavailable(
+            f"the connection to the database was lost ({_first_line(error)}); if a change was being committed, it "
+            "is not known whether it was written: append again with the same key"
+        ) from error
+
+
+def unreachable(url: str, error: Exception) -> DatabaseUnavailable:
+    """The error for a database that cannot be connected to, without its password."""
+    return DatabaseUnavailable(
+        f"cannot connect to the database at {_shown(url)}: {_first_line(error)}; check that the server runs and that "
+        "HITHERTO_DATABASE (or --database) names host, port, database and user"
+    )
+
+
+def checked_address(url: str) -> None:
+    """Raises DatabaseUnavailable where `url` is not an address at all. libpq's own complaint may quote the password."""
+    try:
+        conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        raise DatabaseUnavailable(
+            "the database's address is neither a PostgreSQL URL nor key=value pairs; write it as "
+            "postgresql://user@host:port/database, with special characters of the password percent-encoded, or as "
+            "'memory:' for a memory that ends with the process"
+        ) from None
+
+
+def _is_gone(error: psycopg.Error) -> bool:
+    if error.sqlstate is not None:
+        return error.sqlstate.startswith(_GONE)
+    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def _shown(url: str) -> str:
+    parts = conninfo_to_dict(url)
+    return f"{parts.get('host') or 'the default socket'}:{parts.get('port') or 5432}/{parts.get('dbname') or ''}"

@@ -1,0 +1,230 @@
+"""Facts on PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, LiteralString
+
+from psycopg import AsyncConnection
+
+from hitherto.core.facts.change import check_change, no_such_fact
+from hitherto.core.facts.fact import Fact, FactAction, FactEvent, FactState, NewFact, Subject, Visibility
+from hitherto.core.log.message import storable
+from hitherto.core.scope import Scope
+from hitherto.ports.embedder import Space
+from hitherto.ports.facts import AddedFact, CurrentFacts, FactChange, FactFilter, KnownFacts, KnownFactsQuery
+from hitherto.stores.postgres.errors import ours
+from hitherto.stores.postgres.facts import rows
+from hitherto.stores.postgres.facts.context_columns import known_from
+from hitherto.stores.postgres.facts.rows import NUMBERS
+from hitherto.stores.postgres.recall.index import Borrow
+from hitherto.stores.postgres.rows import Row
+from hitherto.stores.postgres.sql import SQL
+
+_Connection = AsyncConnection[Any]
+
+_VERSIONS = range(1, 2**31)
+"""What a fact's version can be."""
+
+
+class PostgresFacts:
+    """`FactStore` on the connections of a store."""
+
+    def __init__(self, got: Borrow) -> None:
+        self._got = got
+
+    async def subject(self, tenant: str, id: str) -> Subject | None:
+        found = await self._all("subject", {"tenant": tenant, "subject": id})
+        return rows.set_subject_from(found[0]) if found else None
+
+    async def subjects(self, tenant: str) -> list[Subject]:
+        return [rows.set_subject_from(row) for row in await self._all("subjects", {"tenant": tenant})]
+
+    async def set_subject(
+        self, tenant: str, id: str, *, name: str | None = None, members: Sequence[str] | None = None
+    ) -> Subject:
+        values = {
+            "tenant": tenant,
+            "subject": id,
+            "name": None if name is None else storable(name),
+            "members": [] if members is None else list(members),
+        }
+
+        async def put(connection: _Connection) -> Row | None:
+            # Who holds the subject's row sets its members alone, and reads what others have set before.
+            async with connection.pipeline():
+                await connection.execute("begin isolation level read committed")
+                await connection.execute(SQL["set_subject"], values)
+                if members is not None:
+                    await connection.execute(SQL["forget_members"], values)
+                    await connection.execute(SQL["set_members"], values)
+                found = await connection.execute(SQL["subject"], values)
+                await connection.execute("commit")
+            return await found.fetchone()
+
+        async with self._got(put) as row:
+            assert row is not None, "it was just set"
+            return rows.set_subject_from(row)
+
+    async def current_facts(self, scope: Scope, subject: str) -> CurrentFacts:
+        async def read(connection: _Connection) -> CurrentFacts:
+            return await rows.read_current_facts(connection, scope, subject)
+
+        async with self._got(read) as found:
+            return found
+
+    async def known(self, scope: Scope, subject: str, *, space: Space | None = None) -> KnownFacts:
+        values = rows.known_values(scope, None, KnownFactsQuery(subject=subject, space=space))
+
+        async def read(connection: _Connection) -> list[Row]:
+            return await (await connection.execute(SQL["known"], values, binary=True)).fetchall()
+
+        async with self._got(read) as columns:
+            return known_from(columns, scope)
+
+    async def facts(self, scope: Scope, wanted: FactFilter) -> list[Fact]:
+        values = rows.wanted_values(scope, wanted)
+        if values is None:
+            return []
+        return await self._facts(scope, "facts" if wanted.conversation is None else "facts_said_in", values)
+
+    async def fact(self, scope: Scope, id: int, *, all_agents: bool = False) -> Fact | None:
+        if id not in NUMBERS:
+            return None
+        found = await self._facts(scope, "fact", {**_scope_filter(scope, all_agents=all_agents), "id": id})
+        return found[0] if found else None
+
+    async def history(self, scope: Scope, id: int, *, all_agents: bool = False) -> tuple[FactEvent, ...]:
+        if id not in NUMBERS:
+            return ()
+        found = await self._all("fact_history", {**_scope_filter(scope, all_agents=all_agents), "id": id})
+        return tuple(map(rows.event_from, found))
+
+    async def versions(self, scope: Scope, asked: Sequence[tuple[int, int]]) -> list[Fact | None]:
+        there = [one for one in asked if one[0] in NUMBERS and one[1] in _VERSIONS]
+        ids, versions = [one[0] for one in there], [one[1] for one in there]
+        values = {**rows.owner_values(scope), "ids": ids, "versions": versions}
+        found = rows.facts_from(await self._all("fact_versions", values) if there else (), ())
+        as_they_were = {(fact.id, fact.version): fact for fact in found}
+        return [as_they_were.get(one) for one in asked]
+
+    async def add(self, scope: Scope, subject: str, fact: NewFact) -> AddedFact:
+        values = rows.new_values(scope, subject, fact, by=scope.user)
+
+        async def hold(connection: _Connection) -> tuple[_Connection, Row | None]:
+            async with connection.pipeline():
+                await connection.execute("begin")
+                await connection.execute(SQL["make_fact_subject"], values)
+                await connection.execute(SQL["hold_fact_subject"], values)
+                alike = await connection.execute(SQL["alike"], values)
+            return connection, await alike.fetchone()
+
+        async with self._got(hold) as (connection, alike):
+            kept, otherwise = (values, False) if alike is None else rows.kept_values(values, alike)
+            with ours():
+                made = None
+                async with connection.pipeline():
+                    await connection.execute(SQL["hold_facts"], _beside(kept, fact.alone))
+                    if fact.alone:
+                        await connection.execute(SQL["index_hold_scope"], kept)
+                    if alike is None:
+                        made = await connection.execute(SQL["learn_fact"], kept)
+                    elif otherwise:
+                        await connection.execute(SQL["keep_fact"], kept)
+                        await connection.execute(SQL["note_fact"], kept)
+                    if fact.alone:
+                        await connection.execute(SQL["supersede_facts"], {**kept, "facts": []})
+                    await connection.execute("commit")
+                row = alike if made is None else await made.fetchone()
+        assert row is not None, "what nobody has said before is new"
+        return AddedFact(row[0], new=alike is None)
+
+    async def change(self, scope: Scope, id: int, change: FactChange, *, all_agents: bool = False) -> Fact:
+        values = {**_scope_filter(scope, all_agents=all_agents), "id": id, **rows.change_values(change)}
+
+        async def hold(connection: _Connection) -> tuple[_Connection, Row | None]:
+            async with connection.pipeline():
+                await connection.execute("begin")
+                await connection.execute(SQL["hold_subject_of_fact"], values)
+                found = await connection.execute(SQL["held_fact"], values)
+            return connection, await found.fetchone()
+
+        if id not in NUMBERS:
+            raise no_such_fact(scope, id, all_agents=all_agents)
+        async with self._got(hold) as (connection, row):
+            if row is None:
+                raise no_such_fact(scope, id, all_agents=all_agents)
+            agent, subject, category, fingerprint, state, version, visibility, content, alike = row
+            check_change(change.did, id, state=FactState(state), version=version, expect=change.expect, alike=alike)
+            about = {**values, "agent": agent, "subject": subject, "by": scope.user, "facts": [id]}
+            if change.did is not FactAction.EDITED:
+                about |= {"category": category, "fingerprint": fingerprint}
+            statement = _statement(change.did, visibility)
+            alone = change.alone and change.did in (FactAction.EDITED, FactAction.RESTORED)
+            goes = change.did is FactAction.DELETED or (
+                change.did is FactAction.EDITED and content != values["content"]
+            )
+            with ours():
+                async with connection.pipeline():
+                    await connection.execute(SQL["hold_facts"], _beside(about, alone))
+                    if goes or alone:
+                        await connection.execute(SQL["index_hold_scope"], about)
+                    if statement is not None:
+                        await connection.execute(statement, about)
+                        await connection.execute(SQL["note_fact"], about)
+                    if alone:
+                        await connection.execute(SQL["supersede_facts"], {**about, "facts": []})
+                    if goes:
+                        await connection.execute(SQL["unindex_fact"], about)
+                    found = await connection.execute(SQL["fact"], about)
+                    evidence = await connection.execute(SQL["evidence"], {**about, "ids": [id]})
+                    await connection.execute("commit")
+                return rows.facts_from(await found.fetchall(), await evidence.fetchall())[0]
+
+    async def _facts(self, scope: Scope, name: LiteralString, values: dict[str, Any]) -> list[Fact]:
+        """Facts, and then the messages that say those of the user's own."""
+        found = await self._all(name, values)
+        own = [row[0] for row in found if row[1] == scope.user]
+        evidence: Sequence[Row] = ()
+        if own:
+            evidence = await self._all("evidence", {"tenant": scope.tenant, "user": scope.user, "ids": own})
+        return rows.facts_from(found, evidence)
+
+    async def _all(self, name: LiteralString, values: dict[str, Any]) -> list[Row]:
+        async def fetch(connection: _Connection) -> list[Any]:
+            return await (await connection.execute(SQL[name], values)).fetchall()
+
+        async with self._got(fetch) as found:
+            return found
+
+
+def _scope_filter(scope: Scope, *, all_agents: bool) -> dict[str, Any]:
+    return {**rows.owner_values(scope), "all_agents": all_agents}
+
+
+def _beside(values: dict[str, Any], alone: bool) -> dict[str, Any]:
+    """What `hold_facts` binds: what ends with a fact is held before the scope's index is, as whoever indexes does."""
+    categories = [values["category"]] if alone else []
+    nothing: dict[str, Any] = {"firsts": [], "lasts": [], "ref": None, "categories_of": []}
+    return {**values, **nothing, "fingerprints": [values["fingerprint"]], "categories": categories}
+
+
+def _statement(did: FactAction, visibility: str) -> LiteralString | None:
+    """What writes a change that may be made to a fact so visible; None where there is nothing to be changed."""
+    match did:
+        case FactAction.EDITED:
+            return SQL["edit_fact"]
+        case FactAction.CONFIRMED:
+            return SQL["confirm_fact"]
+        case FactAction.RESTORED:
+            return SQL["restore_fact"]
+        case FactAction.SHARED:
+            return None if visibility == Visibility.SHARED else SQL["show_fact"]
+        case FactAction.UNSHARED:
+            return None if visibility == Visibility.PRIVATE else SQL["show_fact"]
+        case FactAction.DELETED:
+            return SQL["blank_fact"]
+        case (
+            FactAction.EXTRACTED | FactAction.ADDED | FactAction.REPEATED | FactAction.SUPERSEDED | FactAction.WITHDRAWN
+        ):
+            raise AssertionError("check_change has refused it")

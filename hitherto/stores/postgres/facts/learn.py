@@ -1,0 +1,113 @@
+"""What a unit of work writes of facts: what was learnt, and what goes with the messages it rested on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from hitherto.core.facts.fact import LearnedFacts
+from hitherto.core.log.message import storable
+from hitherto.core.log.ranges import Ranges
+from hitherto.core.scope import THE_USER, Scope
+from hitherto.ports.log import Changes
+from hitherto.stores.postgres.facts import rows
+from hitherto.stores.postgres.sql import SQL
+
+_NOTHING = LearnedFacts(subject=THE_USER)
+
+
+def ends_facts(changes: Changes) -> bool:
+    """Whether entries of facts may go from the index."""
+    learnt = changes.learnt or _NOTHING
+    learnt_anew = any(fact.supersedes or fact.alone for fact in learnt.facts)
+    return bool(changes.erase or changes.retract or learnt_anew or any(one.alone for one in learnt.repeated))
+
+
+async def hold_facts(connection: AsyncConnection[Any], at: dict[str, Any], changes: Changes) -> None:
+    """Hold the subjects and the facts that the changes are about.
+
+    Whoever wants several takes them in one order. Only the subject that is learnt about comes first, as the unit holds
+    it already. (So two units could wait for each other that both learn about one subject and take away what was said
+    when their conversation was about another; the database would end one of them.)
+    """
+    learnt = changes.learnt or _NOTHING
+    taken = (*changes.erase, *_each(changes.retract))
+    about = {**at, "subject": learnt.subject}
+    something = bool(learnt.facts or learnt.repeated)
+    if something:
+        await connection.execute(SQL["make_fact_subject"], about)
+        await connection.execute(SQL["hold_fact_subject"], about)
+    if not something and not taken:
+        return
+    again = learnt.repeated
+    known = [*(one.fact for one in again), *(ended for fact in learnt.facts for ended in fact.supersedes)]
+    values = {
+        **about,
+        **_bounds(taken),
+        "facts": rows.numbers(known),
+        "fingerprints": [fact.fingerprint for fact in learnt.facts],
+        "categories": [
+            storable(one.category) for one in (*learnt.facts, *again) if one.alone and one.category is not None
+        ],
+        "categories_of": rows.numbers(one.fact for one in again if one.alone and one.category is None),
+    }
+    if taken:
+        await connection.execute(SQL["hold_fact_subjects"], values)
+    await connection.execute(SQL["hold_facts"], values)
+
+
+async def hold_facts_of(connection: AsyncConnection[Any], at: dict[str, Any], *, last: int) -> None:
+    """Hold the subjects and the facts that rest on any message of a conversation that is to go."""
+    nothing: dict[str, Any] = {"subject": "", "facts": [], "fingerprints": [], "categories": [], "categories_of": []}
+    values = {**at, **nothing, **_bounds([(0, last)])}
+    await connection.execute(SQL["hold_fact_subjects"], values)
+    await connection.execute(SQL["hold_facts"], values)
+
+
+async def learn(connection: AsyncConnection[Any], scope: Scope, at: dict[str, Any], changes: Changes) -> None:
+    """Write what was learnt, then let go of what rested on messages that are taken back or erased. Who calls it holds
+    the facts, and the scope's index where entries may go (`ends_facts`)."""
+    learnt = changes.learnt or _NOTHING
+    about = {**at, "subject": learnt.subject}
+    for one in learnt.repeated:
+        if one.fact in rows.NUMBERS:
+            category = None if one.category is None else storable(one.category)
+            values = {**about, "id": one.fact, "seqs": list(one.seqs), "confidence": one.confidence}
+            again = await connection.execute(SQL["repeat_fact"], {**values, "category": category})
+            # A look at the answer costs a round trip.
+            row = await again.fetchone() if one.alone else None
+            if row is not None:
+                fingerprint, category = row
+                values |= {"facts": [], "alone": True, "fingerprint": fingerprint, "category": category, "by": None}
+                await connection.execute(SQL["supersede_facts"], values)
+    for fact in learnt.facts:
+        new = rows.new_values(scope, learnt.subject, fact, by=None)
+        values = {**new, "ref": at["ref"], "seqs": list(fact.seqs)}
+        made = await connection.execute(SQL["learn_fact"], values)
+        if fact.alone:
+            # What is not new ends nothing by being alone. A look at the answer costs a round trip.
+            row = await made.fetchone()
+            values["alone"] = row is not None and row[1]
+        if fact.supersedes or values["alone"]:
+            await connection.execute(SQL["supersede_facts"], values)
+    if changes.retract:
+        back = {**at, **_bounds(_each(changes.retract))}
+        await connection.execute(SQL["withdraw_facts"], back)
+        await connection.execute(SQL["restore_replaced"], back)
+    if changes.erase:
+        await connection.execute(SQL["erase_facts"], {**at, **_bounds(changes.erase), "confirmed": False})
+
+
+async def forget_facts_of(connection: AsyncConnection[Any], at: dict[str, Any], *, last: int) -> None:
+    """Let go of all facts that rest on this conversation alone."""
+    await connection.execute(SQL["erase_facts"], {**at, **_bounds([(0, last)]), "confirmed": True})
+
+
+def _each(seqs: Sequence[int]) -> Ranges:
+    return tuple((seq, seq) for seq in seqs)
+
+
+def _bounds(ranges: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    return {"firsts": [first for first, _ in ranges], "lasts": [last for _, last in ranges]}

@@ -1,0 +1,345 @@
+-- Facts in a unit of work: learnt, and going with the messages that they rest on. Who runs these holds the subjects, the facts
+-- and, where entries go, the scope's index; what a statement writes is read by the next.
+
+-- name: hold_fact_subjects
+-- Hold the subjects with facts that rest on messages of these ranges, in the order in which all do who hold several.
+select b.subject from hitherto.fact_subject b
+where b.tenant = %(tenant)s and b.user_id = %(user)s and b.agent = %(agent)s and b.subject = any(array(
+    select distinct f.subject
+    from unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) as r (first, last)
+    cross join lateral (
+        select e.fact from hitherto.fact_evidence e
+        where e.tenant = %(tenant)s and e.conversation = %(ref)s and e.seq between r.first and r.last offset 0
+    ) e
+    cross join lateral (
+        select f.subject from hitherto.fact f where f.tenant = %(tenant)s and f.id = e.fact limit 1
+    ) f))
+order by b.subject
+for no key update;
+
+-- name: hold_facts
+-- Hold facts in the order in which all do who hold several: those that rest on messages of these ranges, with all that these
+-- have superseded; and of the subject those with these numbers, fingerprints or categories, or in a category of these facts.
+with recursive resting (id) as (
+    select e.fact
+    from unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) as r (first, last)
+    cross join lateral (
+        select e.fact from hitherto.fact_evidence e
+        where e.tenant = %(tenant)s and e.conversation = %(ref)s and e.seq between r.first and r.last offset 0
+    ) e
+    union
+    select f.id from resting r
+    cross join lateral (
+        select f.id from hitherto.fact f
+        where f.tenant = %(tenant)s and f.superseded_by = r.id offset 0
+    ) f
+)
+select id from hitherto.fact
+where tenant = %(tenant)s and id = any(array(
+    select id from resting
+    union
+    select f.id
+    from unnest(%(facts)s::bigint[]) as n (id)
+    cross join lateral (
+        select f.id from hitherto.fact f
+        where f.tenant = %(tenant)s and f.id = n.id and f.user_id = %(user)s and f.agent = %(agent)s
+          and f.subject = %(subject)s limit 1
+    ) f
+    union
+    select f.id
+    from unnest(%(fingerprints)s::text[]) as n (fingerprint)
+    cross join lateral (
+        select f.id from hitherto.fact f
+        where f.tenant = %(tenant)s and f.user_id = %(user)s and f.agent = %(agent)s and f.subject = %(subject)s
+          and f.fingerprint = n.fingerprint and f.state = 'current' limit 1
+    ) f
+    union
+    select f.id from hitherto.fact f
+    where f.tenant = %(tenant)s and f.user_id = %(user)s and f.agent = %(agent)s and f.subject = %(subject)s
+      and f.state = 'current'
+      and cardinality(%(categories)s::text[]) + cardinality(%(categories_of)s::bigint[]) > 0 and f.category = any(array(
+          select unnest(%(categories)s::text[])
+          union
+          select o.category
+          from unnest(%(categories_of)s::bigint[]) as n (id)
+          cross join lateral (select * from hitherto.fact o where o.tenant = %(tenant)s and o.id = n.id limit 1) o
+          where o.user_id = %(user)s and o.agent = %(agent)s and o.subject = %(subject)s))))
+order by id
+for no key update;
+
+-- name: learn_fact
+-- A fact, with the messages that say it. If the subject has it already, it was said again: unless nothing that says so is new.
+-- Returns its number, and whether it is new.
+with now as materialized (
+    select clock_timestamp() as at
+), made as (
+    insert into hitherto.fact (tenant, user_id, agent, subject, category, content, fingerprint, confidence, confirmed,
+        metadata, tokens, length, hashes, counts, extracted_at, updated_at)
+    select %(tenant)s, %(user)s, %(agent)s, %(subject)s, %(category)s, %(content)s, %(fingerprint)s, %(confidence)s,
+           %(by)s::text is not null, %(metadata)s, %(tokens)s, %(length)s, %(hashes)s, %(counts)s, now.at, now.at
+    from now
+    on conflict (tenant, user_id, agent, subject, fingerprint) where state = 'current' do nothing
+    returning tenant, id, version, category, content, visibility, updated_at as at
+), there as (
+    select f.tenant, f.id, f.version, f.category, f.content, f.visibility, greatest(now.at, f.updated_at) as at
+    from hitherto.fact f, now
+    where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and subject = %(subject)s
+      and fingerprint = %(fingerprint)s and state = 'current'
+), fact as (
+    select true as new, * from made
+    union all
+    select false, * from there where not exists (select from made)
+), evidence as (
+    insert into hitherto.fact_evidence (tenant, fact, conversation, seq, said_at)
+    select f.tenant, f.id, m.conversation, m.seq, m.created_at
+    from fact f
+    cross join unnest(%(seqs)s::bigint[]) as s (seq)
+    cross join lateral (
+        select conversation, seq, created_at from hitherto.message m
+        where m.tenant = f.tenant and m.conversation = %(ref)s and m.seq = s.seq limit 1
+    ) m
+    on conflict (tenant, fact, conversation, seq) do nothing
+    returning fact
+), again as (
+    update hitherto.fact f set repeated = f.repeated + 1, updated_at = t.at
+    from there t
+    where f.tenant = t.tenant and f.id = t.id and not exists (select from made) and exists (select from evidence)
+), events as (
+    insert into hitherto.fact_event (tenant, fact, no, did, at, by_user, version, category, content, visibility)
+    select f.tenant, f.id,
+           coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = f.tenant and e.fact = f.id), 0) + 1,
+           case when f.new then %(did)s else 'repeated' end, f.at, %(by)s, f.version, f.category, f.content, f.visibility
+    from fact f where f.new or exists (select from evidence)
+    returning fact
+)
+select id, new from fact;
+
+-- name: repeat_fact
+-- A fact of the subject was said again, unless nothing that says so is new; in another category, if one is given. Returns its
+-- fingerprint and its category.
+with there as (
+    select tenant, id, version + other::integer as version, coalesce(%(category)s::text, category) as category,
+           case when other then '{}' else metadata end as metadata, content, fingerprint, visibility,
+           greatest(clock_timestamp(), updated_at) as at
+    from (
+        select *, coalesce(category <> %(category)s::text, false) as other
+        from hitherto.fact f where f.tenant = %(tenant)s and f.id = %(id)s limit 1
+    ) f
+    where user_id = %(user)s and agent = %(agent)s and subject = %(subject)s and state = 'current'
+), evidence as (
+    insert into hitherto.fact_evidence (tenant, fact, conversation, seq, said_at)
+    select f.tenant, f.id, m.conversation, m.seq, m.created_at
+    from there f
+    cross join unnest(%(seqs)s::bigint[]) as s (seq)
+    cross join lateral (
+        select conversation, seq, created_at from hitherto.message m
+        where m.tenant = f.tenant and m.conversation = %(ref)s and m.seq = s.seq limit 1
+    ) m
+    on conflict (tenant, fact, conversation, seq) do nothing
+    returning fact
+), again as (
+    update hitherto.fact f
+    set repeated = f.repeated + 1, confidence = %(confidence)s, category = t.category, metadata = t.metadata,
+        version = t.version, updated_at = t.at
+    from there t where f.tenant = t.tenant and f.id = t.id and exists (select from evidence)
+), events as (
+    insert into hitherto.fact_event (tenant, fact, no, did, at, version, category, content, visibility)
+    select f.tenant, f.id,
+           coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = f.tenant and e.fact = f.id), 0) + 1,
+           'repeated', f.at, f.version, f.category, f.content, f.visibility
+    from there f where exists (select from evidence)
+    returning fact
+)
+select fingerprint, category from there where exists (select from evidence);
+
+-- name: supersede_facts
+-- Facts of the subject end with another one, that of this fingerprint; if it is to be alone, all others of its category. Their
+-- entries go.
+with successor as (
+    select id from hitherto.fact
+    where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and subject = %(subject)s
+      and fingerprint = %(fingerprint)s and state = 'current'
+), now as materialized (
+    select clock_timestamp() as at
+), ending as (
+    select f.id
+    from unnest(%(facts)s::bigint[]) as n (id)
+    cross join lateral (select * from hitherto.fact f where f.tenant = %(tenant)s and f.id = n.id limit 1) f
+    where f.user_id = %(user)s and f.agent = %(agent)s and f.subject = %(subject)s and f.state = 'current'
+    union
+    select f.id from hitherto.fact f
+    where %(alone)s and f.tenant = %(tenant)s and f.user_id = %(user)s and f.agent = %(agent)s and f.subject = %(subject)s
+      and f.state = 'current' and f.category = %(category)s
+), ended as (
+    update hitherto.fact f
+    set state = 'superseded', superseded_by = s.id, ended_at = greatest(now.at, f.updated_at),
+        updated_at = greatest(now.at, f.updated_at), indexed = false, space = null, code = null
+    from successor s, now
+    where f.tenant = %(tenant)s and f.id = any(array(select id from ending)) and f.id <> s.id
+    returning f.tenant, f.id, f.version, f.category, f.content, f.visibility, f.updated_at as at
+), events as (
+    insert into hitherto.fact_event (tenant, fact, no, did, at, by_user, version, category, content, visibility)
+    select f.tenant, f.id,
+           coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = f.tenant and e.fact = f.id), 0) + 1,
+           'superseded', f.at, %(by)s, f.version, f.category, f.content, f.visibility
+    from ended f
+), gone as (
+    delete from hitherto.search_entry
+    where tenant = %(tenant)s and kind = 4 and origin = any(array(select id from ended))
+    returning tenant, scope, no
+)
+select hitherto.unindexed(tenant, scope, array_agg(no)) from gone group by tenant, scope;
+
+-- name: withdraw_facts
+-- Messages of these ranges were taken back, and say nothing any more. A current fact that nobody confirmed holds no more
+-- without any that does, and its entry goes.
+with lost as materialized (
+    select e.fact, e.seq
+    from unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) as r (first, last)
+    cross join lateral (
+        select e.fact, e.seq from hitherto.fact_evidence e
+        where e.tenant = %(tenant)s and e.conversation = %(ref)s and e.seq between r.first and r.last and not e.retracted
+        offset 0
+    ) e
+), evidence as (
+    update hitherto.fact_evidence set retracted = true
+    where tenant = %(tenant)s and conversation = %(ref)s and seq = any(array(select seq from lost))
+), ending as (
+    select f.id
+    from (select distinct fact from lost) l
+    cross join lateral (
+        select id, state, confirmed from hitherto.fact f
+        where f.tenant = %(tenant)s and f.id = l.fact and f.user_id = %(user)s and f.agent = %(agent)s limit 1
+    ) f
+    where f.state = 'current' and not f.confirmed and not exists (
+        select from hitherto.fact_evidence o
+        where o.tenant = %(tenant)s and o.fact = f.id and not o.retracted
+          and not (o.conversation = %(ref)s and o.seq = any(array(select seq from lost)))
+        offset 0)
+), now as materialized (
+    select clock_timestamp() as at
+), ended as (
+    update hitherto.fact f
+    set state = 'withdrawn', ended_at = greatest(now.at, f.updated_at), updated_at = greatest(now.at, f.updated_at),
+        indexed = false, space = null, code = null
+    from now
+    where f.tenant = %(tenant)s and f.id = any(array(select id from ending))
+    returning f.tenant, f.id, f.version, f.category, f.content, f.visibility, f.updated_at as at
+), events as (
+    insert into hitherto.fact_event (tenant, fact, no, did, at, version, category, content, visibility)
+    select f.tenant, f.id,
+           coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = f.tenant and e.fact = f.id), 0) + 1,
+           'withdrawn', f.at, f.version, f.category, f.content, f.visibility
+    from ended f
+), gone as (
+    delete from hitherto.search_entry
+    where tenant = %(tenant)s and kind = 4 and origin = any(array(select id from ended))
+    returning tenant, scope, no
+)
+select hitherto.unindexed(tenant, scope, array_agg(no)) from gone group by tenant, scope;
+
+-- name: restore_replaced
+-- What facts had superseded that are withdrawn with these messages holds again, for its owner alone: of several that say the
+-- same the newest, and none that a current one says. In the stead of what nobody stands for and nothing says any more, what
+-- that had superseded.
+with recursive gone (id) as (
+    select f.id
+    from unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) as r (first, last)
+    cross join lateral (
+        select e.fact from hitherto.fact_evidence e
+        where e.tenant = %(tenant)s and e.conversation = %(ref)s and e.seq between r.first and r.last offset 0
+    ) e
+    cross join lateral (
+        select id, state from hitherto.fact f
+        where f.tenant = %(tenant)s and f.id = e.fact and f.user_id = %(user)s and f.agent = %(agent)s limit 1
+    ) f
+    where f.state = 'withdrawn'
+    union
+    select f.id
+    from gone g
+    cross join lateral (
+        select id, state, confirmed from hitherto.fact f where f.tenant = %(tenant)s and f.superseded_by = g.id offset 0
+    ) f
+    cross join lateral (
+        select count(*) as rows, count(*) filter (where not o.retracted) as live
+        from hitherto.fact_evidence o where o.tenant = %(tenant)s and o.fact = f.id
+    ) o
+    where f.state = 'superseded' and not f.confirmed and o.rows > 0 and o.live = 0
+), back as (
+    select distinct on (f.subject, f.fingerprint) f.id
+    from gone g
+    cross join lateral (
+        select * from hitherto.fact f where f.tenant = %(tenant)s and f.superseded_by = g.id offset 0
+    ) f
+    where f.state = 'superseded' and f.id not in (select id from gone) and not exists (
+        select from hitherto.fact o
+        where o.tenant = %(tenant)s and o.user_id = f.user_id and o.agent = f.agent and o.subject = f.subject
+          and o.fingerprint = f.fingerprint and o.state = 'current' offset 0)
+    order by f.subject, f.fingerprint, f.id desc
+), restored as (
+    update hitherto.fact f
+    set state = 'current', visibility = 'private', ended_at = null, superseded_by = null, version = f.version + 1,
+        updated_at = greatest(clock_timestamp(), f.updated_at)
+    where f.tenant = %(tenant)s and f.id = any(array(select id from back))
+    returning f.tenant, f.id, f.version, f.category, f.content, f.visibility, f.updated_at as at
+)
+insert into hitherto.fact_event (tenant, fact, no, did, at, version, category, content, visibility)
+select f.tenant, f.id,
+       coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = f.tenant and e.fact = f.id), 0) + 1,
+       'restored', f.at, f.version, f.category, f.content, f.visibility
+from restored f;
+
+-- name: erase_facts
+-- Messages of these ranges are erased. Facts that nobody confirmed (or, if so asked, all that were not added by hand) go with
+-- the last message that says them: whole, with their entries. Of what stays, nothing is kept that it said otherwise before.
+with lost as materialized (
+    select e.fact, e.seq
+    from unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) as r (first, last)
+    cross join lateral (
+        select e.fact, e.seq from hitherto.fact_evidence e
+        where e.tenant = %(tenant)s and e.conversation = %(ref)s and e.seq between r.first and r.last offset 0
+    ) e
+), evidence as (
+    delete from hitherto.fact_evidence
+    where tenant = %(tenant)s and conversation = %(ref)s and seq = any(array(select seq from lost))
+), unsaid as materialized (
+    select f.id, f.content, case when %(confirmed)s then not exists (
+               select from hitherto.fact_event e
+               where e.tenant = %(tenant)s and e.fact = f.id and e.did = 'added' offset 0)
+           else not f.confirmed end as goes
+    from (select distinct fact from lost) l
+    cross join lateral (
+        select id, content, confirmed from hitherto.fact f
+        where f.tenant = %(tenant)s and f.id = l.fact and f.user_id = %(user)s and f.agent = %(agent)s limit 1
+    ) f
+    where not exists (
+        select from hitherto.fact_evidence o
+        where o.tenant = %(tenant)s and o.fact = f.id and not o.retracted
+          and not (o.conversation = %(ref)s and o.seq = any(array(select seq from lost)))
+        offset 0)
+), history as (
+    update hitherto.fact_event e set content = ''
+    where not %(confirmed)s and e.tenant = %(tenant)s and e.fact = any(array(select id from unsaid where not goes))
+      and e.content <> (select u.content from unsaid u where u.id = e.fact)
+), erased as (
+    delete from hitherto.fact f where f.tenant = %(tenant)s and f.id = any(array(select id from unsaid where goes))
+    returning f.id
+), orphaned as (
+    update hitherto.fact f set superseded_by = null
+    where f.tenant = %(tenant)s and f.superseded_by = any(array(select id from unsaid where goes))
+      and f.id <> all(array(select id from unsaid where goes))
+), gone as (
+    delete from hitherto.search_entry
+    where tenant = %(tenant)s and kind = 4 and origin = any(array(select id from erased))
+    returning tenant, scope, no
+)
+select hitherto.unindexed(tenant, scope, array_agg(no)) from gone group by tenant, scope;
+
+-- name: unindex_fact
+-- The entry of a fact goes.
+with gone as (
+    delete from hitherto.search_entry
+    where tenant = %(tenant)s and kind = 4 and origin = %(id)s
+    returning tenant, scope, no
+)
+select hitherto.unindexed(tenant, scope, array_agg(no)) from gone group by tenant, scope;

@@ -1,0 +1,202 @@
+"""Facts to the values of statements, and rows back to facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from hitherto.core.facts.fact import (
+    OTHER,
+    Evidence,
+    Fact,
+    FactAction,
+    FactEvent,
+    FactState,
+    KnownFact,
+    NewFact,
+    Subject,
+    Visibility,
+)
+from hitherto.core.log.message import storable
+from hitherto.core.recall.terms import analyzed
+from hitherto.core.scope import Scope
+from hitherto.ports.facts import CurrentFacts, FactChange, FactFilter, KnownFactsQuery
+from hitherto.stores.postgres.facts.context_columns import subject_from
+from hitherto.stores.postgres.rows import Row
+from hitherto.stores.postgres.sql import SQL
+
+NUMBERS = range(1, 2**63)
+"""What a fact's id can be; the database refuses to look for others."""
+
+
+def owner_values(scope: Scope) -> dict[str, Any]:
+    return {"tenant": scope.tenant, "user": scope.user, "agent": scope.agent}
+
+
+def known_values(scope: Scope, conversation: str | None, asked: KnownFactsQuery) -> dict[str, Any]:
+    name, dimensions = (None, None) if asked.space is None else (asked.space.name, asked.space.dimensions)
+    return {
+        **owner_values(scope),
+        "conversation": conversation,
+        "subject": asked.subject,
+        "facts": asked.facts,
+        "name": name,
+        "dimensions": dimensions,
+    }
+
+
+def wanted_values(scope: Scope, wanted: FactFilter) -> dict[str, Any] | None:
+    """What `facts` binds; None where no fact can be wanted."""
+    if wanted.limit <= 0 or wanted.after >= NUMBERS.stop:
+        return None
+    return {
+        **owner_values(scope),
+        "subject": wanted.subject,
+        "mine": wanted.mine,
+        "shared": wanted.shared,
+        "all_agents": wanted.all_agents,
+        "category": wanted.category,
+        "conversation": wanted.conversation,
+        "state": None if wanted.state is None else wanted.state.value,
+        "after": max(wanted.after, 0),
+        "limit": wanted.limit,
+    }
+
+
+def new_values(scope: Scope, subject: str, fact: NewFact, *, by: str | None) -> dict[str, Any]:
+    """What `learn_fact` and `supersede_facts` bind; without a conversation, for a fact that a user adds."""
+    return {
+        **owner_values(scope),
+        "subject": subject,
+        "did": (FactAction.EXTRACTED if by is None else FactAction.ADDED).value,
+        "by": by,
+        "confidence": fact.confidence if by is None else 1.0,
+        "facts": numbers(fact.supersedes),
+        "alone": fact.alone,
+        "ref": None,
+        "seqs": [],
+        **_said(fact),
+    }
+
+
+def kept_values(values: dict[str, Any], alike: Row) -> tuple[dict[str, Any], bool]:
+    """`values` of what a user adds that `alike` says already, as that is to be; and whether it is otherwise."""
+    number, category, metadata, confirmed, by_hand = alike
+    kept = {"category": category, "metadata": metadata} if values["category"] == OTHER else {}
+    values = {**values, **kept, "id": number}
+    same = (values["category"], values["metadata"]) == (category, metadata)
+    return values, not (confirmed and by_hand and same)
+
+
+def change_values(change: FactChange) -> dict[str, Any]:
+    """What is bound of a change, whatever it is."""
+    shared = change.did is FactAction.SHARED
+    return {
+        "did": change.did.value,
+        "visibility": (Visibility.SHARED if shared else Visibility.PRIVATE).value,
+        "facts": [],
+        "alone": change.alone,
+        **_said(change),
+    }
+
+
+def _said(fact: NewFact | FactChange) -> dict[str, Any]:
+    content = storable(fact.content)
+    terms = analyzed(content)
+    return {
+        "category": storable(fact.category),
+        "content": content,
+        "fingerprint": fact.fingerprint,
+        "tokens": fact.tokens,
+        "metadata": fact.metadata,
+        "length": terms.length,
+        "hashes": terms.hashes.astype("<i8").tobytes(),
+        "counts": terms.counts.tobytes(),
+    }
+
+
+def numbers(facts: Iterable[int]) -> list[int]:
+    """Those that can be facts at all: a model may make up any number."""
+    return [fact for fact in facts if fact in NUMBERS]
+
+
+async def read_current_facts(
+    connection: AsyncConnection[Any], scope: Scope, subject: str, *, hold: bool = False
+) -> CurrentFacts:
+    """The current facts of a scope about a subject; to `hold` them until the transaction ends. One round trip."""
+    values = {**owner_values(scope), "subject": subject}
+    async with connection.pipeline():
+        if hold:
+            await connection.execute(SQL["make_fact_subject"], values)
+            await connection.execute(SQL["hold_fact_subject"], values)
+        named = await connection.execute(SQL["subject"], values)
+        found = await connection.execute(SQL["current_facts"], values)
+    about = await named.fetchone()
+    rows = await found.fetchall()
+    return CurrentFacts(
+        subject=subject_from(subject, None, (), scope) if about is None else set_subject_from(about),
+        facts=tuple(
+            KnownFact(
+                id=number,
+                category=category,
+                content=content,
+                confidence=confidence,
+                said_at=said_at,
+                confirmed=confirmed,
+            )
+            for number, category, content, confidence, confirmed, said_at in rows
+        ),
+    )
+
+
+def set_subject_from(row: Row) -> Subject:
+    subject, name, members = row
+    return Subject(id=subject, name=name, members=tuple(members))
+
+
+def facts_from(found: Iterable[Row], evidence: Iterable[Row]) -> list[Fact]:
+    """The facts of `found`, in its order, each with what `evidence` has of it."""
+    said: dict[int, list[Evidence]] = {}
+    for fact, conversation, seq, said_at in evidence:
+        said.setdefault(fact, []).append(Evidence(conversation, seq, said_at))
+    return [_fact_from(row, tuple(said.get(row[0], ()))) for row in found]
+
+
+def _fact_from(row: Row, evidence: tuple[Evidence, ...]) -> Fact:
+    (number, user, agent, subject, category, content, visibility, state, confidence, confirmed) = row[:10]
+    (repeated, version, metadata, extracted_at, updated_at, ended_at, superseded_by) = row[10:17]
+    return Fact(
+        id=number,
+        user=user,
+        agent=agent,
+        subject=subject,
+        category=category,
+        content=content,
+        visibility=Visibility(visibility),
+        state=FactState(state),
+        confidence=confidence,
+        confirmed=confirmed,
+        repeated=repeated,
+        version=version,
+        metadata=metadata,
+        extracted_at=extracted_at,
+        updated_at=updated_at,
+        ended_at=ended_at,
+        superseded_by=superseded_by,
+        evidence=evidence,
+    )
+
+
+def event_from(row: Row) -> FactEvent:
+    did, at, by, version, category, content, visibility = row
+    return FactEvent(
+        did=FactAction(did),
+        at=at,
+        by=by,
+        version=version,
+        category=category,
+        content=content,
+        visibility=Visibility(visibility),
+    )

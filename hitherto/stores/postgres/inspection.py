@@ -1,0 +1,132 @@
+"""A database looked at from outside, before anything is opened: nothing is written, made or brought up to date."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, LiteralString
+
+import psycopg
+from psycopg import AsyncConnection
+
+from hitherto.stores.postgres import errors, schema
+from hitherto.stores.postgres.sql import SQL
+
+_ROUND_TRIPS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InspectionReport:
+    """What there is. `address` has no password; `version` is the server's own word for its version; `too_old` says that
+    Hitherto needs a later one. `read_only`: it takes no writes, or none from us. `fsync` and `full_page_writes` are the
+    server's settings of these names.
+
+    `schema`: it is there; `usable`, and `makeable` (or to be brought up to date) by this role, else by `owner`.
+    `revision` is the schema's, of `revisions` that this version knows, oldest first; None where there is none, or none
+    that may be read. `lacking` are rights that a store needs and the role has not, as "table: SELECT, …".
+
+    `queue`: the job queue's tables are there; `lost_functions` are those of its functions that do not name the schema
+    they work in.
+    """
+
+    address: str
+    version: str
+    too_old: bool
+    role: str
+    read_only: bool
+    fsync: bool
+    full_page_writes: bool
+    round_trip_ms: float
+    schema: bool
+    usable: bool
+    makeable: bool
+    owner: str | None
+    revision: str | None
+    revisions: tuple[str, ...]
+    lacking: tuple[str, ...]
+    queue: bool
+    lost_functions: tuple[str, ...]
+
+    @property
+    def development(self) -> bool:
+        """Whether the schema is from before the first release."""
+        return self.revision is not None and self.revision < self.revisions[0]
+
+    @property
+    def newer(self) -> bool:
+        """Whether the schema is of a Hitherto that this one does not know."""
+        return self.revision is not None and self.revision not in self.revisions and not self.development
+
+    @property
+    def current(self) -> bool:
+        """Whether the schema is the one that this version works with."""
+        return self.revision == self.revisions[-1]
+
+
+async def examine(url: str, *, patience: float) -> InspectionReport:
+    """Look at the database at `url` over a connection of its own, waiting `patience` seconds for it.
+
+    Raises DatabaseUnavailable, and StoreError where PostgreSQL refuses even to be looked at.
+    """
+    errors.checked_address(url)
+    try:
+        connection = await AsyncConnection[Any].connect(
+            url,
+            connect_timeout=max(2, int(patience)),
+            application_name="hitherto",
+            client_encoding="UTF8",
+            prepare_threshold=None,
+        )
+    except psycopg.OperationalError as error:
+        raise errors.unreachable(url, error) from error
+    async with connection:
+        with errors.ours():
+            await connection.set_read_only(True)
+            return await _examined(connection)
+
+
+async def _examined(connection: AsyncConnection[Any]) -> InspectionReport:
+    info = connection.info
+    version, number, role, read_only, fsync, full_page_writes = await _row(connection, "examine_server")
+    exists, usable, makeable, readable, owner = await _row(connection, "examine_schema")
+    known = usable and readable
+    revision = (await _row(connection, "examine_revision") or (None,))[0] if known else None
+    queue, lost = await _row(connection, "examine_queue") if exists else (False, ())
+    return InspectionReport(
+        address=f"{info.host}:{info.port}/{info.dbname}",
+        version=version,
+        too_old=number < schema.OLDEST_SERVER,
+        role=role,
+        read_only=read_only,
+        fsync=fsync,
+        full_page_writes=full_page_writes,
+        round_trip_ms=await _round_trip(connection),
+        schema=exists,
+        usable=usable,
+        makeable=makeable,
+        owner=owner,
+        revision=revision,
+        revisions=tuple(schema.revisions()),
+        lacking=tuple([row[0] for row in await _rows(connection, "examine_rights")]),
+        queue=queue,
+        lost_functions=tuple(lost),
+    )
+
+
+async def _round_trip(connection: AsyncConnection[Any]) -> float:
+    """Milliseconds from here to the database and back, the middle of a few."""
+    taken: list[float] = []
+    for _ in range(_ROUND_TRIPS):
+        begun = time.perf_counter()
+        await connection.execute(SQL["examine_nothing"])
+        taken.append((time.perf_counter() - begun) * 1_000)
+    return median(taken)
+
+
+async def _row(connection: AsyncConnection[Any], name: LiteralString) -> Any:
+    return await (await connection.execute(SQL[name], {})).fetchone()
+
+
+async def _rows(connection: AsyncConnection[Any], name: LiteralString) -> list[Any]:
+    return await (await connection.execute(SQL[name], {})).fetchall()

@@ -1,0 +1,60 @@
+-- What a database is found to be, by looks that change nothing and need no rights but to connect.
+
+-- name: examine_server
+-- The server, who we are on it, whether it takes no writes, and what it does so that they survive a crash.
+select current_setting('server_version'), current_setting('server_version_num')::integer, current_user::text,
+       pg_is_in_recovery() or current_setting('default_transaction_read_only')::boolean,
+       current_setting('fsync')::boolean, current_setting('full_page_writes')::boolean;
+
+-- name: examine_nothing
+-- A round trip.
+select 1;
+
+-- name: examine_schema
+-- The schema as the catalog has it, which tells even a role that may not use it: is it there, may it be used, may it be
+-- made or brought up to date, and can its revision be read?
+select n.oid is not null,
+       coalesce(has_schema_privilege(n.oid, 'usage'), false),
+       case when n.oid is null then has_database_privilege(current_database(), 'create')
+            else has_schema_privilege(n.oid, 'create')
+                 and not exists (select from pg_class c where c.relnamespace = n.oid and not pg_has_role(c.relowner, 'usage'))
+       end,
+       coalesce((select has_table_privilege(c.oid, 'select') from pg_class c
+                 where c.relnamespace = n.oid and c.relname = 'alembic_version'), false),
+       pg_get_userbyid(n.nspowner)::text
+from (select) one
+left join pg_namespace n on n.nspname = 'hitherto';
+
+-- name: examine_revision
+-- Which revision the schema is at.
+select version_num from hitherto.alembic_version;
+
+-- name: examine_rights
+-- What the role may not do, of what a store does. Identity columns need no right to their sequence, but digests' ids are
+-- asked for beforehand. The `case` keeps what is no sequence from being asked as one.
+select c.relname::text || ': ' || string_agg(needed.right, ', ' order by needed.at)
+from pg_class c
+join pg_namespace n on n.oid = c.relnamespace and n.nspname = 'hitherto'
+cross join lateral (
+    values (1, 'SELECT', true), (2, 'INSERT', false), (3, 'UPDATE', false), (4, 'DELETE', false)
+) as needed (at, "right", reads)
+where c.relkind in ('r', 'p') and (c.relname <> 'alembic_version' or needed.reads)
+  and not has_table_privilege(c.oid, needed.right)
+group by c.relname
+union all
+select c.relname::text || ': USAGE'
+from pg_class c
+join pg_namespace n on n.oid = c.relnamespace and n.nspname = 'hitherto'
+where case when c.relkind = 'S' then not has_sequence_privilege(c.oid, 'usage') end
+  and (c.relname = 'digest_id_seq' or not exists (select from pg_depend d where d.objid = c.oid and d.deptype = 'i'))
+order by 1;
+
+-- name: examine_queue
+-- Whether the queue's tables are there, and which of its functions would not find them.
+select exists (select from pg_class c where c.relnamespace = n.oid and c.relname = 'procrastinate_jobs'),
+       array(select p.proname::text from pg_proc p
+             where p.pronamespace = n.oid and p.proname like 'procrastinate\_%%'
+               and not exists (select from unnest(p.proconfig) s where s like 'search\_path=%%')
+             order by 1)
+from pg_namespace n
+where n.nspname = 'hitherto';

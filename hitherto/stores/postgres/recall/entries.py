@@ -1,0 +1,134 @@
+"""Entries of the search index: written behind a claim, once what they stand for is held."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from psycopg import AsyncConnection
+
+from hitherto.core.recall.codes import codes_of
+from hitherto.core.recall.filter import CODES, EntryKind
+from hitherto.core.recall.terms import TermCounts
+from hitherto.ports.embedder import Vectors
+from hitherto.ports.recall import IndexWork, Source
+from hitherto.stores.postgres.sql import SQL
+
+VIEW = "view"
+"""Beside what was looked at of a conversation's messages is noted where its view began then."""
+
+_What = tuple[EntryKind, int]
+"""What was looked at for sources: a conversation's messages, a digest, a document or a fact, by its number."""
+
+
+def at_claim(work: IndexWork) -> dict[str, Any]:
+    """What statements behind a claim bind."""
+    return {"tenant": work.tenant, "ref": work.ref, "attempt": work.attempt}
+
+
+async def write_entries(connection: AsyncConnection[Any], work: IndexWork, made: Sequence[TermCounts]) -> bool:
+    """Write an entry for each source that has stayed as it was; whether the claim still held."""
+    await connection.execute("begin")
+    held = await _seen(connection, work)
+    row = await (await connection.execute(SQL["index_hold"], at_claim(work))).fetchone()
+    if row is None:
+        await connection.execute("rollback")
+        return False
+    values: list[dict[str, Any]] = []
+    for source, entry in zip(work.sources, made, strict=True):
+        if (source.kind, source.place if source.kind is EntryKind.DIGEST else source.origin) in held:
+            values.append({**at_claim(work), "no": row[0] + len(values), **_entry_values(source, entry)})
+    cursor = connection.cursor()
+    async with connection.pipeline():
+        if values:
+            await cursor.executemany(SQL["index_entry"], values)
+        # A summary without text has no entry either, but the one before stands no more.
+        summarized = {ref for kind, _, ref, _ in work.seen if kind == EntryKind.DIGEST.value}
+        for origin in sorted(summarized):
+            await connection.execute(SQL["index_older_summaries"], {**at_claim(work), "origin": origin})
+        if values:
+            await connection.execute(SQL["index_grown"], {**at_claim(work), "next_no": row[0] + len(values)})
+        await connection.execute("commit")
+    return True
+
+
+async def _seen(connection: AsyncConnection[Any], work: IndexWork) -> set[_What]:
+    """Note what was looked at, which holds its rows: nobody takes anything of it away meanwhile. Returns what has
+    stayed as it was."""
+    looked = sorted((CODES[EntryKind(kind)], EntryKind(kind), *span) for kind, *span in work.seen if kind != VIEW)
+    views = {origin: view_start for kind, origin, view_start, _ in work.seen if kind == VIEW}
+    conversations = {
+        start if kind is EntryKind.DIGEST else origin
+        for _, kind, origin, start, _ in looked
+        if kind in (EntryKind.MESSAGE, EntryKind.DIGEST)
+    }
+    facts = {origin: version for _, kind, origin, version, _ in looked if kind is EntryKind.FACT}
+    asked: list[tuple[_What, Any]] = []
+    kept = None
+    async with connection.pipeline():
+        # Conversations first: whoever holds one may want its digests, then its documents, and then facts.
+        await connection.execute(
+            SQL["index_hold_conversations"], {"tenant": work.tenant, "refs": sorted(conversations)}
+        )
+        for _, kind, origin, start, stop in looked:
+            at = {"tenant": work.tenant, "origin": origin, "start": start, "stop": stop}
+            match kind:
+                case EntryKind.MESSAGE:
+                    cursor = await connection.execute(SQL["index_seen_messages"], {**at, "view_start": views[origin]})
+                case EntryKind.DIGEST:
+                    cursor = await connection.execute(SQL["index_seen_digest"], {**at, "digest": origin})
+                case EntryKind.PASSAGE:
+                    cursor = await connection.execute(SQL["index_seen_document"], {**at, "document": origin})
+                case EntryKind.FACT:
+                    continue
+            asked.append(((kind, origin), cursor))
+        if facts:
+            values = {"tenant": work.tenant, "facts": list(facts), "versions": list(facts.values())}
+            await connection.execute(SQL["index_hold_facts"], values)
+            kept = await connection.execute(SQL["index_seen_facts"], values)
+    found = [] if kept is None else await kept.fetchall()
+    return {what for what, cursor in asked if cursor.rowcount} | {(EntryKind.FACT, fact) for (fact,) in found}
+
+
+async def write_vectors(connection: AsyncConnection[Any], work: IndexWork, space: int, vectors: Vectors) -> bool:
+    """Write the vectors of entries, and the codes of facts beside these too; whether the claim still held."""
+    codes = codes_of(vectors)
+    halves = vectors.astype("<f2")
+    values = [
+        {**at_claim(work), "space": space, "no": one.no, "code": codes[at].tobytes(), "vector": halves[at].tobytes()}
+        for at, one in enumerate(work.unembedded)
+    ]
+    entries = {**at_claim(work), "nos": [one.no for one in work.unembedded]}
+    async with connection.pipeline():
+        await connection.execute("begin")
+        # Facts first: whoever takes one away holds it, and then the scope's row.
+        await connection.execute(SQL["index_hold_facts_of"], entries)
+        held = await connection.execute(SQL["index_hold"], at_claim(work))
+        found = await connection.execute(SQL["index_facts_of"], entries)
+    if not await held.fetchone():
+        await connection.execute("rollback")
+        return False
+    facts = dict(await found.fetchall())
+    coded = [{**one, "id": facts[one["no"]]} for one in values if one["no"] in facts]
+    cursor = connection.cursor()
+    async with connection.pipeline():
+        await cursor.executemany(SQL["index_vector"], values)
+        if coded:
+            await cursor.executemany(SQL["index_fact_code"], coded)
+        await connection.execute(SQL["index_embedded"], {**at_claim(work), "space": space, "to": work.embedded_to})
+        await connection.execute("commit")
+    return True
+
+
+def _entry_values(source: Source, entry: TermCounts) -> dict[str, Any]:
+    return {
+        "kind": CODES[source.kind],
+        "origin": source.origin,
+        "place": source.place,
+        "length": min(entry.length, np.iinfo(np.uint16).max),
+        "said_at": source.said_at,
+        "author": source.author,
+        "hashes": entry.hashes.astype("<i8").tobytes(),
+        "counts": entry.counts.tobytes(),
+    }

@@ -1,0 +1,162 @@
+-- Entries of the index: made, given vectors, and let go with what they stand for.
+
+-- name: index_hold_conversations
+-- Hold conversations, as their own verbs do before anything else of theirs.
+select ref from hitherto.conversation where tenant = %(tenant)s and ref = any(%(refs)s::bigint[])
+order by ref for no key update;
+
+-- name: index_seen_messages
+-- Messages up to here are indexed; unless something was put back meanwhile, or what a clear hid when they were looked at
+-- is there again.
+update hitherto.conversation set indexed_seq = %(stop)s
+where tenant = %(tenant)s and ref = %(origin)s and indexed_seq = %(start)s and view_start >= %(view_start)s;
+
+-- name: index_seen_digest
+-- This digest is indexed, if it still reads as it did, or still does not belong in an index.
+update hitherto.digest d set indexed = true
+where d.tenant = %(tenant)s and d.id = %(digest)s and d.status = 'completed' and hashtext(coalesce((
+    select l.text from hitherto.live_digest l where l.tenant = %(tenant)s and l.id = %(digest)s limit 1), '')) = %(stop)s;
+
+-- name: index_seen_document
+-- This document is indexed.
+update hitherto.document set indexed = true where tenant = %(tenant)s and id = %(document)s;
+
+-- name: index_hold_facts
+-- Hold facts, in the order in which all do who hold several.
+select id from hitherto.fact where tenant = %(tenant)s and id = any(%(facts)s::bigint[]) order by id for no key update;
+
+-- name: index_seen_facts
+-- Those facts are indexed, as far as they still read as they did.
+update hitherto.fact set indexed = true
+where tenant = %(tenant)s and id = any(array(
+    select s.id
+    from unnest(%(facts)s::bigint[], %(versions)s::integer[]) as s (id, version)
+    cross join lateral (
+        select version, state from hitherto.fact f where f.tenant = %(tenant)s and f.id = s.id limit 1
+    ) f
+    where f.version = s.version and f.state = 'current'))
+returning id;
+
+-- name: index_entry
+-- An entry, if what it is made of is still there and has none.
+insert into hitherto.search_entry (tenant, scope, no, kind, origin, place, length, said_at, author, hashes, counts)
+select %(tenant)s, %(ref)s, %(no)s, %(kind)s, %(origin)s, %(place)s, %(length)s, %(said_at)s, %(author)s, %(hashes)s,
+       %(counts)s
+where case %(kind)s
+    when 1 then exists (
+        select from hitherto.message m
+        where m.tenant = %(tenant)s and m.conversation = %(origin)s and m.seq = %(place)s and not m.erased
+          and m.retracted_rev is null and m.seq >= (
+              select view_start from hitherto.conversation c where c.tenant = m.tenant and c.ref = m.conversation limit 1))
+    when 2 then exists (
+        select from hitherto.digest d
+        where d.tenant = %(tenant)s and d.id = %(place)s and d.status = 'completed' and d.hidden_rev is null
+          and d.end_seq >= (
+              select view_start from hitherto.conversation c where c.tenant = d.tenant and c.ref = d.conversation limit 1))
+    when 3 then exists (select from hitherto.document d where d.tenant = %(tenant)s and d.id = %(origin)s)
+    else exists (
+        select from hitherto.fact f where f.tenant = %(tenant)s and f.id = %(origin)s and f.state = 'current')
+end
+on conflict (tenant, kind, origin, place) do nothing;
+
+-- name: index_grown
+-- The scope has entries up to here; vectors of them are wanted in every space that is being filled, and in this one.
+with filling as (
+    update hitherto.search_filling set behind = true where tenant = %(tenant)s and scope = %(ref)s
+)
+update hitherto.search_scope set next_no = %(next_no)s where tenant = %(tenant)s and ref = %(ref)s;
+
+-- name: index_older_summaries
+-- The entries of summaries that no longer stand for a conversation go.
+with stale as (
+    select d.id from hitherto.digest d
+    where d.tenant = %(tenant)s and d.conversation = %(origin)s and d.action = 'summarize' and d.indexed and d.id <> (
+        select s.id from hitherto.digest s
+        where s.tenant = d.tenant and s.conversation = d.conversation and s.action = 'summarize'
+          and s.visible_rev is not null and s.hidden_rev is null
+        order by s.end_seq desc, s.id desc limit 1)
+    order by d.id desc limit 10
+), gone as (
+    delete from hitherto.search_entry e using stale
+    where e.tenant = %(tenant)s and e.kind = 2 and e.origin = %(origin)s and e.place = stale.id
+    returning e.tenant, e.scope, e.no
+)
+select hitherto.unindexed(tenant, scope, array_agg(no)) from gone group by tenant, scope;
+
+-- name: index_hold_facts_of
+-- Hold the facts that some entries stand for likewise, ahead of the scope's index.
+select id from hitherto.fact
+where tenant = %(tenant)s and id = any(array(
+    select e.origin from unnest(%(nos)s::bigint[]) as n (no)
+    cross join lateral (
+        select kind, origin from hitherto.search_entry e
+        where e.tenant = %(tenant)s and e.scope = %(ref)s and e.no = n.no limit 1
+    ) e
+    where e.kind = 4))
+order by id for no key update;
+
+-- name: index_facts_of
+-- The facts that some entries stand for.
+select e.no, e.origin
+from unnest(%(nos)s::bigint[]) as n (no)
+cross join lateral (
+    select no, kind, origin from hitherto.search_entry e
+    where e.tenant = %(tenant)s and e.scope = %(ref)s and e.no = n.no limit 1
+) e
+where e.kind = 4;
+
+-- name: index_vector
+-- The vector of an entry, if that is still there.
+insert into hitherto.search_vector (tenant, scope, space, no, code, vector)
+select %(tenant)s, %(ref)s, %(space)s, %(no)s, %(code)s, %(vector)s
+where exists (select from hitherto.search_entry e where e.tenant = %(tenant)s and e.scope = %(ref)s and e.no = %(no)s)
+on conflict (tenant, scope, space, no) do nothing;
+
+-- name: index_fact_code
+-- The code of a fact, beside it: a context reads it there.
+update hitherto.fact set space = %(space)s, code = %(code)s where tenant = %(tenant)s and id = %(id)s;
+
+-- name: index_embedded
+-- Vectors of the scope's entries are there up to here.
+update hitherto.search_filling f
+set embedded = greatest(embedded, %(to)s), behind = %(to)s < (
+    select next_no from hitherto.search_scope s where s.tenant = f.tenant and s.ref = f.scope limit 1)
+where tenant = %(tenant)s and scope = %(ref)s and space = %(space)s;
+
+-- name: index_hold_scope
+-- Hold a scope's index, before entries of it go: what is being packed or embedded is waited for, and seen from then on.
+select ref from hitherto.search_scope
+where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s for no key update;
+
+-- name: index_hold_scopes
+-- Hold the index of all scopes of a user, in one order.
+select ref from hitherto.search_scope where tenant = %(tenant)s and user_id = %(user)s order by ref for no key update;
+
+-- name: reindex_messages
+-- A clear was taken back: what it hid is to be found again.
+update hitherto.conversation set indexed_seq = least(indexed_seq, %(view_start)s) where tenant = %(tenant)s and ref = %(ref)s;
+
+-- name: reindex_digests
+-- Those of a conversation's digests that can still be found get their entries anew.
+update hitherto.digest set indexed = false
+where tenant = %(tenant)s and conversation = %(ref)s and action in ('summarize', 'chunk') and indexed;
+
+-- name: unindex_messages
+-- The entries of messages that are taken away go, with their vectors; what stands in segments is put in order later. (A
+-- conversation's entries are all of one scope.)
+with gone as (
+    delete from hitherto.search_entry e
+    where e.tenant = %(tenant)s and e.kind = 1 and e.origin = %(ref)s
+      and (e.place = any(%(seqs)s::bigint[]) or e.place between %(first)s and %(last)s)
+    returning e.tenant, e.scope, e.no
+)
+select hitherto.unindexed(tenant, scope, array_agg(no)) from gone group by tenant, scope;
+
+-- name: unindex_digests
+-- The entries of a conversation's digests go.
+with gone as (
+    delete from hitherto.search_entry e
+    where e.tenant = %(tenant)s and e.kind = 2 and e.origin = %(ref)s
+    returning e.tenant, e.scope, e.no
+)
+select hitherto.unindexed(tenant, scope, array_agg(no)) from gone group by tenant, scope;

@@ -1,0 +1,290 @@
+"""The search index on PostgreSQL: what a search reads, and how a scope is indexed behind a claim."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, LiteralString, Protocol, TypeVar
+
+import numpy as np
+from psycopg import AsyncConnection
+
+from hitherto.core.recall.filter import EntryKind, SearchFilter
+from hitherto.core.recall.terms import TermCounts
+from hitherto.errors import StoreError
+from hitherto.ports.embedder import Space, Vectors
+from hitherto.ports.recall import Candidate, IndexBacklog, IndexWork, Key, SearchData, Source, Unembedded, wanted_of
+from hitherto.stores.postgres.recall import search
+from hitherto.stores.postgres.recall.entries import VIEW, at_claim, write_entries, write_vectors
+from hitherto.stores.postgres.recall.search import SEGMENT
+from hitherto.stores.postgres.recall.segments import pack, pack_codes
+from hitherto.stores.postgres.sql import SQL
+
+_T = TypeVar("_T")
+
+_NOBODY = ("", "", "")
+"""What comes before the names of all scopes."""
+
+_ABREAST = 20
+"""So many scopes are looked at for one that nobody else has."""
+
+
+class Borrow(Protocol):
+    """What a function gets with a connection of the store's, which stays held until the end."""
+
+    def __call__(self, get: Callable[[AsyncConnection[Any]], Awaitable[_T]]) -> AbstractAsyncContextManager[_T]: ...
+
+
+class PostgresIndex:
+    """`SearchIndex` on the connections of a store."""
+
+    def __init__(self, got: Borrow) -> None:
+        self._got = got
+        self._spaces: dict[Space, int] = {}
+        self._after = _NOBODY
+        """The scope that was taken last: the next one is looked for from there on, so that each gets its turn."""
+
+    async def search_data(
+        self, wanted: SearchFilter, *, terms: Sequence[int], spaces: Sequence[Space], limit: int
+    ) -> SearchData:
+        values: dict[str, Any] = {
+            **search.wanted_values(wanted),
+            **search.space_values(spaces),
+            "terms": list(terms),
+            "told": wanted.told_by_columns,
+            "limit": limit,
+            "ids": list(wanted.names),
+            "subject": wanted.subject,
+        }
+        queries: list[LiteralString] = [
+            *(SQL["search_segments"], SQL["search_postings"], SQL["search_tail"], SQL["search_codes"]),
+            *(SQL["search_waiting"], SQL["search_due"], *([SQL["search_refs"]] if wanted.names else [])),
+            *([] if wanted.subject is None else [SQL["search_about"]]),
+        ]
+
+        async def read(connection: AsyncConnection[Any]) -> list[list[Any]]:
+            # One snapshot, so that what is packed meanwhile is neither missed nor there twice.
+            async with connection.pipeline():
+                await connection.execute("begin isolation level repeatable read read only")
+                asked = [await connection.execute(query, values, binary=True) for query in queries]
+                await connection.execute("commit")
+            return [await cursor.fetchall() for cursor in asked]
+
+        async with self._got(read) as (segments, postings, tails, codes, waiting, due, *beside):
+            pass
+        about = None if wanted.subject is None else tuple([ref for (ref,) in beside.pop()])
+        found = None
+        if codes:
+            number, name, dimensions = codes[0][:3]
+            found = Space(name, dimensions)
+            self._spaces.setdefault(found, number)
+        blocks = search.blocks_from(terms, segments, postings, tails, codes)
+        return SearchData(
+            blocks=blocks,
+            waiting=tuple(
+                search.message_from(row[1:], row[0]) if row[0] is not None else search.source_from(row[1:])
+                for row in reversed(waiting)
+            ),
+            space=found,
+            entries=sum(int(np.count_nonzero(block.kinds)) for block in blocks),
+            embedded=sum(
+                int(np.count_nonzero(block.coded & (block.kinds > 0))) for block in blocks if block.coded is not None
+            ),
+            refs=dict(beside[0]) if beside else {},
+            about=about,
+            due=due[0][0],
+        )
+
+    async def candidates(
+        self, wanted: SearchFilter, keys: Sequence[Key], *, space: Space | None, around: int
+    ) -> list[Candidate]:
+        values = {
+            **search.wanted_values(wanted),
+            "scopes": [scope for scope, _ in keys],
+            "nos": [no for _, no in keys],
+            # A space that no vector was found in needs no number; to make one would be to write.
+            "space": None if space is None else self._spaces.get(space),
+            "around": around,
+        }
+        rows = await self._all(SQL["search_candidates"], values) if keys else []
+        return wanted_of(map(search.candidate_from, rows), wanted, keys, around=around)
+
+    async def take(self, *, space: Space | None, lease: timedelta, limit: int) -> IndexWork | None:
+        number = None if space is None else await self._space(space)
+        begun, after = self._after, self._after
+        while True:
+            values = {"space": number, "limit": _ABREAST, **_scope_values(after)}
+            due = await self._all(SQL["index_due"], values)
+            for tenant, user, agent in due:
+                name = {**_scope_values((tenant, user, agent)), "lease": lease}
+                claimed = await self._claim(name)
+                if claimed is not None:
+                    self._after = (tenant, user, agent)
+                    work = IndexWork(tenant=tenant, user=user, agent=agent, ref=claimed[0], attempt=claimed[1])
+                    try:
+                        return await self._filled(work, number, limit)
+                    except BaseException:
+                        with suppress(StoreError):  # else it ends by itself
+                            await self.release(work)
+                        raise
+            if due:  # others have all of these
+                after = tuple(due[-1])
+            elif begun == _NOBODY:
+                self._after = _NOBODY
+                return None
+            else:
+                begun = after = _NOBODY  # once more from the beginning
+
+    async def _claim(self, values: dict[str, Any]) -> tuple[int, int] | None:
+        async def claim(connection: AsyncConnection[Any]) -> tuple[int, int] | None:
+            async with connection.pipeline():
+                await connection.execute(SQL["index_scope"], values)
+                claimed = await connection.execute(SQL["index_claim"], values)
+            return await claimed.fetchone()
+
+        async with self._got(claim) as found:
+            return found
+
+    async def more(self, work: IndexWork, *, space: Space | None, lease: timedelta, limit: int) -> IndexWork | None:
+        number = None if space is None else await self._space(space)
+        held = await self.prolong(work, lease=lease)
+        blank = IndexWork(tenant=work.tenant, user=work.user, agent=work.agent, ref=work.ref, attempt=work.attempt)
+        return await self._filled(blank, number, limit) if held else None
+
+    async def prolong(self, work: IndexWork, *, lease: timedelta) -> bool:
+        return bool(await self._all(SQL["index_prolong"], {**at_claim(work), "lease": lease}))
+
+    async def _filled(self, work: IndexWork, space: int | None, limit: int) -> IndexWork:
+        """The claim with the next of what is to be done."""
+        values = {**at_claim(work), "space": space, "limit": limit, "size": SEGMENT}
+
+        async def read(connection: AsyncConnection[Any]) -> list[list[Any]]:
+            async with connection.pipeline():
+                if space is not None:
+                    await connection.execute(SQL["index_fill"], values)
+                asked = [
+                    await connection.execute(query, values)
+                    for query in (
+                        SQL["index_messages"],
+                        SQL["index_digests"],
+                        SQL["index_passages"],
+                        SQL["index_facts"],
+                        SQL["index_unembedded"],
+                        SQL["index_untidy"],
+                    )
+                ]
+                if space is not None:
+                    await connection.execute(SQL["index_caught_up"], values)
+            return [await cursor.fetchall() for cursor in asked]
+
+        async with self._got(read) as (messages, digests, passages, facts, unembedded, untidy):
+            pass
+        sources: list[Source] = []
+        seen: dict[tuple[str, int], tuple[int, int]] = {}
+        for start, view_start, payload, *row in messages:
+            seen[EntryKind.MESSAGE.value, row[1]] = (start, row[2] + 1)
+            seen[VIEW, row[1]] = (view_start, 0)
+            if row[3] and not row[3].isspace():
+                sources.append(search.message_from(row, payload))
+        for reads, *row in digests:
+            seen[EntryKind.DIGEST.value, row[2]] = (row[1], reads)
+            if row[3] and not row[3].isspace():
+                sources.append(search.source_from(row))
+        for row in passages:
+            seen[EntryKind.PASSAGE.value, row[1]] = (0, 0)
+            if row[3] is not None:
+                sources.append(search.source_from(row))
+        for version, *row in facts:
+            seen[EntryKind.FACT.value, row[1]] = (version, 0)
+            sources.append(search.source_from(row))
+        return replace(
+            work,
+            sources=tuple(sources),
+            seen=tuple((kind, origin, *span) for (kind, origin), span in seen.items()),
+            unembedded=tuple(Unembedded(no=no, text=text or "") for no, text in unembedded),
+            embedded_to=unembedded[-1][0] + 1 if unembedded else 0,
+            untidy=bool(untidy and untidy[0][0]),
+        )
+
+    async def add(self, work: IndexWork, entries: Sequence[TermCounts]) -> bool:
+        assert len(entries) == len(work.sources), "an entry for each source"
+
+        async def write(connection: AsyncConnection[Any]) -> bool:
+            return await write_entries(connection, work, entries)
+
+        async with self._got(write) as held:
+            return held
+
+    async def embed(self, work: IndexWork, space: Space, vectors: Vectors) -> bool:
+        assert len(vectors) == len(work.unembedded), "a vector for each entry"
+        number = await self._space(space)
+
+        async def write(connection: AsyncConnection[Any]) -> bool:
+            return await write_vectors(connection, work, number, vectors)
+
+        async with self._got(write) as held:
+            return held
+
+    async def compact_index(self, work: IndexWork) -> bool:
+        async def write(connection: AsyncConnection[Any]) -> bool | None:
+            """One segment; whether there is more, None where the claim is lost."""
+            await connection.execute("begin")
+            row = await (await connection.execute(SQL["index_hold"], at_claim(work))).fetchone()
+            if row is None:
+                await connection.execute("rollback")
+                return None
+            await pack(connection, at_claim(work), next_no=row[0], packed=row[1])
+            await pack_codes(connection, at_claim(work))
+            left = await (await connection.execute(SQL["index_untidy"], {**at_claim(work), "size": SEGMENT})).fetchone()
+            await connection.execute("commit")
+            return left is not None and left[0]
+
+        more: bool | None = True
+        while more:  # each in a transaction of its own: whoever takes something away waits for no more than one
+            async with self._got(write) as more:
+                pass
+        return more is not None
+
+    async def release(self, work: IndexWork) -> None:
+        async def give_back(connection: AsyncConnection[Any]) -> None:
+            await connection.execute(SQL["index_release"], at_claim(work))
+
+        async with self._got(give_back):
+            pass
+
+    async def backlog(self, space: Space | None) -> IndexBacklog:
+        name, dimensions = (None, None) if space is None else (space.name, space.dimensions)
+        values = {"name": name, "dimensions": dimensions}
+        ((waiting, unembedded),) = await self._all(SQL["index_backlog"], values)
+        return IndexBacklog(waiting=waiting, unembedded=unembedded)
+
+    async def _space(self, space: Space) -> int:
+        """The number of a space, which is to be filled in every scope from now on."""
+        if space not in self._spaces:
+            values = {"name": space.name, "dimensions": space.dimensions}
+
+            async def begin(connection: AsyncConnection[Any]) -> int:
+                row = await (await connection.execute(SQL["index_space"], values)).fetchone()
+                if row is None:  # another one has just made it
+                    row = await (await connection.execute(SQL["index_space"], values)).fetchone()
+                assert row is not None, "a space has a number once it was asked for"
+                await connection.execute(SQL["index_begin_filling"], {"space": row[0]})
+                return int(row[0])
+
+            async with self._got(begin) as number:
+                self._spaces[space] = number
+        return self._spaces[space]
+
+    async def _all(self, query: LiteralString, values: dict[str, Any]) -> list[Any]:
+        async def fetch(connection: AsyncConnection[Any]) -> list[Any]:
+            return await (await connection.execute(query, values, binary=True)).fetchall()
+
+        async with self._got(fetch) as found:
+            return found
+
+
+def _scope_values(name: tuple[str, str, str]) -> dict[str, Any]:
+    tenant, user, agent = name
+    return {"tenant": tenant, "user": user, "agent": agent}

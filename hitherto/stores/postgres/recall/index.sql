@@ -1,0 +1,221 @@
+-- Indexing: what is to be done, and who does it.
+
+-- name: index_due
+-- Scopes, in the order of their names from one on, in which something has no entry or no vector, or is to be put in order.
+-- Each part reads an index that holds such rows alone (in whose order they are asked for: no estimate of how many rows wait
+-- is any good).
+select tenant, user_id, agent from (
+    (select tenant, user_id, agent from hitherto.conversation
+     where indexed_seq < next_seq and (tenant, user_id, agent) > (%(tenant)s, %(user)s, %(agent)s)
+     order by tenant, user_id, agent, ref limit %(limit)s)
+    union
+    (select c.tenant, c.user_id, c.agent
+     from (
+         select tenant, conversation from hitherto.digest
+         where action in ('summarize', 'chunk') and status = 'completed' and not indexed order by tenant, conversation, id
+     ) d
+     cross join lateral (
+         select * from hitherto.conversation c where c.tenant = d.tenant and c.ref = d.conversation limit 1
+     ) c
+     where (c.tenant, c.user_id, c.agent) > (%(tenant)s, %(user)s, %(agent)s) limit %(limit)s)
+    union
+    (select tenant, user_id, agent from hitherto.document
+     where not indexed and (tenant, user_id, agent) > (%(tenant)s, %(user)s, %(agent)s)
+     order by tenant, user_id, agent, id limit %(limit)s)
+    union
+    (select tenant, user_id, agent from hitherto.fact
+     where state = 'current' and not indexed and (tenant, user_id, agent) > (%(tenant)s, %(user)s, %(agent)s)
+     order by tenant, user_id, agent, id limit %(limit)s)
+    union
+    (select s.tenant, s.user_id, s.agent from hitherto.search_filling f
+     cross join lateral (
+         select * from hitherto.search_scope s where s.tenant = f.tenant and s.ref = f.scope limit 1
+     ) s
+     where f.behind and f.space = %(space)s
+       and (s.tenant, s.user_id, s.agent) > (%(tenant)s, %(user)s, %(agent)s) limit %(limit)s)
+    union
+    (select tenant, user_id, agent from hitherto.search_scope
+     where stale and (tenant, user_id, agent) > (%(tenant)s, %(user)s, %(agent)s)
+     order by tenant, ref limit %(limit)s)
+) due
+order by tenant, user_id, agent
+limit %(limit)s;
+
+-- name: index_scope
+-- Make the row of a scope's index; nothing if it is there.
+insert into hitherto.search_scope (tenant, user_id, agent) values (%(tenant)s, %(user)s, %(agent)s)
+on conflict (tenant, user_id, agent) do nothing;
+
+-- name: index_claim
+-- Take a scope's index, if nobody has it. (A claim is not held for longer than an hour: what lies beyond was set by a clock
+-- that has been put back.)
+with free as materialized (
+    select tenant, ref from hitherto.search_scope
+    where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s
+      and (claimed_until < clock_timestamp() or claimed_until > clock_timestamp() + interval '2 hours')
+    for no key update skip locked
+)
+update hitherto.search_scope s set attempt = attempt + 1, claimed_until = clock_timestamp() + %(lease)s
+from free where s.tenant = free.tenant and s.ref = free.ref
+returning s.ref, s.attempt;
+
+-- name: index_prolong
+-- Hold on to a claim.
+update hitherto.search_scope set claimed_until = clock_timestamp() + %(lease)s
+where tenant = %(tenant)s and ref = %(ref)s and attempt = %(attempt)s
+returning ref;
+
+-- name: index_release
+-- Give a claim back.
+update hitherto.search_scope set claimed_until = '-infinity', attempt = attempt + 1
+where tenant = %(tenant)s and ref = %(ref)s and attempt = %(attempt)s;
+
+-- name: index_hold
+-- Hold the scope's row, if the claim still holds.
+select next_no, packed from hitherto.search_scope
+where tenant = %(tenant)s and ref = %(ref)s and attempt = %(attempt)s
+for no key update;
+
+-- name: index_messages
+-- The next messages without an entry, with those among them that do not belong in an index (without text).
+select c.indexed_seq, c.view_start, m.payload::text, 1, c.ref, m.seq,
+       case when m.kind in ('text', 'tool_call', 'tool_result') and not m.erased and m.retracted_rev is null
+                 and m.seq >= c.view_start and (m.expires_at is null or m.expires_at > statement_timestamp())
+            then m.text else '' end,
+       m.created_at, c.id, m.seq, m.seq, m.role, c.agent, c.subject
+from hitherto.search_scope s
+cross join lateral (
+    select * from hitherto.conversation c
+    where c.tenant = s.tenant and c.user_id = s.user_id and c.agent = s.agent and c.indexed_seq < c.next_seq
+    order by c.ref limit 100
+) c
+cross join lateral (
+    select * from hitherto.message m
+    where m.tenant = c.tenant and m.conversation = c.ref and m.seq >= c.indexed_seq order by m.seq limit %(limit)s
+) m
+where s.tenant = %(tenant)s and s.ref = %(ref)s
+order by c.ref, m.seq
+limit %(limit)s;
+
+-- name: index_digests
+-- The next digests without an entry, with those among them that do not belong in an index (without text).
+select hashtext(d.found), 2, c.ref, d.id, d.found,
+       (select created_at from hitherto.message m
+        where m.tenant = c.tenant and m.conversation = c.ref and m.seq = d.end_seq limit 1),
+       c.id, d.start_seq, d.end_seq, null, c.agent, c.subject
+from hitherto.search_scope s
+cross join lateral (
+    select * from hitherto.conversation c where c.tenant = s.tenant and c.user_id = s.user_id and c.agent = s.agent
+) c
+cross join lateral (
+    select *, coalesce((
+               select l.text from hitherto.live_digest l where l.tenant = d.tenant and l.id = d.id limit 1), '') as found
+    from hitherto.digest d
+    where d.tenant = c.tenant and d.conversation = c.ref and d.action in ('summarize', 'chunk') and d.status = 'completed'
+      and not d.indexed
+    order by d.id limit %(limit)s
+) d
+where s.tenant = %(tenant)s and s.ref = %(ref)s
+limit %(limit)s;
+
+-- name: index_passages
+-- The passages of the next documents without entries.
+select 3, d.id, p.no, p.text, d.said_at, c.id, d.start_seq, d.end_seq, null, d.agent, c.subject, d.title, d.doc_type,
+       d.namespace, d.metadata::text
+from hitherto.search_scope s
+cross join lateral (
+    select * from hitherto.document d
+    where d.tenant = s.tenant and d.user_id = s.user_id and d.agent = s.agent and not d.indexed
+    order by d.id limit 4
+) d
+left join lateral (select * from hitherto.passage p where p.tenant = d.tenant and p.document = d.id) p on true
+left join lateral (
+    select id, subject from hitherto.conversation c where c.tenant = d.tenant and c.ref = d.conversation limit 1
+) c on true
+where s.tenant = %(tenant)s and s.ref = %(ref)s
+order by d.id, p.no;
+
+-- name: index_facts
+-- The next facts without an entry, with the version of each.
+select f.version, 4, f.id, 0, f.content, f.extracted_at, null, null, null, null, f.agent, f.subject
+from hitherto.search_scope s
+cross join lateral (
+    select * from hitherto.fact f
+    where f.tenant = s.tenant and f.user_id = s.user_id and f.agent = s.agent and f.state = 'current' and not f.indexed
+    order by f.id limit %(limit)s
+) f
+where s.tenant = %(tenant)s and s.ref = %(ref)s
+order by f.id;
+
+-- name: index_unembedded
+-- The next entries without a vector in a space, with their texts; and up to where that is looked at.
+select e.no, case e.kind
+    when 1 then (select m.text from hitherto.message m
+                 where m.tenant = e.tenant and m.conversation = e.origin and m.seq = e.place limit 1)
+    when 2 then (select d.text from hitherto.digest d where d.tenant = e.tenant and d.id = e.place limit 1)
+    when 3 then (select p.text from hitherto.passage p
+                 where p.tenant = e.tenant and p.document = e.origin and p.no = e.place limit 1)
+    else (select f.content from hitherto.fact f where f.tenant = e.tenant and f.id = e.origin limit 1)
+    end
+from hitherto.search_filling f
+cross join lateral (
+    select * from hitherto.search_entry e
+    where e.tenant = f.tenant and e.scope = f.scope and e.no >= f.embedded order by e.no limit %(limit)s
+) e
+where f.tenant = %(tenant)s and f.scope = %(ref)s and f.space = %(space)s and f.behind;
+
+-- name: index_untidy
+-- Whether the scope has something to be put in order: enough entries, or codes, for a segment, or something gone from one.
+select s.stale or s.next_no - s.packed >= %(size)s or exists (
+    select from hitherto.search_filling f
+    where f.tenant = s.tenant and f.scope = s.ref and least(f.embedded, s.packed) - f.coded >= %(size)s)
+from hitherto.search_scope s
+where s.tenant = %(tenant)s and s.ref = %(ref)s;
+
+-- name: index_space
+-- The number of a space.
+with made as (
+    insert into hitherto.search_space (name, dimensions) values (%(name)s, %(dimensions)s)
+    on conflict (name, dimensions) do nothing returning id
+)
+select id from made
+union all
+select id from hitherto.search_space where name = %(name)s and dimensions = %(dimensions)s
+limit 1;
+
+-- name: index_begin_filling
+-- A space is to be filled in all scopes.
+insert into hitherto.search_filling (tenant, scope, space)
+select s.tenant, s.ref, %(space)s from hitherto.search_scope s
+where not exists (
+    select from hitherto.search_filling f where f.tenant = s.tenant and f.scope = s.ref and f.space = %(space)s)
+on conflict do nothing;
+
+-- name: index_fill
+-- A space is to be filled in this scope too.
+insert into hitherto.search_filling (tenant, scope, space) values (%(tenant)s, %(ref)s, %(space)s)
+on conflict (tenant, scope, space) do nothing;
+
+-- name: index_caught_up
+-- There is nothing left to be embedded.
+update hitherto.search_filling f
+set behind = false, embedded = (select next_no from hitherto.search_scope s where s.tenant = f.tenant and s.ref = f.scope limit 1)
+where tenant = %(tenant)s and scope = %(ref)s and space = %(space)s and behind and not exists (
+    select from hitherto.search_entry e where e.tenant = f.tenant and e.scope = f.scope and e.no >= f.embedded);
+
+-- name: index_backlog
+-- How many scopes have something without an entry, and without a vector in a space.
+select (select count(*) from (
+            select tenant, user_id, agent from hitherto.conversation where indexed_seq < next_seq
+            union
+            select tenant, user_id, agent from hitherto.document where not indexed
+            union
+            select tenant, user_id, agent from hitherto.fact where state = 'current' and not indexed
+            union
+            select c.tenant, c.user_id, c.agent from hitherto.digest d
+            cross join lateral (
+                select * from hitherto.conversation c where c.tenant = d.tenant and c.ref = d.conversation limit 1
+            ) c
+            where d.action in ('summarize', 'chunk') and d.status = 'completed' and not d.indexed) w),
+       (select count(*) from hitherto.search_filling where behind and space = (
+            select id from hitherto.search_space where name = %(name)s and dimensions = %(dimensions)s));

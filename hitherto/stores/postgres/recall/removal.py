@@ -1,0 +1,94 @@
+"""What goes from the search index with a unit of work's changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from hitherto.core.log.ranges import Ranges
+from hitherto.ports.log import Changes
+from hitherto.stores.postgres.facts.learn import ends_facts, hold_facts, hold_facts_of
+from hitherto.stores.postgres.sql import SQL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """What changes take away from what can be found, apart from facts. `reads` says that digests are to be looked at
+    anew; `shown_from`, that messages from there on can be found again."""
+
+    ranges: Ranges
+    seqs: tuple[int, ...]
+    digests: tuple[int, ...]
+    reads: bool
+    shown_from: int | None
+
+    @property
+    def any(self) -> bool:
+        return bool(self.reads or self.ranges or self.seqs)
+
+
+def going(changes: Changes, *, view_start: int) -> Removal:
+    """What goes where the view began at `view_start`. Documents that stand for anything before the view go too."""
+    after = changes.head.view_start
+    return Removal(
+        ranges=(*changes.erase, *([(view_start, after - 1)] if after > view_start else [])),
+        seqs=changes.retract,
+        digests=(*changes.supersede, *(one.digest for one in changes.rewritten if one.superseded)),
+        reads=bool(after != view_start or changes.rewritten or changes.supersede),
+        shown_from=after if after < view_start else None,
+    )
+
+
+async def hold(connection: AsyncConnection[Any], at: dict[str, Any], changes: Changes, gone: Removal) -> None:
+    """Hold what is about to be changed, in the one order: conversations, digests, documents, subjects, facts, the
+    scope's index; so does whoever indexes. What that has written while it held the scope's row is seen afterwards, for
+    each statement looks anew."""
+    if gone.shown_from is not None:
+        await connection.execute(SQL["reindex_messages"], {**at, "view_start": gone.shown_from})
+    if gone.reads:
+        await connection.execute(SQL["reindex_digests"], at)
+    if gone.any:
+        await connection.execute(SQL["hold_documents"], at)
+    await hold_facts(connection, at, changes)
+    if gone.any or ends_facts(changes):
+        await connection.execute(SQL["index_hold_scope"], at)
+
+
+async def unindex(connection: AsyncConnection[Any], at: dict[str, Any], gone: Removal) -> None:
+    """Let the entries and the archived documents go of what the changes take away. Who calls it holds them."""
+    if gone.reads:
+        await connection.execute(SQL["unindex_digests"], at)
+    if gone.digests or gone.seqs:
+        await _gone(connection, at, seqs=gone.seqs, digests=gone.digests)
+    for first, last in gone.ranges:
+        await _gone(connection, at, first=first, last=last)
+
+
+async def hold_all(connection: AsyncConnection[Any], at: dict[str, Any], *, last: int) -> None:
+    """Hold all that belongs to a conversation; see `hold`."""
+    await connection.execute(SQL["reindex_digests"], at)
+    await connection.execute(SQL["hold_documents"], at)
+    await hold_facts_of(connection, at, last=last)
+    await connection.execute(SQL["index_hold_scope"], at)
+
+
+async def unindex_all(connection: AsyncConnection[Any], at: dict[str, Any], *, last: int) -> None:
+    """Let everything of a conversation go but its facts."""
+    await connection.execute(SQL["unindex_digests"], at)
+    await _gone(connection, at, first=0, last=last)
+
+
+async def _gone(
+    connection: AsyncConnection[Any],
+    at: dict[str, Any],
+    *,
+    first: int = 0,
+    last: int = -1,
+    seqs: tuple[int, ...] = (),
+    digests: tuple[int, ...] = (),
+) -> None:
+    values = {**at, "first": first, "last": last, "seqs": list(seqs), "digests": list(digests)}
+    await connection.execute(SQL["unindex_messages"], values)
+    await connection.execute(SQL["remove_documents"], values)

@@ -1,0 +1,170 @@
+"""What a search reads of the index: rows of packed columns, taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitherto.core.log.speaker import author_in
+from hitherto.core.recall.filter import CODES, SearchFilter
+from hitherto.ports.embedder import Space
+from hitherto.ports.recall import TEXT, Candidate, IndexBlock, Source
+
+SEGMENT = 4_096
+"""Entries that stand side by side in a segment. It is stored: another size needs a migration."""
+
+KINDS = {number: kind for kind, number in CODES.items()}
+
+Row = Sequence[Any]
+
+
+def wanted_values(wanted: SearchFilter) -> dict[str, Any]:
+    """What `hitherto.within` and the kinds are bound to."""
+    scope = wanted.scope
+    return {
+        "tenant": scope.tenant,
+        "user": scope.user,
+        "agent": scope.agent,
+        "all_agents": wanted.all_agents,
+        "kinds": [CODES[kind] for kind in wanted.kinds],
+        "text": TEXT,
+    }
+
+
+def space_values(spaces: Sequence[Space]) -> dict[str, Any]:
+    return {"names": [one.name for one in spaces], "dimensions": [one.dimensions for one in spaces]}
+
+
+_Postings = dict[int, tuple[NDArray[np.uint16 | np.uint32], NDArray[np.uint8]]]
+_Loose = tuple[NDArray[np.int64], NDArray[np.uint8]]
+"""Codes that stand in no segment, and the numbers of their entries."""
+
+
+def blocks_from(
+    terms: Sequence[int], segments: Iterable[Row], postings: Iterable[Row], tails: Iterable[Row], codes: Iterable[Row]
+) -> tuple[IndexBlock, ...]:
+    """The blocks of all scopes that are searched: each segment, and what is in none."""
+    found: dict[tuple[int, int], _Postings] = {}
+    for scope, segment, term, offsets, counts in postings:
+        found.setdefault((scope, segment), {})[term] = (np.frombuffer(offsets, "<u2"), np.frombuffer(counts, np.uint8))
+    packed: dict[tuple[int, int], NDArray[np.uint8]] = {}
+    loose: dict[int, tuple[NDArray[np.int64], NDArray[np.uint8]]] = {}
+    for _, _, _, scope, segment, nos, bits in codes:
+        if segment is None:
+            numbers = np.frombuffer(nos, ">i8").astype(np.int64)
+            loose[scope] = numbers, np.frombuffer(bits, np.uint8).reshape(len(numbers), -1)
+        else:
+            packed[scope, segment] = np.frombuffer(bits, np.uint8).reshape(SEGMENT, -1)
+    return (
+        *(
+            _segment(row, found.get((row[0], row[1]), {}), packed.get((row[0], row[1])), loose.get(row[0]))
+            for row in segments
+        ),
+        *(_tail(row, terms, loose.get(row[0])) for row in tails),
+    )
+
+
+def _segment(
+    row: Row,
+    postings: _Postings,
+    codes: NDArray[np.uint8] | None,
+    loose: _Loose | None,
+) -> IndexBlock:
+    scope, segment, lengths, kinds, origins, places, times = row
+    first = segment * SEGMENT
+    coded = None if codes is None else np.ones(SEGMENT, np.bool_)
+    if codes is None and loose is not None:
+        codes, coded = _coded(first, SEGMENT, loose)
+    return IndexBlock(
+        scope=scope,
+        first=first,
+        lengths=np.frombuffer(lengths, "<u2"),
+        kinds=np.frombuffer(kinds, np.uint8),
+        postings=postings,
+        origins=None if origins is None else np.frombuffer(origins, "<i8"),
+        places=None if places is None else np.frombuffer(places, "<i8"),
+        times=None if times is None else np.frombuffer(times, "<f8"),
+        codes=codes,
+        coded=coded,
+    )
+
+
+def _tail(row: Row, terms: Sequence[int], loose: _Loose | None) -> IndexBlock:
+    scope, first, nos, lengths, kinds, origins, places, times, sizes, hashes, counts = row
+    at = np.frombuffer(nos, ">i8").astype(np.int64) - first
+    size = int(at.max()) + 1
+
+    def spread(column: bytes, of: str, to: type[np.generic]) -> Any:
+        filled = np.zeros(size, to)
+        filled[at] = np.frombuffer(column, of)
+        return filled
+
+    there, times_in = np.frombuffer(hashes, "<i8"), np.frombuffer(counts, np.uint8)
+    owners = np.repeat(at, np.frombuffer(sizes, ">i4")).astype(np.uint32)
+    postings: _Postings = {}
+    for term in terms:
+        which = np.flatnonzero(there == term)
+        if len(which):
+            which = which[np.argsort(owners[which])]
+            postings[term] = owners[which], times_in[which]
+    codes, coded = (None, None) if loose is None else _coded(first, size, loose)
+    return IndexBlock(
+        scope=scope,
+        first=first,
+        lengths=spread(lengths, ">i4", np.uint16),
+        kinds=spread(kinds, ">i2", np.uint8),
+        postings=postings,
+        origins=spread(origins, ">i8", np.int64),
+        places=spread(places, ">i8", np.int64),
+        times=spread(times, ">f8", np.float64),
+        codes=codes,
+        coded=coded,
+    )
+
+
+def _coded(first: int, size: int, loose: _Loose) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+    numbers, bits = loose
+    here = (numbers >= first) & (numbers < first + size)
+    codes, coded = np.zeros((size, bits.shape[1]), np.uint8), np.zeros(size, np.bool_)
+    codes[numbers[here] - first], coded[numbers[here] - first] = bits[here], True
+    return codes, coded
+
+
+def source_from(row: Row, *, author: str | None = None) -> Source:
+    kind, origin, place, text, said_at, conversation, start, end, role, agent, subject = row[:11]
+    title, doc_type, namespace, metadata = row[11:15] if len(row) > 11 else (None, None, None, None)
+    return Source(
+        kind=KINDS[kind],
+        origin=origin,
+        place=place,
+        text=text,
+        said_at=said_at,
+        conversation=conversation,
+        start=start,
+        end=end,
+        role=role,
+        author=author,
+        agent=agent,
+        title=title,
+        doc_type=doc_type,
+        namespace=namespace,
+        metadata=metadata or "{}",
+        subject=subject,
+    )
+
+
+def message_from(row: Row, payload: str) -> Source:
+    """A message that is to be indexed, with its item, in which its author's name may stand."""
+    return source_from(row, author=author_in(row[8], payload))
+
+
+def candidate_from(row: Row) -> Candidate:
+    scope, no, vector, author = row[:4]
+    return Candidate(
+        key=(scope, no),
+        source=source_from(row[4:], author=author),
+        vector=None if vector is None else np.frombuffer(vector, "<f2").astype(np.float32),
+    )

@@ -1,0 +1,222 @@
+-- What a search reads of the index, and of what is not in it yet.
+
+-- name: search_segments
+-- The columns of the segments of all scopes that are searched; those that tell where an entry comes from if asked for.
+select g.scope, g.segment, g.lengths, g.kinds, case when %(told)s then g.origins end, case when %(told)s then g.places end,
+       case when %(told)s then g.times end
+from hitherto.search_scope s
+cross join lateral (
+    select * from hitherto.search_segment g where g.tenant = s.tenant and g.scope = s.ref order by g.segment
+) g
+where hitherto.within(s.tenant, s.user_id, s.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s);
+
+-- name: search_postings
+-- Which entries in segments have one of the terms.
+select p.scope, p.segment, p.term, p.offsets, p.counts
+from hitherto.search_scope s
+cross join lateral unnest(%(terms)s::bigint[]) as t (term)
+cross join lateral (
+    select * from hitherto.search_posting p where p.tenant = s.tenant and p.scope = s.ref and p.term = t.term offset 0
+) p
+where hitherto.within(s.tenant, s.user_id, s.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s);
+
+-- name: search_tail
+-- The entries that stand in no segment yet, a row a scope.
+select e.scope, e.packed, string_agg(int8send(e.no), ''::bytea), string_agg(int4send(e.length), ''::bytea),
+       string_agg(int2send(e.kind), ''::bytea), string_agg(int8send(e.origin), ''::bytea),
+       string_agg(int8send(e.place), ''::bytea), string_agg(float8send(extract(epoch from e.said_at)::float8), ''::bytea),
+       string_agg(int4send(octet_length(e.counts)), ''::bytea), string_agg(e.hashes, ''::bytea),
+       string_agg(e.counts, ''::bytea)
+from (
+    select s.packed, e.* from hitherto.search_scope s
+    cross join lateral (
+        select * from hitherto.search_entry e where e.tenant = s.tenant and e.scope = s.ref and e.no >= s.packed offset 0
+    ) e
+    where hitherto.within(s.tenant, s.user_id, s.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s)
+) e
+group by e.scope, e.packed;
+
+-- name: search_codes
+-- The codes of segments, and of the entries whose codes stand in none, in the space to search in: of those that are asked
+-- for the first in which every entry has a vector, else the one in which most have.
+with space as materialized (
+    select p.id, p.name, p.dimensions
+    from unnest(%(names)s::text[], %(dimensions)s::integer[]) with ordinality as a (name, dimensions, at)
+    join hitherto.search_space p on p.name = a.name and p.dimensions = a.dimensions
+    cross join lateral (
+        select coalesce(sum(least(f.embedded, s.next_no)), 0) as embedded, coalesce(sum(s.next_no), 0) as entries
+        from hitherto.search_scope s
+        left join hitherto.search_filling f on f.tenant = s.tenant and f.scope = s.ref and f.space = p.id
+        where hitherto.within(s.tenant, s.user_id, s.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s)
+    ) f
+    where f.embedded > 0
+    order by f.embedded >= f.entries desc, f.embedded desc, a.at
+    limit 1
+), f as (
+    select f.*, space.name, space.dimensions from hitherto.search_scope s
+    cross join space
+    cross join lateral (
+        select * from hitherto.search_filling f
+        where f.tenant = s.tenant and f.scope = s.ref and f.space = space.id limit 1
+    ) f
+    where hitherto.within(s.tenant, s.user_id, s.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s)
+)
+select f.space, f.name, f.dimensions, f.scope, c.segment, null::bytea, c.codes
+from f
+cross join lateral (
+    select segment, codes from hitherto.search_codes c
+    where c.tenant = f.tenant and c.scope = f.scope and c.space = f.space offset 0
+) c
+union all
+select f.space, f.name, f.dimensions, f.scope, null, string_agg(int8send(v.no), ''::bytea), string_agg(v.code, ''::bytea)
+from f
+cross join lateral (
+    select no, code from hitherto.search_vector v
+    where v.tenant = f.tenant and v.scope = f.scope and v.space = f.space and v.no >= f.coded offset 0
+) v
+group by f.space, f.name, f.dimensions, f.scope;
+
+-- name: search_refs
+-- The numbers of the scope's own conversations by their names.
+select c.id, c.ref
+from unnest(%(ids)s::text[]) as i (id)
+cross join lateral (
+    select * from hitherto.conversation c
+    where hitherto.within(c.tenant, c.user_id, c.agent, %(tenant)s, %(user)s, %(agent)s, false) and c.agent = %(agent)s
+      and c.id = i.id limit 1
+) c;
+
+-- name: search_about
+-- The numbers of the conversations about a subject; of those about the user there is no index of their own.
+select ref from (
+    select c.ref from hitherto.conversation c
+    where hitherto.within(c.tenant, c.user_id, c.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s)
+      and c.subject = %(subject)s and c.subject <> ''
+    union all
+    select c.ref from hitherto.conversation c
+    where hitherto.within(c.tenant, c.user_id, c.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s)
+      and c.subject = '' and %(subject)s = ''
+) c
+order by ref;
+
+-- name: search_due
+-- Whether messages of the tenant wait to be erased.
+select exists (select from hitherto.expiring_conversation c where c.tenant = %(tenant)s);
+
+-- name: search_waiting
+-- The newest of what has no entry yet, of all scopes that are searched. Digests are found by what waits in the tenant, so
+-- that the conversations of the scope need not be gone through; where very many wait, as after an upgrade, not all of them.
+select * from (
+    (select m.payload::text, 1 as kind, c.ref as origin, m.seq as place, left(m.text, %(text)s) as text,
+            m.created_at as said_at, c.id, m.seq, m.seq, m.role, c.agent, c.subject, null as title, null as doc_type,
+            null as namespace, null as metadata
+     from hitherto.conversation c
+     cross join lateral (
+         select * from hitherto.message m
+         where m.tenant = c.tenant and m.conversation = c.ref and m.seq >= greatest(c.indexed_seq, c.view_start)
+         order by m.seq desc limit %(limit)s
+     ) m
+     where hitherto.within(c.tenant, c.user_id, c.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s)
+       and c.indexed_seq < c.next_seq and 1 = any(%(kinds)s)
+       and m.kind in ('text', 'tool_call', 'tool_result') and not m.erased and m.retracted_rev is null
+       and (m.expires_at is null or m.expires_at > statement_timestamp()) and m.text ~ '\S'
+       and not exists (
+           select from hitherto.search_entry e
+           where e.tenant = c.tenant and e.kind = 1 and e.origin = c.ref and e.place = m.seq offset 0))
+    union all
+    (select null, 2, d.conversation, d.id, left(d.text, %(text)s), (
+                select created_at from hitherto.message m
+                where m.tenant = d.tenant and m.conversation = d.conversation and m.seq = d.end_seq limit 1),
+            d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, null, null, null, null
+     from (
+         select tenant, id from hitherto.digest d
+         where d.tenant = %(tenant)s and d.action in ('summarize', 'chunk') and d.status = 'completed' and not d.indexed
+           and 2 = any(%(kinds)s)
+         order by d.tenant, d.conversation, d.id limit 2000
+     ) w
+     cross join lateral (select * from hitherto.shown_digest d where d.tenant = w.tenant and d.id = w.id limit 1) d
+     where hitherto.within(d.tenant, d.user_id, d.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s)
+       and d.text ~ '\S')
+    union all
+    (select null, 3, d.id, p.no, left(p.text, %(text)s), d.said_at, d.conversation_id, d.start_seq, d.end_seq, null, d.agent,
+            d.subject, d.title, d.doc_type, d.namespace, d.metadata::text
+     from hitherto.shown_document d
+     cross join lateral (select * from hitherto.passage p where p.tenant = d.tenant and p.document = d.id) p
+     where hitherto.within(d.tenant, d.user_id, d.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s)
+       and not d.indexed and 3 = any(%(kinds)s))
+    union all
+    (select null, 4, f.id, 0, left(f.content, %(text)s), f.extracted_at, null, null, null, null, f.agent, f.subject, null,
+            null, null, null
+     from hitherto.shown_facts(%(tenant)s) f
+     where hitherto.within(f.tenant, f.user_id, f.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s)
+       and f.state = 'current' and not f.indexed and 4 = any(%(kinds)s)
+     order by f.extracted_at desc limit %(limit)s)
+) w
+order by said_at desc, place desc
+limit %(limit)s;
+
+-- name: search_candidates
+-- Entries as they stand now, with the messages near those that are messages, and their vectors.
+with hit as (
+    select e.tenant, e.scope, e.no, e.kind, e.origin, e.place, e.said_at, e.author
+    from unnest(%(scopes)s::bigint[], %(nos)s::bigint[]) as k (scope, no)
+    cross join lateral (
+        select tenant, ref from hitherto.search_scope s
+        where s.tenant = %(tenant)s and s.ref = k.scope
+          and hitherto.within(s.tenant, s.user_id, s.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s) limit 1
+    ) s
+    cross join lateral (
+        select * from hitherto.search_entry e where e.tenant = s.tenant and e.scope = s.ref and e.no = k.no limit 1
+    ) e
+), near as (
+    select distinct on (n.scope, n.no) n.tenant, n.scope, n.no, n.kind, n.origin, n.place, n.said_at, n.author
+    from hit h
+    cross join lateral (
+        select * from hitherto.search_entry n
+        where n.tenant = h.tenant and n.kind = 1 and n.origin = h.origin
+          and n.place between h.place - %(around)s and h.place + %(around)s offset 0
+    ) n
+    where h.kind = 1
+), found as (
+    select * from near
+    union all
+    select * from hit where kind <> 1
+)
+select e.scope, e.no, v.vector, e.author, e.kind, e.origin, e.place, w.text, e.said_at, w.id, w.start_seq, w.end_seq, w.role,
+       w.agent, w.subject, w.title, w.doc_type, w.namespace, w.metadata
+from found e
+cross join lateral (
+    (select c.id, m.seq as start_seq, m.seq as end_seq, m.role, c.agent, c.subject,
+            left(m.text, %(text)s) as text, null::text as title, null::text as doc_type, null::text as metadata,
+            null::text as namespace
+     from hitherto.message m
+     cross join lateral (
+         select id, agent, subject, view_start from hitherto.conversation c
+         where c.tenant = m.tenant and c.ref = m.conversation limit 1
+     ) c
+     where e.kind = 1 and m.tenant = e.tenant and m.conversation = e.origin and m.seq = e.place
+       and not m.erased and m.retracted_rev is null and m.seq >= c.view_start
+       and (m.expires_at is null or m.expires_at > statement_timestamp()) limit 1)
+    union all
+    (select d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, left(d.text, %(text)s), null, null, null,
+            null
+     from hitherto.shown_digest d
+     where e.kind = 2 and d.tenant = e.tenant and d.id = e.place limit 1)
+    union all
+    (select d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, left(p.text, %(text)s), d.title, d.doc_type,
+            d.metadata::text, d.namespace
+     from hitherto.shown_document d
+     cross join lateral (
+         select * from hitherto.passage p where p.tenant = d.tenant and p.document = d.id and p.no = e.place limit 1
+     ) p
+     where e.kind = 3 and d.tenant = e.tenant and d.id = e.origin limit 1)
+    union all
+    (select null, null, null, null, f.agent, f.subject, left(f.content, %(text)s), null, null, null, null
+     from hitherto.shown_facts(%(tenant)s) f
+     where e.kind = 4 and f.tenant = e.tenant and f.id = e.origin and f.state = 'current' limit 1)
+) w
+left join lateral (
+    select vector from hitherto.search_vector v
+    where v.tenant = e.tenant and v.scope = e.scope and v.space = %(space)s and v.no = e.no limit 1
+) v on true
+where e.kind = any(%(kinds)s);

@@ -1,0 +1,26 @@
+"""The conformance suite of `hitherto.ports.store.Store`: a suite for each of its parts, and all of them together."""
+
+from __future__ import annotations
+
+from hitherto.testing.conformance.digests import DigestConformance
+from hitherto.testing.conformance.documents import DocumentConformance
+from hitherto.testing.conformance.facts import FactConformance
+from hitherto.testing.conformance.ledger import LedgerConformance
+from hitherto.testing.conformance.log import LogConformance
+from hitherto.testing.conformance.recall import RecallConformance
+
+
+class StoreConformance(
+    LogConformance,
+    DigestConformance,
+    RecallConformance,
+    FactConformance,
+    DocumentConformance,
+    LedgerConformance,
+):
+    """Every promise of `Store`, `Unit` and their values, as tests of whatever the fixture `store` gives them.
+
+    The fixture gives an open, empty store to each test; the tests use two dozen tasks at most, and no time but a few
+    hundredths of a second here and there. What only one kind of store can promise (durability, several processes) is
+    not in it.
+    """

@@ -1,0 +1,131 @@
+"""How the digests in progress stand, over all tenants: which nobody took, which wait, and how far behind they are."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from hitherto.core.scope import Scope
+from hitherto.ports.digests import Backlog
+from hitherto.ports.queue import DigestJob
+from hitherto.ports.store import Store
+from hitherto.testing.conformance.digests.samples import ELSEWHERE, begun
+from hitherto.testing.conformance.samples import (
+    AT_ONCE,
+    HOUR,
+    OTHER_STAGE,
+    SCOPE,
+    claimed,
+    dialogue,
+    digested,
+    ending,
+    fire,
+    head_of,
+    write,
+)
+
+
+async def job_of(store: Store, name: str, *, scope: Scope = SCOPE) -> DigestJob:
+    """A digest over the first messages of a new conversation, in progress."""
+    return DigestJob(scope.tenant, await begun(store, name, scope=scope))
+
+
+async def overdue(store: Store, *, limit: int = 100) -> list[DigestJob]:
+    return await store.overdue(since=AT_ONCE, limit=limit)
+
+
+async def figures(store: Store) -> Backlog:
+    """The load but for the seconds, and for workers, which only a store with a queue of its own counts."""
+    found = await store.backlog()
+    assert found.lag_seconds >= 0
+    assert found.workers in (None, 0)
+    return replace(found, lag_seconds=0.0, workers=None)
+
+
+class LoadCases:
+    async def test_overdue_longest_first(self, store: Store) -> None:
+        assert await overdue(store) == []
+        jobs = [await job_of(store, "c", scope=scope) for scope in (SCOPE, ELSEWHERE)]
+        jobs.append(await job_of(store, "d"))
+        assert await overdue(store) == jobs
+        assert await overdue(store, limit=2) == jobs[:2]
+        assert await overdue(store, limit=0) == await overdue(store, limit=-1) == []
+        assert await store.overdue(since=HOUR) == []
+        assert await store.put_off(await claimed(store, jobs[0].digest), wait=AT_ONCE)
+        assert await overdue(store) == [jobs[1], jobs[2], jobs[0]], "since when it was due again"
+
+    async def test_overdue_is_what_nobody_has_in_hand(self, store: Store) -> None:
+        jobs = {name: await job_of(store, name) for name in ("due", "held", "dead", "off", "later", "ended")}
+        for name in ("held", "dead", "off", "later"):
+            work = await claimed(store, jobs[name].digest, lease=AT_ONCE if name == "dead" else HOUR)
+            if name in ("off", "later"):
+                assert await store.put_off(work, wait=AT_ONCE if name == "off" else HOUR / 2)
+        await write(store, "ended", outcomes=[ending("failed", jobs["ended"].digest)])
+        assert await overdue(store) == [jobs["due"], jobs["dead"], jobs["off"]]
+        await claimed(store, jobs["due"].digest)
+        assert await overdue(store) == [jobs["dead"], jobs["off"]]
+
+    async def test_overdue_for_how_long(self, store: Store) -> None:
+        job = await job_of(store, "c")
+        await asyncio.sleep(0.03)
+        assert await store.overdue(since=0.02 / 3600 * HOUR) == [job]
+        await claimed(store, job.digest, lease=AT_ONCE)
+        assert await store.overdue(since=HOUR / 2) == []
+
+    async def test_unsettled_are_those_that_are_due_or_claimed(self, store: Store) -> None:
+        jobs = {name: await job_of(store, name) for name in ("due", "held", "dead", "off", "later", "ended", "gone")}
+        theirs = await job_of(store, "theirs", scope=ELSEWHERE)
+        for name in ("held", "dead", "off", "later"):
+            work = await claimed(store, jobs[name].digest, lease=AT_ONCE if name == "dead" else HOUR)
+            if name in ("off", "later"):
+                assert await store.put_off(work, wait=AT_ONCE if name == "off" else HOUR / 2)
+        await write(store, "ended", outcomes=[ending("completed", jobs["ended"].digest)])
+        async with store.write(SCOPE, "gone") as unit:
+            await unit.delete()
+        others = [replace(theirs, tenant=SCOPE.tenant), replace(jobs["due"], tenant=ELSEWHERE.tenant)]
+        found = await store.unsettled([*jobs.values(), theirs, *others, DigestJob(SCOPE.tenant, 2**40)])
+        assert set(found) == {*(jobs[name] for name in ("due", "held", "dead", "off")), theirs}
+        assert len(found) == 5
+        assert await store.unsettled([]) == []
+
+    async def test_load_counts_digests_by_what_they_wait_for(self, store: Store) -> None:
+        assert await store.backlog() == Backlog(workers=(await store.backlog()).workers)
+        jobs = [
+            await job_of(store, name, scope=scope) for name, scope in (("a", SCOPE), ("b", SCOPE), ("c", ELSEWHERE))
+        ]
+        assert await figures(store) == Backlog(due=3, lag_messages=6)
+        await claimed(store, jobs[2].digest, tenant=ELSEWHERE.tenant)
+        assert await figures(store) == Backlog(due=2, claimed=1, lag_messages=6)
+        assert await store.put_off(await claimed(store, jobs[0].digest), wait=HOUR / 2)
+        assert await figures(store) == Backlog(due=1, claimed=1, put_off=1, lag_messages=6)
+        work = await claimed(store, jobs[1].digest, lease=AT_ONCE)
+        assert await figures(store) == Backlog(due=1, claimed=1, put_off=1, lag_messages=6), "its lease is over"
+        await store.prolong([work.claim], lease=HOUR)
+        assert await figures(store) == Backlog(claimed=2, put_off=1, lag_messages=6)
+        for name, job in zip("ab", jobs, strict=False):
+            await write(store, name, outcomes=[ending("failed", job.digest)])
+        await write(store, "c", outcomes=[ending("completed", jobs[2].digest)], scope=ELSEWHERE)
+        assert await store.backlog() == Backlog(workers=(await store.backlog()).workers)
+
+    async def test_load_tells_how_far_behind_they_are(self, store: Store) -> None:
+        await write(store, "c", *dialogue(4))
+        base = await digested(store, "c", 0, 3)
+        assert (await figures(store)).lag_messages == 0, "none is in progress"
+        await fire(store, "c", 0, 7, base=base)
+        assert (await figures(store)).lag_messages == 4
+        await write(store, "c", *dialogue(1))
+        assert (await figures(store)).lag_messages == 6, "what came since counts too"
+        await fire(store, "c", 8, 9, base=base, stage=OTHER_STAGE)
+        await job_of(store, "d")
+        assert (await figures(store)).lag_messages == 6, "the most of all"
+        await asyncio.sleep(0.02)
+        assert (await store.backlog()).lag_seconds >= 0.02
+
+    async def test_load_counts_conversations_that_rest(self, store: Store) -> None:
+        await write(store, "c", *dialogue(1))
+        now = (await head_of(store, "c")).now
+        for name, at in (("c", now + HOUR), ("d", now - HOUR), ("e", None)):
+            await write(store, name, *dialogue(1), failures=3, resume_at=at)
+        assert await figures(store) == Backlog(resting=1)
+        await write(store, "c", failures=0, resume_at=None)
+        assert await figures(store) == Backlog()

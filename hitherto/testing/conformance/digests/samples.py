@@ -1,0 +1,36 @@
+"""Digests in progress, and what is told of them, for the conformance suites to claim."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from hitherto.core.digests.digest import Digest
+from hitherto.core.ledger import FailureCause, ModelCall, Purpose
+from hitherto.core.scope import Scope
+from hitherto.ports.store import Store
+from hitherto.testing.conformance.samples import SCOPE, dialogue, fire, write
+
+ELSEWHERE = Scope(tenant="another", user=SCOPE.user, agent=SCOPE.agent)
+
+CALL = ModelCall(purpose=Purpose.DIGEST, model="m", latency_ms=5, cause=FailureCause.BUSY)
+
+
+def entries(calls: Iterable[ModelCall]) -> list[ModelCall]:
+    """Calls like these, each an entry of its own."""
+    return [replace(call) for call in calls]
+
+
+async def begun(store: Store, name: str = "c", *, scope: Scope = SCOPE) -> int:
+    """A digest over the first messages of a new conversation, in progress; its id."""
+    await write(store, name, *dialogue(3), scope=scope)
+    return await fire(store, name, 0, 5, scope=scope)
+
+
+async def row_of(store: Store, digest: int, *, name: str = "c") -> Digest:
+    return next(row for row in await store.digests(SCOPE, name) if row.id == digest)
+
+
+async def noted(store: Store) -> int:
+    """How many model calls are in the ledger."""
+    return sum(one.calls for one in await store.costs("model"))

@@ -1,0 +1,11 @@
+"""The conformance suite of `LedgerStore`."""
+
+from __future__ import annotations
+
+from hitherto.testing.conformance.ledger.ledger import LedgerCases
+
+
+class LedgerConformance(
+    LedgerCases,
+):
+    """Every promise of `LedgerStore`, as tests of whatever the fixture `store` gives them."""

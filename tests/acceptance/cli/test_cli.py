@@ -1,0 +1,656 @@
+"""The command line as its users meet it: a process of its own, on a real PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from psycopg.conninfo import conninfo_to_dict
+
+import hitherto
+from hitherto import Manifest, assistant, user
+from hitherto.cli.app import COMMANDS, command_of
+from hitherto.cli.replay.rounds import Replayed, account
+from hitherto.core.policy.span import Fate, Reason, Span
+from hitherto.core.scope import Scope
+from hitherto.stores.postgres.embedded.server import EmbeddedServer
+from tests import forked
+from tests.patience import PATIENCE
+from tests.providers.models.endpoint import Answer, Endpoint, refused, said
+
+SUPPORT = Path(__file__).resolve().parents[3] / "examples" / "support.jsonl"
+SCOPE = Scope(tenant="local", user="me", agent="cli")
+NOWHERE = "127.0.0.1:9"
+"""The discard port, where nothing listens."""
+READ_AT_THE_START = {"LC_ALL", "PYTHONIOENCODING", "PYTHONUTF8"}
+"""What Python reads of its surroundings before it runs anything."""
+
+UNSAFE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command ended and what it said. `out` and `err` have no traceback, and nothing that steers a terminal."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """The one JSON object on standard output, which has nothing else on it."""
+        assert self.out.isascii()
+        assert self.out.count("\n") == 1
+        return json.loads(self.out)
+
+    def failed(self, code: int) -> str:
+        """The one line that says why it failed with `code`."""
+        assert (self.code, self.out) == (code, ""), self
+        assert self.err.startswith("hitherto: ")
+        assert self.err.count("\n") == 1
+        return self.err.removeprefix("hitherto: ").strip()
+
+
+@dataclass(frozen=True)
+class Cli:
+    """Runs `hitherto` in a terminal of 80 columns; without a `home`, only with a database's address or none."""
+
+    home: Path | None = None
+
+    def surroundings(self, **given: str) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("HITHERTO_")}
+        where = {} if self.home is None else {"HITHERTO_DATA_DIR": str(self.home)}
+        return {**kept, **where, "COLUMNS": "80", **given}
+
+    def command(self, *words: str | Path) -> list[str]:
+        return [sys.executable, "-m", "hitherto", *map(str, words)]
+
+    def __call__(self, *words: str | Path, **given: str) -> Ran:
+        if given.keys() & READ_AT_THE_START:
+            done = subprocess.run(
+                self.command(*words), capture_output=True, check=False, env=self.surroundings(**given)
+            )
+            ran = Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+        else:
+            ended = forked.run(*map(str, words), environment=self.surroundings(**given))
+            ran = Ran(ended.code, ended.out.decode(), ended.err.decode())
+        assert "Traceback" not in ran.out + ran.err
+        assert not UNSAFE.search(ran.out + ran.err)
+        return ran
+
+
+bare = Cli()
+
+
+@pytest.fixture(scope="module")
+async def cli() -> AsyncIterator[Cli]:
+    """Commands on Hitherto's own server, which they find running: each is its second user."""
+    folder = Path(tempfile.mkdtemp(prefix="h-"))
+    server = await EmbeddedServer.start(folder / "pg")
+    yield Cli(folder / "pg")
+    await server.stop()
+    assert processes_in(folder) == []
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def support(cli: Cli) -> dict[str, Any]:
+    """The JSON of a replay of the support conversation, which the other commands can then look at."""
+    ran = cli("replay", SUPPORT, "--budget", "1500", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    return ran.json
+
+
+def processes_in(folder: Path) -> list[psutil.Process]:
+    found = [process for process in psutil.process_iter(["cmdline"]) if process.info["cmdline"]]
+    return [process for process in found if any(str(folder) in word for word in process.info["cmdline"])]
+
+
+def written(path: Path, *items: object) -> Path:
+    path.write_text("".join(json.dumps(item) + "\n" for item in items))
+    return path
+
+
+def chat(rounds: int, words: str = "of little weight") -> list[dict[str, str]]:
+    """So many rounds in OpenAI chat shape."""
+    return [
+        item
+        for number in range(rounds)
+        for item in (
+            {"role": "user", "content": f"This is question {number}, {words}."},
+            {"role": "assistant", "content": "Yes, so it is."},
+        )
+    ]
+
+
+def stored(database: str) -> list[tuple[str, int]]:
+    """Every conversation of a database, and how many messages it has."""
+    with psycopg.connect(database) as connection:
+        return connection.execute("select id, next_seq from hitherto.conversation order by 1").fetchall()
+
+
+def executed(database: str, statement: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(statement.encode())
+
+
+# What there is
+
+
+def test_help_and_version() -> None:
+    shown = bare("-h")
+    assert (shown.code, shown.err) == (0, "")
+    for command in ("demo", "replay", "log", "context", "digests"):
+        assert re.search(rf"^  {command} ", shown.out, re.MULTILINE)
+    assert "FILE" in bare("replay", "--help").out
+    assert bare("--version") == Ran(0, "hitherto 0.1.0\n", "")
+    assert bare() == Ran(2, "", shown.out)
+    assert bare("bench") == Ran(2, "", bare("bench", "--help").out)
+
+
+def test_the_list_of_commands_says_what_each_says() -> None:
+    assert {name: command_of(name).help.partition("\n\n")[0] for name in COMMANDS} == COMMANDS
+
+
+@pytest.mark.parametrize(
+    ("words", "given"),
+    [
+        (["--help"], {}),
+        (["--version"], {}),
+        ([], {"_HITHERTO_COMPLETE": "complete_bash", "COMP_WORDS": "hitherto re", "COMP_CWORD": "1"}),
+    ],
+    ids=["help", "version", "completion"],
+)
+def test_the_list_of_commands_loads_none_of_them(words: list[str], given: dict[str, str]) -> None:
+    """It is there at once: what a command needs is loaded when that command runs."""
+    program = (
+        "import json, sys, hitherto; before = set(sys.modules); from hitherto.cli import main\n"
+        "try: main()\n"
+        "finally: print(json.dumps(sorted(set(sys.modules) - before)), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=bare.surroundings(**given),
+    )
+    assert done.stdout
+    loaded = {name for name in json.loads(done.stderr) if name.partition(".")[0] in {"hitherto", "rich", "psycopg"}}
+    small = {"hitherto.core", "hitherto.core.scope", "hitherto.errors"}
+    assert loaded == small | {"hitherto.cli", "hitherto.cli.app", "hitherto.cli.options", "hitherto.cli.output"}
+
+
+def test_the_first_thing_anyone_runs() -> None:
+    """On a machine that has nothing: no key, no network, no server. And nothing runs on after it."""
+    folder = Path(tempfile.mkdtemp(prefix="h-"))
+    proxy = f"http://{NOWHERE}"
+    ran = Cli(folder / "pg")("demo", HTTPS_PROXY=proxy, HTTP_PROXY=proxy, OPENAI_API_KEY="not to be used")
+    assert (ran.code, ran.err) == (0, "")
+    assert processes_in(folder) == []
+    shutil.rmtree(folder)
+
+    shown, _, tries = ran.out.partition("What to try next")
+    assert max(map(len, shown.splitlines())) <= 80
+    rounds = re.findall(r"^ +(\d+) +([\d,]+) +([\d,]+)  █+░* +(?:\d+|–)  \S", shown, re.MULTILINE)
+    assert [int(number) for number, _, _ in rounds] == list(range(1, 39))
+    assert all(int(context.replace(",", "")) <= 2_000 for _, _, context in rounds)
+    digests = re.findall(r"^ *(\d+) +(\d+)–(\d+) +(\d+|–)  completed +\d+  \S", shown, re.MULTILINE)
+    assert [base for *_, base in digests] == ["–", *(one for one, *_ in digests[:-1])]
+    assert "The last context: " in shown
+    assert re.search(r"^ +67–82 +digested +summarized ", shown, re.MULTILINE)
+    assert "85 messages in 38 rounds" in shown
+    assert f"None of {len(digests)} digests failed" in " ".join(shown.split())
+    for command in ("log demo", "digests demo", "context demo", "replay "):
+        assert f"hitherto {command}" in tries
+
+
+def test_what_the_demo_says_to_try_next_works(cli: Cli) -> None:
+    demo = cli("demo", "--user", "O'Neill [/b]")
+    tries = re.findall(r"hitherto (?:log|digests|context) .*", demo.out)
+    assert len(tries) == 3
+    for line in tries:
+        command = line.replace("hitherto", " ".join(cli.command()), 1)
+        done = subprocess.run(command, shell=True, capture_output=True, check=False, env=cli.surroundings())
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert done.stdout
+
+
+# What the commands print
+
+
+def test_the_json_of_a_replay(support: dict[str, Any]) -> None:
+    assert set(support) == {"conversations", "repeated", "seconds"}
+    found = dict(support["conversations"][0])
+    items = [json.loads(line) for line in SUPPORT.read_text().splitlines()]
+    rounds, digests = found.pop("per_round"), found.pop("digests")
+    assert found.pop("repeated") == pytest.approx(support["repeated"], abs=0.001)
+    assert found == {
+        "id": "support",
+        "messages": len(items),
+        "rounds": len(rounds),
+        "full_tokens": sum(one["full_tokens"] for one in rounds),
+        "context_tokens": sum(one["context_tokens"] for one in rounds),
+        "max_context_tokens": max(one["context_tokens"] for one in rounds),
+        "over_budget": 0,
+        "gaps": 0,
+        "overlaps": 0,
+    }
+    assert [set(one) for one in rounds] == [{"seq", "full_tokens", "context_tokens", "digest_end"}] * len(rounds)
+    assert [one["seq"] for one in rounds] == [seq for seq, item in enumerate(items) if item["role"] == "user"]
+    assert [set(one) for one in digests] == [{"id", "start", "end", "base", "action", "status", "tokens"}] * len(
+        digests
+    )
+    assert [one["base"] for one in digests] == [None, *(one["id"] for one in digests[:-1])]
+    assert {one["status"] for one in digests} == {"completed"}
+    # A round sees the digest that the round before it left.
+    assert [one["digest_end"] for one in rounds[-3:]] == [one["end"] for one in digests[-4:-1]]
+
+
+def test_the_log_has_every_message(cli: Cli, support: dict[str, Any]) -> None:
+    log = cli("log", "support", "--json").json
+    assert log["conversation"] == "support"
+    assert [set(one) for one in log["messages"]] == [
+        {"seq", "role", "kind", "tokens", "created_at", "cleared", "retracted", "erased", "wire", "metadata", "payload"}
+    ] * support["conversations"][0]["messages"]
+    assert [json.dumps(one["payload"]) for one in log["messages"]] == [
+        json.dumps(json.loads(line)) for line in SUPPORT.read_text().splitlines()
+    ]
+    part = cli("log", "support", "--start", "3", "--limit", "2", "--json").json
+    assert part["messages"] == log["messages"][3:5]
+
+    shown = cli("log", "support").out.splitlines()
+    assert max(map(len, shown)) <= 80
+    assert [int(seq) for seq in re.findall(r"^ *(\d+)  \S", "\n".join(shown), re.MULTILINE)] == list(range(30))
+
+
+def test_a_context_with_its_manifest(cli: Cli, support: dict[str, Any]) -> None:
+    found = cli("context", "support", "--message", "And now?", "--budget", "900", "--json").json
+    assert set(found) == {"request", "manifest"}
+    assert found["request"]["messages"][-1]["content"].endswith("And now?")
+    manifest = found["manifest"]
+    assert manifest["total"] == sum(manifest["sections"].values()) <= manifest["budget"] == 900
+    covered = [seq for span in manifest["fates"] for seq in range(span["start"], span["end"] + 1)]
+    assert covered == list(range(support["conversations"][0]["messages"]))
+
+    first = cli("context", "support", "--at", "1", "--policy", "none", "--wire", "anthropic", "--json").json
+    assert (first["manifest"]["rev"], first["manifest"]["wire"]) == (1, "anthropic")
+    assert {span["fate"] for span in first["manifest"]["fates"]} == {"in"}
+
+    shown = cli("context", "support", "--message", "And now?").out
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "And now?" in shown
+    assert re.search(r"^ +0–\d+ +\w+", shown, re.MULTILINE)
+
+
+def test_the_digests(cli: Cli, support: dict[str, Any]) -> None:
+    found = cli("digests", "support", "--json").json
+    assert found["conversation"] == "support"
+    names = ("id", "start", "end", "base", "action", "status", "tokens")
+    brief = [{name: one[name] for name in names} for one in found["digests"]]
+    assert brief == support["conversations"][0]["digests"]
+    assert all(item["text"] and item["sources"] for one in found["digests"] for item in one["items"])
+
+    shown = cli("digests", "support").out
+    assert max(map(len, shown.splitlines())) <= 80
+    table, _, newest = shown.partition(f"Digest {found['digests'][-1]['id']} in full")
+    assert table.count("completed") == len(found["digests"]) == len(table.strip().splitlines()) - 3
+    assert all(item["text"].split()[0] in newest for item in found["digests"][-1]["items"])
+    assert len(cli("digests", "support", COLUMNS="200").out.splitlines()[2]) > 160
+
+
+def test_a_replay_for_people(cli: Cli) -> None:
+    ran = cli("replay", SUPPORT, "--policy", "none")
+    assert (ran.code, ran.err) == (0, "")
+    assert max(map(len, ran.out.splitlines())) <= 80
+    assert re.search(r"^support +30 +7 +18,817 ", ran.out, re.MULTILINE)
+    assert "None of 0 digests failed" in " ".join(ran.out.split())
+
+
+def test_progress_is_for_a_terminal_and_not_on_standard_output(cli: Cli) -> None:
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        cli.command("replay", SUPPORT, "--json"), stdout=subprocess.PIPE, stderr=theirs, env=cli.surroundings()
+    ) as running:
+        os.close(theirs)
+        progress = b""
+        while select.select([ours], [], [], 30)[0]:
+            try:
+                progress += os.read(ours, 4096)
+            except OSError:  # how Linux says that the other end was closed
+                break
+        assert running.stdout is not None
+        assert json.loads(running.stdout.read())["conversations"][0]["id"] == "support"
+    os.close(ours)
+    assert b"replaying support" in progress
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)).map(sorted), max_size=6), st.integers(0, 9))
+def test_gaps_and_overlaps_are_what_they_say(fates: list[list[int]], total: int) -> None:
+    """A replay that always reports 0 would be worth nothing: manifests that no engine makes, counted naively too."""
+    spans = [Span(start=start, end=end, fate=Fate.IN, reason=Reason.VERBATIM) for start, end in fates]
+    found = Replayed(id="x", messages=10)
+    account(found, Manifest.model_construct(fates=spans, total=total, reserve=1, budget=7))
+    times = [sum(start <= seq <= end for start, end in fates) for seq in range(10)]
+    assert found.gaps == times.count(0)
+    assert found.overlaps == sum(one > 1 for one in times)
+    assert found.over_budget == (total + 1 > 7)
+
+
+# What goes wrong
+
+
+@pytest.mark.parametrize(
+    ("words", "given", "code", "why"),
+    [
+        (["forget"], {}, 2, "No such command 'forget'"),
+        (["log"], {}, 2, "Missing argument 'ID'"),
+        (["log", "x", "--colour"], {}, 2, "No such option: --colour"),
+        (["context", "x", "--budget", "0"], {}, 2, "--budget"),
+        (["log", "x", "--limit", "9" * 30], {}, 2, "--limit"),
+        (["replay", "x", "--policy", "forever"], {}, 2, "no policy named 'forever'"),
+        (["replay", str(SUPPORT), "--policy", "sliding-window:window=0"], {}, 2, "Window.n is 0"),
+        (["log", "x", "--user", ""], {}, 2, "user is ''"),
+        (["log", " ", "--database", "memory:"], {}, 2, "conversation is ' '"),
+        (["log", "x"], {"HITHERTO_POOL_SIZE": "many"}, 2, "HITHERTO_POOL_SIZE"),
+        (
+            ["demo", "--database", "memory:"],
+            {"HITHERTO_MODEL": "m", "HITHERTO_MODEL_BASE_URL": "nowhere"},
+            2,
+            "HITHERTO_MODEL_BASE_URL",
+        ),
+        (["replay", "no such file"], {}, 1, "cannot read no such file: No such file or directory"),
+        (["replay", str(SUPPORT), "--conversation", "conv-1"], {}, 1, "leave --conversation out"),
+        (["log", "x", "--database", "memory:"], {}, 1, "there is no conversation 'x' in scope local/me/cli"),
+        (["demo", "--database", f"postgresql://me:secret@{NOWHERE}/db"], {}, 1, f"at {NOWHERE}/db"),
+        (["log", "x"], {"HITHERTO_DATABASE": "http//me:secret@x"}, 1, "neither a PostgreSQL URL nor key=value"),
+        (["log", "x"], {"HITHERTO_DATA_DIR": "/dev/null/x"}, 1, "PostgreSQL cannot be kept in /dev/null/x"),
+    ],
+)
+def test_a_clear_line_and_an_exit_code(words: list[str], given: dict[str, str], code: int, why: str) -> None:
+    line = bare(*words, **given).failed(code)
+    assert why in line
+    assert "secret" not in line
+
+
+def test_what_is_not_there_and_what_does_not_fit(cli: Cli, support: dict[str, Any]) -> None:
+    assert "'support'" in cli("digests", "nobody").failed(1)
+    assert "no revision 999" in cli("context", "support", "--at", "999").failed(1)
+    assert "wire format is 'smoke'" in cli("context", "support", "--wire", "smoke").failed(2)
+    assert "12 tokens, 7 more than the budget of 5" in cli(
+        "context", "support", "--budget", "5", "--message", "Hello, you three."
+    ).failed(1)
+
+
+def test_a_bad_transcript_stores_nothing(database: str, tmp_path: Path) -> None:
+    good = chat(3)
+    call = {
+        "role": "assistant",
+        "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": ""}}],
+    }
+    result = {"role": "tool", "tool_call_id": "c", "content": "done"}
+    bad: dict[str, tuple[Any, str]] = {
+        "cut": ('{"role": "user", "con', "not JSON"),
+        "text": ("Hello", "not JSON"),
+        "role": (json.dumps({"role": "wizard", "content": "x"}), "'wizard'"),
+        "uncalled": (json.dumps(result), "no such call"),
+        "twice": ("\n".join(map(json.dumps, (call, result, result))), "no such call"),
+    }
+    for name, (lines, why) in bad.items():
+        path = written(tmp_path / f"{name}.jsonl", *good)
+        with path.open("a") as file:
+            file.write(lines + "\n" + json.dumps(good[0]) + "\n")
+        line = bare("replay", path, "--database", database, "--json").failed(1)
+        assert f"line {9 if name == 'twice' else 7}: " in line
+        assert why in line
+    assert stored(database) == []
+
+
+def test_a_message_over_the_budget_changes_nothing(database: str, tmp_path: Path) -> None:
+    """Not even the replay before it is lost, nor is the file half replayed."""
+    path = written(tmp_path / "talk.jsonl", *chat(2))
+    assert bare("replay", path, "--database", database).code == 0
+    written(path, *chat(3), *chat(1, words="word " * 100))
+    line = bare("replay", path, "--budget", "50", "--database", database).failed(1)
+    over = re.search(r"talk: the user message with seq 6 takes (\d+) tokens, (\d+) more than the budget of 50", line)
+    assert over is not None
+    assert int(over[1]) - int(over[2]) == 50
+    assert stored(database) == [("talk", 4)]
+    assert bare("replay", path, "--budget", over[1], "--database", database).code == 0
+
+
+async def test_a_replay_replaces_a_replay_and_nothing_else(database: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "talk.jsonl", *chat(5))
+    first, second = (bare("replay", path, "--database", database, "--json").json for _ in range(2))
+    ids = [one.pop("id") for replayed in (first, second) for one in replayed["conversations"][0]["digests"]]
+    assert len(set(ids)) == len(ids)
+    for replayed in (first, second):
+        for one in replayed["conversations"][0]["digests"]:
+            del one["base"]
+    assert first["conversations"] == second["conversations"]
+    assert stored(database) == [("talk", 10)]
+
+    async with hitherto.open(database) as memory:
+        await memory.conversation("mine", scope=SCOPE).append(user("keep this"), assistant("I will"))
+    line = bare("replay", written(tmp_path / "mine.jsonl", *chat(5)), "--database", database).failed(1)
+    assert "not made by a replay" in line
+    assert stored(database) == [("mine", 2), ("talk", 10)]
+
+
+async def test_what_was_cleared_is_said_to_be(database: str, tmp_path: Path) -> None:
+    assert bare("replay", written(tmp_path / "talk.jsonl", *chat(5)), "--database", database).code == 0
+    async with hitherto.open(database) as memory:
+        await memory.conversation("talk", scope=SCOPE).clear()
+    log = bare("log", "talk", "--database", database)
+    assert log.out.count("(cleared)") == 10
+    digests = bare("digests", "talk", "--database", database)
+    assert "clear " in digests.out
+    assert "None of them has statements that stand now" in digests.out
+
+
+def test_a_read_only_database(database: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "talk.jsonl", *chat(2))
+    assert bare("replay", path, "--database", database).code == 0
+    name = conninfo_to_dict(database)["dbname"]
+    executed(database, f"alter database {name} set default_transaction_read_only = on")
+    ran = bare("replay", written(tmp_path / "talk.jsonl", *chat(5)), "--database", database, "--json")
+    assert (ran.code, ran.out) == (1, "")
+    assert "the database refuses to write" in ran.err.splitlines()[-1]
+    read = bare("log", "talk", "--database", database, "--json")
+    assert [one["payload"] for one in read.json["messages"]] == chat(2)
+    assert stored(database) == [("talk", 4)]
+
+
+def test_a_database_of_a_newer_hitherto(database: str) -> None:
+    executed(database, "update hitherto.alembic_version set version_num = '9001'")
+    line = bare("demo", "--database", database).failed(1)
+    assert "revision 9001" in line
+    assert "upgrade Hitherto" in line
+
+
+@pytest.mark.parametrize("command", ["demo", "costs", "worker", "recall swims"])
+def test_a_database_of_a_development_version(database: str, command: str) -> None:
+    executed(database, "update hitherto.alembic_version set version_num = '0005'")
+    line = bare(*command.split(), "--database", database).failed(1)
+    assert "revision 0005" in line
+    assert "DROP SCHEMA hitherto CASCADE" in line
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (None, "no answer from http://127.0.0.1:9/v1"),
+        (refused(401, "Incorrect API key provided: sk-wrong-key."), "refused the key"),
+        (said(""), "said nothing"),
+        (Answer(body="<html>\x1b[31m[/red] It works!</html>"), "no chat completion"),
+        (Answer(silent=True), "did not answer within 0.5 seconds"),
+    ],
+    ids=["unreachable", "wrong key", "nothing", "nonsense", "silent"],
+)
+def test_a_model_that_fails_each_time(answer: Answer | None, why: str, tmp_path: Path) -> None:
+    """The contexts go on without it, and the end says so: how many failed, and why."""
+    path = written(tmp_path / "talk.jsonl", *chat(4))
+    with Endpoint(answer or Answer()) as endpoint:
+        ran = bare(
+            *("replay", path, "--database", "memory:", "--json"),
+            HITHERTO_MODEL="m",
+            HITHERTO_MODEL_KEY="sk-wrong-key",
+            HITHERTO_MODEL_BASE_URL=f"http://{NOWHERE}/v1" if answer is None else endpoint.url,
+            HITHERTO_MODEL_TIMEOUT="0.5" if answer is not None and answer.silent else "20",
+        )
+    assert ran.code == 0
+    (found,) = ran.json["conversations"]
+    assert [(one["end"], one["status"]) for one in found["digests"]] == [(5, "failed"), (7, "failed")]
+    assert (found["full_tokens"], found["over_budget"], found["gaps"]) == (found["context_tokens"], 0, 0)
+    first, *_, last = ran.err.splitlines()
+    assert why in first
+    assert "2 of 2 digests failed, and the contexts went on without them" in last
+    assert why in last
+    assert ran.err.count("\n") == 3
+    assert "sk-wrong" not in ran.err
+
+
+def test_a_demo_whose_model_fails_says_so_once() -> None:
+    with Endpoint(refused(401, "Who are you?")) as endpoint:
+        ran = bare("demo", "--database", "memory:", HITHERTO_MODEL="m[/]", HITHERTO_MODEL_BASE_URL=endpoint.url)
+    assert ran.code == 0
+    assert "36 of 36 digests failed, and the contexts went on" in " ".join(ran.out.split())
+    assert "made by m[/]" in ran.out
+    assert len(ran.err.splitlines()) == 2
+
+
+# What is in the messages, and where the output goes
+
+
+def test_hostile_content_is_harmless_everywhere(cli: Cli, tmp_path: Path) -> None:
+    """`Cli` looks for what steers a terminal in everything that is printed."""
+    hostile = (
+        "\x1b[31mred\x1b]0;title\x07 \u202eright to left\u2066 \x00 \ud800 [red]x[/] [/nope] [link=http://x]y[/link] "
+        "\x9b31m \r over \u2028 :smile: \t 日本語 {brace} %s <|endoftext|>"
+    )
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": hostile}}
+    items = [
+        *chat(3, words=hostile),
+        {"role": "user", "content": [{"type": "text", "text": hostile}], "name": hostile},
+        {"role": "assistant", "content": hostile, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": hostile},
+        {"role": "assistant", "content": hostile},
+    ]
+    path = written(tmp_path / "[red]\x1b[1m[].jsonl", *items)
+    name = path.stem
+    assert cli("replay", path).code == 0
+    assert [one["payload"] for one in cli("log", name, "--json").json["messages"]] == items
+    assert [one["status"] for one in cli("digests", name, "--json").json["digests"]] == ["completed"] * 2
+    for command in ("log", "digests", "context"):
+        ran = cli(command, name)
+        assert (ran.code, ran.err) == (0, "")
+        assert "[red]x[/] [/nope]" in " ".join(ran.out.split())
+    assert cli("context", name, "--policy", "none", "--message", "[/]\x1b[2J").code == 0
+    assert "[/]" in cli("log", "[/]\x1b[2J").failed(1)
+    cli("log", name, "--user", "[/]\x1b[2J").failed(1)
+    cli("[/]\x1b[2J").failed(2)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}],
+    ids=["ascii", "C locale"],
+)
+def test_output_in_ascii(given: dict[str, str]) -> None:
+    demo = bare("demo", "--database", "memory:", **given)
+    assert (demo.code, demo.err) == (0, "")
+    assert demo.out.isascii()
+    assert re.search(r"^ +38  8,715      491  #\.+ +82  Last one", demo.out, re.MULTILINE)
+
+
+def test_a_reader_that_has_seen_enough(cli: Cli, support: dict[str, Any]) -> None:
+    for words in (("log", "support"), ("log", "support", "--json")):
+        with subprocess.Popen(
+            cli.command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=cli.surroundings()
+        ) as running:
+            assert running.stdout is not None
+            assert running.stderr is not None
+            running.stdout.close()
+            assert running.stderr.read() == b""
+        assert running.returncode == 0
+
+
+def test_a_full_disk(cli: Cli, support: dict[str, Any]) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            cli.command("log", "support"), stdout=full, stderr=subprocess.PIPE, check=False, env=cli.surroundings()
+        )
+    assert (done.returncode, done.stderr.count(b"\n")) == (1, 1)
+    assert b"No space left on device" in done.stderr
+
+
+def test_ctrl_c_while_a_model_thinks() -> None:
+    code, lines = stopped(bare, signal.SIGINT, "--database", "memory:")
+    assert (code, lines) == (130, ["hitherto: interrupted"])
+
+
+def test_a_command_that_is_terminated_takes_its_server_along() -> None:
+    folder = Path(tempfile.mkdtemp(prefix="h-"))
+    cli = Cli(folder / "pg")
+    code, lines = stopped(cli, signal.SIGTERM)
+    assert (code, lines) == (143, [])
+    assert processes_in(folder) == []
+    (row,) = cli("digests", "demo", "--json").json["digests"]
+    assert (row["status"], row["claimed"], row["tries"]) == ("processing", False, 0), "it was handed back"
+    shutil.rmtree(folder)
+
+
+def stopped(cli: Cli, number: signal.Signals, *words: str) -> tuple[int, list[str]]:
+    """How a demo ends that gets a signal while its first digest is being made: the code, and standard error."""
+    with Endpoint(Answer(silent=True)) as endpoint:
+        model = {"HITHERTO_MODEL": "m", "HITHERTO_MODEL_BASE_URL": endpoint.url, "HITHERTO_GRACE": "0"}
+        with subprocess.Popen(
+            cli.command("demo", *words),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=cli.surroundings(**model),
+        ) as running:
+            assert endpoint.reached.wait(30)
+            running.send_signal(number)
+            out, err = running.communicate(timeout=PATIENCE)
+    assert out == ""
+    return running.returncode, err.splitlines()
+
+
+def test_a_defect_is_one_line_too() -> None:
+    broken = "from hitherto.cli.replay import command; command.load = lambda *_, **__: 1 / 0"
+    program = f"{broken}; from hitherto.cli import main; main()"
+    lines: dict[str, list[str]] = {}
+    for asked in ("", "1"):
+        done = subprocess.run(
+            [sys.executable, "-c", program, "replay", "x"],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=bare.surroundings(HITHERTO_TRACEBACK=asked),
+        )
+        assert (done.returncode, done.stdout) == (1, "")
+        lines[asked] = done.stderr.splitlines()
+    (line,) = lines[""]
+    assert line.startswith("hitherto: a bug in Hitherto: ZeroDivisionError: division by zero.")
+    assert "HITHERTO_TRACEBACK=1" in line
+    assert lines["1"][0].startswith("Traceback")
+    assert lines["1"][-1] == line

@@ -1,0 +1,280 @@
+"""`hitherto costs` as its users meet it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from hitherto.core.ledger import FailureCause, ModelCall, Purpose
+from hitherto.core.scope import Scope
+from hitherto.stores.postgres.store import PostgresStore
+from tests.acceptance.cli.test_cli import SUPPORT, Ran, bare
+from tests.providers.models.endpoint import Endpoint, refused, said
+
+NOW = datetime.now(UTC)
+"""Of the whole run: should midnight fall into it, what is asked for has a last day of its own."""
+TODAY, DAY = NOW.date(), timedelta(days=1)
+UP_TO = ("--until", TODAY.isoformat())
+
+MINE = Scope(tenant="acme", user="u-1", agent="a")
+CALL = ModelCall(
+    purpose=Purpose.DIGEST,
+    model="gpt-4.1-mini",
+    latency_ms=1_500,
+    tokens_in=12_345,
+    tokens_cached=1_024,
+    tokens_out=678,
+    cost=0.25,
+)
+FAILED = ModelCall(purpose=Purpose.CONDENSE, model="gpt-4.1-mini", latency_ms=500, cause=FailureCause.BUSY)
+LOCAL = replace(CALL, model="qwen3:8b", tokens_cached=None, cost=None)
+
+
+def entries(calls: Iterable[ModelCall]) -> list[ModelCall]:
+    """Calls like these, each an entry of its own."""
+    return [replace(call) for call in calls]
+
+
+PRICED = {
+    "calls": 1,
+    "failed": 0,
+    "unpriced": 0,
+    "tokens_in": 12_345,
+    "tokens_cached": 1_024,
+    "tokens_out": 678,
+    "cost_usd": 0.25,
+    "latency_ms": 1_500,
+}
+
+
+@pytest.fixture
+async def ledger(database: str) -> AsyncIterator[PostgresStore]:
+    store = PostgresStore(database)
+    await store.open()
+    yield store
+    await store.aclose()
+
+
+async def aged(database: str, days: int) -> None:
+    """Everything in the ledger, so many days ago."""
+    async with await psycopg.AsyncConnection.connect(database, autocommit=True) as connection:
+        await connection.execute("update hitherto.model_call set created_at = %s", [NOW - days * DAY])
+
+
+def costs(database: str, *words: str, **given: str) -> Ran:
+    return bare("costs", "--database", database, *words, **given)
+
+
+def shown(ran: Ran) -> str:
+    """What it printed, with nothing but results, within 80 columns."""
+    assert (ran.code, ran.err) == (0, ""), ran
+    assert max(map(len, ran.out.splitlines())) <= 80
+    return ran.out
+
+
+def groups(ran: Ran) -> list[str]:
+    assert (ran.code, ran.err) == (0, ""), ran
+    return [one["group"] for one in ran.json["groups"]]
+
+
+def test_an_empty_ledger_says_so(database: str) -> None:
+    since = TODAY - 29 * DAY
+    assert shown(costs(database, *UP_TO)) == f"The ledger has no model calls from {since} to {TODAY} (UTC).\n"
+    said = shown(costs(database, "--tenant", "nobody", "--since", "2026-01-31", "--by", "model"))
+    assert said == "The ledger has no model calls of the tenant nobody since 2026-01-31 (UTC).\n"
+    nothing = dict.fromkeys(PRICED, 0)
+    assert costs(database, "--json", *UP_TO).json == {
+        "by": "day",
+        "since": since.isoformat(),
+        "until": TODAY.isoformat(),
+        "groups": [],
+        "total": nothing,
+    }
+
+
+async def test_the_json(database: str, ledger: PostgresStore) -> None:
+    await ledger.note_calls(MINE, None, entries([CALL, LOCAL]))
+    ran = costs(database, "--by", "model", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    assert (ran.json["by"], ran.json["until"]) == ("model", None)
+    assert date.fromisoformat(ran.json["since"]) in (TODAY - 29 * DAY, TODAY - 28 * DAY)
+    local = {**PRICED, "unpriced": 1, "tokens_cached": 0, "cost_usd": 0}
+    assert ran.json["groups"] == [{"group": "gpt-4.1-mini", **PRICED}, {"group": "qwen3:8b", **local}]
+    assert ran.json["total"] == {
+        "calls": 2,
+        "failed": 0,
+        "unpriced": 1,
+        "tokens_in": 24_690,
+        "tokens_cached": 1_024,
+        "tokens_out": 1_356,
+        "cost_usd": 0.25,
+        "latency_ms": 3_000,
+    }
+
+
+async def test_the_table(database: str, ledger: PostgresStore) -> None:
+    await ledger.note_calls(MINE, None, entries([CALL, CALL]))
+    ran = shown(costs(database, "--by", "model", *UP_TO))
+    assert ran.splitlines()[0].rstrip() == f"Model calls from {TODAY - 29 * DAY} to {TODAY} (UTC)"
+    assert re.search(r"^model +calls +failed +tokens in +cached +out +cost$", ran, re.MULTILINE)
+    assert re.search(r"^gpt-4.1-mini +2 +0 +24,690 +2,048 +1,356 +\$0\.5000$", ran, re.MULTILINE)
+    assert re.search(r"^all +2 +0 +24,690 +2,048 +1,356 +\$0\.5000$", ran, re.MULTILINE)
+    assert "not known" not in ran
+
+
+async def test_a_sum_that_leaves_calls_out_says_so(database: str, ledger: PostgresStore) -> None:
+    await ledger.note_calls(MINE, None, entries([CALL, LOCAL, FAILED]))
+    ran = shown(costs(database, "--by", "model"))
+    assert re.search(r"^gpt-4.1-mini +2 +1 .* \$0\.2500\+$", ran, re.MULTILINE)
+    assert re.search(r"^qwen3:8b +1 +0 .* –$", ran, re.MULTILINE)
+    assert re.search(r"^all +3 +1 .* \$0\.2500\+$", ran, re.MULTILINE)
+    assert "The cost of 2 of 3 calls is not known" in " ".join(ran.split())
+    wide = costs(database, "--by", "model", COLUMNS="120").out
+    assert re.search(r"^model +calls +failed +unpriced +seconds each +tokens in ", wide, re.MULTILINE)
+    assert re.search(r"^gpt-4.1-mini +2 +1 +1 +1\.0 ", wide, re.MULTILINE)
+
+
+async def test_nothing_that_has_a_cost(database: str, ledger: PostgresStore) -> None:
+    await ledger.note_calls(MINE, None, entries([LOCAL]))
+    ran = shown(costs(database))
+    assert "$" not in ran
+    assert "The cost of all calls is not known" in " ".join(ran.split())
+
+
+async def test_large_figures_fit(database: str, ledger: PostgresStore) -> None:
+    long = "accounts/somebody/models/gpt-4.1-mini-and-a-name-that-goes-on-and-on"
+    large = replace(
+        CALL, model=long, tokens_in=98_765_432_109, tokens_cached=9_999_999, tokens_out=10**8, cost=98_765.4
+    )
+    await ledger.note_calls(MINE, None, entries([large] * 3))
+    ran = shown(costs(database, "--by", "model"))
+    assert re.search(r"296,296\.3 M +30\.0 M +300\.0 M +\$296,296\.20$", ran, re.MULTILINE)
+    assert len(ran.strip().splitlines()) == 6, "title, names, a line, the group, an empty one, the sum"
+
+
+async def test_a_cost_that_is_next_to_nothing_is_not_shown_as_nothing(database: str, ledger: PostgresStore) -> None:
+    await ledger.note_calls(MINE, None, entries([replace(CALL, cost=1e-7), replace(CALL, model="free", cost=0.0)]))
+    ran = shown(costs(database, "--by", "model"))
+    assert re.search(r"^gpt-4.1-mini .* <\$0\.0001$", ran, re.MULTILINE)
+    assert re.search(r"^free .* \$0\.0000$", ran, re.MULTILINE)
+
+
+async def test_by_each(database: str, ledger: PostgresStore) -> None:
+    await ledger.note_calls(MINE, None, entries([CALL]))
+    await aged(database, 2)
+    await ledger.note_calls(
+        Scope(tenant="other", user="u-2", agent="a"), None, entries([CALL, replace(FAILED, model="m")])
+    )
+    newest, oldest = TODAY.isoformat(), (TODAY - 2 * DAY).isoformat()
+    found = {by: groups(costs(database, "--by", by, "--json")) for by in ("tenant", "user", "model", "purpose", "day")}
+    assert found["tenant"] == ["other", "acme"]
+    assert found["user"] == ["u-2", "u-1"]
+    assert found["model"] == ["gpt-4.1-mini", "m"]
+    assert found["purpose"] == ["digest", "condense"]
+    assert found["day"][-1] == oldest
+    assert found["day"][0] >= newest
+    assert groups(costs(database, "--json")) == found["day"]
+    assert groups(costs(database, "--by", "tenant", "--tenant", "acme", "--json")) == ["acme"]
+    assert groups(costs(database, "--tenant", "ACME", "--json")) == []
+
+
+async def test_which_days(database: str, ledger: PostgresStore) -> None:
+    for days in (31, 30, 29):
+        await ledger.note_calls(MINE, None, entries([CALL]))
+        async with await psycopg.AsyncConnection.connect(database, autocommit=True) as connection:
+            late = "update hitherto.model_call set created_at = %s where created_at >= %s"
+            await connection.execute(late, [NOW - days * DAY, NOW - DAY])
+    first, second, third = ((TODAY - days * DAY).isoformat() for days in (31, 30, 29))
+    assert groups(costs(database, *UP_TO, "--json")) == [third], "30 days, today included"
+    assert groups(costs(database, "--since", second, "--json")) == [third, second]
+    assert groups(costs(database, "--until", second, "--json")) == [second, first]
+    assert groups(costs(database, "--since", second, "--until", second, "--json")) == [second]
+    assert groups(costs(database, "--since", "0001-01-01", "--until", "9999-12-31", "--json")) == [third, second, first]
+    assert groups(costs(database, "--until", "0001-01-02", "--json")) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--by", "agent"], "'agent' is not one of"),
+        (["--since", "yesterday"], "--since is 'yesterday'; give a day like 2026-11-30"),
+        (["--until", "2026-02-30"], "--until is '2026-02-30'"),
+        (["--since", "2026-02-02", "--until", "2026-02-01"], "--until 2026-02-01 comes before it"),
+        (["--tenant", ""], "--tenant is ''; give a non-empty string"),
+        (["all"], "unexpected extra argument"),
+    ],
+)
+def test_wrong_usage(words: list[str], why: str) -> None:
+    assert why in bare("costs", "--database", "memory:", *words).failed(2)
+
+
+@pytest.mark.parametrize(
+    ("prices", "why"),
+    [
+        (
+            {"models": {"m": {"input": -1, "cached_input": 0, "output": 1, "window": 9}}},
+            "m.input is -1; give US dollars",
+        ),
+        (
+            {"models": {"m": {"input": 1, "cached_input": 2, "output": 1, "window": 9}}},
+            "cached input dearer than input",
+        ),
+        ({"models": {}, "prices": {}}, "has the unknown field 'prices'"),
+        (None, "cannot read the price list"),
+    ],
+)
+def test_a_broken_price_list(tmp_path: Path, prices: object, why: str) -> None:
+    """Every command that opens a memory ends with it, at once."""
+    mine = tmp_path / "mine.json"
+    if isinstance(prices, dict):
+        mine.write_text(json.dumps({"date": "2026-01-31", **prices}))
+    for words in (["costs"], ["replay", str(SUPPORT)]):
+        line = bare(*words, "--database", "memory:", HITHERTO_PRICES=str(mine)).failed(2)
+        assert why in line
+        assert str(mine) in line
+
+
+def test_what_a_replay_cost(database: str, tmp_path: Path) -> None:
+    """From the endpoint's usage, at the price of the snapshot's model: 91 tokens in, 64 of them cached, 17 out."""
+    mine = tmp_path / "mine.json"
+    model = {"input": 2, "cached_input": 0.5, "output": 8, "window": 1_000_000}
+    mine.write_text(json.dumps({"date": "2026-01-31", "models": {"small": model}}))
+    with Endpoint(said("Something was decided.")) as endpoint:
+        given = {
+            "HITHERTO_DATABASE": database,
+            "HITHERTO_MODEL": "vendor/small-2026-01-31",
+            "HITHERTO_MODEL_BASE_URL": endpoint.url,
+            "HITHERTO_PRICES": str(mine),
+        }
+        ran = bare("replay", SUPPORT, "--tenant", "acme", "--budget", "1500", **given)
+        assert ran.code == 0, ran
+    (found,) = costs(database, "--by", "model", "--tenant", "acme", "--json").json["groups"]
+    calls = found["calls"]
+    assert calls == len(endpoint.asked) > 0
+    assert (found["group"], found["failed"], found["unpriced"]) == ("vendor/small-2026-01-31", 0, 0)
+    tokens = [found[f"tokens_{name}"] for name in ("in", "cached", "out")]
+    assert tokens == [91 * calls, 64 * calls, 17 * calls]
+    assert found["cost_usd"] == pytest.approx(calls * (27 * 2 + 64 * 0.5 + 17 * 8) / 1e6, abs=1e-8)
+    assert costs(database, "--tenant", "local", "--json").json["groups"] == []
+
+
+def test_failed_calls_are_there(database: str) -> None:
+    with Endpoint(refused(401, "Who are you?")) as endpoint:
+        given = {"HITHERTO_DATABASE": database, "HITHERTO_MODEL": "m", "HITHERTO_MODEL_BASE_URL": endpoint.url}
+        bare("replay", SUPPORT, "--budget", "1500", **given)
+    total = costs(database, "--json").json["total"]
+    assert total["calls"] == total["failed"] == total["unpriced"] == len(endpoint.asked) > 0
+    assert (total["tokens_in"], total["tokens_out"], total["cost_usd"]) == (0, 0, 0)
+
+
+def test_it_is_there_to_be_found() -> None:
+    assert re.search(r"^  costs +Show what model calls cost", bare("-h").out, re.MULTILINE)
+    for part in ("--by", "tenant|user|model|day|purpose", "--since", "last 30 days", "UTC"):
+        assert part in " ".join(bare("costs", "-h").out.split())

@@ -1,0 +1,314 @@
+"""`hitherto doctor` as its users meet it: on what is well, and on settings, models and price lists that are broken."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from hitherto.stores.postgres import schema
+from tests.acceptance.cli.doctoring import (
+    KEY,
+    NAMES,
+    STRUCTURED,
+    doctor,
+    embedder_at,
+    in_database,
+    model_at,
+    on_memory,
+    ranked,
+)
+from tests.acceptance.cli.test_cli import NOWHERE, Cli, bare
+from tests.acceptance.cli.test_cli import cli as cli  # a fixture
+from tests.providers.embedders.serving import PATH, listed
+from tests.providers.models.endpoint import Answer, Endpoint, compacted, refused, said
+
+# What is well
+
+
+def test_all_is_well(cli: Cli) -> None:
+    cli("demo")
+    found = doctor(cli)
+    assert found.code == 0
+    assert found.others() == {"ok", "skipped"}
+    assert re.match(
+        r"PostgreSQL 18\S*, Hitherto's own, in /.*/pg, as hitherto; a round trip: [\d.]+ ms; "
+        r"fsync on, full_page_writes on \| $",
+        found.said("database", "ok"),
+    )
+    assert f"revision {schema.revisions()[-1]}" in found.said("schema", "ok")
+    assert "set: data_dir" in found.said("settings", "ok")
+    assert "0 due, 0 in hand" in found.said("queue", "ok")
+    assert "without a model" in found.said("model", "ok")
+    assert "wait" in found.said("index", "ok") or "all is in the search index" in found.said("index", "ok")
+    assert "vectors of 256 numbers are made in this process" in found.said("embedder", "ok")
+    assert found.state("reranker") == found.state("compactor") == found.state("tracing") == "skipped"
+
+
+def test_a_table_for_people(cli: Cli) -> None:
+    ran = cli("doctor", HITHERTO_DAILY_COST="0")
+    assert (ran.code, ran.err) == (1, "")
+    assert max(map(len, ran.out.splitlines())) <= 80
+    states = re.findall(r"^(\w+) +(ok|warning|failed|skipped) ", ran.out, re.MULTILINE)
+    assert list(dict.fromkeys(name for name, _ in states)) == NAMES
+    assert ("settings", "failed") in states
+    assert re.search(r"^ +→ give it a value", ran.out, re.MULTILINE)
+    assert ran.out.endswith("\n1 failed, no warnings.\n")
+    assert cli("doctor").out.endswith("\nAll is well.\n")
+
+
+def test_in_memory() -> None:
+    found = on_memory()
+    assert found.code == 0
+    assert "nothing is kept" in found.said("database", "ok")
+    assert {found.state(name) for name in ("schema", "queue", "index")} == {"skipped"}
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("HITHERTO_DAILY_COST", "0", "a ceiling of 0 would stop all digests"),
+        ("HITHERTO_DAILY_TOKENS", "-5", "greater than 0"),
+        ("HITHERTO_MODEL_TIMEOUT", "soon", "valid number"),
+        ("HITHERTO_DIGEST_CONCURRENCY", "0", "greater than or equal to 1"),
+        ("HITHERTO_LEASE_TIMEOUT", "never", "HITHERTO_LEASE_TIMEOUT"),
+    ],
+)
+def test_an_unusable_setting_is_a_line(name: str, value: str, says: str) -> None:
+    found = on_memory(**{name: value})
+    assert found.code == 1
+    line = found.said("settings", "failed")
+    assert name in line
+    assert says in line
+    assert "Value error" not in line
+    assert found.others("settings") == {"ok", "skipped"}
+
+
+def test_each_unusable_setting_is_a_line_and_what_needs_it_is_left_out() -> None:
+    found = on_memory(HITHERTO_DAILY_COST="0", HITHERTO_MODEL_TIMEOUT="soon", HITHERTO_TRACING="perhaps")
+    lines = [one["found"] for one in found.all if one["name"] == "settings"]
+    assert [re.findall(r"HITHERTO_\w+", line)[0] for line in lines] == [
+        "HITHERTO_MODEL_TIMEOUT",
+        "HITHERTO_DAILY_COST",
+        "HITHERTO_TRACING",
+    ]
+    for name in ("model", "compactor", "ceilings", "tracing"):
+        assert "cannot be used" in found.said(name, "skipped")
+    assert found.state("prices") == "ok"
+
+
+def test_a_variable_that_is_no_setting() -> None:
+    found = on_memory(HITHERTO_MODLE="small", HITHERTO_TRACEBACK="1")
+    assert found.code == 0
+    line = found.said("settings", "warning")
+    assert "HITHERTO_MODLE" in line
+    assert "if HITHERTO_MODEL is meant" in line
+
+
+def test_no_secret_is_shown() -> None:
+    database = f"postgresql://app:{KEY}@{NOWHERE}/app"
+    with Endpoint(refused(401, f"Incorrect API key provided: {KEY}")) as endpoint:
+        given = model_at(endpoint, HITHERTO_COMPACT_KEY=KEY, HITHERTO_COMPACT_MODEL="big")
+        for words in (("doctor", "--json"), ("doctor",)):
+            ran = bare(*words, HITHERTO_DATABASE=database, HITHERTO_COMPACT_BASE_URL=endpoint.url, **given)
+            assert KEY not in ran.out + ran.err
+
+
+# Models
+
+
+class TestModel:
+    def test_it_is_really_asked(self) -> None:
+        with Endpoint(STRUCTURED) as endpoint:
+            found = on_memory(**model_at(endpoint))
+        line = found.said("model", "ok")
+        assert re.match(
+            r"small answered in [\d,]+ ms, after the JSON schema \(1 statements; 91 tokens in, 17 out\)", line
+        )
+        assert len(endpoint.asked) == 1
+        assert endpoint.asked[0]["response_format"]["type"] == "json_schema"
+        assert endpoint.headers[0]["authorization"] == f"Bearer {KEY}"
+
+    @pytest.mark.parametrize(
+        ("answer", "state", "says"),
+        [
+            (said("They will meet on Tuesday."), "warning", "in plain text and not after the JSON schema"),
+            (said('{"answer": 42}'), "warning", "nothing that makes a digest: '{\"answer\": 42}'"),
+            (said(""), "failed", "said nothing"),
+            (refused(401, "Incorrect API key provided"), "failed", "HITHERTO_MODEL_KEY"),
+            (refused(404, "The model does not exist", code="model_not_found"), "failed", "HITHERTO_MODEL"),
+            (refused(429, "Rate limit reached", retry_after="7"), "failed", "lets no more requests through"),
+            (refused(500, "boom"), "failed", "500"),
+            (Answer(body="<html>"), "failed", "HITHERTO_MODEL_BASE_URL"),
+        ],
+    )
+    def test_what_it_answers(self, answer: Answer, state: str, says: str) -> None:
+        with Endpoint(answer) as endpoint:
+            found = on_memory(**model_at(endpoint))
+        assert says in found.said("model", state)
+        assert found.others("model", "prices") == {"ok", "skipped"}
+
+    def test_silence_has_an_end(self) -> None:
+        with Endpoint(Answer(silent=True)) as endpoint:
+            found = on_memory(**model_at(endpoint, HITHERTO_MODEL_TIMEOUT="0.3"))
+        assert "did not answer within 0.3 seconds" in found.said("model", "failed")
+
+    @pytest.mark.parametrize("url", ["localhost:8000", "ftp://localhost", f"http://{NOWHERE}/v1"])
+    def test_a_broken_address(self, url: str) -> None:
+        found = on_memory(HITHERTO_MODEL="small", HITHERTO_MODEL_BASE_URL=url)
+        assert "HITHERTO_MODEL_BASE_URL" in found.said("model", "failed")
+        assert found.code == 1
+
+    def test_settings_that_contradict_each_other(self) -> None:
+        found = on_memory(HITHERTO_MODEL="small", HITHERTO_MODEL_PROVIDER="azure")
+        assert "HITHERTO_MODEL_BASE_URL" in found.said("model", "failed")
+
+
+class TestEmbedder:
+    def test_one_behind_an_endpoint_is_really_asked(self) -> None:
+        with Endpoint(listed([[1, 2, 3]]), path=PATH) as endpoint:
+            found = on_memory(**embedder_at(endpoint))
+        assert re.match(r"tiny/3 answered in [\d,]+ ms, with a vector of 3 numbers", found.said("embedder", "ok"))
+        assert endpoint.headers[0]["authorization"] == f"Bearer {KEY}"
+
+    @pytest.mark.parametrize(
+        ("answer", "says"),
+        [
+            (refused(401, "Incorrect API key provided"), "HITHERTO_EMBEDDER_KEY"),
+            (refused(404, "no such model", code="model_not_found"), "HITHERTO_EMBEDDER"),
+            (Answer(body="<html>"), "HITHERTO_EMBEDDER_BASE_URL"),
+        ],
+    )
+    def test_what_it_answers(self, answer: Answer, says: str) -> None:
+        with Endpoint(answer, path=PATH) as endpoint:
+            found = on_memory(**embedder_at(endpoint))
+        line = found.said("embedder", "failed")
+        assert says in line
+        assert "recall goes by words alone" in line
+        assert found.others("embedder") == {"ok", "skipped"}
+
+    def test_another_dimension(self) -> None:
+        with Endpoint(listed([[1, 2, 3, 4]]), path=PATH) as endpoint:
+            found = on_memory(**embedder_at(endpoint, HITHERTO_EMBEDDER_DIMENSIONS="8"))
+        assert "4" in found.said("embedder", "failed")
+
+    def test_none(self) -> None:
+        assert "words alone" in on_memory(HITHERTO_EMBEDDER="none").said("embedder", "skipped")
+
+    def test_settings_that_contradict_each_other(self) -> None:
+        found = on_memory(HITHERTO_EMBEDDER_BASE_URL="http://localhost:1/v1")
+        assert "HITHERTO_EMBEDDER_BASE_URL" in found.said("embedder", "failed")
+
+    def test_a_setting_that_cannot_be_used(self) -> None:
+        found = on_memory(HITHERTO_EMBEDDER_TIMEOUT="soon")
+        assert "embedder_timeout cannot be used" in found.said("embedder", "skipped")
+
+
+class TestReranker:
+    def test_one_that_is_right(self) -> None:
+        with Endpoint(ranked(1, 0), path="/rerank") as endpoint:
+            found = on_memory(HITHERTO_RERANKER="cross", HITHERTO_RERANKER_BASE_URL=endpoint.root)
+        assert re.match(r"cross answered in [\d,]+ ms \|", found.said("reranker", "ok"))
+
+    def test_one_that_is_not(self) -> None:
+        with Endpoint(ranked(0, 1), path="/rerank") as endpoint:
+            found = on_memory(HITHERTO_RERANKER="cross", HITHERTO_RERANKER_BASE_URL=endpoint.root)
+        assert "did not put first what answers the question" in found.said("reranker", "warning")
+        assert found.code == 0
+
+    def test_one_that_is_away(self) -> None:
+        found = on_memory(HITHERTO_RERANKER="cross", HITHERTO_RERANKER_BASE_URL=f"http://{NOWHERE}")
+        assert "the order of the search" in found.said("reranker", "failed")
+
+    def test_the_model_for_digests(self) -> None:
+        with Endpoint(STRUCTURED, said('{"ranking": [2, 1]}')) as endpoint:
+            found = on_memory(**model_at(endpoint, HITHERTO_RERANKER="model"))
+        assert "small answered in" in found.said("reranker", "ok")
+
+    def test_settings_that_contradict_each_other(self) -> None:
+        assert "HITHERTO_RERANKER" in on_memory(HITHERTO_RERANKER="model").said("reranker", "failed")
+
+
+class TestCompactor:
+    def test_an_endpoint_that_compacts(self) -> None:
+        with Endpoint(refused(400, "Invalid type for 'input'"), path="/v1/responses/compact") as endpoint:
+            found = on_memory(HITHERTO_COMPACT_MODEL="big", HITHERTO_COMPACT_BASE_URL=endpoint.url)
+        assert "big: its endpoint can compact" in found.said("compactor", "ok")
+
+    def test_one_that_does_not(self) -> None:
+        with Endpoint(compacted()) as endpoint:
+            found = on_memory(HITHERTO_COMPACT_MODEL="big", HITHERTO_COMPACT_BASE_URL=endpoint.url)
+        assert "responses/compact is not there" in found.said("compactor", "failed")
+
+    def test_a_broken_address(self) -> None:
+        found = on_memory(HITHERTO_COMPACT_MODEL="big", HITHERTO_COMPACT_BASE_URL=f"http://{NOWHERE}/v1")
+        assert "HITHERTO_COMPACT_BASE_URL" in found.said("compactor", "failed")
+
+
+# Prices and ceilings
+
+
+def price_list(path: Path, **price: float) -> str:
+    fields = {"input": 2.0, "cached_input": 0.2, "output": 10.0, "window": 200_000, **price}
+    path.write_text(json.dumps({"date": "2026-11-01", "models": {"small": fields}}))
+    return str(path)
+
+
+class TestPrices:
+    def test_a_price_that_is_known(self, tmp_path: Path) -> None:
+        with Endpoint(STRUCTURED) as endpoint:
+            own = price_list(tmp_path / "own.json")
+            found = on_memory(**model_at(endpoint, HITHERTO_PRICES=own, HITHERTO_DAILY_COST="5"))
+        assert "small at $2 in, $0.2 cached, $10 out for 1,000,000 tokens, as of 2026-11-01" in found.said(
+            "prices", "ok"
+        )
+        assert "$5 a tenant and day" in found.said("ceilings", "ok")
+
+    def test_one_that_is_not(self) -> None:
+        with Endpoint(STRUCTURED) as endpoint:
+            found = on_memory(**model_at(endpoint, HITHERTO_DAILY_COST="5"))
+        assert "has no price of small" in found.said("prices", "warning")
+        assert "it stops nothing" in found.said("ceilings", "warning")
+        assert found.code == 0
+
+    def test_tokens_need_no_price(self) -> None:
+        with Endpoint(STRUCTURED) as endpoint:
+            found = on_memory(**model_at(endpoint, HITHERTO_DAILY_COST="5", HITHERTO_DAILY_TOKENS="100000"))
+        assert "$5 and 100,000 tokens a tenant and day" in found.said("ceilings", "ok")
+
+    def test_a_negative_price(self, tmp_path: Path) -> None:
+        found = on_memory(HITHERTO_PRICES=price_list(tmp_path / "own.json", output=-1))
+        line = found.said("prices", "failed")
+        assert "small.output is -1" in line
+        assert "leave prices (HITHERTO_PRICES) out" in line
+        assert found.others("prices") == {"ok", "skipped"}
+
+    @pytest.mark.parametrize("content", [None, "", "[]", '{"models": {}}'])
+    def test_a_list_that_is_none(self, tmp_path: Path, content: str | None) -> None:
+        path = tmp_path / "own.json"
+        if content is not None:
+            path.write_text(content)
+        assert str(path) in on_memory(HITHERTO_PRICES=str(path)).said("prices", "failed")
+
+
+def test_tracing() -> None:
+    assert "on" in on_memory(HITHERTO_TRACING="true").said("tracing", "ok")
+
+
+def test_everything_broken_at_once(tmp_path: Path) -> None:
+    """All checks still run, and each says what is wrong with it."""
+    with Endpoint(refused(401, "Incorrect API key provided")) as endpoint:
+        found = in_database(
+            f"postgresql://app@{NOWHERE}/app",
+            **model_at(endpoint, HITHERTO_PRICES=price_list(tmp_path / "own.json", input=-1), HITHERTO_DAILY_COST="0"),
+            HITHERTO_COMPACT_MODEL="big",
+            HITHERTO_COMPACT_BASE_URL="nowhere",
+        )
+    assert found.code == 1
+    failed = {one["name"] for one in found.all if one["state"] == "failed"}
+    assert failed == {"settings", "database", "model", "compactor", "prices"}

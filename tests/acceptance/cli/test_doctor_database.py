@@ -1,0 +1,254 @@
+"""`hitherto doctor` on databases: away, new, old, barred, and with work that waits. It leaves them as they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any, LiteralString
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+import hitherto
+from hitherto.stores.postgres.embedded.server import EmbeddedServer
+from hitherto.stores.postgres.store import PostgresStore
+from hitherto.testing.conformance.samples import dialogue, fire, write
+from tests.acceptance.cli.doctoring import STRUCTURED, doctor, in_database, model_at
+from tests.acceptance.cli.test_cli import NOWHERE, Cli, executed
+from tests.conftest import SCOPE
+from tests.providers.models.endpoint import Endpoint
+
+
+@pytest.fixture
+def empty(server: EmbeddedServer) -> Iterator[str]:
+    """The URL of a database with nothing in it."""
+    with psycopg.connect(server.admin_url, autocommit=True) as connection:
+        connection.execute("create database test_doctor_empty owner hitherto")
+        yield make_conninfo(server.url, dbname="test_doctor_empty")
+        connection.execute("drop database test_doctor_empty with (force)")
+
+
+@pytest.fixture(scope="module")
+async def stranger(server: EmbeddedServer) -> AsyncIterator[str]:
+    """A role that may connect, and nothing else. It outlives the databases in which it is granted something."""
+    async with await psycopg.AsyncConnection[Any].connect(server.admin_url, autocommit=True) as connection:
+        await connection.execute("create role test_doctor_stranger login")
+        yield "test_doctor_stranger"
+        await connection.execute("drop role test_doctor_stranger")
+
+
+def test_it_changes_nothing_in_a_database(empty: str) -> None:
+    found = in_database(empty)
+    assert "there is none yet" in found.said("schema", "ok")
+    assert "see schema" in found.said("queue", "skipped")
+    assert "see schema" in found.said("index", "skipped")
+    with psycopg.connect(empty) as connection:
+        assert connection.execute("select to_regnamespace('hitherto')::text").fetchone() == (None,)
+
+
+async def test_it_begins_no_digests(database: str) -> None:
+    store = await filled(database)
+    with Endpoint(STRUCTURED) as endpoint:
+        in_database(database, **model_at(endpoint, HITHERTO_WORKER="true"))
+        assert len(endpoint.asked) == 1  # the check of the model
+    assert (await store.backlog()).due == 1
+    assert await store.costs("model") == []
+    await store.aclose()
+
+
+# The database
+
+
+def test_a_database_that_is_down() -> None:
+    found = in_database(f"postgresql://app@{NOWHERE}/app")
+    assert found.code == 1
+    line = found.said("database", "failed")
+    assert f"{NOWHERE}/app" in line
+    assert "check that the server runs" in line
+    assert {found.state(name) for name in ("schema", "queue", "index")} == {"skipped"}
+    assert found.state("model") == "ok"
+
+
+def test_an_address_that_is_none() -> None:
+    assert "neither a PostgreSQL URL" in in_database("nonsense").said("database", "failed")
+
+
+def test_an_embedded_server_that_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    found = doctor(Cli(tmp_path / "file"))
+    assert "cannot be kept in" in found.said("database", "failed")
+    assert found.others("database") == {"ok", "skipped"}
+
+
+def test_a_database_that_takes_no_writes(database: str) -> None:
+    name = conninfo_to_dict(database)["dbname"]
+    executed(database, f"alter database {name} set default_transaction_read_only = on")
+    found = in_database(database)
+    assert "takes no writes" in found.said("database", "warning")
+    assert found.state("schema") == "ok"
+
+
+def test_a_server_that_does_not_wait_for_its_disk(server: EmbeddedServer, database: str) -> None:
+    assert "fsync on, full_page_writes on" in in_database(database).said("database", "ok")
+    with psycopg.connect(server.admin_url, autocommit=True) as connection:
+        try:
+            change(connection, "alter system set fsync = off", fsync="off")
+            line = in_database(database).said("database", "warning")
+        finally:
+            change(connection, "alter system reset fsync", fsync="on")
+    assert "fsync off, full_page_writes on" in line
+    assert "set fsync = on in its postgresql.conf" in line
+
+
+def change(connection: psycopg.Connection[Any], statement: LiteralString, *, fsync: str) -> None:
+    """Returns once the server has taken up what `statement` says."""
+    connection.execute(statement)
+    connection.execute("select pg_reload_conf()")
+    while connection.execute("show fsync").fetchone() != (fsync,):
+        continue
+
+
+def test_a_schema_of_a_newer_hitherto(database: str) -> None:
+    executed(database, "update hitherto.alembic_version set version_num = '0900'")
+    found = in_database(database)
+    assert found.code == 1
+    line = found.said("schema", "failed")
+    assert "at revision 0900" in line
+    assert "upgrade Hitherto" in line
+    assert "see schema" in found.said("queue", "skipped")
+    assert found.state("model") == "ok"
+
+
+def test_a_schema_of_a_development_version(database: str) -> None:
+    executed(database, "update hitherto.alembic_version set version_num = '0005'")
+    found = in_database(database)
+    assert found.code == 1
+    line = found.said("schema", "failed")
+    assert "at revision 0005, of a development version" in line
+    assert "use a new database" in line
+    assert "see schema" in found.said("queue", "skipped")
+
+
+def test_a_schema_that_is_not_up_to_date_stays_as_it_is(empty: str) -> None:
+    executed(empty, "create schema hitherto")
+    found = in_database(empty)
+    assert found.code == 0
+    line = found.said("schema", "warning")
+    assert "has no tables of Hitherto's yet" in line
+    assert "brings it up to date" in line
+    with psycopg.connect(empty) as connection:
+        assert connection.execute("select to_regclass('hitherto.alembic_version')::text").fetchone() == (None,)
+
+
+class TestRights:
+    def test_none_to_make_a_schema(self, empty: str, stranger: str) -> None:
+        line = in_database(make_conninfo(empty, user=stranger)).said("schema", "failed")
+        assert f"{stranger} may not make one" in line
+        assert f"GRANT CREATE ON DATABASE … TO {stranger}" in line
+
+    def test_none_to_use_it(self, database: str, stranger: str) -> None:
+        line = in_database(make_conninfo(database, user=stranger)).said("schema", "failed")
+        assert "of hitherto, and test_doctor_stranger may not use it" in line
+        assert "GRANT USAGE ON SCHEMA hitherto" in line
+
+    def test_some_are_lacking(self, database: str, stranger: str) -> None:
+        executed(database, f"grant usage on schema hitherto to {stranger}")
+        executed(database, f"grant select, insert, update, delete on all tables in schema hitherto to {stranger}")
+        executed(database, f"revoke insert, delete on hitherto.message from {stranger}")
+        theirs = make_conninfo(database, user=stranger)
+        found = in_database(theirs)
+        line = found.said("schema", "failed")
+        assert "(message: INSERT, DELETE)" in line
+        assert "as its owner, hitherto: GRANT SELECT, INSERT" in line
+        executed(database, f"grant insert, delete on hitherto.message to {stranger}")
+        assert in_database(theirs).others() == {"ok", "skipped"}
+        executed(database, "delete from hitherto.alembic_version")
+        assert "may not bring it there" in in_database(theirs).said("schema", "failed")
+
+
+# The queue
+
+
+async def filled(database: str) -> PostgresStore:
+    """A database with one digest that is due."""
+    store = PostgresStore(database)
+    await store.open()
+    await write(store, "conv_123", *dialogue(10))
+    await fire(store, "conv_123", 0, 5)
+    return store
+
+
+async def test_digests_wait_and_nobody_makes_them(database: str) -> None:
+    await (await filled(database)).aclose()
+    found = in_database(database)
+    assert found.code == 0
+    assert found["queue"] == {
+        "name": "queue",
+        "state": "warning",
+        "found": "1 digests wait and no worker shows itself",
+        "advice": "start one: hitherto worker",
+    }
+    elsewhere = in_database(database, HITHERTO_WORKER="false")
+    assert "set HITHERTO_WORKER=true" in elsewhere["queue"]["advice"]
+    executed(database, "insert into hitherto.procrastinate_workers default values")
+    assert "1 due, 0 in hand, 0 put off; workers: 1" in in_database(database).said("queue", "ok")
+    executed(database, "update hitherto.digest set created_at = created_at - interval '1 hour'")
+    assert re.search(
+        r"the oldest has waited for 3,6\d\d seconds \| start more", in_database(database).said("queue", "warning")
+    )
+
+
+async def test_digests_that_failed(database: str) -> None:
+    await (await filled(database)).aclose()
+    executed(database, "update hitherto.digest set due_at = now() + interval '1 hour'")
+    assert "1 put off" in in_database(database).said("queue", "warning")
+    executed(database, "update hitherto.conversation set resume_at = now() + interval '1 hour'")
+    line = in_database(database).said("queue", "warning")
+    assert "1 conversations rest" in line
+    query = line.partition("see why: ")[2]
+    executed(database, query)
+
+
+def test_functions_that_lost_their_schema(database: str) -> None:
+    with psycopg.connect(database) as connection:
+        (signature,) = connection.execute(
+            "select p.oid::regprocedure::text from pg_proc p where p.proname like 'procrastinate_defer_jobs%'"
+        ).fetchone() or ("",)
+    executed(database, f"alter function {signature} reset search_path")
+    line = in_database(database).said("queue", "failed")
+    assert "1 of its functions have lost the schema they work in: procrastinate_defer_jobs" in line
+    executed(database, f"alter function {signature} set search_path = hitherto, pg_temp")
+    assert in_database(database).state("queue") == "ok"
+
+
+def test_a_queue_that_is_gone(database: str) -> None:
+    executed(database, "drop table hitherto.procrastinate_jobs cascade")
+    assert "tables are gone" in in_database(database).said("queue", "failed")
+
+
+# The index
+
+
+async def test_what_waits_for_the_index(database: str) -> None:
+    await (await filled(database)).aclose()
+    line = in_database(database).said("index", "ok")
+    assert "waits for the search index: 1, for vectors: 0" in line
+    executed(
+        database,
+        "insert into hitherto.conversation (tenant, user_id, agent, id, rev, next_seq, tokens, turns, dialogue, "
+        "updated_at) select 'acme', n::text, 'a', 'c', 1, 1, 0, 0, 0, now() from generate_series(1, 1000) n",
+    )
+    line = in_database(database).said("index", "warning")
+    assert "waits for the search index: 1,001" in line
+    assert "start more workers" in line
+
+
+async def test_an_index_that_has_all(database: str) -> None:
+    async with hitherto.open(database) as memory:
+        await memory.conversation("c", scope=SCOPE).append(hitherto.user("The boiler leaks."))
+        assert await memory.wait_for_index()
+    assert "all is in the search index" in in_database(database).said("index", "ok")
+    found = in_database(database, HITHERTO_EMBEDDER="none")
+    assert "all is in the search index" in found.said("index", "ok")

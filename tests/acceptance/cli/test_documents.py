@@ -1,0 +1,185 @@
+"""`hitherto documents` as its users meet it: a process of its own each time, on a real PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+import hitherto
+from hitherto import assistant, token_threshold, user
+from hitherto.cli.app import command_of
+from hitherto.core.scope import Scope
+from hitherto.stores.postgres.embedded.server import EmbeddedServer
+from tests.acceptance.cli.test_cli import Cli, Ran, bare
+from tests.patience import PATIENCE
+
+HANDBOOK = "# Handbook\n\n## Hours\nWe open at nine.\n\n## Alarm\nThe code of the alarm is 4711.\n"
+BROKEN = {
+    "empty.txt": (b"", "is empty"),
+    "blank.md": (b" \n\t\n", "is empty"),
+    "marks.md": (b"---\n***\n", "no text that could be found"),
+    "latin.txt": ("caf\xe9".encode("latin-1"), "not UTF-8"),
+    "wide.txt": ("text".encode("utf-16"), "UTF-16"),
+    "scan.pdf": (b"%PDF-1.4\n1 0 obj", "a PDF"),
+    "letter.docx": (b"PK\x03\x04\x00\x00", "Word"),
+    "program": (b"\x7fELF\x02\x00\x00", "a binary file"),
+    "late.bin": (b"text " * 500 + b"\0", "a binary file"),
+}
+
+
+@pytest.fixture(scope="module")
+async def home() -> AsyncIterator[tuple[Path, EmbeddedServer]]:
+    folder = Path(tempfile.mkdtemp(prefix="h-"))
+    server = await EmbeddedServer.start(folder / "pg")
+    yield folder / "pg", server
+    await server.stop()
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def cli(home: tuple[Path, EmbeddedServer]) -> Cli:
+    return Cli(home[0])
+
+
+@pytest.fixture
+def handbook(tmp_path: Path) -> Path:
+    path = tmp_path / "handbook.md"
+    path.write_text(HANDBOOK)
+    return path
+
+
+def listed(cli: Cli, who: str, *words: str) -> list[dict[str, object]]:
+    ran = cli("documents", "list", "--user", who, "--json", *words)
+    assert (ran.code, ran.err) == (0, "")
+    return ran.json["documents"]
+
+
+def test_a_document_is_added_found_shown_and_removed(cli: Cli, handbook: Path) -> None:
+    ran = cli("documents", "add", handbook, "--user", "ada")
+    assert (ran.code, ran.err) == (0, "")
+    (one,) = listed(cli, "ada")
+    assert ran.out == f"handbook.md is kept as document {one['id']}.\n"
+    assert (one["title"], one["doc_type"], one["namespace"]) == ("Handbook", "document", "documents:ada")
+    assert (one["metadata"], one["agent"], one["conversation"]) == ({"source": "handbook.md"}, None, None)
+
+    found = cli("documents", "search", "what is the code of the alarm?", "--user", "ada")
+    assert (found.code, found.err) == (0, "")
+    assert f"document {one['id']}" in found.out.splitlines()[0]
+    assert "4711" in found.out
+    hits = cli("documents", "search", "what is the code of the alarm?", "--user", "ada", "--json").json["hits"]
+    assert hits[0]["document"] == one["id"]
+    assert 0 < hits[0]["score"] <= 1
+
+    shown = cli("documents", "show", str(one["id"]), "--user", "ada")
+    assert shown.out.endswith(HANDBOOK)
+    assert cli("documents", "show", str(one["id"]), "--user", "ada", "--json").json["text"] == HANDBOOK
+
+    assert cli("documents", "remove", str(one["id"]), "--user", "ada").out == f"Document {one['id']} is gone.\n"
+    gone = cli("documents", "search", "the alarm", "--user", "ada")
+    assert (gone.code, gone.out) == (0, "Nothing was found.\n")
+    for command in ("show", "remove"):
+        assert "has no document" in cli("documents", command, str(one["id"]), "--user", "ada").failed(1)
+
+
+def test_the_same_document_twice_is_told(cli: Cli, handbook: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.md"
+    copy.write_text(HANDBOOK)
+    first = cli("documents", "add", handbook, "--user", "bob", "--json").json["documents"]
+    again = cli("documents", "add", handbook, copy, "--user", "bob")
+    number = first[0]["id"]
+    assert again.out == (
+        f"handbook.md was there already as document {number}.\ncopy.md was there already as document {number}.\n"
+    )
+    assert (again.code, len(listed(cli, "bob"))) == (0, 1)
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_is_no_text_is_refused(cli: Cli, tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(BROKEN[name][0])
+    said = cli("documents", "add", path, "--user", "eve").failed(1)
+    assert str(path) in said
+    assert BROKEN[name][1] in said
+    assert listed(cli, "eve") == []
+
+
+def test_of_several_files_the_good_ones_are_kept(cli: Cli, handbook: Path, tmp_path: Path) -> None:
+    for name, (data, _) in BROKEN.items():
+        (tmp_path / name).write_bytes(data)
+    files = [tmp_path / name for name in BROKEN]
+    ran = cli("documents", "add", *files, handbook, tmp_path / "nowhere.md", tmp_path, "--user", "eve", "--json")
+    assert ran.code == 1
+    assert [one["file"] for one in ran.json["documents"]] == ["handbook.md"]
+    assert len(ran.json["refused"]) == len(BROKEN) + 2
+    assert len(listed(cli, "eve")) == 1
+
+
+def piped(cli: Cli, data: bytes, *words: str) -> Ran:
+    command = cli.command("documents", "add", "-", *words)
+    done = subprocess.run(
+        command, input=data, capture_output=True, check=False, timeout=PATIENCE, env=cli.surroundings()
+    )
+    return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def test_standard_input_is_a_document_too(cli: Cli) -> None:
+    ran = piped(cli, "\ufeffLunch is at noon.".encode(), "--title", "Lunch", "--type", "note", "--user", "cai")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("standard input is kept as document ")
+    (one,) = listed(cli, "cai", "--type", "note")
+    assert (one["title"], one["metadata"]) == ("Lunch", {})
+    assert cli("documents", "show", str(one["id"]), "--user", "cai", "--json").json["text"] == "Lunch is at noon."
+    assert piped(cli, b"", "--user", "cai").failed(1) == "standard input: it is empty; give a file with text in it"
+
+
+def test_wrong_usage_is_told(cli: Cli, handbook: Path) -> None:
+    assert "--title" in cli("documents", "add", handbook, handbook, "--title", "T").failed(2)
+    assert bare("documents").code == 2
+    assert "add" in bare("documents", "-h").out
+    assert bare("documents", "add").code == bare("documents", "show", "one").code == 2
+
+
+def test_users_are_apart_and_agents_are_not(cli: Cli, handbook: Path) -> None:
+    ran = cli("documents", "add", handbook, "--user", "dora", "--json")
+    number = str(ran.json["documents"][0]["id"])
+    assert listed(cli, "somebody") == listed(cli, "dora", "--tenant", "another") == []
+    assert "has no document" in cli("documents", "show", number, "--user", "somebody").failed(1)
+    assert "has no document" in cli("documents", "remove", number, "--tenant", "another", "--user", "dora").failed(1)
+    assert len(listed(cli, "dora", "--agent", "another")) == 1
+
+
+async def test_archived_conversations_are_there(home: tuple[Path, EmbeddedServer], cli: Cli) -> None:
+    scope = Scope(tenant="local", user="fay", agent="planner")
+    async with hitherto.open(home[1].url) as memory:
+        chat = memory.conversation("trip", scope=scope, policy=token_threshold(20, keep_messages=2, archive=True))
+        for n in range(3):
+            await chat.append(user(f"Please book the Hotel Aurora for night {n}."), assistant("It is booked."))
+        await memory.wait_for_digests()
+    (one,) = listed(cli, "fay", "--type", "conversations")
+    assert (one["conversation"], one["agent"], one["start"]) == ("trip", "planner", 0)
+    found = cli("documents", "search", "which hotel is booked?", "--type", "conversation", "--user", "fay", "--json")
+    assert "Aurora" in json.dumps(found.json["hits"])
+    shown = cli("documents", "show", str(one["id"]), "--user", "fay")
+    assert "# Conversation Summary\n## Date Range: " in shown.out
+
+
+def test_a_listing_without_any(cli: Cli) -> None:
+    ran = cli("documents", "list", "--user", "nobody")
+    assert (ran.code, ran.out) == (0, "User nobody has no documents here. Try: hitherto documents add FILE\n")
+
+
+def test_every_option_is_on_the_page() -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "cli.md").read_text(encoding="utf-8")
+    section = page.partition("\n## hitherto documents\n")[2].partition("\n## ")[0]
+    every = page.partition("\n## Options of every command\n")[2].partition("\n## ")[0]
+    for name, command in command_of("documents").commands.items():
+        assert f"| `{name}" in section
+        for parameter in command.params:
+            option = parameter.opts[0] if parameter.param_type_name == "option" else parameter.metavar
+            assert option in section + every, f"{name} {option}"

@@ -1,0 +1,137 @@
+"""What the tables of the command line are read for is there whole, however narrow the terminal: every character of a
+text, and the number or place by which the row is asked for again."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+import hitherto
+from hitherto import Scope, assistant, user
+from hitherto.providers.scripted.model import Scripted, items
+from hitherto.stores.postgres.embedded.server import EmbeddedServer
+from tests.acceptance.cli.test_cli import Cli
+
+WIDTHS = (160, 80, 60, 40, 30)
+SUBJECT = "rosa-lindqvist"
+ME = Scope(tenant="local", user="me", agent="cli")
+JAPANESE = "日本語で毎日日記を書いています。東京に住んでいて、猫が二匹います。名前はクロとシロです"
+ADDRESS = "Keeps-a-diary-at-https://diary.example.org/rosa/lindqvist/2026/11/30/of-the-garden-and-of-the-cats.html"
+NAMES = "Married to Wertherstein-Higginbottom, zoologist at Königswinter, and to nobody else"
+COUSINS = [f"cousin-{number:03}" for number in range(250)]
+TEXTS = (JAPANESE, ADDRESS, NAMES)
+
+
+@pytest.fixture(scope="module")
+async def cli() -> AsyncIterator[Cli]:
+    folder = Path(tempfile.mkdtemp(prefix="h-"))
+    server = await EmbeddedServer.start(folder / "pg")
+    told = [("relationship", text, [at]) for at, text in zip((0, 2, 4), TEXTS, strict=True)]
+    answer = items(*((text, [at]) for at, text in zip((0, 2, 4), TEXTS, strict=True)), facts=told)
+    policy = "chunks:threshold=6,batch=6,context=2"
+    async with hitherto.open(server.url, model=Scripted([answer]), policy=policy, facts=False) as memory:
+        await memory.configure_subject(
+            tenant="local", subject=SUBJECT, name="Rosa Lindqvist", members=["me", ADDRESS[:60], "ben", *COUSINS]
+        )
+        chat = memory.conversation("a-conversation-of-a-long-name", scope=ME, subject=SUBJECT)
+        for text in (*TEXTS, "So."):
+            await chat.append(user(text), assistant("I see."))
+        await memory.wait_for_digests()
+    yield Cli(folder / "pg")
+    await server.stop()
+    shutil.rmtree(folder)
+
+
+def cells(line: str, start: int, end: int | None) -> str:
+    """What stands in these columns of a terminal."""
+    at, found = 0, ""
+    for character in line:
+        if at >= start and (end is None or at < end):
+            found += character
+        at += cell_len(character)
+    return found
+
+
+def column(out: str, name: str, *, after: str = "") -> str:
+    """All that stands under a heading of the table that begins at the line `after`, without the spaces."""
+    lines = out.splitlines()
+    begin = next(at for at, line in enumerate(lines) if line.startswith(after))
+    top = next(at for at in range(begin, len(lines)) if re.search(rf"(^| ){re.escape(name)}( |$)", lines[at]))
+    headings = [(cell_len(lines[top][: one.start()]), one[0]) for one in re.finditer(r"\S+(?: \S+)*", lines[top])]
+    place = next(at for at, (_, heading) in enumerate(headings) if heading == name)
+    rule = lines[top + 1]
+    assert set(rule.strip()) <= set("─- ")
+    start = headings[place][0]
+    end = headings[place + 1][0] if place + 1 < len(headings) else None
+    body = lines[top + 2 :]
+    body = body[: body.index("")] if "" in body else body
+    return "".join(cells(line, start, end) for line in body).replace(" ", "")
+
+
+def run(cli: Cli, width: int, *words: str) -> str:
+    ran = cli(*words, COLUMNS=str(width))
+    assert (ran.code, ran.err) == (0, ""), ran
+    assert max(map(cell_len, ran.out.splitlines())) <= width
+    return ran.out
+
+
+def bare(text: str) -> str:
+    return text.replace(" ", "")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("more", [(), ("--all-agents",), ("--state", "all")])
+def test_facts_are_listed(cli: Cli, width: int, more: tuple[str, ...]) -> None:
+    out = run(cli, width, "facts", "list", *more)
+    for text in TEXTS:
+        assert bare(text) in column(out, "fact")
+    assert re.findall(r"^ *(\d) ", out, re.MULTILINE) == ["1", "2", "3"], "each has its number"
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_fact_is_shown(cli: Cli, width: int, number: int) -> None:
+    """With what says so, and what happened to it."""
+    out = run(cli, width, "facts", "show", str(number))
+    text = bare(TEXTS[number - 1])
+    assert bare(out).replace("\n", "").startswith(f"Fact{number}:{text}")
+    assert f"user:{text}" in column(out, "text", after="What says so")
+    assert f"a-conversation-of-a-long-name:{(number - 1) * 2}" in column(out, "where", after="What says so")
+    assert f"[relationship]{text}" in column(out, "fact", after="History")
+    assert "relationship" in out
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_subjects_are_listed(cli: Cli, width: int) -> None:
+    out = run(cli, width, "facts", "subjects")
+    assert column(out, "id", after="Subjects") == SUBJECT
+    members = column(out, "members", after="Subjects")
+    assert all(one in members for one in (ADDRESS[:60], *COUSINS))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_what_was_recalled(cli: Cli, width: int) -> None:
+    out = run(cli, width, "recall", "diary cats 日記 Higginbottom married", "--all-agents", "--kind", "fact")
+    for number, text in enumerate(TEXTS, 1):
+        assert bare(text) in column(out, "text")
+        assert f"fact{number}" in column(out, "where")
+    out = run(cli, width, "recall", "diary cats 日記 Higginbottom married", "--kind", "message", "--limit", "3")
+    for number in range(3):
+        assert f":{number * 2}" in column(out, "where"), "where the rest can be read"
+    assert all(text[:3] in column(out, "text") for text in TEXTS), "the beginning, on one line"
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_log_and_the_digests(cli: Cli, width: int) -> None:
+    log = run(cli, width, "log", "a-conversation-of-a-long-name")
+    digests = run(cli, width, "digests", "a-conversation-of-a-long-name")
+    for text in TEXTS:
+        assert bare(text) in column(log, "text")
+        assert bare(text) in column(digests, "statement", after="Digest 1 in full")
+    assert re.findall(r"^ *(\d) ", log, re.MULTILINE) == [str(seq) for seq in range(8)]

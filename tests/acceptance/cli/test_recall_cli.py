@@ -1,0 +1,253 @@
+"""`hitherto recall` as its users meet it: a process of its own each time, on a real PostgreSQL."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+import hitherto
+from hitherto import Scope, assistant, user
+from hitherto.stores.postgres.embedded.server import EmbeddedServer
+from tests.acceptance.cli.test_cli import UNSAFE, Cli, Ran, bare
+
+SCOPE = Scope(tenant="local", user="me", agent="cli")
+HOSTILE = "The \x1b[31mflamingo\x07 is \u202egnorw\u202c\nand [bold]it[/bold] has :smile: \x9b2J a second line"
+
+
+@pytest.fixture(scope="module")
+async def home() -> AsyncIterator[tuple[Path, str]]:
+    """A server with messages that no worker has indexed: those of two agents, of another user and another tenant."""
+    folder = Path(tempfile.mkdtemp(prefix="h-"))
+    server = await EmbeddedServer.start(folder / "pg")
+    async with hitherto.open(server.url, worker=False) as memory:
+        for scope, conversation, texts in (
+            (SCOPE, "trip", ["We fly to Lisbon on Friday.", "The hotel is called Aurora.", "I packed the umbrella."]),
+            (SCOPE, "work", ["The deployment failed again.", HOSTILE, "An umbrella fund was discussed."]),
+            (Scope(tenant="local", user="me", agent="other"), "trip", ["My other umbrella is green."]),
+            (Scope(tenant="local", user="eve", agent="cli"), "trip", ["umbrella umbrella umbrella, said Eve"]),
+            (Scope(tenant="acme", user="me", agent="cli"), "trip", ["umbrella umbrella, said Acme"]),
+        ):
+            chat = memory.conversation(conversation, scope=scope)
+            for at, text in enumerate(texts):
+                await chat.append(assistant(text) if at % 2 else user(text))
+        await memory.conversation("names", scope=SCOPE).append(
+            {"role": "user", "name": "Zoë", "content": "Pelicans are my favorite."}
+        )
+    yield folder / "pg", server.url
+    await server.stop()
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def cli(home: tuple[Path, str]) -> Cli:
+    return Cli(home[0])
+
+
+def hits(ran: Ran) -> list[dict[str, Any]]:
+    assert (ran.code, ran.err) == (0, ""), ran
+    return ran.json["hits"]
+
+
+def places(ran: Ran) -> list[tuple[str, str, int]]:
+    return [(one["agent"], one["conversation"], one["start"]) for one in hits(ran)]
+
+
+def test_what_no_worker_has_indexed_is_found(cli: Cli, home: tuple[Path, str]) -> None:
+    ran = cli("recall", "Where is the umbrella?", "--json")
+    assert {place[1:] for place in places(ran)} >= {("trip", 2), ("work", 2)}
+    first = ran.json["hits"][0]
+    assert "umbrella" in first["text"]
+    assert 0 < first["score"] <= 1
+    assert set(first["scores"]) >= {"lexical", "semantic", "fused"}
+    assert first["scores"]["semantic"] is not None, "it was embedded, too, before it was looked for"
+    with psycopg.connect(home[1]) as connection:
+        row = connection.execute("select count(*) from hitherto.search_entry").fetchone()
+    assert row is not None
+    assert row[0] >= 7
+
+
+def test_the_json_says_what_was_asked_of_whom(cli: Cli) -> None:
+    ran = cli("recall", "Where is the umbrella?", "--json")
+    found = ran.json
+    assert set(found) == {"question", "scope", "hits", "missing", "space", "searched"}
+    assert found["question"] == "Where is the umbrella?"
+    assert found["scope"] == {"tenant": "local", "user": "me", "agent": "cli"}
+    assert found["searched"] == 7
+    assert found["missing"] == []
+    assert found["space"].startswith("wordllama")
+
+
+def test_only_the_scope_is_searched(cli: Cli) -> None:
+    """Eve's and Acme's would come first; another agent's come on request only."""
+    assert {agent for agent, _, _ in places(cli("recall", "umbrella", "--json"))} == {"cli"}
+    everyone = cli("recall", "umbrella", "--json", "--all-agents")
+    assert {(agent, name) for agent, name, _ in places(everyone)} >= {("cli", "trip"), ("other", "trip")}
+    assert everyone.json["scope"] == {"tenant": "local", "user": "me", "agent": None}
+    assert "said" not in " ".join(one["text"] for one in hits(everyone))
+    assert [one["text"] for one in hits(cli("recall", "umbrella", "--json", "--user", "eve"))] == [
+        "umbrella umbrella umbrella, said Eve"
+    ]
+    assert [one["text"] for one in hits(cli("recall", "umbrella", "--json", "--tenant", "acme"))] == [
+        "umbrella umbrella, said Acme"
+    ]
+    assert places(cli("recall", "umbrella", "--json", "--agent", "other")) == [("other", "trip", 0)]
+
+
+def test_people_get_a_table(cli: Cli) -> None:
+    ran = cli("recall", "umbrella?", "--all-agents")
+    assert (ran.code, ran.err) == (0, "")
+    lines = ran.out.splitlines()
+    assert lines[0].split() == ["score", "said", "(UTC)", "where", "agent", "text"]
+    rows = [line.split() for line in lines[2:]]
+    assert [row[0] for row in rows] == [str(number) for number in range(1, len(rows) + 1)]
+    today = {f"{datetime.now(UTC) - timedelta(days=days):%Y-%m-%d}" for days in (0, 1)}
+    assert all(0 <= float(row[1]) <= 1 and row[2] in today for row in rows)
+    assert {"trip:2", "work:2", "trip:0"} <= {row[3] for row in rows}
+    assert max(map(len, lines)) <= 80
+
+
+def test_a_wide_terminal_shows_more(cli: Cli) -> None:
+    narrow = cli("recall", "pelicans", "--limit", "1").out
+    wide = cli("recall", "pelicans", "--limit", "1", COLUMNS="160").out
+    assert "names:0" in narrow
+    assert "Zoë: Pelicans are my favorite." in narrow
+    assert wide.splitlines()[0].split() == ["score", "said", "(UTC)", "where", "by", "text"]
+    assert wide.splitlines()[2].split()[5:] == ["Zoë", "Pelicans", "are", "my", "favorite."]
+    assert wide.splitlines()[2].split()[3].count(":") == 1, "the time of the day"
+
+
+def test_what_a_text_would_do_to_a_terminal(cli: Cli) -> None:
+    """One row, nothing of it read as a color, an order or markup; and the JSON has it as it is."""
+    for columns in ("60", "200"):
+        ran = cli("recall", "flamingo", "--limit", "1", COLUMNS=columns)
+        assert len(ran.out.splitlines()) == 3
+        assert not UNSAFE.search(ran.out)
+    assert "[bold]it[/bold] has :smile:" in cli("recall", "flamingo", "--limit", "1", COLUMNS="200").out
+    (one,) = hits(cli("recall", "flamingo", "--limit", "1", "--json"))
+    assert one["text"] == HOSTILE
+
+
+def test_how_many_of_what_and_how_relevant(cli: Cli) -> None:
+    assert len(hits(cli("recall", "umbrella", "--json", "--limit", "1"))) == 1
+    assert len(hits(cli("recall", "umbrella", "--json", "-n", "2"))) == 2
+    every = hits(cli("recall", "umbrella", "--json"))
+    between = sorted(one["score"] for one in every)[len(every) // 2]
+    kept = hits(cli("recall", "umbrella", "--json", "--min-score", str(between)))
+    assert [one["start"] for one in kept] == [one["start"] for one in every if one["score"] >= between]
+    assert 0 < len(kept) < len(every)
+    assert {one["kind"] for one in hits(cli("recall", "umbrella", "--json", "--kind", "message"))} == {"message"}
+    assert hits(cli("recall", "umbrella", "--json", "--kind", "digest", "--kind", "passage")) == []
+
+
+def test_one_conversation(cli: Cli) -> None:
+    found = places(cli("recall", "umbrella", "--json", "--conversation", "work"))
+    assert {name for _, name, _ in found} == {"work"}
+    assert ("cli", "work", 2) in found
+    said = cli("recall", "umbrella", "--conversation", "nowhere").failed(1)
+    assert "no conversation 'nowhere' in scope local/me/cli" in said
+
+
+def test_when_it_was_said(cli: Cli) -> None:
+    now = datetime.now(UTC)
+    today, tomorrow, yesterday = (f"{now + timedelta(days=days):%Y-%m-%d}" for days in (0, 1, -1))
+    every = places(cli("recall", "umbrella", "--json"))
+    # A test may run over midnight.
+    assert places(cli("recall", "umbrella", "--json", "--after", yesterday, "--before", tomorrow)) == every
+    assert places(cli("recall", "umbrella", "--json", "--before", f"{now + timedelta(days=-2):%Y-%m-%d}")) == []
+    assert places(cli("recall", "umbrella", "--json", "--after", tomorrow + "T23:59:59+00:00")) == []
+    # The same moment in another zone.
+    hour = f"{now - timedelta(hours=1):%Y-%m-%dT%H:%M}"
+    there = (now - timedelta(hours=1)).astimezone(tz=None).isoformat(timespec="minutes")
+    for since in (hour, there):
+        assert places(cli("recall", "umbrella", "--json", "--after", since)) == every
+        assert places(cli("recall", "umbrella", "--json", "--before", since)) == []
+    assert "comes before it" in cli("recall", "x", "--after", tomorrow, "--before", today).failed(2)
+
+
+@pytest.mark.parametrize("question", ["", " \t", "the of and", "🦩", "?", "'; drop table message; --", "a & !b | (c:*"])
+def test_questions_that_have_nothing_in_them(cli: Cli, question: str) -> None:
+    """An empty result, or at least no failure; the same in the table as in the JSON."""
+    ran = cli("recall", question, "--json", "--limit", "3")
+    assert (ran.code, ran.json["question"]) == (0, question)
+    shown = cli("recall", question, "--limit", "3")
+    assert shown.code == 0
+    assert shown.out.startswith("Nothing") == (ran.json["hits"] == [])
+    if not question.strip():
+        assert shown.out == "Nothing was found: the question is empty.\n"
+
+
+def test_a_very_long_question(cli: Cli) -> None:
+    ran = cli("recall", "umbrella " + "and then some more " * 5_000, "--limit", "1")
+    assert (ran.code, ran.err) == (0, "")
+
+
+def test_nothing_is_there(cli: Cli) -> None:
+    ran = cli("recall", "umbrella", "--user", "nobody")
+    assert (ran.code, ran.err) == (0, "")
+    assert " ".join(ran.out.split()).startswith("Nothing was found: there is nothing to search there")
+    assert "local/nobody/cli" in ran.out
+    said = cli("recall", "umbrella", "--min-score", "1").out
+    assert said.startswith("Nothing that is as relevant as 1.0 was found among 7 entries")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("q", "--limit", "0"),
+        ("q", "--limit", "1001"),
+        ("q", "--min-score", "1.5"),
+        ("q", "--min-score", "-0.1"),
+        ("q", "--kind", "rumour"),
+        ("q", "--after", "soon"),
+        ("q", "--before", "2026-02-30"),
+        ("q", "--user", ""),
+        ("q", "--conversation", ""),
+        ("q", "more"),
+    ],
+)
+def test_wrong_usage(words: tuple[str, ...]) -> None:
+    assert bare("recall", *words, "--database", "memory:").failed(2)
+
+
+def test_no_database() -> None:
+    assert "cannot connect" in bare("recall", "q", "--database", "postgresql://127.0.0.1:9/none").failed(1)
+
+
+def test_an_embedder_that_is_down_is_told(cli: Cli) -> None:
+    """What was said is found by its words."""
+    settings = {
+        "HITHERTO_EMBEDDER": "small",
+        "HITHERTO_EMBEDDER_BASE_URL": "http://127.0.0.1:9/v1",
+        "HITHERTO_EMBEDDER_KEY": "k",
+        "HITHERTO_EMBEDDER_DIMENSIONS": "64",
+        "HITHERTO_MODEL_MAX_ATTEMPTS": "1",
+    }
+    ran = cli("recall", "umbrella", **settings)
+    assert ran.code == 0
+    assert "trip:2" in ran.out
+    assert "hitherto: warning: " in ran.err
+    found = cli("recall", "umbrella", "--json", **settings)
+    assert found.code == 0
+    assert found.json["hits"] != []
+    assert cli("recall", "umbrella", "--json", HITHERTO_EMBEDDER="none").json["space"] is None
+
+
+async def test_a_database_that_takes_no_writes_is_searched(home: tuple[Path, str]) -> None:
+    """What has no entry yet, and cannot get one there, is looked at as it is."""
+    async with hitherto.open(home[1], worker=False) as memory:
+        reader = Scope(tenant="local", user="reader", agent="cli")
+        await memory.conversation("air", scope=reader).append(user("The zeppelin landed."), user("It was late."))
+    read_only = home[1] + "&options=-c%20default_transaction_read_only%3Don"
+    ran = bare("recall", "zeppelin", "--json", "--user", "reader", "--limit", "1", "--database", read_only)
+    assert (ran.code, [one["text"] for one in ran.json["hits"]]) == (0, ["The zeppelin landed."])
+    assert ran.json["missing"] == [], "what waits is compared by its meaning all the same"
+    shown = bare("recall", "zeppelin", "--user", "reader", "--limit", "1", "--database", read_only)
+    assert (shown.code, shown.err) == (0, "")

@@ -1,0 +1,689 @@
+"""The third seed's facts: every test that its "Testing Strategy" names, by its name and with its words, on both stores.
+
+Its ranges are exclusive (0 to 20), ours inclusive (0 to 19); its legacy is our subject.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any, LiteralString, cast
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+import hitherto
+from hitherto import Conversation, Memory, Scope, assistant, chunks, rolling, user
+from hitherto.core.context.facts_block import CLOSING
+from hitherto.core.digests.digest import Digest, Status
+from hitherto.core.facts.fact import FactState, Visibility
+from hitherto.core.log.frontier import DigestAction
+from hitherto.core.log.message import Wire
+from hitherto.errors import InvalidFact, ModelUnavailable, NotFound, StoreError
+from hitherto.ports.log import Changes, Unit
+from hitherto.ports.store import Store
+from hitherto.providers.scripted.embedder import ScriptedEmbedder
+from hitherto.providers.scripted.model import Scripted, items
+from hitherto.stores.postgres.embedded.server import EmbeddedServer
+from hitherto.stores.postgres.store import PostgresStore
+from tests.acceptance.dialogue import PLENTY, ranges
+from tests.acceptance.family import (
+    ANA,
+    BEN,
+    CAT,
+    HEADING,
+    ROSA,
+    Says,
+    contents,
+    dialogue,
+    fact,
+    known_to,
+    listener,
+    material,
+    opened,
+    redigested,
+    sources,
+    system_of,
+)
+from tests.acceptance.receipts import check
+from tests.faults.waiting import until
+
+CELLO = Says("Mum played the cello in the town orchestra.", "hobby", "Played the cello in the town orchestra.")
+NURSE = Says("She was a nurse at St Mary's for thirty years.", "occupation", "Was a nurse at St Mary's.")
+CRATER = Says("My mother climbed Etna when she was sixty!", "milestone", "Climbed Etna at the age of sixty.")
+
+CELLO_AGAIN = Says("The orchestra had her on the cello.", "other", "Was the orchestra's cellist.", again=CELLO.content)
+"""The cello in other words, and taken for something else."""
+
+TURIN = Says("These days Mum lives in Turin.", "other", "Lives in Turin.")
+GENOA = Says("Mum has moved to Genoa.", "other", "Lives in Genoa.", instead=TURIN.content)
+
+
+async def finished(chat_rows: list[Digest]) -> list[tuple[int, int]]:
+    """The ranges of the chunks that are there."""
+    return ranges(row for row in chat_rows if row.action is DigestAction.CHUNK and row.status is Status.COMPLETED)
+
+
+async def nothing_is_written(memory: Memory) -> None:
+    """Neither a chunk nor a fact, nor anything of one."""
+    assert await finished(await memory.conversation("c", scope=ANA).digests()) == []
+    assert await memory.facts(ANA).list(state=None) == []
+    assert (await memory.recall("cello", scope=ANA, kinds=["digest", "fact"])).hits == ()
+
+
+async def caught_up(memory: Memory, chat: Conversation) -> None:
+    """The range is digested once what held it up is over, and its facts are there, once each."""
+
+    async def done() -> bool:
+        await chat.append(user("And now?"), assistant("Now."))
+        await memory.wait_for_digests()
+        return bool(await finished(await chat.digests()))
+
+    await until(done, "the range is digested")
+    assert (await finished(await chat.digests()))[0] == (0, 1)
+    (one,) = await memory.facts(ANA).list(state=None)
+    assert (one.content, sources(one), one.repeated) == (CELLO.content, [("c", 0)], 0)
+
+
+async def execute(server: EmbeddedServer, database: str, statement: LiteralString) -> None:
+    """Do something to the database that no role of ours could."""
+    admin = make_conninfo(server.admin_url, dbname=str(conninfo_to_dict(database)["dbname"]))
+    async with await psycopg.AsyncConnection[Any].connect(admin, autocommit=True) as connection:
+        await connection.execute(statement)
+
+
+class TestUnitTests:
+    """ "Unit Tests", over the whole of the pipeline."""
+
+    async def test_summarization_trigger_logic(self, store: Store) -> None:
+        """ "Verify `maybe_summarize` only fires when unsummarized count exceeds threshold. Verify correct message range
+        calculation." With its own numbers; facts come of the messages of each batch, and of no others."""
+        told = [Says(f"Fact {seq} of Mum.", "other", f"Is told of by message {seq}.") for seq in range(0, 52, 2)]
+        model = Scripted(then=listener(*told))
+        async with opened(store, model=model, policy=chunks()) as memory:
+            chat = memory.conversation("c", scope=ANA, subject=ROSA)
+            for seq in range(52):
+                await chat.append(user(f"Fact {seq} of Mum.") if seq % 2 == 0 else assistant("Go on."))
+                await memory.wait_for_digests()
+                batches = max((seq + 1 - 11) // 20, 0)  # 31 messages make one, 51 another
+                assert ranges(await chat.digests()) == [(20 * n, 20 * n + 19) for n in range(batches)]
+                assert len(model.calls) == batches, "a single call for both, and none before its time"
+                found = await memory.facts(ANA).list()
+                assert [sources(one) for one in found] == [[("c", at)] for at in range(0, 20 * batches, 2)]
+        assert [one["seq"] for call in model.calls for one in material(call) if "seq" in one] == list(range(40))
+
+    async def test_fact_crud(self, store: Store) -> None:
+        """ "Create, list, delete, visibility toggle.\""""
+        async with opened(store) as memory:
+            facts = memory.facts(ANA, subject=ROSA)
+            first = await facts.add(CELLO.content, category="hobby")
+            second = await facts.add(NURSE.content, category="occupation")
+            assert (first.new, second.new) == (True, True)
+            listed = await facts.list()
+            assert [(one.category, one.content) for one in listed] == [
+                ("hobby", CELLO.content),
+                ("occupation", NURSE.content),
+            ]
+            assert all(one.visibility is Visibility.PRIVATE for one in listed), "private by default"
+            assert (await facts.set_visibility(first.id, "shared")).visibility is Visibility.SHARED
+            assert (await facts.set_visibility(first.id, "private")).visibility is Visibility.PRIVATE
+            await facts.delete(first.id)
+            assert [one.id for one in await facts.list()] == [second.id]
+
+    async def test_fact_crud_ownership_checks(self, store: Store) -> None:
+        """ "Ownership checks (User A cannot delete User B's facts)": not found, shared or not; nothing is changed."""
+        async with opened(store) as memory:
+            theirs = memory.facts(BEN, subject=ROSA)
+            private, shared = await theirs.add(CELLO.content), await theirs.add(NURSE.content)
+            await theirs.share(shared.id)
+            before = await theirs.list()
+            for whose in (ANA, CAT):
+                facts = memory.facts(whose, subject=ROSA)
+                for added in (private, shared):
+                    for change in (facts.delete, facts.share, facts.unshare, facts.confirm):
+                        with pytest.raises(NotFound):
+                            await change(added.id)
+                    with pytest.raises(NotFound):
+                        await facts.edit(added.id, content="Was a spy.")
+                    with pytest.raises(NotFound):
+                        await facts.history(added.id)
+                    with pytest.raises(NotFound):
+                        await facts.sources(added.id)
+            assert await theirs.list() == before
+
+    async def test_fact_retrieval_filtering(self, store: Store) -> None:
+        """ "User sees own private facts + all shared facts. Does not see other users' private facts.\""""
+        async with opened(store) as memory:
+            for scope, name in ((ANA, "Ana"), (BEN, "Ben")):
+                facts = memory.facts(scope, subject=ROSA)
+                await facts.add(f"Told {name} stories.")
+                await facts.share((await facts.add(f"Taught {name} to swim.")).id)
+            assert await contents(memory, ANA) == ["Told Ana stories.", "Taught Ana to swim.", "Taught Ben to swim."]
+            assert await contents(memory, BEN) == ["Taught Ana to swim.", "Told Ben stories.", "Taught Ben to swim."]
+            assert await contents(memory, CAT) == [], "who is no member sees nothing"
+            context = await memory.conversation("new", scope=BEN, subject=ROSA).context(user("?"), budget=PLENTY)
+            assert known_to(context) == [
+                "- [other] Taught Ana to swim. (shared)",
+                "- [other] Told Ben stories. (personal)",
+                "- [other] Taught Ben to swim. (shared)",
+            ]
+
+    async def test_json_parsing_valid_response(self, store: Store) -> None:
+        """ "JSON parsing: Valid response": in the seed's own form."""
+        answer = {"summary": "Ana tells of her mother.", "facts": [{"category": "hobby", "content": CELLO.content}]}
+        async with opened(store, model=Scripted(then=json.dumps(answer))) as memory:
+            chat = await dialogue(memory, "c", CELLO.text)
+            (chunk,) = await chat.digests()
+            assert (chunk.text, chunk.start, chunk.end) == ("Ana tells of her mother.", 0, 1)
+            (one,) = await memory.facts(ANA).list()
+            assert (one.category, one.content, one.subject) == ("hobby", CELLO.content, ROSA)
+            assert sources(one) == [("c", 0)], "all that the user said, where the model does not say which"
+
+    @pytest.mark.parametrize(
+        "malformed",
+        [
+            '{"summary": "Ana tells of her mother.", "facts": [{"category": "hobby", "cont',
+            '{"summary": "Ana tells of her mother.", "facts": "She played the cello."}',
+            '{"summary": "Ana tells of her mother.", "facts": ["She played the cello."]}',
+            '{"summary": "Ana tells of her mother.", "facts": [{"category": "hobby", "content": null}]}',
+            '["summary", "facts"]',
+            "",
+        ],
+    )
+    async def test_json_parsing_malformed_response(self, store: Store, malformed: str) -> None:
+        """ "JSON parsing: malformed response": "messages stay unsummarized and get picked up on the next pass"."""
+        async with opened(store, model=Scripted([malformed, malformed], then=listener(CELLO))) as memory:
+            chat = await dialogue(memory, "c", CELLO.text)
+            assert [(row.start, row.end, row.status, row.text) for row in await chat.digests()] == [
+                (0, 1, Status.FAILED, "")
+            ]
+            assert await memory.facts(ANA).list(state=None) == []
+            await chat.append(user("One thing more."), assistant("Yes?"))
+            await memory.wait_for_digests()
+            assert await finished(await chat.digests()) == [(0, 1)]
+            assert sources(await fact(memory, CELLO.content)) == [("c", 0)]
+
+    async def test_json_parsing_empty_facts_array(self, store: Store) -> None:
+        """ "JSON parsing: empty facts array": a summary alone, and nothing is asked for again."""
+        model = Scripted(then='{"summary": "They greet each other.", "facts": []}')
+        async with opened(store, model=model) as memory:
+            chat = await dialogue(memory, "c", "Hello.")
+            assert [row.text for row in await chat.digests()] == ["They greet each other."]
+            assert await memory.facts(ANA).list(state=None) == []
+        assert len(model.calls) == 1
+
+    async def test_json_parsing_missing_fields(self, store: Store) -> None:
+        """ "JSON parsing: missing fields": without a list of facts there are none; a fact needs a content alone."""
+        without = '{"summary": "Ana tells of her mother."}'
+        bare = json.dumps({"summary": "Ana goes on.", "facts": [{"content": NURSE.content}]})
+        async with opened(store, model=Scripted([without, bare])) as memory:
+            chat = await dialogue(memory, "c", CELLO.text, NURSE.text)
+            assert [row.text for row in await chat.digests()] == ["Ana tells of her mother.", "Ana goes on."]
+            (one,) = await memory.facts(ANA).list(state=None)
+            assert (one.category, one.content, one.confidence) == ("other", NURSE.content, 0.5)
+            assert sources(one) == [("c", 2)]
+
+
+class TestIntegrationTests:
+    """ "Integration Tests"."""
+
+    async def test_full_turn_flow(self, store: Store) -> None:
+        """ "Send messages, trigger summarization, verify conversation chunks land in database with correct embeddings
+        and message ranges." And facts with their sources, from the same call."""
+        model, embedder = Scripted(then=listener(CELLO, NURSE)), ScriptedEmbedder()
+        async with opened(store, model=model, embedder=embedder, policy=chunks()) as memory:
+            chat = memory.conversation("c", scope=ANA, subject=ROSA)
+            said = {4: CELLO.text, 18: NURSE.text, 22: CRATER.text}
+            for seq in range(31):
+                question = user(said.get(seq, f"And {seq}?"))
+                if seq % 2 == 0:
+                    await chat.context(question, budget=PLENTY)
+                await chat.append(question if seq % 2 == 0 else assistant("Go on."))
+            await memory.wait_for_digests()
+            assert await memory.wait_for_index(), "everything has its embedding"
+
+            (chunk,) = await chat.digests()
+            assert (chunk.start, chunk.end, chunk.action, chunk.status) == (0, 19, DigestAction.CHUNK, Status.COMPLETED)
+            assert CELLO.text in chunk.text
+            assert chunk.text in embedder.texts
+            (hit,) = (await memory.recall(chunk.text, scope=ANA, kinds=["digest"], subject=ROSA)).hits
+            assert (hit.conversation, hit.digest, hit.start, hit.end) == ("c", chunk.id, 0, 19)
+            assert hit.scores.semantic is not None
+
+            facts = await memory.facts(ANA).list()
+            assert [(one.category, one.content, sources(one)) for one in facts] == [
+                ("hobby", CELLO.content, [("c", 4)]),
+                ("occupation", NURSE.content, [("c", 18)]),
+            ]
+            (said_by,) = await memory.facts(ANA).sources(facts[0].id)
+            assert (said_by[0], said_by[1].seq, said_by[1].message.text) == ("c", 4, CELLO.text)
+            for one in facts:
+                assert one.content in embedder.texts
+                (found, *_) = (await memory.recall(one.content, scope=ANA, kinds=["fact"])).hits
+                assert (found.fact, found.subject) == (one.id, ROSA)
+                assert found.scores.semantic is not None
+        assert len(model.calls) == 1, "a single call for summary and facts"
+
+    async def test_rag_retrieval(self, store: Store) -> None:
+        """ "Verify conversation chunks are returned by similarity search scoped to correct user + legacy." The question
+        has no word in common with the chunk that means it."""
+        north, east = [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]
+        question, music = "Which instrument was it?", "She loved her cello."
+        embedder = ScriptedEmbedder(vectors={question: north, music: north, "She knitted.": east}, dimensions=3)
+        async with opened(store, embedder=embedder) as memory:
+            await dialogue(memory, "mine", music, "She knitted.")
+            await dialogue(memory, "theirs", music, scope=BEN)
+            await dialogue(memory, "of another", music, subject="legacy-8")
+            await dialogue(memory, "of myself", music, subject=None)
+            assert await memory.wait_for_index()
+
+            hits = (await memory.recall(question, scope=ANA, kinds=["digest"], subject=ROSA)).hits
+            assert {hit.conversation for hit in hits} == {"mine"}
+            assert (hits[0].text, hits[0].start, hits[0].end) == (music, 0, 1)
+            assert hits[0].scores.lexical == 0
+            assert (hits[0].scores.semantic or 0) > max([hit.scores.semantic or 0 for hit in hits[1:]], default=0)
+
+            # "retrieve_context(db, query, user_id, legacy_id, top_k=3)", as a turn is prepared.
+            for scope, subject, only in (
+                (ANA, ROSA, "mine"),
+                (BEN, ROSA, "theirs"),
+                (ANA, "legacy-8", "of another"),
+                (BEN, "legacy-8", None),
+                (CAT, ROSA, None),
+            ):
+                chat = memory.conversation("new", scope=scope, subject=subject)
+                context = await chat.context(user(question), budget=PLENTY)
+                assert {one.conversation for one in context.manifest.recalled} == ({only} if only else set())
+
+    @pytest.mark.parametrize("wire", ["openai.chat", "openai.responses", "anthropic"])
+    async def test_system_prompt_injection(self, store: Store, wire: Wire) -> None:
+        """ "Verify facts appear in the system prompt sent to the LLM.\"
+
+        prompt += f"\\n\\nKnown facts about {legacy_name} from conversations:\\n"
+        prompt += f"- [{fact.category}] {fact.content} {source}\\n"
+        """
+        async with opened(store, CELLO, NURSE) as memory:
+            chat = await dialogue(memory, "c", CELLO.text, NURSE.text)
+            await memory.facts(ANA).share((await fact(memory, NURSE.content)).id)
+            context = await chat.context(
+                user("Tell me of her."), instructions="You speak as Rosa.", wire=wire, budget=PLENTY, recall=False
+            )
+            assert system_of(context) == (
+                "You speak as Rosa.\n"
+                "\n"
+                "Known facts about Rosa from conversations:\n"
+                "- [hobby] Played the cello in the town orchestra. (personal)\n"
+                "- [occupation] Was a nurse at St Mary's. (shared)\n" + CLOSING
+            )
+            assert len(known_to(context)) == 2
+            assert context.manifest.facts is not None
+            assert (context.manifest.facts.subject, context.manifest.facts.name) == (ROSA, "Rosa")
+            await check(chat, context)
+            bare = await chat.context(user("Tell me of her."), wire=wire, budget=PLENTY)
+            assert system_of(bare).startswith(HEADING), "without instructions they are what there is"
+
+
+class TestFactExtractionTests:
+    """ "Fact Extraction Tests"."""
+
+    async def test_known_conversation_snippets(self, store: Store) -> None:
+        """ "Feed known conversation snippets through the extract prompt, assert expected facts are captured." The model
+        answers from what the prompt's text shows it: of a message that was lost there would be no fact."""
+        told = (CELLO, NURSE, CRATER)
+        model = Scripted(then=listener(*told))
+        async with opened(store, model=model, policy=chunks(threshold=8, batch=8, context=2)) as memory:
+            chat = memory.conversation("c", scope=ANA, subject=ROSA)
+            await chat.append(
+                user(f"Good morning. {CELLO.text}"),
+                assistant(NURSE.text),
+                user("It rained all day,\nI am afraid."),
+                assistant("I am sorry."),
+                user(NURSE.text),
+                assistant("And then?"),
+                user(CRATER.text),
+                assistant("Really?"),
+                user("Really."),
+            )
+            await memory.wait_for_digests()
+            assert [(one.category, one.content, sources(one)) for one in await memory.facts(ANA).list()] == [
+                ("hobby", CELLO.content, [("c", 0)]),
+                ("occupation", NURSE.content, [("c", 4)]),
+                ("milestone", CRATER.content, [("c", 6)]),
+            ]
+        (prompt,) = model.calls
+        assert {"subject": "Rosa"} in material(prompt)
+        said = [(one["seq"], one["role"], one["text"]) for one in material(prompt) if "seq" in one]
+        assert [(seq, role) for seq, role, _ in said] == [(at, ("user", "assistant")[at % 2]) for at in range(8)]
+        assert said[2][2] == "It rained all day,\nI am afraid."
+        for words in (
+            "2 to 4 sentences",
+            "Only what the user has said in so many words or clearly implied",
+            *("personality", "hobby", "relationship", "milestone", "occupation", "preference", "habit", "other"),
+        ):
+            assert words in prompt.system
+
+    async def test_only_what_the_user_stated(self, store: Store) -> None:
+        """ "Only extract facts the user explicitly stated or clearly implied": what rests on the assistant's words is
+        none, though a model may say so."""
+        answer = items(
+            "They talked.", facts=[("hobby", CELLO.content, [1]), ("hobby", CRATER.content, [0, 1]), ("other", "x", [])]
+        )
+        async with opened(store, model=Scripted(then=answer)) as memory:
+            await dialogue(memory, "c", "Hello.")
+            found = await memory.facts(ANA).list(state=None)
+            assert {one.content: sources(one) for one in found} == {
+                CRATER.content: [("c", 0), ("c", 1)],
+                "x": [("c", 0)],
+            }
+
+    async def test_no_facts_mentioned(self, store: Store) -> None:
+        """ "Edge cases: no facts mentioned": the chunk is there, and a context without a block of facts."""
+        async with opened(store, CELLO) as memory:
+            chat = await dialogue(memory, "c", "What a day.", "So much rain.")
+            assert await finished(await chat.digests()) == [(0, 1), (2, 3)]
+            assert await memory.facts(ANA).list(state=None) == []
+            context = await chat.context(user("?"), budget=PLENTY, instructions="Be kind.")
+            assert system_of(context) == "Be kind."
+            assert context.manifest.facts is None
+
+    async def test_duplicate_facts_across_sessions(self, store: Store) -> None:
+        """ "Edge cases: duplicate facts across sessions": one fact, with the evidence of both, and more certain."""
+        async with opened(store, CELLO) as memory:
+            await dialogue(memory, "monday", CELLO.text)
+            once = await fact(memory, CELLO.content)
+            await dialogue(memory, "tuesday", "Hello.", CELLO.text)
+            again = await fact(memory, CELLO.content)
+            assert (again.id, again.repeated) == (once.id, 1)
+            assert sources(again) == [("monday", 0), ("tuesday", 2)]
+            assert (once.confidence, again.confidence) == (0.9, 0.99)
+            assert [name for name, _ in await memory.facts(ANA).sources(again.id)] == ["monday", "tuesday"]
+
+    async def test_duplicate_facts_across_sessions_in_other_words(self, store: Store) -> None:
+        """By the word of the model that finds them, which is shown what is known; not by their likeness."""
+        async with opened(store, CELLO, CELLO_AGAIN, embedder="wordllama") as memory:
+            await dialogue(memory, "monday", CELLO.text)
+            await dialogue(memory, "tuesday", CELLO_AGAIN.text)
+            assert await contents(memory) == [CELLO.content]
+            assert sources(await fact(memory, CELLO.content)) == [("monday", 0), ("tuesday", 0)]
+        without = replace(CELLO_AGAIN, again=None)
+        async with opened(store, CELLO, without, embedder="wordllama") as memory:
+            await dialogue(memory, "monday", CELLO.text, scope=BEN)
+            await dialogue(memory, "tuesday", without.text, scope=BEN)
+            assert await contents(memory, BEN) == [CELLO.content, without.content], "a fact too many can be put right"
+
+    async def test_facts_of_different_users_never_merge(self, store: Store) -> None:
+        async with opened(store, CELLO) as memory:
+            for scope in (ANA, BEN):
+                await dialogue(memory, "c", CELLO.text, scope=scope)
+            mine, theirs = [await fact(memory, CELLO.content, scope) for scope in (ANA, BEN)]
+            assert mine.id != theirs.id
+            assert (mine.repeated, theirs.repeated) == (0, 0)
+
+    @pytest.mark.parametrize("how", ["the model's word", "a category with one value at a time"])
+    async def test_contradicting_facts_from_same_user(self, store: Store, how: str) -> None:
+        """ "Edge cases: contradicting facts from same user": the later supersedes the earlier, which stays readable
+        with the end of its validity."""
+        told = [TURIN, GENOA]
+        settings: dict[str, Any] = {}
+        if how.startswith("a category"):
+            told = [Says(one.text, "current city", one.content) for one in told]
+            settings = {"fact_categories": ("hobby", "current city"), "single_fact_categories": ("current city",)}
+        async with opened(store, *told, **settings) as memory:
+            chat = await dialogue(memory, "c", TURIN.text)
+            assert await contents(memory) == [TURIN.content]
+            other = await dialogue(memory, "d", GENOA.text)
+            assert await contents(memory) == [GENOA.content]
+            before, now = await fact(memory, TURIN.content), await fact(memory, GENOA.content)
+            assert (before.state, before.superseded_by) == (FactState.SUPERSEDED, now.id)
+            assert before.ended_at is not None
+            assert before.extracted_at <= before.ended_at
+            assert sources(before) == [("c", 0)]
+            assert [event.did for event in await memory.facts(ANA).history(before.id)] == ["extracted", "superseded"]
+            for one in (chat, other):
+                (line,) = known_to(await one.context(user("Where does she live?"), budget=PLENTY))
+                assert GENOA.content in line
+
+    async def test_contradicting_facts_of_different_users_stand_side_by_side(self, store: Store) -> None:
+        """ "One user's hero is another's disciplinarian.\""""
+        async with opened(store, TURIN, GENOA) as memory:
+            await dialogue(memory, "c", TURIN.text, scope=ANA)
+            await dialogue(memory, "c", GENOA.text, scope=BEN)
+            assert (await contents(memory, ANA), await contents(memory, BEN)) == ([TURIN.content], [GENOA.content])
+
+
+class TestVisibilityTests:
+    """ "Visibility Tests": in the contexts of both."""
+
+    async def seen_by(self, memory: Memory, scope: Any) -> list[str]:
+        chat = memory.conversation("a new one", scope=scope, subject=ROSA)
+        return known_to(await chat.context(user("Tell me of her."), budget=PLENTY))
+
+    async def test_user_a_shares_a_fact(self, store: Store) -> None:
+        """ "User A shares a fact → User B sees it in their context.\""""
+        async with opened(store, CELLO) as memory:
+            await dialogue(memory, "c", CELLO.text)
+            await memory.facts(ANA).share((await fact(memory, CELLO.content)).id)
+            assert await self.seen_by(memory, BEN) == [f"- [hobby] {CELLO.content} (shared)"]
+            assert await self.seen_by(memory, ANA) == [f"- [hobby] {CELLO.content} (shared)"]
+            assert await self.seen_by(memory, CAT) == []
+            (theirs,) = await memory.facts(BEN).list()
+            assert (theirs.user, theirs.evidence) == (ANA.user, ()), "but not what was said"
+
+    async def test_user_as_private_facts_stay_invisible_to_user_b(self, store: Store) -> None:
+        """ "User A's private facts stay invisible to User B.\""""
+        async with opened(store, CELLO) as memory:
+            await dialogue(memory, "c", CELLO.text)
+            assert await self.seen_by(memory, ANA) == [f"- [hobby] {CELLO.content} (personal)"]
+            assert await self.seen_by(memory, BEN) == []
+            assert await memory.facts(BEN).list(state=None) == []
+            assert await memory.facts(BEN).get((await fact(memory, CELLO.content)).id) is None
+
+    async def test_user_a_unshares_a_fact(self, store: Store) -> None:
+        """ "User A unshares a fact → User B no longer sees it": with the next context."""
+        async with opened(store, CELLO) as memory:
+            await dialogue(memory, "c", CELLO.text)
+            number = (await fact(memory, CELLO.content)).id
+            await memory.facts(ANA).share(number)
+            assert len(await self.seen_by(memory, BEN)) == 1
+            await memory.facts(ANA).unshare(number)
+            assert await self.seen_by(memory, BEN) == []
+            assert await memory.facts(BEN).list(state=None) == []
+            assert await self.seen_by(memory, ANA) == [f"- [hobby] {CELLO.content} (personal)"]
+
+    async def test_a_visibility_that_does_not_exist(self, store: Store) -> None:
+        """ "visibility VARCHAR(10) … CHECK (visibility IN ('private', 'shared'))"."""
+        async with opened(store) as memory:
+            facts = memory.facts(ANA, subject=ROSA)
+            number = (await facts.add(CELLO.content)).id
+            for wrong in ("public", "", "SHARED", None, 1):
+                with pytest.raises(InvalidFact, match="'private' or 'shared'"):
+                    await facts.set_visibility(number, wrong)  # pyright: ignore[reportArgumentType] (that is the test)
+            assert (await fact(memory, CELLO.content)).version == 1
+
+
+class TestIdempotencyAndFailure:
+    """ "Idempotency and Failure"."""
+
+    @pytest.mark.parametrize("second", ["the same words", "other words", "another fact"])
+    @pytest.mark.parametrize("policy", [None, rolling(threshold=4, keep_last=2, facts=True)], ids=["same", "another"])
+    async def test_rerunning_summarization_on_summarized_ranges_produces_no_duplicates(
+        self, store: Store, second: str, policy: hitherto.Policy | None
+    ) -> None:
+        """ "Re-running summarization on already-summarized ranges produces no duplicates (enforced by unique index on
+        `conversation_id, message_range_start, message_range_end`)": whichever policy digests the same messages again,
+        and whatever the model finds in them, they have said what they had to say."""
+        answer = {
+            "the same words": listener(CELLO),
+            "other words": listener(Says(CELLO.text, "other", "Made music with a big fiddle.")),
+            "another fact": listener(Says(CELLO.text, "relationship", "Had many friends.")),
+        }[second]
+        model = Scripted([listener(CELLO)], then=answer)
+        async with opened(store, model=model) as memory:
+            await redigested(memory, "c", CELLO.text, policy=policy)
+            (found,) = await memory.facts(ANA).list(state=None)
+            assert (found.content, sources(found), found.repeated) == (CELLO.content, [("c", 0)], 0)
+        first, again = ([one["text"] for one in material(call) if "seq" in one] for call in model.calls)
+        assert CELLO.text in first
+        assert CELLO.text in again, "the same messages, once more"
+
+    async def test_what_is_new_in_a_range_that_is_summarized_again(self, store: Store) -> None:
+        """Of the messages that were not there before, there are facts."""
+        later = Says("And?", "other", "Asked a lot.")
+        async with opened(store, model=Scripted(then=listener(CELLO, later))) as memory:
+            await redigested(memory, "c", CELLO.text, policy=rolling(threshold=4, keep_last=1, facts=True))
+            assert sources(await fact(memory, CELLO.content)) == [("c", 0)]
+            assert sources(await fact(memory, later.content)) == [("c", 6)]
+
+    async def test_another_policy_builds_on_what_is_summarized(self, store: Store) -> None:
+        """And shows the model nothing twice."""
+        model = Scripted(then=listener(CELLO))
+        async with opened(store, model=model) as memory:
+            chat = await dialogue(memory, "c", CELLO.text)
+            await chat.configure(policy=rolling(threshold=4, keep_last=2, facts=True))
+            await chat.append(user("Fine."), assistant("Yes."))
+            await memory.wait_for_digests()
+            assert [row.action for row in await chat.digests()] == [DigestAction.CHUNK, DigestAction.SUMMARIZE]
+            assert (await fact(memory, CELLO.content)).repeated == 0
+        assert [[one["seq"] for one in material(call) if "seq" in one] for call in model.calls] == [[0, 1], [2, 3]]
+
+    async def test_however_many_save_at_once(self, store: Store) -> None:
+        """Each of them may set a summary off, as the seed's background tasks do."""
+        told = [Says(f"Fact {number}.", "other", f"Is told of in message {number}.") for number in range(12)]
+        async with opened(store, *told) as memory:
+            chat = memory.conversation("c", scope=ANA, subject=ROSA)
+            await asyncio.gather(*(chat.append(user(one.text), assistant("I see.")) for one in told))
+            await memory.wait_for_digests()
+            for _ in range(12):
+                await chat.append(user("And?"), assistant("Yes."))
+                await memory.wait_for_digests()
+            found = await memory.facts(ANA).list(state=None)
+            assert sorted(one.content for one in found) == sorted(one.content for one in told)
+            assert all(one.repeated == 0 and len(one.evidence) == 1 for one in found)
+
+    async def test_llm_returns_bad_json(self, store: Store) -> None:
+        """ "LLM returns bad JSON → no chunks or facts stored, messages remain for retry." As often as it takes."""
+        bad = '{"summary": "Ana tells", "facts": [{"category": "hob'
+        async with opened(store, model=Scripted([bad] * 6, then=listener(CELLO))) as memory:
+            chat = memory.conversation("c", scope=ANA, subject=ROSA)
+            await chat.append(user(CELLO.text), assistant("I see."))
+            for tries in range(1, 4):
+                await chat.append(user("Well?"), assistant("Yes."))
+                await memory.wait_for_digests()
+                rows = await chat.digests()
+                assert [(row.start, row.end, row.status, row.items) for row in rows] == [
+                    (0, 1, Status.FAILED, ())
+                ] * tries
+                assert await memory.facts(ANA).list(state=None) == []
+                context = await chat.context(user("?"), budget=PLENTY)
+                assert CELLO.text in json.dumps(context.request), "messages remain"
+                assert (context.manifest.missing, context.manifest.facts) == (["digest"], None)
+            await chat.append(user("And now?"), assistant("Now."))
+            await memory.wait_for_digests()
+            assert (await finished(await chat.digests()))[0] == (0, 1)
+            assert sources(await fact(memory, CELLO.content)) == [("c", 0)]
+
+    async def test_embedding_service_down(self, store: Store) -> None:
+        """ "Embedding service down → summarization fails, retried on next trigger." Ours differs on purpose: the chunk
+        and its facts land, are found by their words, and their vectors follow."""
+        embedder = ScriptedEmbedder(then=ModelUnavailable("no route to the embedder"))
+        async with opened(store, CELLO, embedder=embedder, breaker_failures=1_000) as memory:
+            chat = await dialogue(memory, "c", CELLO.text)
+            assert await finished(await chat.digests()) == [(0, 1)]
+            assert sources(await fact(memory, CELLO.content)) == [("c", 0)]
+            assert len(known_to(await chat.context(user("?"), budget=PLENTY))) == 1
+            assert not await memory.wait_for_index(), "its vectors are still missing"
+            for kind in ("digest", "fact"):
+                (hit, *_) = (await memory.recall("cello", scope=ANA, kinds=[kind])).hits
+                assert hit.scores.semantic is None
+        async with opened(store, CELLO, embedder=ScriptedEmbedder()) as memory:
+            assert await memory.wait_for_index()
+            for kind in ("digest", "fact"):
+                (hit, *_) = (await memory.recall("cello", scope=ANA, kinds=[kind])).hits
+                assert hit.scores.semantic is not None
+
+    async def test_database_write_fails(self, store: Store) -> None:
+        """ "Database write fails → no partial state (transaction rollback)": the range is digested later."""
+        refusing = _Refusing(store)
+        async with opened(cast(Store, refusing), CELLO, lease_timeout=0.2) as memory:
+            chat = memory.conversation("c", scope=ANA, subject=ROSA)
+            refusing.refuses = True
+            await chat.append(user(CELLO.text), assistant("I see."), user("Well."), assistant("Yes."))
+            await until(lambda: refusing.refused, "a digest was to be written")
+            await nothing_is_written(memory)
+            refusing.refuses = False
+            await caught_up(memory, chat)
+
+    @pytest.mark.parametrize("fault", ["a privilege is gone", "a check fails", "the backend is killed"])
+    async def test_database_write_fails_in_the_middle(
+        self, server: EmbeddedServer, database: str, fault: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """The same, with a real fault of PostgreSQL while facts are being written: the chunk is in the same
+        transaction."""
+        begin, end = FAULTS[fault]
+        store = PostgresStore(database, patience=5)
+        await store.open()
+        try:
+            async with opened(store, CELLO, lease_timeout=1.0) as memory:
+                await execute(server, database, begin)
+                chat = memory.conversation("c", scope=ANA, subject=ROSA)
+                await chat.append(user(CELLO.text), assistant("I see."), user("Well."), assistant("Yes."))
+                await until(lambda: "could not be written" in caplog.text, "it says so")
+                await nothing_is_written(memory)
+                await execute(server, database, end)
+                await caught_up(memory, chat)
+        finally:
+            await store.aclose()
+
+
+FAULTS: dict[str, tuple[LiteralString, LiteralString]] = {
+    "a privilege is gone": (
+        "revoke insert on hitherto.fact_evidence from hitherto",
+        "grant insert on hitherto.fact_evidence to hitherto",
+    ),
+    "a check fails": (
+        "alter table hitherto.fact add constraint no_music check (content not like '%cello%')",
+        "alter table hitherto.fact drop constraint no_music",
+    ),
+    "the backend is killed": (
+        """
+        create function hitherto.die() returns trigger language plpgsql as
+            $$ begin perform pg_terminate_backend(pg_backend_pid()); perform pg_sleep(1); return new; end $$;
+        create trigger die before insert on hitherto.fact_evidence for each row execute function hitherto.die()
+        """,
+        "drop trigger die on hitherto.fact_evidence",
+    ),
+}
+"""What makes the writing of facts fail after some of it is done, and what ends that."""
+
+
+class _Refusing:
+    """A store that refuses what digests write, as long as it `refuses`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.refuses = False
+        self.refused = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    @asynccontextmanager
+    async def write(self, scope: Scope, conversation: str, **options: Any) -> AsyncGenerator[Any]:
+        async with self._store.write(scope, conversation, **options) as unit:
+            yield _RefusingUnit(self, unit) if options.get("digest") is not None and self.refuses else unit
+
+
+class _RefusingUnit:
+    def __init__(self, store: _Refusing, unit: Unit) -> None:
+        self._store, self._unit = store, unit
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._unit, name)
+
+    async def commit(self, _: Changes) -> Any:
+        self._store.refused += 1
+        raise StoreError("no space left on device")

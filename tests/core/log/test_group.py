@@ -1,0 +1,99 @@
+"""What stands or falls together."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from hitherto.core.log.append import extended
+from hitherto.core.log.group import groups
+from hitherto.core.log.head import empty
+from hitherto.core.log.message import Logged
+from hitherto.wire import read
+
+
+def log(*items: dict[str, Any]) -> tuple[Logged, ...]:
+    messages = [read(item) for item in items]
+    logged, _ = extended(empty(datetime.now(UTC)), messages, [5] * len(messages))
+    return logged
+
+
+def says(role: str) -> dict[str, Any]:
+    return {"type": "message", "role": role, "content": "x"}
+
+
+def call(name: str) -> dict[str, Any]:
+    return {"type": "function_call", "call_id": name, "name": "look", "arguments": "{}"}
+
+
+def result(name: str) -> dict[str, Any]:
+    return {"type": "function_call_output", "call_id": name, "output": "x"}
+
+
+THINKS: dict[str, Any] = {"type": "reasoning", "id": "rs", "summary": []}
+
+
+def grouped(*items: dict[str, Any]) -> list[list[int]]:
+    return [[member.seq for member in group.members] for group in groups(log(*items))]
+
+
+def test_texts_stand_alone() -> None:
+    assert grouped(says("user"), says("assistant"), says("user")) == [[0], [1], [2]]
+
+
+def test_parallel_calls_and_all_their_results_are_one() -> None:
+    assert grouped(says("user"), call("a"), call("b"), result("b"), result("a"), says("assistant")) == [
+        [0],
+        [1, 2, 3, 4],
+        [5],
+    ]
+
+
+def test_calls_after_a_result_are_another_response() -> None:
+    assert grouped(call("a"), result("a"), call("b"), result("b")) == [[0, 1], [2, 3]]
+
+
+def test_reasoning_stays_with_what_it_precedes() -> None:
+    assert grouped(THINKS, says("assistant"), THINKS, call("a"), result("a"), THINKS) == [[0, 1], [2, 3, 4], [5]]
+
+
+def test_reasoning_never_joins_a_user() -> None:
+    assert grouped(THINKS, says("user")) == [[0], [1]]
+
+
+def test_a_late_result_stands_behind_its_call() -> None:
+    assert grouped(call("a"), says("user"), says("assistant"), result("a")) == [[0, 3], [1], [2]]
+
+
+def test_a_message_that_answers_calls_of_two_responses_makes_them_one_group() -> None:
+    def uses(call: str) -> dict[str, Any]:
+        return {"role": "assistant", "content": [{"type": "tool_use", "id": call, "name": "look", "input": {}}]}
+
+    both = [{"type": "tool_result", "tool_use_id": call, "content": "x"} for call in ("b", "a")]
+    asked: dict[str, Any] = {"role": "user", "content": "x"}
+    (first, second) = groups(log(uses("a"), asked, uses("b"), {"role": "user", "content": both}))
+    assert [member.seq for member in first.members] == [0, 2, 3]
+    assert first.open == set()
+    assert [member.seq for member in second.members] == [1]
+
+
+def test_open_calls_and_orphans_are_known() -> None:
+    logged = log(call("a"), call("b"), result("a"), says("user"), result("b"))
+    (first, _) = groups(logged[:4])
+    assert first.open == {"b"}
+    orphan = groups(logged[3:])[1]
+    assert orphan.orphan
+    assert [member.seq for member in orphan.members] == [4]
+
+
+def test_a_call_id_used_again_means_the_newest_call() -> None:
+    assert grouped(call("a"), result("a"), says("user"), call("a"), result("a")) == [[0, 1], [2], [3, 4]]
+
+
+def test_a_call_that_a_message_of_its_response_follows_needs_a_result() -> None:
+    (alone,) = groups(log(THINKS, call("a")))
+    assert alone.pending == {"a"}
+    (followed,) = groups(log(call("a"), THINKS, says("assistant")))
+    assert (followed.open, followed.pending) == ({"a"}, set())
+    (before,) = groups(log(THINKS, says("assistant")))
+    assert before.pending == set()

@@ -1,0 +1,237 @@
+"""The presets: their defaults, the seeds' names for their parameters, and their form on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hitherto.core.policy.presets import ALIASES
+from hitherto.errors import InvalidPolicy
+from hitherto.policies import (
+    PRESETS,
+    Chunk,
+    Compact,
+    Drop,
+    Fraction,
+    LastMessages,
+    LastTurns,
+    Messages,
+    Nothing,
+    Policy,
+    Prefix,
+    Recalled,
+    Redact,
+    Seq,
+    ShadowTurn,
+    Stage,
+    Summarize,
+    SystemMessage,
+    Tokens,
+    Turns,
+    Undigested,
+    Window,
+    chunks,
+    native,
+    none,
+    parse,
+    redact,
+    rolling,
+    sliding_window,
+    summarize,
+    token_threshold,
+    trim,
+)
+
+# The seeds' own numbers; 003 states none but those it recommends.
+TABLE: dict[str, tuple[Stage, ...]] = {
+    "none": (),
+    "sliding_window": (Stage(Seq(5), Window(14, Nothing()), Summarize(), Prefix("[Previous context: {text}]\n\n")),),
+    "token_threshold": (Stage(Tokens(10_000), LastMessages(10), Summarize(archive=False), SystemMessage()),),
+    "chunks": (Stage(Undigested(30), LastMessages(20), Chunk(20), Recalled(3)),),
+    "trim": (Stage(Turns(20), LastTurns(8), Drop()),),
+    "summarize": (Stage(Turns(20), LastTurns(5), Summarize(), ShadowTurn()),),
+    "redact": (Stage(Turns(9), LastTurns(3), Redact()),),
+    "native": (Stage(Fraction(0.75), LastMessages(4), Compact()),),
+    "rolling": (Stage(Messages(40), LastMessages(12), Summarize(), SystemMessage()),),
+}
+
+
+def test_the_designs_table() -> None:
+    assert {name: make().stages for name, make in PRESETS.items()} == TABLE
+    assert [make().name for make in PRESETS.values()] == list(TABLE), "in the table's order, by their own names"
+
+
+@pytest.mark.parametrize("name", ["sliding_window", "token_threshold", "chunks", "summarize", "rolling"])
+def test_facts_come_with_a_digest_where_they_are_asked_for(name: str) -> None:
+    """Unasked, with chunks alone, as in seed 002."""
+    for policy, facts in (
+        (PRESETS[name](), name == "chunks"),
+        (PRESETS[name](facts=True), True),
+        (parse(f"{name}:facts=false"), False),
+    ):
+        (stage,) = policy.stages
+        assert isinstance(stage.action, Chunk | Summarize)
+        assert stage.action.facts is facts
+        assert Policy.from_json(policy.to_json()) == policy
+
+
+def test_every_preset_runs_by_its_name_alone() -> None:
+    for name, make in PRESETS.items():
+        assert parse(name) == parse(name.replace("_", "-")) == parse(f" {name}: ") == make()
+
+
+@pytest.mark.parametrize(
+    ("aliased", "ours"),
+    [
+        ("sliding_window:memory_rolling_window_size=20,memory_summarize_after_seq=7", sliding_window(20, 7)),
+        ("token_threshold:threshold_tokens=8000,recent_messages_to_keep=8", token_threshold(8_000, 8)),
+        ("token_threshold:archive_conversations=true", token_threshold(archive=True)),
+        ("chunks:SUMMARIZATION_THRESHOLD=25,BATCH_SIZE=4", chunks(25, 4)),
+        ("trim:max_turns=9,keep_last_n_turns=3", trim(9, 3)),
+        ("summarize:context_limit=9,keep_last_n_turns=3", summarize(9, 3)),
+        ("redact:trigger.turns=6,keep=2", redact(6, 2)),
+        ("redact:trigger=6", redact(6)),
+        ("rolling:summaryThreshold=20,summaryKeepLast=6", rolling(20, 6)),
+        ("rolling:summary_threshold=20,summary-keep-last=6", rolling(20, 6)),
+    ],
+)
+def test_the_seeds_names_are_aliases(aliased: str, ours: Policy) -> None:
+    assert parse(aliased) == ours
+    name, _, rest = aliased.partition(":")
+    pairs = (pair.split("=") for pair in rest.split(","))
+    given_: dict[str, Any] = {key.replace("-", "_"): value == "true" or int(value) for key, value in pairs}
+    assert PRESETS[name](**given_) == ours
+
+
+def test_the_seeds_nested_trigger() -> None:
+    assert redact(trigger={"turns": 6}) == redact(trigger_turns=6)
+    for trigger in ({}, {"turns": True}, {"turns": 0}, {"turns": "6"}, {"tokens": 6}, {"turns": 6, "more": 1}, None):
+        with pytest.raises(InvalidPolicy, match="trigger_turns is"):
+            redact(trigger=cast(Any, trigger))
+
+
+def test_every_alias_names_a_parameter() -> None:
+    for name, aliases in ALIASES.items():
+        for alias in aliases:
+            with pytest.raises(InvalidPolicy):
+                PRESETS[name](**{alias: "not a number"})
+
+
+@pytest.mark.parametrize(
+    ("text", "policy"),
+    [
+        ("none", none()),
+        ("sliding-window:window=20, after-seq=7", sliding_window(20, 7)),
+        ("trim:max_turns=12,keep_turns=4", trim(12, 4)),
+        (" trim : max_turns = 12 , keep_turns = 4 , ", trim(12, 4)),
+        ("redact:calls=true,at_least=500", redact(calls=True, at_least=500)),
+        ("redact:calls=false", redact()),
+        ("native:fraction=0.8", native(0.8)),
+        ("native:fraction=1", native(1)),
+        ("token-threshold:archive=true", token_threshold(archive=True)),
+        ("rolling:max_tokens=300", rolling(max_tokens=300)),
+        ("rolling:facts=true", rolling(facts=True)),
+        ("chunks:facts=false", chunks(facts=False)),
+    ],
+)
+def test_the_command_line_form(text: str, policy: Policy) -> None:
+    assert parse(text) == policy
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("", "no policy named ''; known: none, sliding-window"),
+        ("slide", "no policy named 'slide'"),
+        ("trim trim", "no policy named"),
+        (":max_turns=3", "no policy named ''"),
+        ("sliding-window:size=3", "no parameter 'size'; it has: window, after_seq, max_tokens"),
+        ("sliding-window:window", "'window' in policy .* is not parameter=value"),
+        ("sliding-window:window=x", "'window=x'"),
+        ("sliding-window:window=", "'window='"),
+        ("sliding-window:window=-3", "Window.n is -3"),
+        ("sliding-window:window=1e3", "'window=1e3'"),
+        ("sliding-window:window=1_000", "'window=1_000'"),
+        ("sliding-window:window=٣", "'window=٣'"),
+        ("sliding-window:window=3=4", "'window=3=4'"),
+        ("sliding-window:window=0", r"Window\.n is 0"),
+        ("sliding-window:window=1.5", r"Window\.n is 1\.5"),
+        ("sliding-window:window=true", r"Window\.n is True"),
+        ("sliding-window:window=9" + "9" * 30, "window=9"),
+        ("none:n=1", "no parameter 'n'; it has: none"),
+        ("trim:max_turns=3,keep_turns=3", "never act"),
+        ("redact:calls=1", r"Redact\.calls is 1"),
+        ("chunks:facts=1", r"Chunk\.facts is 1"),
+        ("redact:facts=true", "no parameter 'facts'"),
+        ("redact:trigger.turns=0", "trigger_turns is 0"),
+        ("native:fraction=0", r"Fraction\.f is 0"),
+        ("native:fraction=true", r"Fraction\.f is True"),
+        ("native:fraction=nan", "'fraction=nan'"),
+        ("native:fraction=75%", "'fraction=75%'"),
+        ("rolling:summaryEnabled=true", "summaryEnabled"),
+        ("rolling:threshold=9,summaryThreshold=8", "given 'threshold' twice, once as 'summaryThreshold'"),
+        ("rolling:summaryThreshold=9,threshold=8", "given 'threshold' twice"),
+        ("chunks:batch=31", "batch at most 30"),
+    ],
+)
+def test_unusable_forms_are_named(text: str, named: str) -> None:
+    with pytest.raises(InvalidPolicy, match=named):
+        parse(text)
+
+
+@pytest.mark.parametrize("text", ["trim:max_turns=12,max_turns=9", "trim:max-turns=12,max_turns=9"])
+def test_a_parameter_given_twice_is_refused(text: str) -> None:
+    with pytest.raises(InvalidPolicy, match="twice"):
+        parse(text)
+
+
+def test_a_parameter_given_twice_in_code_is_refused() -> None:
+    with pytest.raises(InvalidPolicy, match="given 'keep_turns' twice"):
+        trim(keep_turns=3, keep_last_n_turns=3)
+    with pytest.raises(InvalidPolicy, match="given 'max_turns' twice"):
+        cast(Any, trim)(12, max_turns=12)
+    assert trim(12, keep_last_n_turns=3) == trim(12, 3)
+
+
+_pieces = st.sampled_from([*PRESETS, *(alias for known in ALIASES.values() for alias in known), *":=,. -_\x00\ud800☃"])
+_forms = st.one_of(
+    st.text(max_size=40), st.lists(st.one_of(_pieces, st.text(max_size=4), st.integers().map(str))).map("".join)
+)
+
+
+@given(_forms)
+def test_any_text_is_a_policy_or_an_invalid_one(text: str) -> None:
+    try:
+        found = parse(text)
+    except InvalidPolicy:
+        return
+    assert found.name in PRESETS
+
+
+@given(st.sampled_from(sorted(PRESETS)), st.lists(st.tuples(_pieces, _forms), max_size=3))
+def test_any_parameters_are_a_policy_or_an_invalid_one(name: str, pairs: list[tuple[str, str]]) -> None:
+    text = name + ":" + ",".join(f"{key}={value}" for key, value in pairs)
+    try:
+        found = parse(text)
+    except InvalidPolicy:
+        return
+    assert found.name == name
+
+
+def test_aliases_are_a_mapping_of_the_seeds_names() -> None:
+    """What `docs/policies.md` lists; a name that goes missing here goes missing for users."""
+    seeds: Mapping[str, set[str]] = {
+        "sliding_window": {"memory_rolling_window_size", "memory_summarize_after_seq"},
+        "token_threshold": {"threshold_tokens", "recent_messages_to_keep", "archive_conversations"},
+        "chunks": {"SUMMARIZATION_THRESHOLD", "BATCH_SIZE"},
+        "trim": {"keep_last_n_turns"},
+        "summarize": {"keep_last_n_turns"},
+        "redact": {"trigger.turns"},
+        "rolling": {"summaryThreshold", "summaryKeepLast"},
+    }
+    for name, aliases in seeds.items():
+        assert aliases <= set(ALIASES[name])

@@ -1,0 +1,125 @@
+"""Databases of the tests: made once from a template, emptied, and handed out again."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from hitherto.stores.postgres import schema
+from hitherto.stores.postgres.embedded.server import EmbeddedServer
+
+Connection = psycopg.AsyncConnection[Any]
+TEMPLATE = "template_hitherto"
+
+_CATALOG = """
+    select md5(string_agg(line, ',' order by line)) from (
+        select format('%s %s %s %s', n.nspname, c.relname, c.relacl, c.reloptions) as line
+        from pg_class c join pg_namespace n on n.oid = c.relnamespace
+        where n.nspname !~ '^pg_' and n.nspname <> 'information_schema'
+        union all
+        select format('%s %s %s %s', a.attrelid::regclass, a.attname, a.atttypid, a.attacl)
+        from pg_attribute a join pg_class c on c.oid = a.attrelid join pg_namespace n on n.oid = c.relnamespace
+        where n.nspname !~ '^pg_' and n.nspname <> 'information_schema'
+        union all
+        select format('%s %s %s', p.oid::regprocedure, p.proacl, md5(p.prosrc))
+        from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+        where n.nspname !~ '^pg_' and n.nspname <> 'information_schema'
+        union all select format('%s %s', nspname, nspacl) from pg_namespace where nspname !~ '^pg_'
+        union all select format('%s %s', conrelid::regclass, conname) from pg_constraint where conrelid <> 0
+        union all select format('%s %s %s', tgrelid::regclass, tgname, tgenabled) from pg_trigger where not tgisinternal
+        union all select format('%s', s.setconfig) from pg_db_role_setting s join pg_database d on d.oid = s.setdatabase
+                  where d.datname = current_database()
+        union all select format('%s %s %s', datacl, datallowconn, datconnlimit) from pg_database
+                  where datname = current_database()
+        union all select extname from pg_extension
+        union all select version_num from hitherto.alembic_version
+    ) lines
+"""
+"""What a test may change of a database beside its rows; where it did, the database is not used again."""
+
+_EMPTY = """
+    do $$
+    declare one record;
+    begin
+        set local session_replication_role = replica;
+        for one in
+            select format('%I.%I', schemaname, tablename) as name from pg_tables
+            where schemaname = 'hitherto' and tablename <> 'alembic_version'
+        loop
+            execute 'delete from ' || one.name;
+        end loop;
+        perform setval(oid, 1, false) from pg_class where relkind = 'S' and relnamespace = 'hitherto'::regnamespace;
+    end $$
+"""
+
+
+class Databases:
+    """The databases on `server`. One that was given back is empty, with its numbers from 1 on, when it is had again.
+    `template` has the schema, for databases that a test makes for itself."""
+
+    template = sql.Identifier(TEMPLATE)
+
+    def __init__(self, server: EmbeddedServer) -> None:
+        self._server = server
+        self._admin: Connection | None = None
+        self._numbers = count(1)
+        self._free: list[str] = []
+        self._catalog: str | None = None
+
+    async def open(self) -> None:
+        """Make the template."""
+        self._admin = await Connection.connect(self._server.admin_url, autocommit=True)
+        await self._admin.execute(sql.SQL("create database {} owner hitherto").format(sql.Identifier(TEMPLATE)))
+        await schema.ensure(make_conninfo(self._server.url, dbname=TEMPLATE), patience=10)
+        async with await self._connected(TEMPLATE) as connection:
+            self._catalog = await _catalog(connection)
+
+    async def aclose(self) -> None:
+        if self._admin is not None:
+            await self._admin.close()
+
+    async def take(self) -> str:
+        """The name of an empty database with the schema in it."""
+        if self._free:
+            return self._free.pop()
+        name = f"test_{next(self._numbers)}"
+        await self._execute("create database {} template {} owner hitherto", name, TEMPLATE)
+        return name
+
+    async def give_back(self, name: str) -> None:
+        """Whoever is still connected is thrown out."""
+        assert self._admin is not None, "it is open"
+        await self._admin.execute(
+            "select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = %s", [name]
+        )
+        try:
+            async with await self._connected(name) as connection:
+                as_made = await _catalog(connection) == self._catalog
+                if as_made:
+                    await connection.execute(_EMPTY)
+        except psycopg.Error:
+            as_made = False
+        if as_made:
+            self._free.append(name)
+        else:
+            await self._execute("drop database {} with (force)", name)
+
+    def url(self, name: str) -> str:
+        return make_conninfo(self._server.url, dbname=name)
+
+    async def _connected(self, name: str) -> Connection:
+        url = make_conninfo(self._server.admin_url, dbname=name, options="-c default_transaction_read_only=off")
+        return await Connection.connect(url, autocommit=True)
+
+    async def _execute(self, statement: Any, *names: str) -> None:
+        assert self._admin is not None, "it is open"
+        await self._admin.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
+
+
+async def _catalog(connection: Connection) -> str | None:
+    row = await (await connection.execute(_CATALOG)).fetchone()
+    return None if row is None else row[0]

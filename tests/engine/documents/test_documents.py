@@ -1,0 +1,170 @@
+"""A user's documents over a whole memory, on both stores: what is kept, what is refused, and who finds it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import hitherto
+from hitherto.core.documents.checks import LONGEST_METADATA, LONGEST_NAMESPACE, LONGEST_TITLE, MOST_CHARACTERS
+from hitherto.engine.memory import Memory
+from hitherto.errors import InvalidDocument, InvalidScope
+from hitherto.ports.store import Store
+from tests.conftest import SCOPE
+
+HANDBOOK = """\
+# Handbook
+
+## Opening hours
+The workshop is open from nine to five, on Saturdays from ten to one.
+
+## Alarm
+The code of the alarm is 4711, and the key hangs behind the clock.
+"""
+
+
+@pytest.fixture
+async def memory(store: Store) -> AsyncIterator[Memory]:
+    async with hitherto.open(store=store, worker=False, passage_tokens=16, passage_overlap=0) as opened:
+        yield opened
+
+
+async def test_a_document_is_kept_cut_and_found(memory: Memory) -> None:
+    documents = memory.documents(SCOPE)
+    kept = await documents.add(HANDBOOK, metadata={"source": "handbook.md"})
+    assert kept.new
+    found = await documents.get(kept.id)
+    assert found is not None
+    assert (found.text, found.title, found.doc_type) == (HANDBOOK, "Handbook", "document")
+    assert (found.namespace, found.agent, found.archived) == ("documents:u-17", None, None)
+    assert json.loads(found.metadata) == {"source": "handbook.md"}
+    assert found.passages > 2
+    for ready in (False, True):
+        if ready:
+            assert await memory.wait_for_index()
+        recalled = await memory.recall("what is the code of the alarm?", scope=SCOPE, limit=1)
+        assert "4711" in recalled.hits[0].text
+        assert recalled.hits[0].document == kept.id
+    assert await documents.remove(kept.id)
+    assert await documents.get(kept.id) is None
+    assert not await documents.remove(kept.id)
+    assert (await memory.recall("what is the code of the alarm?", scope=SCOPE, limit=1)).hits == ()
+
+
+async def test_the_same_text_is_one_document(memory: Memory) -> None:
+    documents = memory.documents(SCOPE)
+    all_at_once = await asyncio.gather(*(documents.add(HANDBOOK, title=f"{n}") for n in range(8)))
+    assert [one.new for one in all_at_once].count(True) == 1
+    again = await memory.documents(replace(SCOPE, agent="another")).add(HANDBOOK, doc_type="other")
+    assert (again.id, again.new) == (all_at_once[0].id, False)
+    assert len(await documents.list()) == 1
+    assert (await documents.add(HANDBOOK, namespace="elsewhere")).new
+    assert (await memory.documents(replace(SCOPE, user="another")).add(HANDBOOK)).new
+
+
+async def test_documents_are_listed_by_what_they_are(memory: Memory) -> None:
+    documents = memory.documents(SCOPE)
+    await documents.add("One.", title="1", doc_type="note", metadata={"tags": ["a", "b"]})
+    await documents.add("Two.", title="2", doc_type="conversations", namespace="n")
+
+    async def titles(**wanted: Any) -> list[str | None]:
+        return [one.title for one in await documents.list(**wanted)]
+
+    assert await titles() == await titles(doc_type="all") == await titles(doc_type="ALL") == ["2", "1"]
+    assert await titles(doc_type="conversation") == await titles(doc_type="conversations") == ["2"]
+    assert await titles(doc_type="note") == await titles(metadata={"tags": "a"}) == ["1"]
+    assert await titles(namespace="n") == ["2"]
+    assert await titles(limit=1) == ["2"]
+
+
+async def test_text_without_marks_is_cut_as_text(memory: Memory) -> None:
+    kept = await memory.documents(SCOPE).add("# not a heading, but a comment\nand a line.", markdown=False)
+    found = await memory.documents(SCOPE).get(kept.id)
+    assert found is not None
+    assert found.title is None
+
+
+@pytest.mark.parametrize("text", ["", "   \n\t ", "...", "\u200b\ufeff", "a\0b", "\ud800", b"bytes", None, 7])
+async def test_what_is_no_text_is_refused(memory: Memory, text: Any) -> None:
+    with pytest.raises(InvalidDocument, match="document"):
+        await memory.documents(SCOPE).add(text)
+    assert await memory.documents(SCOPE).list() == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"metadata": ["a"]}, "metadata"),
+        ({"metadata": "a"}, "metadata"),
+        ({"metadata": {"a": float("nan")}}, "metadata"),
+        ({"metadata": {"a": object()}}, "metadata"),
+        ({"metadata": {("a",): 1}}, "metadata"),
+        ({"metadata": {"a": "x" * LONGEST_METADATA}}, "metadata"),
+        ({"namespace": "n" * (LONGEST_NAMESPACE + 1)}, "namespace"),
+        ({"namespace": ""}, "namespace"),
+        ({"namespace": "a\0"}, "namespace"),
+        ({"title": "t" * (LONGEST_TITLE + 1)}, "title"),
+        ({"title": " "}, "title"),
+        ({"doc_type": ""}, "doc_type"),
+        ({"doc_type": "all"}, "doc_type"),
+        ({"doc_type": 7}, "doc_type"),
+    ],
+)
+async def test_what_makes_no_sense_is_refused(memory: Memory, wrong: dict[str, Any], named: str) -> None:
+    with pytest.raises(InvalidDocument, match=named):
+        await memory.documents(SCOPE).add("A text.", **wrong)
+    assert await memory.documents(SCOPE).list() == []
+
+
+async def test_metadata_that_postgresql_cannot_hold_are_kept_readable(memory: Memory) -> None:
+    kept = await memory.documents(SCOPE).add("A text.", metadata={"a\0": ["\ud800", {"b": "\0"}], "n": 0.5})
+    found = await memory.documents(SCOPE).get(kept.id)
+    assert found is not None
+    assert json.loads(found.metadata) == {"a\ufffd": ["\ufffd", {"b": "\ufffd"}], "n": 0.5}
+
+
+async def test_ten_megabytes_are_kept(store: Store) -> None:
+    async with hitherto.open(store=store, worker=False) as memory:
+        text = "x" * 10_000_000
+        kept = await memory.documents(SCOPE).add(text)
+        found = await memory.documents(SCOPE).get(kept.id)
+        assert found is not None
+        assert len(found.text) == len(text)
+        (listed,) = await memory.documents(SCOPE).list()
+        assert len(listed.text) == 1_000
+        with pytest.raises(InvalidDocument, match="split"):
+            await memory.documents(SCOPE).add("x" * (MOST_CHARACTERS + 1))
+
+
+@pytest.mark.parametrize("id", [0, -1, 2**63, -(2**70), 999])
+async def test_an_id_that_is_none_finds_nothing(memory: Memory, id: int) -> None:
+    assert await memory.documents(SCOPE).get(id) is None
+    assert not await memory.documents(SCOPE).remove(id)
+
+
+async def test_an_id_that_is_no_number_is_refused(memory: Memory) -> None:
+    wrong: Any = "1"
+    with pytest.raises(InvalidDocument, match="number"):
+        await memory.documents(SCOPE).get(wrong)
+
+
+async def test_there_is_none_without_a_scope(memory: Memory) -> None:
+    nobody: Any = None
+    with pytest.raises(InvalidScope):
+        memory.documents(nobody)
+
+
+@pytest.mark.parametrize("outside", [replace(SCOPE, user="another"), replace(SCOPE, tenant="another")])
+async def test_nobody_else_finds_it(memory: Memory, outside: hitherto.Scope) -> None:
+    kept = await memory.documents(SCOPE).add(HANDBOOK)
+    for _ in range(2):
+        theirs = memory.documents(outside)
+        assert (await theirs.list(), await theirs.get(kept.id), await theirs.remove(kept.id)) == ([], None, False)
+        assert (await memory.recall("alarm code", scope=outside, all_agents=True)).hits == ()
+        await memory.wait_for_index()
+    assert await memory.documents(SCOPE).get(kept.id) is not None

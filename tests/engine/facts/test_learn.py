@@ -1,0 +1,171 @@
+"""What a digest teaches while the book changes under it, and where something is wrong with the merging; on both
+stores."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from hitherto import Memory, assistant, user
+from hitherto.engine.digests import attempt
+from hitherto.engine.digests.make import DigestMaker, DigestResult
+from hitherto.engine.facts import learn
+from hitherto.errors import DatabaseUnavailable
+from hitherto.ports.store import Store
+from tests.acceptance.family import ANA, ROSA, Says, dialogue, fact, opened, redigested, sources
+from tests.engine.facts.reviewing import CELLO, CITIES
+
+CITY = "current city"
+TURIN = Says("Mum lives in Turin.", "other", "Lives in Turin.")
+STILL = Says("She is still there, in Turin.", CITY, "Lives in Turin.")
+GENOA = Says("Mum has moved to Genoa.", CITY, "Lives in Genoa.")
+
+
+async def current(memory: Memory) -> list[tuple[str, str]]:
+    """The facts that hold, with their categories."""
+    return [(one.content, one.category) for one in await memory.facts(ANA, subject=ROSA).list()]
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], Awaitable[object]]) -> None:
+    """Something happens once the model has answered, and before what was learnt is written."""
+    before = DigestMaker.make
+
+    async def make(self: DigestMaker, *given: Any) -> DigestResult:
+        made = await before(self, *given)
+        await happens()
+        return made
+
+    monkeypatch.setattr(DigestMaker, "make", make)
+
+
+class TestOneValueAtATime:
+    async def test_a_value_that_is_said_again_is_the_only_one(self, store: Store) -> None:
+        """It takes the category, too, where it was under none in particular."""
+        async with opened(store, TURIN, STILL, GENOA, **CITIES) as memory:
+            await dialogue(memory, "a", TURIN.text)
+            await dialogue(memory, "b", GENOA.text)
+            assert await current(memory) == [("Lives in Turin.", "other"), ("Lives in Genoa.", CITY)]
+            await dialogue(memory, "c", STILL.text)
+            assert await current(memory) == [("Lives in Turin.", CITY)]
+            turin, genoa = await fact(memory, "Lives in Turin."), await fact(memory, "Lives in Genoa.")
+            assert (turin.repeated, genoa.superseded_by) == (1, turin.id)
+
+    async def test_values_from_before_the_category_was_declared(self, store: Store) -> None:
+        several = {"fact_categories": CITIES["fact_categories"]}
+        async with opened(store, STILL, GENOA, **several) as memory:
+            await dialogue(memory, "a", STILL.text)
+            await dialogue(memory, "b", GENOA.text)
+            assert len(await current(memory)) == 2
+        await store.open()
+        async with opened(store, STILL, GENOA, **CITIES) as memory:
+            await dialogue(memory, "c", STILL.text)
+            assert await current(memory) == [("Lives in Turin.", CITY)]
+
+    async def test_what_was_said_before_is_no_value_again(self, store: Store) -> None:
+        """Its message waits for its digest while another conversation goes on."""
+        async with opened(store, TURIN, STILL, GENOA, **CITIES) as memory:
+            await dialogue(memory, "a", TURIN.text)
+            waits = memory.conversation("waits", scope=ANA, subject=ROSA)
+            await waits.append(user(STILL.text), assistant("I see."))
+            await dialogue(memory, "b", GENOA.text)
+            await waits.append(user("That is all."), assistant("I see."))
+            await memory.wait_for_digests()
+            assert await current(memory) == [("Lives in Turin.", "other"), ("Lives in Genoa.", CITY)]
+            assert (await fact(memory, "Lives in Turin.")).repeated == 1
+
+
+class TestMeanwhile:
+    async def test_what_came_meanwhile_is_known(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        """What is added while the model thinks may say what it found."""
+        said = Says("She is so good at chess.", "hobby", "Enjoys playing chess.")
+        async with opened(store, said) as memory:
+            mine = memory.facts(ANA, subject=ROSA)
+            meanwhile(monkeypatch, lambda: mine.add("enjoys playing CHESS", category="hobby"))
+            await dialogue(memory, "a", said.text)
+            assert await current(memory) == [("enjoys playing CHESS", "hobby")]
+            assert (await fact(memory, "enjoys playing CHESS")).repeated == 1
+
+    @pytest.mark.parametrize("relation", ["again", "instead"])
+    async def test_what_went_meanwhile_is_neither_repeated_nor_replaced(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch, relation: str
+    ) -> None:
+        """The model was shown it; the statement is a fact of its own then."""
+        said = Says("The cello, always the cello.", "hobby", "Loves the cello.", **{relation: CELLO.content})
+        async with opened(store, CELLO, said) as memory:
+            await dialogue(memory, "a", CELLO.text)
+            before = await fact(memory, CELLO.content)
+            meanwhile(monkeypatch, lambda: memory.facts(ANA).delete(before.id))
+            await dialogue(memory, "b", said.text)
+            assert await current(memory) == [("Loves the cello.", "hobby")]
+            assert sources(await fact(memory, "Loves the cello.")) == [("b", 0)]
+
+    async def test_what_a_person_confirms_stays(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A later statement stands beside it, whatever the model says; one from before that comes too late."""
+        said = Says("It was the viola.", "hobby", "Played the viola.", instead=CELLO.content)
+        async with opened(store, CELLO, said) as memory:
+            await dialogue(memory, "a", CELLO.text)
+            mine, before = memory.facts(ANA), await fact(memory, CELLO.content)
+            with monkeypatch.context() as meantime:
+                meanwhile(meantime, lambda: mine.confirm(before.id))
+                await dialogue(memory, "b", said.text)
+            assert await current(memory) == [(CELLO.content, "hobby")]
+            await dialogue(memory, "c", said.text)
+            assert await current(memory) == [(CELLO.content, "hobby"), (said.content, "hobby")]
+
+
+class TestDefects:
+    async def test_a_defect_in_merging_costs_the_facts_and_not_the_digest(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Its messages do not count as read: a later digest of them teaches what they say."""
+        real, calls = learn.merged, 0
+
+        def merged(*given: Any, **options: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls == 1:
+                raise ValueError("a defect")
+            return real(*given, **options)
+
+        monkeypatch.setattr(learn, "merged", merged)
+        async with opened(store, CELLO) as memory:
+            chat = await dialogue(memory, "a", CELLO.text)
+            assert [(row.status.value, row.tries) for row in await chat.digests()] == [("completed", 1)]
+            assert await current(memory) == []
+            assert "Merging facts failed" in caplog.text
+            calls = 0
+            await redigested(memory, "b", CELLO.text)
+            assert await current(memory) == [(CELLO.content, "hobby")]
+
+    async def test_a_store_that_fails_is_no_defect(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The digest is written once it is back, and its facts with it."""
+        real, calls = attempt.learnt_in, 0  # what a unit raises at its end
+
+        async def learnt_in(*given: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls == 1:
+                raise DatabaseUnavailable("away for a moment")
+            return await real(*given)
+
+        monkeypatch.setattr(attempt, "learnt_in", learnt_in)
+        async with opened(store, CELLO) as memory:
+            chat = await dialogue(memory, "a", CELLO.text)
+            assert [row.status.value for row in await chat.digests()] == ["completed"]
+            assert await current(memory) == [(CELLO.content, "hobby")]
+            assert calls == 2
+
+
+async def test_a_line_in_the_log_says_whose_facts_they_are(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="hitherto.digest")
+    async with opened(store, CELLO) as memory:
+        chat = await dialogue(memory, "k12", CELLO.text)
+        (row,) = await chat.digests()
+    (record,) = [one for one in caplog.records if one.getMessage().startswith("Facts learnt")]
+    assert record.getMessage() == "Facts learnt from k12: 1 (known before: 0)"
+    told = {name: getattr(record, name) for name in ("tenant", "user", "agent", "conversation", "digest")}
+    whose = {"tenant": ANA.tenant, "user": ANA.user, "agent": ANA.agent}
+    assert told == {**whose, "conversation": "k12", "digest": row.id}

@@ -1,0 +1,157 @@
+"""Recall while an embedder fails or a search is cut off: what it answers, and what is paid for; on both stores."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import pytest
+
+import hitherto
+from hitherto import Memory, assistant, user
+from hitherto.core.recall.filter import SearchFilter
+from hitherto.errors import ModelRejected, ModelUnavailable, StoreError
+from hitherto.ports.embedder import Vectors
+from hitherto.ports.recall import SearchIndex
+from hitherto.ports.store import Store
+from hitherto.providers.scripted.embedder import Hang, Reply, ScriptedEmbedder, not_a_number
+from tests.conftest import SCOPE
+
+Opened = Callable[..., AbstractAsyncContextManager[Memory]]
+QUESTION = "what instrument do I play, my friend"
+
+
+class Local(ScriptedEmbedder):
+    """Computes in this process."""
+
+    @property
+    def local(self) -> bool:
+        return True
+
+
+class Panic(BaseException):
+    """As what a panic in an extension module is raised as: no Exception."""
+
+
+def out_of_memory(_: Vectors) -> object:
+    raise RuntimeError("out of memory")
+
+
+def panics(_: Vectors) -> object:
+    raise Panic("index out of bounds")
+
+
+def cancels(_: Vectors) -> object:
+    raise asyncio.CancelledError
+
+
+@pytest.fixture
+def opened(store: Store) -> Opened:
+    """Opens memories on one store that index only when they are told to."""
+
+    def opening(**options: Any) -> AbstractAsyncContextManager[Memory]:
+        given: dict[str, Any] = {"worker": False, "embedder": ScriptedEmbedder(), **options}
+        return hitherto.open(store=store, **given)
+
+    return opening
+
+
+def index_of(memory: Memory) -> SearchIndex:
+    index = memory._services.index
+    assert index is not None
+    return index
+
+
+class TestWhatIsNotIndexedYet:
+    @pytest.mark.parametrize(
+        "fault",
+        [not_a_number, out_of_memory, ModelUnavailable("gone"), ModelRejected("no"), panics, cancels, Hang()],
+        ids=["NaN", "defect", "away", "refused", "panic", "cancelled by its own", "hanging"],
+    )
+    async def test_it_is_found_by_its_words_where_the_embedder_fails(self, opened: Opened, fault: Reply) -> None:
+        """What computes in this process is asked for the vectors of what waits for the index, too."""
+        embedder = Local()
+        async with opened(embedder=embedder, embedder_timeout=0.1) as memory:
+            chat = memory.conversation("c", scope=SCOPE)
+            await chat.append(user("The cello is old."))
+            assert await memory.wait_for_index()
+            embedder._then = fault
+            await chat.append(user("I play the cello"), assistant("ok"))
+            recalled = await memory.recall("cello", scope=SCOPE)
+            assert {hit.text for hit in recalled.hits} == {"The cello is old.", "I play the cello"}
+            assert (recalled.missing, recalled.space) == (("embedder",), None)
+            made = await memory.conversation("d", scope=SCOPE).context(user("and the cello?"), recall=True)
+            assert made.manifest.recalled
+            assert "embedder" in made.manifest.missing
+            embedder._then = None
+            assert (await memory.recall("cello", scope=SCOPE)).missing == ()
+
+    async def test_a_cancellation_is_none_of_its_faults(self, opened: Opened) -> None:
+        async with opened(embedder=Local(then=Hang())) as memory:
+            await memory.conversation("c", scope=SCOPE).append(user("I play the cello"))
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await memory.recall("cello", scope=SCOPE)
+
+
+class TestTheLedger:
+    """What a question's vector cost is put down, whatever comes of the search; and counts once against a ceiling."""
+
+    @pytest.mark.parametrize("how", ["cancelled", "failing"])
+    async def test_of_a_search_that_is_cut_off(self, opened: Opened, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+        async def cut_off(*_: object, **__: object) -> None:
+            if how == "failing":
+                raise StoreError("statement timeout")
+            await asyncio.sleep(0.1)
+
+        embedder = ScriptedEmbedder()
+        async with opened(embedder=embedder, daily_tokens=100) as memory:
+            await memory.conversation("c", scope=SCOPE).append(user("I play the cello"))
+            await memory.wait_for_index()
+            with monkeypatch.context() as patched:
+                patched.setattr(index_of(memory), "candidates", cut_off)
+                for _ in range(3):
+                    with pytest.raises((TimeoutError, StoreError)):
+                        async with asyncio.timeout(0.05):
+                            await memory.recall(QUESTION, scope=SCOPE)
+            await self.every_call_is_in_it_once(memory, embedder)
+
+    async def test_of_a_question_that_is_cancelled(self, opened: Opened) -> None:
+        embedder = ScriptedEmbedder()
+        async with opened(embedder=embedder, daily_tokens=100) as memory:
+            await memory.conversation("c", scope=SCOPE).append(user("I play the cello"))
+            await memory.wait_for_index()
+            embedder._then = Hang()
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await memory.recall(QUESTION, scope=SCOPE)
+            await self.every_call_is_in_it_once(memory, embedder)
+
+    async def test_of_a_search_that_is_left_after_its_first_half(self, opened: Opened) -> None:
+        """As by a context that turns out not to fit."""
+        embedder = ScriptedEmbedder()
+        async with opened(embedder=embedder, daily_tokens=100) as memory:
+            await memory.conversation("c", scope=SCOPE).append(user("I play the cello"))
+            await memory.wait_for_index()
+            await memory._recaller.load_search(QUESTION, SearchFilter(scope=SCOPE))
+            await self.every_call_is_in_it_once(memory, embedder)
+
+    async def test_of_an_embedder_that_had_to_be_asked_for_its_space(self, opened: Opened) -> None:
+        class Shy(ScriptedEmbedder):
+            @property
+            def space(self) -> Any:
+                if not self.calls:
+                    raise ModelUnavailable("not asked yet")
+                return super().space
+
+        async with opened(embedder=Shy(), daily_tokens=100) as memory:
+            await memory.conversation("c", scope=SCOPE).append(user("I play the cello"))
+            assert await memory.wait_for_index()
+            assert memory._recaller._calls._daily_limit._unwritten == {}
+
+    async def every_call_is_in_it_once(self, memory: Memory, embedder: ScriptedEmbedder) -> None:
+        (costs,) = await memory.costs("tenant", tenant=SCOPE.tenant)
+        assert costs.calls == len(embedder.calls)
+        assert memory._recaller._calls._daily_limit._unwritten == {}, "nothing is under way"

@@ -1,0 +1,117 @@
+"""What newcomers try first, and what they are told."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any, cast
+
+import pytest
+
+import hitherto
+from hitherto import Memory, rolling, sliding_window, user
+from hitherto.errors import DatabaseUnavailable, InvalidInput, InvalidMessage, StoreError
+from hitherto.providers.scripted.model import Scripted
+from tests.conftest import SCOPE
+
+
+@pytest.fixture
+async def memory() -> AsyncIterator[Memory]:
+    async with hitherto.open("memory:") as opened:
+        yield opened
+
+
+async def test_a_text_is_a_users_message(memory: Memory) -> None:
+    chat = memory.conversation("text", scope=SCOPE)
+    context = await chat.context("hello")
+    assert context.messages == [{"role": "user", "content": "hello"}]
+    assert (await chat.context("hello", wire="anthropic")).messages == [{"role": "user", "content": "hello"}]
+    assert context.request == (await chat.context(user("hello"))).request
+    assert (await chat.rebuild(context.manifest)).request == context.request
+
+
+async def test_a_contexts_policy_is_for_that_context_alone() -> None:
+    """Tasks that share a conversation's object do not change what each other's appends set off."""
+    async with hitherto.open("memory:", model=Scripted()) as memory:
+        chat = memory.conversation("c", scope=SCOPE, policy=rolling(threshold=40))
+        await chat.append(user("one"))
+        context = await chat.context("two", policy=sliding_window(window=2, after_seq=0))
+        assert context.manifest.policy_from == "request"
+        appended = await chat.append(user("two"), hitherto.assistant("answer"))
+        assert appended.digest is None
+        appended = await chat.append(
+            user("three"), hitherto.assistant("more"), policy=sliding_window(window=2, after_seq=0)
+        )
+        assert appended.digest is not None
+
+
+@pytest.mark.parametrize("content", [None, 3, {"role": "user"}])
+def test_a_message_without_a_text(content: object) -> None:
+    with pytest.raises(InvalidMessage, match="give a text"):
+        user(cast(Any, content))
+
+
+def test_an_expiry_that_is_a_duration() -> None:
+    with pytest.raises(InvalidMessage, match=r"give a time with a zone, e\.g\. datetime\.now"):
+        user("hello").expiring(cast(Any, timedelta(days=1)))
+
+
+async def test_what_is_no_manifest(memory: Memory) -> None:
+    with pytest.raises(InvalidInput, match=r"give a Manifest: context\.manifest, or Manifest\.from_json"):
+        await memory.conversation("c", scope=SCOPE).rebuild(cast(Any, {}))
+
+
+def test_an_await_that_was_forgotten() -> None:
+    opening = hitherto.open("memory:")
+    with pytest.raises(AttributeError, match=r"was not awaited.*async with hitherto\.open"):
+        cast(Any, opening).conversation("c", scope=SCOPE)
+    assert not hasattr(opening, "conversation")
+
+
+@pytest.mark.parametrize("database", ["memory", "Memory", "in-memory", "memroy:"])
+async def test_a_database_that_is_no_address(database: str) -> None:
+    with pytest.raises(DatabaseUnavailable, match=r"write it as postgresql://.*or as 'memory:'"):
+        await hitherto.open(database)
+
+
+async def test_a_memory_that_was_closed() -> None:
+    memory = await hitherto.open("memory:")
+    chat = memory.conversation("c", scope=SCOPE)
+    await chat.append(user("kept"))
+    await memory.aclose()
+    with pytest.raises(StoreError, match="closed"):
+        await chat.append(user("lost"))
+    with pytest.raises(StoreError, match="closed"):
+        await chat.context("lost")
+    with pytest.raises(InvalidInput, match=r"closed; open another one"):
+        await memory.start()
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, True),
+        ({"model_provider": "anthropic"}, True),
+        ({"model_key": "sk-x"}, False),
+        ({"model_base_url": "http://127.0.0.1:9/v1"}, False),
+        ({"model_provider": "ollama"}, False),
+    ],
+)
+async def test_a_model_without_a_key(given: dict[str, Any], told: bool, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "hitherto"):
+        async with hitherto.open("memory:", model="some-model", **given):
+            pass
+    assert ("Set HITHERTO_MODEL_KEY" in caplog.text) is told
+
+
+def test_importing_the_queue_leaves_the_hosts_logging_as_it_is() -> None:
+    program = (
+        "import logging; import hitherto.queues.procrastinate; "
+        "print([n for n in ('asyncio', 'procrastinate.utils', 'procrastinate.worker.hitherto') "
+        "if logging.getLogger(n).filters])"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"

@@ -1,0 +1,261 @@
+"""Appends after the database was away: they work again soon, however long it was, and Hitherto's own is started."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import AsyncIterator, Generator, Iterator
+from contextlib import aclosing, contextmanager, suppress
+from itertools import count
+from pathlib import Path
+
+import psutil
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg_pool.base import AttemptWithBackoff
+
+import hitherto
+from hitherto import user
+from hitherto.core.log.message import Logged
+from hitherto.errors import DatabaseUnavailable
+from hitherto.stores.postgres.embedded import cluster
+from hitherto.stores.postgres.embedded.server import EmbeddedServer
+from hitherto.stores.postgres.store import PostgresStore
+from hitherto.testing.conformance.samples import log_of, write
+from tests.conftest import SCOPE
+from tests.faults.server import FAST, Server
+from tests.faults.waiting import until
+
+_numbers = count(1)
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Path]:
+    """Where the server of these tests is kept, which each of them starts."""
+    memory = Path("/dev/shm")  # to make a cluster and delete it is slow on some disks
+    roomy = memory.is_dir() and shutil.disk_usage(memory).free > 2**30
+    folder = Path(tempfile.mkdtemp(prefix="ht-", dir=memory if roomy else None))
+    yield folder / "pg"
+    cluster.kill(folder / "pg")
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def name() -> str:
+    """A conversation that is new."""
+    return f"c{next(_numbers)}"
+
+
+def texts(log: list[Logged]) -> list[str]:
+    return [logged.message.text for logged in log]
+
+
+class TestAServerThatIsBack:
+    @pytest.fixture(autouse=True)
+    def long(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """psycopg's pool doubles its wait after each attempt that fails. Here its second wait is as long as it is after
+        a minute and a half."""
+        monkeypatch.setattr(AttemptWithBackoff, "DELAY_BACKOFF", 100.0)
+
+    @pytest.fixture
+    async def own_server(self, home: Path) -> AsyncIterator[Server]:
+        server = await Server.start(home)
+        yield server
+        await server.end()
+
+    @pytest.fixture(params=[1, 10])
+    async def store(
+        self, request: pytest.FixtureRequest, own_server: Server, name: str
+    ) -> AsyncIterator[PostgresStore]:
+        made = PostgresStore(own_server.url, pool_size=request.param, patience=20)
+        await made.open()
+        await write(made, name, user("before"))
+        yield made
+        await made.aclose()
+
+    async def test_serves_who_waits(self, own_server: Server, store: PostgresStore, name: str) -> None:
+        await own_server.stop(FAST)
+        writing = asyncio.create_task(write(store, name, user("meanwhile")))
+        await attempts_fail(store)
+        await own_server.start_again()
+        await writing
+        assert texts(await log_of(store, name)) == ["before", "meanwhile"]
+
+    async def test_serves_who_comes_when_all_have_given_up(
+        self, own_server: Server, store: PostgresStore, name: str
+    ) -> None:
+        await own_server.stop(FAST)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(write(store, name, user("meanwhile")), timeout=0.1)
+        await attempts_fail(store)
+        await own_server.start_again()
+        await write(store, name, user("after"))
+        assert texts(await log_of(store, name)) == ["before", "after"]
+
+    async def test_was_said_once_to_be_away(
+        self, own_server: Server, store: PostgresStore, name: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        for _ in range(2):
+            caplog.clear()
+            await own_server.stop(FAST)
+            writing = asyncio.create_task(write(store, name, user("meanwhile")))
+            await attempts_fail(store)
+            said = [one.getMessage() for one in caplog.records if one.msg.startswith("error connecting")]
+            assert said
+            assert len(said) == len(set(said))
+            await own_server.start_again()
+            await writing
+
+
+async def attempts_fail(store: PostgresStore) -> None:
+    """Returns when each of the pool's attempts to connect has failed twice; from then on it may wait for long."""
+    pool = store._connections._pool
+    before = pool.get_stats().get("connections_errors", 0)
+    each = 2 if pool.max_size == 1 else 4
+    await until(lambda: pool.get_stats().get("connections_errors", 0) >= before + each, "attempts fail")
+
+
+class SilentHost:
+    """Stands between a store and its server. While it is `silent`, it answers nothing, as a host without power."""
+
+    def __init__(self, database: str) -> None:
+        self._socket = f"{conninfo_to_dict(database)['host']}/.s.PGSQL.{conninfo_to_dict(database)['port']}"
+        self._open = set[asyncio.StreamWriter]()
+        self._silent = False
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open.add(writer)
+        if self._silent:
+            await reader.read()
+        else:
+            answers, questions = await asyncio.open_unix_connection(self._socket)
+            with suppress(ConnectionError):
+                await asyncio.gather(pump(reader, questions), pump(answers, writer))
+        self._open.discard(writer)
+        writer.close()
+
+    @contextmanager
+    def silent(self) -> Generator[None]:
+        self._silent = True
+        for writer in self._open:
+            writer.transport.abort()
+        yield
+        self._silent = False
+
+
+async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(65_536):
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+
+
+async def test_a_host_that_is_silent_holds_nobody_up_afterwards(database: str, name: str) -> None:
+    """An attempt to connect ends in time: otherwise it would wait for what the host never answered."""
+    host = SilentHost(database)
+    proxy = await asyncio.start_server(host.serve, "127.0.0.1", 0)
+    port = proxy.sockets[0].getsockname()[1]
+    url = make_conninfo(database, host="127.0.0.1", port=port, sslmode="disable")
+    store = PostgresStore(url, pool_size=1, patience=2)
+
+    async def written() -> bool:
+        with suppress(DatabaseUnavailable):
+            await write(store, name, user("after"))
+            return True
+        return False
+
+    async with proxy, aclosing(store):
+        await store.open()
+        await write(store, name, user("before"))
+        with host.silent(), pytest.raises(DatabaseUnavailable):
+            await write(store, name, user("meanwhile"))
+        await until(written, "appends work again")
+        assert texts(await log_of(store, name)) == ["before", "after"]
+
+
+class TestHithertosOwnServer:
+    @pytest.mark.parametrize("all_of_it", [True, False])
+    async def test_that_was_killed_is_started_again(self, home: Path, name: str, all_of_it: bool) -> None:
+        """By the next append, once, however many users there are; and what was acknowledged is there."""
+        async with (
+            hitherto.open(data_dir=home, database_timeout=30) as memory,
+            hitherto.open(data_dir=home, database_timeout=30, worker=False) as other,
+        ):
+            chats = [one.conversation(name, scope=SCOPE) for one in (memory, other)]
+            for number in range(5):
+                for chat in chats:
+                    await chat.append(user(f"before {number}"))
+            before = postmaster(home)
+            assert before is not None
+            processes = set(cluster.residents(home))
+            # The postmaster first: it starts anew what of it dies.
+            for process in [before, *(processes if all_of_it else ())]:
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+            await until(lambda: not processes.intersection(cluster.residents(home)), "the server is gone")
+            await asyncio.gather(*(chat.append(user(f"after {n}")) for chat in chats for n in range(5)))
+            assert postmaster(home) != before
+            log = texts(await chats[0].messages())
+            assert log[:10] == [f"before {number}" for number in range(5) for _ in chats]
+            assert sorted(log[10:]) == sorted(f"after {number}" for number in range(5) for _ in chats)
+        assert not cluster.residents(home)
+
+    async def test_that_cannot_be_started_is_left_alone_for_a_while(
+        self, home: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        server = await EmbeddedServer.start(home)
+        await kill(home)
+        with broken(home):
+            for _ in range(3):
+                await server.start_again()
+        (said,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
+        assert "stopped and could not be started again: PostgreSQL does not start in" in said.getMessage()
+        await server.start_again()
+        assert not cluster.answers(home)
+        server._rests_until = 0
+        await asyncio.gather(*(server.start_again() for _ in range(3)))
+        assert cluster.answers(home)
+        await server.stop()
+
+    async def test_that_nobody_uses_any_more_stays_down(self, home: Path) -> None:
+        server = await EmbeddedServer.start(home)
+        await server.stop()
+        await server.start_again()
+        assert not cluster.residents(home)
+
+    async def test_that_does_not_answer_is_not_disturbed(self, home: Path) -> None:
+        """It may recover, or be busy."""
+        server = await EmbeddedServer.start(home)
+        running = postmaster(home)
+        assert running is not None
+        running.suspend()
+        await server.start_again()
+        assert postmaster(home) == running
+        running.resume()
+        await server.stop()
+
+
+def postmaster(home: Path) -> psutil.Process | None:
+    """The server's first process, if it is alive."""
+    with suppress(OSError, psutil.NoSuchProcess):
+        return psutil.Process(int((home / "data" / "postmaster.pid").read_text().split()[0]))
+    return None
+
+
+async def kill(home: Path) -> None:
+    os.kill(int((home / "data" / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
+    await until(lambda: not cluster.residents(home), "the server is gone")
+
+
+@contextmanager
+def broken(home: Path) -> Generator[None]:
+    """While it lasts, the server cannot be started."""
+    (home / "data" / "global").rename(home / "global")
+    try:
+        yield
+    finally:
+        (home / "global").rename(home / "data" / "global")

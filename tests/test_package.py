@@ -1,0 +1,25 @@
+"""The package as a reader finds it: one name for one class, and rooms that can be taken in at a glance."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter, defaultdict
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent.parent / "hitherto"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def test_no_two_classes_share_a_name() -> None:
+    found = defaultdict[str, list[str]](list)
+    for module in MODULES:
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                found[node.name].append(str(module.relative_to(PACKAGE)))
+    assert len(found) > 200
+    assert {name: modules for name, modules in found.items() if len(modules) > 1} == {}
+
+
+def test_no_folder_is_a_heap() -> None:
+    sizes = Counter(module.parent.relative_to(PACKAGE) for module in MODULES if module.name != "__init__.py")
+    assert {str(folder): size for folder, size in sizes.items() if size > 15} == {}
