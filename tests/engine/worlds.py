@@ -404,7 +404,9 @@ def plain_head(head: Head, order: dict[int, int]) -> str:
 
 
 def order_ids(text: str, order: dict[int, int]) -> str:
-    return re.sub(r"(digest|opaque|Standing\(id)=(\d+)", lambda found: f"{found[1]}=#{order[int(found[2])]}", text)
+    return re.sub(
+        r"(digest|opaque|StandingSummary\(id)=(\d+)", lambda found: f"{found[1]}=#{order[int(found[2])]}", text
+    )
 
 
 def fates_of(manifest: Manifest) -> list[tuple[Fate, Reason]]:
