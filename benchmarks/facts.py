@@ -8,7 +8,7 @@ from benchmarks.ground import Ground
 from benchmarks.report import Bar, Figure, Findings
 from hitherto.core.facts.fact import ExtractedFact, KnownFact
 from hitherto.core.facts.merge import merged
-from tests.core.facts.fact_pairs import Pair, labelled_pairs
+from tests.core.facts.fact_pairs import Pair, labeled_pairs
 from tests.core.policy.observations import disjoint, fed_twice, observations
 
 _LOCOMO = Path(__file__).parent.parent.parent / "shared" / "data" / "locomo" / "locomo10.json"
@@ -16,7 +16,7 @@ _LOCOMO = Path(__file__).parent.parent.parent / "shared" / "data" / "locomo" / "
 
 async def run(ground: Ground) -> Findings:
     """Precision of merging on the labeled pairs, and what LoCoMo's observations come to when fed twice."""
-    pairs = labelled_pairs()
+    pairs = labeled_pairs()
     together = [pair for pair in pairs if _are_merged(pair)]
     right = sum(pair.label == "repetition" for pair in together)
     repetitions = sum(pair.label == "repetition" for pair in pairs)

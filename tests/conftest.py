@@ -16,7 +16,6 @@ from hitherto.core.scope import Scope
 from hitherto.ports.store import Store
 from hitherto.stores.in_memory.store import InMemoryStore
 from hitherto.stores.postgres.embedded.server import EmbeddedServer
-from hitherto.stores.postgres.store import PostgresStore
 from tests.databases import Databases
 
 settings.register_profile("hitherto", max_examples=50, deadline=None)
@@ -77,11 +76,12 @@ async def database(make_database: Callable[[], Coroutine[Any, Any, str]]) -> str
 
 
 @pytest.fixture(params=["inmemory", "postgres"])
-async def store(
-    request: pytest.FixtureRequest, make_database: Callable[[], Coroutine[Any, Any, str]]
-) -> AsyncIterator[Store]:
+async def store(request: pytest.FixtureRequest, databases: Databases) -> AsyncIterator[Store]:
     """Each kind of store, open and empty."""
-    made: Store = InMemoryStore() if request.param == "inmemory" else PostgresStore(await make_database())
+    if request.param == "postgres":
+        yield await databases.store()
+        return
+    made = InMemoryStore()
     await made.open()
     yield made
     await made.aclose()

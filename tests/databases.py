@@ -10,7 +10,9 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from hitherto.stores.postgres import schema
+from hitherto.stores.postgres.connections import Connections
 from hitherto.stores.postgres.embedded.server import EmbeddedServer
+from hitherto.stores.postgres.store import PostgresStore
 
 Connection = psycopg.AsyncConnection[Any]
 TEMPLATE = "template_hitherto"
@@ -57,9 +59,24 @@ _EMPTY = """
 """
 
 
+class OpenStore(PostgresStore):
+    """Uses `connections` to `url` that stay open for the next store: making them takes longer than most tests do."""
+
+    def __init__(self, url: str, connections: Connections) -> None:
+        super().__init__(url)
+        self.url = url
+        self._connections = connections
+
+    async def open(self) -> None:
+        """The connections are open."""
+
+    async def aclose(self) -> None:
+        """The next store uses them."""
+
+
 class Databases:
     """The databases on `server`. One that was given back is empty, with its numbers from 1 on, when it is had again.
-    `template` has the schema, for databases that a test makes for itself."""
+    `template` has the schema, for databases that a test makes for itself. The stores of `store` share another one."""
 
     template = sql.Identifier(TEMPLATE)
 
@@ -69,6 +86,8 @@ class Databases:
         self._numbers = count(1)
         self._free: list[str] = []
         self._catalog: str | None = None
+        self._stores: tuple[str, Connections, Connection] | None = None
+        """The URL of the stores' database, their connections, and one to empty it."""
 
     async def open(self) -> None:
         """Make the template."""
@@ -79,8 +98,24 @@ class Databases:
             self._catalog = await _catalog(connection)
 
     async def aclose(self) -> None:
+        if self._stores is not None:
+            _, connections, emptying = self._stores
+            await connections.aclose()
+            assert await _catalog(emptying) == self._catalog, "a test that changes the schema takes a database"
+            await emptying.close()
         if self._admin is not None:
             await self._admin.close()
+
+    async def store(self) -> OpenStore:
+        """An open and empty store. One at a time: they have the same database."""
+        if self._stores is None:
+            name = await self.take()
+            connections = Connections(self.url(name), size=10, patience=10)
+            await connections.open()
+            self._stores = self.url(name), connections, await self._connected(name)
+        url, connections, emptying = self._stores
+        await emptying.execute(_EMPTY)
+        return OpenStore(url, connections)
 
     async def take(self) -> str:
         """The name of an empty database with the schema in it."""

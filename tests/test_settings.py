@@ -85,13 +85,13 @@ def test_why_it_is_unusable_is_said_in_plain_words(name: str, value: object, why
     assert str(raised.value) == f"the setting {name} (HITHERTO_{name.upper()}) is unusable: {why}"
 
 
-@pytest.mark.parametrize("spelt", ["current city", "Current city", "current-city", "CURRENT_CITY", " current  city "])
-def test_a_single_category_is_the_one_that_is_meant(monkeypatch: pytest.MonkeyPatch, spelt: str) -> None:
+@pytest.mark.parametrize("spelled", ["current city", "Current city", "current-city", "CURRENT_CITY", " current  city "])
+def test_a_single_category_is_the_one_that_is_meant(monkeypatch: pytest.MonkeyPatch, spelled: str) -> None:
     """Capitals, dashes, underscores and blanks make no difference; it is kept as it is defined."""
     monkeypatch.setenv("HITHERTO_FACT_CATEGORIES", "Current city,hobby")
-    monkeypatch.setenv("HITHERTO_SINGLE_FACT_CATEGORIES", f"{spelt},hobby,{spelt}")
+    monkeypatch.setenv("HITHERTO_SINGLE_FACT_CATEGORIES", f"{spelled},hobby,{spelled}")
     assert Settings.load().single_fact_categories == ("Current city", "hobby")
-    assert Settings.load(single_fact_categories=[spelt]).single_fact_categories == ("Current city",)
+    assert Settings.load(single_fact_categories=[spelled]).single_fact_categories == ("Current city",)
 
 
 @pytest.mark.parametrize("name", ["city", "other", "current"])

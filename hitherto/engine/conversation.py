@@ -327,7 +327,7 @@ class Conversation:
         """Erase the conversation: its messages, its digests and what its receipts tell of them. Returns how many
         messages it had; 0 when there is no such conversation. A replay of an old key writes nothing.
 
-        Facts that were learnt from it stay, without a source in it; with `facts`, those that have no other source are
+        Facts that were learned from it stay, without a source in it; with `facts`, those that have no other source are
         erased too."""
         async with self._services.store.write(self.scope, self.id) as unit:
             head = unit.head

@@ -112,7 +112,7 @@ class FactStore(Protocol):
     members of its subject, in the same tenant and for the same agent, as long as the owner is a member too. Then it
     comes without its evidence. Facts about the user (subject "") are never shown to others.
 
-    Facts are extracted with a digest (`Changes.learnt`, and `Unit.current_facts` before it). Evidence goes with the
+    Facts are extracted with a digest (`Changes.learned`, and `Unit.current_facts` before it). Evidence goes with the
     messages it names. When those are erased or taken back, an unconfirmed fact that had evidence and has none left goes
     too: it is erased whole, or, where messages were taken back, is WITHDRAWN; then those that it had superseded are
     current again (RESTORED, by nobody), one version on and private, unless a current one says the same. A confirmed
@@ -170,7 +170,7 @@ class FactStore(Protocol):
 
     async def add(self, scope: Scope, subject: str, fact: NewFact) -> AddedFact:
         """Write a fact by hand: it is private, confirmed and has no evidence. Where it is `alone`, it ends what that
-        says; what it `supersedes` counts only for what is learnt.
+        says; what it `supersedes` counts only for what is learned.
 
         Where a current fact of the scope's own about the subject says the same, that one is kept by hand from then on
         (ADDED, by the user): it is confirmed, a version on, takes category and metadata unless that category is

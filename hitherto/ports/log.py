@@ -41,8 +41,8 @@ class Changes:
     its `latest` only `digest`. `key` and `receipt` go together.
 
     `fire` are the new digest rows. `retract` are messages that are taken back at `head.rev`. `supersede` are completed
-    rows, clears too, that views from `head.rev` on use no more. `calls` go into the ledger. `learnt` are facts about
-    `learnt.subject`; they rest on messages of this conversation, and the unit has asked for its `current_facts` before.
+    rows, clears too, that views from `head.rev` on use no more. `calls` go into the ledger. `learned` are facts about
+    `learned.subject`. They rest on messages of this conversation, and the unit has asked for its `current_facts` first.
     """
 
     head: Head
@@ -56,7 +56,7 @@ class Changes:
     retract: tuple[int, ...] = ()
     supersede: tuple[int, ...] = ()
     calls: tuple[ModelCall, ...] = ()
-    learnt: LearnedFacts | None = None
+    learned: LearnedFacts | None = None
 
 
 class Unit(Protocol):

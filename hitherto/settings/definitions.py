@@ -178,7 +178,7 @@ class FactSettings(_Group):
     @field_validator("single_fact_categories")
     @classmethod
     def _among_the_categories(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        """As they are defined, however they are spelt here."""
+        """As they are defined, however they are spelled here."""
         known: tuple[str, ...] = info.data.get("fact_categories", ())
         if not known:  # they are unusable, which is said of them
             return value

@@ -504,7 +504,7 @@ class TestWhetherAndAboutWhom:
             assert known_to(await asked(chat)) == ["- [hobby] Loves bees. (personal)"]
 
     async def test_a_conversation_that_gets_its_subject_later(self, store: Store) -> None:
-        """What was learnt before was about the user, and stays so."""
+        """What was learned before was about the user, and stays so."""
         told = (Says("I keep bees.", "hobby", "Keeps bees."), Says("Mum kept hens.", "hobby", "Kept hens."))
         async with opened(store, *told) as memory:
             chat = await dialogue(memory, "c", told[0].text, subject=None)

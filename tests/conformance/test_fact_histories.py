@@ -22,7 +22,7 @@ from hitherto.testing.conformance.facts.samples import EVERYTHING, MUM, SHARED, 
 from hitherto.testing.conformance.recall.samples import found, indexed
 from hitherto.testing.conformance.samples import dialogue, write
 from tests.conformance.drawn_facts import ADA, BEN, CONVERSATIONS, Step, histories
-from tests.conformance.modelled_facts import Facts, Message, One
+from tests.conformance.modeled_facts import Facts, Message, One
 
 TENANTS = count(1)
 
@@ -67,7 +67,7 @@ class World(Facts):
             return
 
         def messages(seqs: Iterable[int]) -> set[Message]:
-            """Those of them that are there to be learnt from."""
+            """Those of them that are there to be learned from."""
             found = {(name, self.begun[name], seq % head.next_seq) for seq in seqs}
             erased = {message for message in found if any(a <= message[2] <= b for a, b in head.erased)}
             return found - erased - self.lost

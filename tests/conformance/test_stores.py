@@ -5,49 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
-from typing import Any
 
-import psycopg
 import pytest
-from psycopg import sql
-from psycopg.conninfo import make_conninfo
 
 from hitherto.core.log.append import extended
 from hitherto.core.log.head import Head
 from hitherto.ports.log import Changes
 from hitherto.ports.store import Store
 from hitherto.stores.in_memory.store import InMemoryStore
-from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from hitherto.stores.postgres.store import PostgresStore
 from hitherto.testing import StoreConformance
 from hitherto.testing.conformance.samples import SCOPE, dialogue, log_of, user, write
-from tests.databases import Databases
-
-NAME = sql.Identifier("test_conformance")
-TABLES = (
-    *(
-        "conversation",
-        "receipt",
-        "agent",
-        "model_call",
-        "procrastinate_jobs",
-        "document",
-        "search_scope",
-        "search_space",
-    ),
-    *("search_filling", "search_entry", "search_segment", "search_posting", "search_vector", "search_codes"),
-    *("fact", "fact_subject", "subject"),
-)
-
-
-@pytest.fixture(scope="module")
-async def shared(server: EmbeddedServer, databases: Databases) -> AsyncIterator[str]:
-    """One database for all cases: making one for each would take most of the time."""
-    async with await psycopg.AsyncConnection[Any].connect(server.admin_url, autocommit=True) as connection:
-        made = sql.SQL("create database {} template {} owner hitherto").format(NAME, databases.template)
-        await connection.execute(made)
-        yield make_conninfo(server.url, dbname="test_conformance")
-        await connection.execute(sql.SQL("drop database {} with (force)").format(NAME))
+from tests.databases import Databases, OpenStore
 
 
 def test_no_case_hides_another() -> None:
@@ -55,6 +24,13 @@ def test_no_case_hides_another() -> None:
     cases = [name for part in StoreConformance.__mro__ for name in vars(part) if name.startswith("test_")]
     assert len(cases) > 100
     assert sorted(cases) == sorted(set(cases))
+
+
+async def test_postgres_may_be_closed_twice(database: str) -> None:
+    """The store of the others stays open between them."""
+    store = PostgresStore(database)
+    await store.open()
+    await StoreConformance().test_closing_twice_is_allowed(store)
 
 
 class TestInMemoryStore(StoreConformance):
@@ -67,24 +43,18 @@ class TestInMemoryStore(StoreConformance):
 
 class TestPostgresStore(StoreConformance):
     @pytest.fixture
-    async def store(self, shared: str) -> AsyncIterator[Store]:
-        async with await psycopg.AsyncConnection[Any].connect(shared, autocommit=True) as connection:
-            for table in TABLES:
-                await connection.execute(sql.SQL("delete from {}").format(sql.Identifier("hitherto", table)))
-        store = PostgresStore(shared)
-        await store.open()
-        yield store
-        await store.aclose()
+    async def store(self, databases: Databases) -> OpenStore:
+        return await databases.store()
 
     @pytest.fixture
-    async def others(self, shared: str) -> AsyncIterator[list[Store]]:
+    async def others(self, store: OpenStore) -> AsyncIterator[list[Store]]:
         """More stores on the same database: as in other processes, none knows of another."""
-        stores = [PostgresStore(shared, pool_size=2) for _ in range(7)]
-        for store in stores:
-            await store.open()
+        stores = [PostgresStore(store.url, pool_size=2) for _ in range(7)]
+        for one in stores:
+            await one.open()
         yield list(stores)
-        for store in stores:
-            await store.aclose()
+        for one in stores:
+            await one.aclose()
 
     async def test_processes_share_a_conversation(self, store: Store, others: list[Store]) -> None:
         await asyncio.gather(*(write(one, "c", *dialogue(1)) for one in [store, *others] for _ in range(5)))

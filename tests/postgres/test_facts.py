@@ -24,7 +24,7 @@ from hitherto.ports.log import Changes
 from hitherto.ports.store import Store
 from hitherto.stores.postgres.store import PostgresStore
 from hitherto.testing.conformance.digests.stage_samples import take_back
-from hitherto.testing.conformance.facts.samples import DELETE, RESTORE, SHARE, UNSHARE, edit, learn, learnt, new
+from hitherto.testing.conformance.facts.samples import DELETE, RESTORE, SHARE, UNSHARE, edit, learn, learned, new
 from hitherto.testing.conformance.recall.samples import SPACE, indexed, made, vectors_of
 from hitherto.testing.conformance.samples import HOUR, SCOPE, chances, user, write
 from tests.patience import PATIENCE
@@ -166,7 +166,7 @@ class Crowd:
                 for one in chance.sample(known, min(len(known), 3))
             )
             changes = Changes(
-                head=head, messages=logged, learnt=LearnedFacts(subject=subject, facts=facts, repeated=repeated)
+                head=head, messages=logged, learned=LearnedFacts(subject=subject, facts=facts, repeated=repeated)
             )
             await unit.commit(changes)
 
@@ -292,7 +292,7 @@ async def test_several_facts_are_held_in_their_order(
     store: Store, database: str, do: Callable[..., Awaitable[None]], superseded_before: bool
 ) -> None:
     """As whoever indexes does, who may have the first of them: so none is held by one who waits for one before it."""
-    earlier, later = await learnt(store, "Swims.", "Sings.")
+    earlier, later = await learned(store, "Swims.", "Sings.")
     if superseded_before:
         await rows(
             database,
@@ -325,7 +325,7 @@ async def superseded(store: Store, fact: int) -> None:
     await store.facts.add(SCOPE, "s", new("Dives.", category="city", alone=True))
 
 
-async def learnt_otherwise(store: Store, fact: int) -> None:
+async def learned_otherwise(store: Store, fact: int) -> None:
     await learn(store, "c", new("Dives.", 0, supersedes=(fact,)))
 
 
@@ -342,11 +342,11 @@ async def forgotten(store: Store, _: int) -> None:
         await unit.delete(facts=True)
 
 
-@pytest.mark.parametrize("take", [edited, discarded, superseded, learnt_otherwise, withdrawn, erased, forgotten])
+@pytest.mark.parametrize("take", [edited, discarded, superseded, learned_otherwise, withdrawn, erased, forgotten])
 async def test_what_a_fact_was_leaves_the_index(store: Store, database: str, take: Take) -> None:
     """Out of segments too, which are put in order later."""
-    *_, fact = await learnt(store, "Sings.", "Swims.", subject="s")
-    await learnt(store, "Rows.", name="other", subject="s")
+    *_, fact = await learned(store, "Sings.", "Swims.", subject="s")
+    await learned(store, "Rows.", name="other", subject="s")
     await indexed(store, space=SPACE)
     await rows(database, "update search_scope set packed = next_no, stale = false")
     await rows(
@@ -364,7 +364,7 @@ async def test_what_a_fact_was_leaves_the_index(store: Store, database: str, tak
 
 
 async def test_one_current_fact_says_it_whoever_writes(store: Store, database: str) -> None:
-    (fact,) = await learnt(store, "Swims.")
+    (fact,) = await learned(store, "Swims.")
     again = (
         "insert into fact (tenant, user_id, agent, subject, category, content, fingerprint, state, ended_at, "
         "confidence, tokens, length, hashes, counts) select tenant, user_id, agent, subject, category, content, "
@@ -417,8 +417,8 @@ async def test_the_columns_of_what_is_known_are_its_rows(store: Store, database:
 
 
 async def test_the_third_seeds_table_shows_what_is_known(store: Store, database: str) -> None:
-    first, second, _ = await learnt(store, "Swims.", "Sings.", "Rows.", name="conv_1", subject="mum")
-    await learnt(store, "Dives.", name="conv_2", subject="mum", supersedes=(first,))
+    first, second, _ = await learned(store, "Swims.", "Sings.", "Rows.", name="conv_1", subject="mum")
+    await learned(store, "Dives.", name="conv_2", subject="mum", supersedes=(first,))
     await store.facts.change(SCOPE, second, SHARE)
     await take_back(store, "conv_1", 1)
     await store.facts.add(SCOPE, THE_USER, new("Fences."))

@@ -17,7 +17,7 @@ from hitherto.engine.calls import Calls, cause_of, told
 from hitherto.engine.daily_limit import CallPostponed
 from hitherto.engine.digests.frontiers_from_rows import sums_through
 from hitherto.engine.digests.make import DigestMaker
-from hitherto.engine.facts.learn import FoundFacts, learnt_in, noted
+from hitherto.engine.facts.learn import FoundFacts, learned_in, noted
 from hitherto.engine.log.erase import erase_expired
 from hitherto.engine.services import Services
 from hitherto.errors import Conflict, DatabaseUnavailable, HithertoError, ModelUnavailable, StoreError
@@ -219,8 +219,8 @@ class Attempt:
             await self._note()
 
     async def _finish(self, outcome: DigestOutcome, found_facts: FoundFacts | None) -> bool:
-        """Write the outcome with what it cost and what was learnt, if the claim still holds; the conversation is locked
-        meanwhile."""
+        """Write the outcome with what it cost and what was learned, if the claim still holds. The conversation is
+        locked meanwhile."""
         work, digest = self._work, self._work.digest
         async with self._store.write(work.scope, work.conversation, digest=digest.id) as unit:
             head = unit.head
@@ -236,15 +236,15 @@ class Attempt:
             else:
                 rest = backoff(self._services.settings.backoff, head.failures) if head.failures else timedelta(0)
                 after = replace(head, failures=head.failures + 1, resume_at=head.clock + rest if rest else None)
-            learnt = None
+            learned = None
             if found_facts is not None and outcome.error is None:
-                learnt = await learnt_in(unit, self._services, work, found_facts)
-                if learnt is not None:
+                learned = await learned_in(unit, self._services, work, found_facts)
+                if learned is not None:
                     after = replace(after, extracted=noted(after, found_facts))
-            await unit.commit(Changes(head=after, outcomes=(outcome,), calls=tuple(self._ledger), learnt=learnt))
-        if learnt is not None:
-            new, again = len(learnt.facts), len(learnt.repeated)
-            log.info("Facts learnt from %s: %s (known before: %s)", work.conversation, new, again, **_fields(work))
+            await unit.commit(Changes(head=after, outcomes=(outcome,), calls=tuple(self._ledger), learned=learned))
+        if learned is not None:
+            new, again = len(learned.facts), len(learned.repeated)
+            log.info("Facts learned from %s: %s (known before: %s)", work.conversation, new, again, **_fields(work))
         self._services.appended.set()
         return True
 

@@ -1,1 +1,1 @@
-"""Facts: learnt with digests, reviewed by people."""
+"""Facts: learned with digests, reviewed by people."""

@@ -27,8 +27,8 @@ class Facts:
 
     Only its owner can change a fact or see where it comes from; a fact of somebody else's is not found, as if it were
     not there. Of what others share, `confidence`, `confirmed` and `repeated` are None, `evidence` and `metadata` are
-    empty, and `updated_at` is when it was learnt: nobody else is told more. `all_agents`: those that the user's other
-    agents have learnt too.
+    empty, and `updated_at` is when it was learned: nobody else is told more. `all_agents`: those that the user's other
+    agents have learned too.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Facts:
         after: int = 0,
         limit: int = 100,
     ) -> Listing:
-        """Facts in the order in which they were learnt: the user's own (`mine`), and those that others share with him
+        """Facts in the order in which they were learned: the user's own (`mine`), and those that others share with him
         (`shared`).
 
         `category` is that which they are kept under; `conversation` leaves those that a message of it says; `state` is

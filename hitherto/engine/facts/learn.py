@@ -57,10 +57,10 @@ def lesson_of(work: DigestWork, subject: str, found: Sequence[ExtractedFact]) ->
     return FoundFacts(subject=subject, found=tuple(found), start=work.messages[0].seq, end=work.messages[-1].seq)
 
 
-async def learnt_in(unit: Unit, services: Services, work: DigestWork, found_facts: FoundFacts) -> LearnedFacts | None:
+async def learned_in(unit: Unit, services: Services, work: DigestWork, found_facts: FoundFacts) -> LearnedFacts | None:
     """What the lesson teaches as things stand in `unit`, whatever became known since the model was asked.
 
-    None where a defect keeps it from being learnt: the digest that was made and paid for must not go with it. Its
+    None where a defect keeps it from being learned: the digest that was made and paid for must not go with it. Its
     messages do not count as read then, so that the next digest of them can learn what they say.
     """
     current = await unit.current_facts(found_facts.subject)

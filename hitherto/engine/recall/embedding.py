@@ -35,7 +35,7 @@ class Embedding:
 
     @property
     def known(self) -> bool:
-        """Whether there is nothing to be learnt of the embedder: its space is known, or there is none."""
+        """Whether there is nothing to be learned of the embedder: its space is known, or there is none."""
         return self._services.embedder is None or _space(self._services.embedder) is not None
 
     async def learn(self) -> None:

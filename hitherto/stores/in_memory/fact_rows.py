@@ -210,20 +210,20 @@ class FactRows:
 
     # What conversations do to facts.
 
-    def learn(self, name: Name, ref: int, learnt: LearnedFacts, log: Sequence[Logged]) -> None:
+    def learn(self, name: Name, ref: int, learned: LearnedFacts, log: Sequence[Logged]) -> None:
         """Write what a digest of the conversation taught."""
         scope, conversation = name
-        subject = learnt.subject
+        subject = learned.subject
 
         def said(seqs: Iterable[int]) -> tuple[FactSource, ...]:
             there = [seq for seq in sorted(set(seqs)) if 0 <= seq < len(log)]
             return tuple(FactSource(ref, Evidence(conversation, seq, log[seq].created_at)) for seq in there)
 
-        for again in learnt.repeated:
+        for again in learned.repeated:
             row = self.by_id.get(again.fact)
             if row is not None and row.is_about(scope, subject):
                 self._repeat(row, said(again.seqs), again)
-        for new in learnt.facts:
+        for new in learned.facts:
             row = self.same(scope, subject, new.fingerprint)
             if row is None:
                 row = self.write(scope, subject, new, by=None, said=said(new.seqs))

@@ -262,8 +262,8 @@ class InMemoryStore:
         self._kept[name] = kept
         self._claims.note(name, fired)
         self._ledger.note(name[0], kept.head.ref, changes.calls, self._clock())
-        if changes.learnt is not None:
-            self._facts.learn(name, kept.head.ref, changes.learnt, kept.log)
+        if changes.learned is not None:
+            self._facts.learn(name, kept.head.ref, changes.learned, kept.log)
         if changes.retract:
             self._facts.retract(kept.head.ref, changes.retract)
         if changes.erase:

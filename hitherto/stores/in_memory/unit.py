@@ -64,7 +64,7 @@ class InMemoryUnit:
     async def commit(self, changes: Changes) -> tuple[int, ...]:
         assert not self._done, "a unit of work commits once"
         self._done = True
-        if changes.learnt or changes.erase or changes.retract:
+        if changes.learned or changes.erase or changes.retract:
             await self._hold_facts()
         return self._store.apply(self._name, changes, self._head.now)
 

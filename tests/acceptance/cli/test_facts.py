@@ -116,16 +116,16 @@ async def test_what_a_model_found_is_ones_own_once_it_is_added(home: tuple[Path,
         chat = memory.conversation("una", scope=Scope(tenant="local", user="una", agent="cli"))
         await chat.append(user("I climb."), assistant("I see."), user("So."), assistant("Yes."))
         await memory.wait_for_digests()
-        (learnt,) = listed(cli, "una")
-        assert learnt["confirmed"] is False
+        (learned,) = listed(cli, "una")
+        assert learned["confirmed"] is False
         ran = cli("facts", "add", "Climbs", "--user", "una")
-        assert done(ran).out.startswith(f"Fact {learnt['id']} says so already; it is confirmed now")
+        assert done(ran).out.startswith(f"Fact {learned['id']} says so already; it is confirmed now")
         await chat.delete(facts=True)
     (left,) = listed(cli, "una")
-    assert (left["id"], left["content"], left["confirmed"]) == (learnt["id"], "Climbs", True)
+    assert (left["id"], left["content"], left["confirmed"]) == (learned["id"], "Climbs", True)
 
 
-async def test_a_fact_that_was_learnt_opens_its_messages(home: tuple[Path, EmbeddedServer], cli: Cli) -> None:
+async def test_a_fact_that_was_learned_opens_its_messages(home: tuple[Path, EmbeddedServer], cli: Cli) -> None:
     answer = items(
         "She told of herself.",
         facts=[("occupation", "Is a nurse", [0]), ("diet", "Eats no meat", [0, 2]), ("hobby", "Climbs", [2])],

@@ -33,6 +33,6 @@ class Pair:
     other: str
 
 
-def labelled_pairs() -> list[Pair]:
+def labeled_pairs() -> list[Pair]:
     """All of them, in the order in which they were written."""
     return [Pair(**json.loads(line)) for line in _FILE.read_text(encoding="utf-8").splitlines()]

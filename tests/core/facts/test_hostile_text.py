@@ -68,7 +68,7 @@ class TestWhatComesLate:
         (fact,) = learn(self.KNOWN, lyon, said_at=JUNE + timedelta(days=1), single=("city",)).facts
         assert fact.supersedes == (7,)
 
-    def test_what_ends_nothing_is_learnt_whenever_it_was_said(self) -> None:
+    def test_what_ends_nothing_is_learned_whenever_it_was_said(self) -> None:
         cello = ExtractedFact(category="hobby", content="Plays the cello.", seqs=(3,), confidence=0.9)
         assert len(learn(self.KNOWN, cello, said_at=JANUARY).facts) == 1
 

@@ -23,12 +23,12 @@ from hitherto.core.facts.fact import (
 from hitherto.core.facts.known import MOST_SHOWN, known_facts_to_show
 from hitherto.core.facts.merge import merged
 from hitherto.core.log.ranges import Ranges
-from tests.core.facts.fact_pairs import labelled_pairs
+from tests.core.facts.fact_pairs import labeled_pairs
 from tests.core.policy.observations import disjoint, fed_twice, observations
 
 CITY = "current city"
 
-SENTENCES = tuple(dict.fromkeys(text for pair in labelled_pairs()[::5] for text in (pair.one, pair.other)))
+SENTENCES = tuple(dict.fromkeys(text for pair in labeled_pairs()[::5] for text in (pair.one, pair.other)))
 """Sentences of which many repeat, change or nearly repeat another."""
 
 
@@ -55,8 +55,8 @@ def learn(
     return merged(known, found, subject="legacy-7", extracted=extracted, single=single, count=len, said_at=said_at)
 
 
-def says_what(learnt: LearnedFacts) -> list[str]:
-    return [one.content for one in learnt.facts]
+def says_what(learned: LearnedFacts) -> list[str]:
+    return [one.content for one in learned.facts]
 
 
 class TestRules:
@@ -71,17 +71,17 @@ class TestRules:
     @pytest.mark.parametrize("again", ["Plays the cello.", "plays the CELLO", "Plays  the cello.."])
     def test_the_same_words_repeat_a_known_fact(self, again: str) -> None:
         """Whatever its category, and without any vector."""
-        learnt = learn(knows("Was a nurse.", "Plays the cello."), says(again, 4, category="other"))
-        (one,) = learnt.repeated
-        assert learnt.facts == ()
+        learned = learn(knows("Was a nurse.", "Plays the cello."), says(again, 4, category="other"))
+        (one,) = learned.repeated
+        assert learned.facts == ()
         assert (one.fact, one.seqs, one.confidence) == (2, (4,), strengthened(0.5, 0.5))
 
     def test_said_twice_at_once_it_is_said_in_both_messages(self) -> None:
-        learnt = learn([], says("Plays the cello.", 7, confidence=0.4), says("plays the cello", 2, 7, confidence=0.6))
-        (one,) = learnt.facts
+        learned = learn([], says("Plays the cello.", 7, confidence=0.4), says("plays the cello", 2, 7, confidence=0.6))
+        (one,) = learned.facts
         assert (one.content, one.seqs, one.confidence) == ("Plays the cello.", (2, 7), 0.6)
-        learnt = learn(knows("Plays the cello."), says("Plays the cello.", 7), says("plays the cello", 2))
-        (known,) = learnt.repeated
+        learned = learn(knows("Plays the cello."), says("Plays the cello.", 7), says("plays the cello", 2))
+        (known,) = learned.repeated
         assert known.seqs == (2, 7)
         assert known.confidence == strengthened(strengthened(0.5, 0.5), 0.5)
 
@@ -106,13 +106,13 @@ class TestRules:
     def test_a_change_and_a_near_miss_are_facts_of_their_own(self, one: str, other: str) -> None:
         """Without the model's word nothing ends: a fact too many can be put right."""
         for first, second in ((one, other), (other, one)):
-            learnt = learn(knows(first), says(second, 4))
-            assert (says_what(learnt), learnt.repeated, learnt.facts[0].supersedes) == ([second], (), ())
+            learned = learn(knows(first), says(second, 4))
+            assert (says_what(learned), learned.repeated, learned.facts[0].supersedes) == ([second], (), ())
 
     def test_other_words_are_told_by_the_model_alone(self) -> None:
         known, other = knows("Is a very patient person."), says("Has a lot of patience.", 4)
-        learnt = learn(known, replace(other, repeats=1))
-        assert ([one.fact for one in learnt.repeated], learnt.facts) == ([1], ())
+        learned = learn(known, replace(other, repeats=1))
+        assert ([one.fact for one in learned.repeated], learned.facts) == ([1], ())
         assert learn(known, replace(other, replaces=1)).facts[0].supersedes == (1,)
         (neither,) = learn(known, other).facts
         assert neither.supersedes == ()
@@ -124,9 +124,9 @@ class TestRules:
 
     def test_the_model_is_not_believed_of_what_is_not_known(self) -> None:
         for unheard_of in ({"repeats": 99}, {"replaces": 99}):
-            learnt = learn(knows("Was a nurse."), says("Plays the cello.", 4, **unheard_of))
-            assert (says_what(learnt), learnt.repeated) == (["Plays the cello."], ())
-            assert learnt.facts[0].supersedes == ()
+            learned = learn(knows("Was a nurse."), says("Plays the cello.", 4, **unheard_of))
+            assert (says_what(learned), learned.repeated) == (["Plays the cello."], ())
+            assert learned.facts[0].supersedes == ()
 
     def test_what_replaces_a_fact_is_of_its_category(self) -> None:
         """Lest one muddled answer end a fact that was never spoken of. What repeats one may be of any."""
@@ -152,16 +152,16 @@ class TestRules:
         moved = says("Lives in Genoa.", 4, category=CITY, replaces=1)
         for known_at, told_at, new in ((june, july, True), (july, july, True), (july, june, False), (None, june, True)):
             known = [replace(one, said_at=known_at) for one in knows("Lives in Turin.", category=CITY)]
-            learnt = learn(known, moved, single=single, said_at={4: told_at})
-            assert says_what(learnt) == (["Lives in Genoa."] if new else [])
+            learned = learn(known, moved, single=single, said_at={4: told_at})
+            assert says_what(learned) == (["Lives in Genoa."] if new else [])
             confirmed = [replace(known[0], confirmed=True)]
-            assert says_what(learn(confirmed, moved, single=single, said_at={4: told_at})) == says_what(learnt)
+            assert says_what(learn(confirmed, moved, single=single, said_at={4: told_at})) == says_what(learned)
             again = learn(known, says("Lives in Turin.", 4, category=CITY), single=single, said_at={4: told_at})
             assert [one.fact for one in again.repeated] == [1], "it may say it again"
 
     def test_the_same_words_count_before_the_models(self) -> None:
-        learnt = learn(knows("Plays the cello.", "Was a nurse."), says("plays the cello", 4, repeats=2, replaces=2))
-        assert ([one.fact for one in learnt.repeated], learnt.facts) == ([1], ())
+        learned = learn(knows("Plays the cello.", "Was a nurse."), says("plays the cello", 4, repeats=2, replaces=2))
+        assert ([one.fact for one in learned.repeated], learned.facts) == ([1], ())
 
     def test_one_fact_takes_the_place_of_another(self) -> None:
         """Who replaces what is replaced already stands beside it."""
@@ -171,8 +171,8 @@ class TestRules:
 
     def test_one_value_at_a_time(self) -> None:
         known = [*knows("Lives in Turin.", category=CITY), *knows("Plays the cello.", start=2)]
-        learnt = learn(known, says("Lives in Genoa.", 4, category=CITY), single=[CITY])
-        assert [(one.content, one.supersedes) for one in learnt.facts] == [("Lives in Genoa.", (1,))]
+        learned = learn(known, says("Lives in Genoa.", 4, category=CITY), single=[CITY])
+        assert [(one.content, one.supersedes) for one in learned.facts] == [("Lives in Genoa.", (1,))]
         elsewhere = learn(known, says("Lives in Genoa.", 4, category="other"), single=[CITY])
         assert elsewhere.facts[0].supersedes == ()
         assert learn(known, says("Lives in Genoa.", 4, category=CITY)).facts[0].supersedes == (), "if it is declared"
@@ -182,8 +182,8 @@ class TestRules:
         found = [
             says(f"Lives in {city}.", seq, category=CITY) for seq, city in ((9, "Genoa"), (2, "Milan"), (5, "Bari"))
         ]
-        learnt = learn(knows("Lives in Turin.", category=CITY), *found, single=[CITY])
-        assert [(one.content, one.seqs, one.supersedes) for one in learnt.facts] == [("Lives in Genoa.", (9,), (1,))]
+        learned = learn(knows("Lives in Turin.", category=CITY), *found, single=[CITY])
+        assert [(one.content, one.seqs, one.supersedes) for one in learned.facts] == [("Lives in Genoa.", (9,), (1,))]
 
     def test_there_and_back_again(self) -> None:
         """Who moves away and returns within one digest lives where he lived: that fact was said again, in whatever
@@ -191,49 +191,49 @@ class TestRules:
         away = says("Lives in Genoa.", 2, category=CITY)
         known = knows("Lives in Turin.", category=CITY, confirmed=True)
         for back in (says("Lives in Turin.", 5, category=CITY), says("Is back in Turin.", 5, category=CITY, repeats=1)):
-            learnt = learn(known, away, back, single=[CITY])
-            assert learnt.repeated == (RepeatedFact(fact=1, seqs=(5,), confidence=1.0),)
-            assert learnt.facts == ()
+            learned = learn(known, away, back, single=[CITY])
+            assert learned.repeated == (RepeatedFact(fact=1, seqs=(5,), confidence=1.0),)
+            assert learned.facts == ()
         known = knows("Lives in Turin.", category="other")
-        learnt = learn(known, away, says("Lives in Turin.", 5, category=CITY), single=[CITY])
-        assert after(known, learnt) == [("Lives in Turin.", CITY)]
-        assert learnt.facts == ()
+        learned = learn(known, away, says("Lives in Turin.", 5, category=CITY), single=[CITY])
+        assert after(known, learned) == [("Lives in Turin.", CITY)]
+        assert learned.facts == ()
 
     def test_what_replaces_a_fact_that_is_said_again_later_held_in_between(self) -> None:
         found = [says("Has quit smoking.", 2, replaces=1), says("Smokes.", 5)]
-        learnt = learn(knows("Smokes."), *found)
-        assert ([one.fact for one in learnt.repeated], learnt.facts) == ([1], ())
+        learned = learn(knows("Smokes."), *found)
+        assert ([one.fact for one in learned.repeated], learned.facts) == ([1], ())
         found = [says("Smokes.", 2), says("Has quit smoking.", 5, replaces=1)]
-        learnt = learn(knows("Smokes."), *found)
-        assert ([one.supersedes for one in learnt.facts], learnt.repeated) == ([(1,)], ())
+        learned = learn(knows("Smokes."), *found)
+        assert ([one.supersedes for one in learned.facts], learned.repeated) == ([(1,)], ())
 
     def test_there_and_back_again_between_two_that_were_known(self) -> None:
         known = knows("Lives in Turin.", "Lives in Genoa.", category=CITY)
         found = [says("Lives in Genoa.", 2, category=CITY), says("Lives in Turin.", 5, category=CITY)]
-        learnt = learn(known, *found, single=[CITY])
-        assert after(known, learnt) == [("Lives in Turin.", CITY)]
-        assert learnt.facts == ()
+        learned = learn(known, *found, single=[CITY])
+        assert after(known, learned) == [("Lives in Turin.", CITY)]
+        assert learned.facts == ()
 
     def test_what_is_repeated_and_then_replaced_is_replaced(self) -> None:
         found = [says("Lives in Turin.", 2, category=CITY), says("Lives in Genoa.", 5, category=CITY)]
-        learnt = learn(knows("Lives in Turin.", category=CITY), *found, single=[CITY])
-        assert (learnt.repeated, learnt.facts[0].supersedes) == ((), (1,))
+        learned = learn(knows("Lives in Turin.", category=CITY), *found, single=[CITY])
+        assert (learned.repeated, learned.facts[0].supersedes) == ((), (1,))
 
     def test_a_value_that_is_said_again_ends_the_others(self) -> None:
         """There can be several from before the category was declared."""
         known = knows("Lives in Turin.", "Lives in Genoa.", category=CITY)
-        learnt = learn(known, says("lives in turin", 4, category=CITY), single=[CITY])
-        assert learnt.repeated == (RepeatedFact(fact=1, seqs=(4,), confidence=strengthened(0.5, 0.5), alone=True),)
-        assert after(known, learnt) == [("Lives in Turin.", CITY)]
+        learned = learn(known, says("lives in turin", 4, category=CITY), single=[CITY])
+        assert learned.repeated == (RepeatedFact(fact=1, seqs=(4,), confidence=strengthened(0.5, 0.5), alone=True),)
+        assert after(known, learned) == [("Lives in Turin.", CITY)]
         assert not learn(known, says("lives in turin", 4, category=CITY)).repeated[0].alone, "if it is declared"
         elsewhere = learn(known, says("lives in turin", 4, category="other"), single=[CITY])
         assert after(known, elsewhere) == [("Lives in Turin.", CITY)], "whatever it is taken for this time"
 
     def test_what_was_under_other_is_a_value_from_then_on(self) -> None:
         known = [*knows("Lives in Turin.", category="other"), *knows("Lives in Genoa.", category=CITY, start=2)]
-        learnt = learn(known, says("Lives in Turin.", 4, category=CITY), single=[CITY])
-        assert [(one.category, one.alone) for one in learnt.repeated] == [(CITY, True)]
-        assert after(known, learnt) == [("Lives in Turin.", CITY)]
+        learned = learn(known, says("Lives in Turin.", 4, category=CITY), single=[CITY])
+        assert [(one.category, one.alone) for one in learned.repeated] == [(CITY, True)]
+        assert after(known, learned) == [("Lives in Turin.", CITY)]
         (undeclared,) = learn(known, says("Lives in Turin.", 4, category=CITY)).repeated
         assert (undeclared.category, undeclared.alone) == (None, False)
         hobby = [replace(known[0], category="hobby"), known[1]]
@@ -266,8 +266,8 @@ class TestRules:
             (late,) = learn(known, again, single=[CITY], said_at={4: june}).repeated
             assert (late.fact, late.category, late.alone) == (1, None, False)
             for unknown in ({4: july}, {}):
-                learnt = learn(known, again, single=[CITY], said_at=unknown)
-                assert after(known, learnt) == [("Lives in Turin.", CITY)]
+                learned = learn(known, again, single=[CITY], said_at=unknown)
+                assert after(known, learned) == [("Lives in Turin.", CITY)]
 
 
 class TestBearing:
@@ -332,20 +332,20 @@ ranges = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 8)), max_size=3).
 singles = st.sampled_from([(), (CITY,), (CITY, "hobby")])
 
 
-def after(known: Sequence[KnownFact], learnt: LearnedFacts) -> list[tuple[str, str]]:
+def after(known: Sequence[KnownFact], learned: LearnedFacts) -> list[tuple[str, str]]:
     """What is current once it is written, as the store's contract has it: contents and categories."""
-    return [(one.content, one.category) for one in written(known, learnt)]
+    return [(one.content, one.category) for one in written(known, learned)]
 
 
-def written(known: Sequence[KnownFact], learnt: LearnedFacts) -> list[KnownFact]:
+def written(known: Sequence[KnownFact], learned: LearnedFacts) -> list[KnownFact]:
     current = {one.id: one for one in known}
-    for again in learnt.repeated:
+    for again in learned.repeated:
         one = current[again.fact]
         one = replace(one, confidence=again.confidence, category=again.category or one.category)
         if again.alone:
             current = {other.id: other for other in current.values() if other.category != one.category}
         current[again.fact] = one
-    for number, new in enumerate(learnt.facts, 1_000 + len(known)):
+    for number, new in enumerate(learned.facts, 1_000 + len(known)):
         same = next((one.id for one in current.values() if fingerprint_of_fact(one.content) == new.fingerprint), None)
         for gone in new.supersedes:
             if gone != same:
@@ -376,32 +376,32 @@ def test_whatever_is_found(
 ) -> None:
     """Nothing is both repeated and ended; nothing comes of a message that was read before, or was never shown."""
     found = said_again(known, found)
-    learnt = learn(known, *found, extracted=extracted, single=single)
+    learned = learn(known, *found, extracted=extracted, single=single)
     ids = {one.id for one in known}
-    repeated = [one.fact for one in learnt.repeated]
-    ended = [number for one in learnt.facts for number in one.supersedes]
+    repeated = [one.fact for one in learned.repeated]
+    ended = [number for one in learned.facts for number in one.supersedes]
     assert len(repeated) == len(set(repeated))
     assert len(ended) == len(set(ended)), "one fact takes the place of another"
     assert set(repeated) | set(ended) <= ids
     assert not set(repeated) & set(ended)
     shown = {seq for one in found for seq in one.seqs}
     read = {seq for first, last in extracted for seq in range(first, last + 1)}
-    for one in (*learnt.facts, *learnt.repeated):
+    for one in (*learned.facts, *learned.repeated):
         assert one.seqs
         assert list(one.seqs) == sorted(set(one.seqs))
         assert set(one.seqs) <= shown - read
         assert 0 < one.confidence <= 1
-    by_word = [number for one in learnt.facts if one.category not in single for number in one.supersedes]
+    by_word = [number for one in learned.facts if one.category not in single for number in one.supersedes]
     assert not any(known[number - 1].confirmed for number in by_word), "never against a person's word"
     before = {one.id: one.confidence for one in known}
-    assert all(one.confidence >= before[one.fact] for one in learnt.repeated)
-    fingerprints = [one.fingerprint for one in learnt.facts]
+    assert all(one.confidence >= before[one.fact] for one in learned.repeated)
+    fingerprints = [one.fingerprint for one in learned.facts]
     assert len(fingerprints) == len(set(fingerprints))
-    assert {one.content for one in learnt.facts} <= {one.content for one in found}
-    now = {one.content: one.category for one in written(known, learnt)}
+    assert {one.content for one in learned.facts} <= {one.content for one in found}
+    now = {one.content: one.category for one in written(known, learned)}
     for category in single:
-        assert sum(one.category == category for one in learnt.facts) <= 1
-        said = any(now.get(one.content) == category for one in (*learnt.facts, *(known[at - 1] for at in repeated)))
+        assert sum(one.category == category for one in learned.facts) <= 1
+        said = any(now.get(one.content) == category for one in (*learned.facts, *(known[at - 1] for at in repeated)))
         assert not said or list(now.values()).count(category) == 1, "the latest value is the only one"
 
 
@@ -445,7 +445,7 @@ def test_the_same_messages_twice_add_nothing(
 @few
 @given(known=documents, found=st.lists(statements, max_size=8))
 def test_the_same_statements_in_other_messages_add_nothing(known: list[KnownFact], found: list[ExtractedFact]) -> None:
-    """They repeat what was learnt of them, as far as they change nothing: what replaces may be replaced anew."""
+    """They repeat what was learned of them, as far as they change nothing: what replaces may be replaced anew."""
     steady = [replace(one, replaces=None) for one in found]
     now = written(known, learn(known, *steady))
     later = [replace(one, seqs=tuple(seq + 100 for seq in one.seqs)) for one in steady]
@@ -465,9 +465,9 @@ def test_the_order_of_an_answer_tells_nothing_new(
     assert learn(known, *mixed, single=[CITY]) == learn(known, *apart, single=[CITY])
 
 
-def test_the_labelled_pairs() -> None:
+def test_the_labeled_pairs() -> None:
     """What is merged without a model says the same; nearly nothing is."""
-    pairs = labelled_pairs()
+    pairs = labeled_pairs()
     together = [pair for pair in pairs if learn(knows(pair.one), says(pair.other, 4)).repeated]
     right = sum(pair.label == "repetition" for pair in together)
     assert right / len(together) >= 0.98, [pair for pair in together if pair.label != "repetition"]

@@ -112,7 +112,7 @@ class TestWhatTheyRestOn:
         assert [(name, one.seq, one.message.text) for name, one in said] == [("c", 2, CELLO.text), ("d", 0, CELLO.text)]
         assert said[0][1].created_at <= said[1][1].created_at
 
-    async def test_sources_of_what_another_agent_has_learnt(self, memory: Memory) -> None:
+    async def test_sources_of_what_another_agent_has_learned(self, memory: Memory) -> None:
         """A conversation of the same name is this agent's, and another one."""
         await dialogue(memory, "c", CELLO.text, scope=replace(ANA, agent="coach"))
         await dialogue(memory, "c", "Hello.")
@@ -246,7 +246,7 @@ class TestWhatTheyRestOn:
                 await facts.sources(number)
 
     async def test_messages_that_expire_while_they_are_digested(self, store: Store) -> None:
-        """The digest loses its claim, and nothing is learnt of what is gone."""
+        """The digest loses its claim, and nothing is learned of what is gone."""
         gate = Gate(listener(CELLO))
         async with opened(store, model=Scripted([gate], then=listener(CELLO))) as memory:
             soon = datetime.now(UTC) + timedelta(seconds=0.3)

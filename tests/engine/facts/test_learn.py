@@ -30,7 +30,7 @@ async def current(memory: Memory) -> list[tuple[str, str]]:
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], Awaitable[object]]) -> None:
-    """Something happens once the model has answered, and before what was learnt is written."""
+    """Something happens once the model has answered, and before what was learned is written."""
     before = DigestMaker.make
 
     async def make(self: DigestMaker, *given: Any) -> DigestResult:
@@ -142,16 +142,16 @@ class TestDefects:
 
     async def test_a_store_that_fails_is_no_defect(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         """The digest is written once it is back, and its facts with it."""
-        real, calls = attempt.learnt_in, 0  # what a unit raises at its end
+        real, calls = attempt.learned_in, 0  # what a unit raises at its end
 
-        async def learnt_in(*given: Any) -> Any:
+        async def learned_in(*given: Any) -> Any:
             nonlocal calls
             calls += 1
             if calls == 1:
                 raise DatabaseUnavailable("away for a moment")
             return await real(*given)
 
-        monkeypatch.setattr(attempt, "learnt_in", learnt_in)
+        monkeypatch.setattr(attempt, "learned_in", learned_in)
         async with opened(store, CELLO) as memory:
             chat = await dialogue(memory, "a", CELLO.text)
             assert [row.status.value for row in await chat.digests()] == ["completed"]
@@ -164,8 +164,8 @@ async def test_a_line_in_the_log_says_whose_facts_they_are(store: Store, caplog:
     async with opened(store, CELLO) as memory:
         chat = await dialogue(memory, "k12", CELLO.text)
         (row,) = await chat.digests()
-    (record,) = [one for one in caplog.records if one.getMessage().startswith("Facts learnt")]
-    assert record.getMessage() == "Facts learnt from k12: 1 (known before: 0)"
+    (record,) = [one for one in caplog.records if one.getMessage().startswith("Facts learned")]
+    assert record.getMessage() == "Facts learned from k12: 1 (known before: 0)"
     told = {name: getattr(record, name) for name in ("tenant", "user", "agent", "conversation", "digest")}
     whose = {"tenant": ANA.tenant, "user": ANA.user, "agent": ANA.agent}
     assert told == {**whose, "conversation": "k12", "digest": row.id}

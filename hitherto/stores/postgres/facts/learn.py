@@ -1,4 +1,4 @@
-"""What a unit of work writes of facts: what was learnt, and what goes with the messages it rested on."""
+"""What a unit of work writes of facts: what was learned, and what goes with the messages it rested on."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ _NOTHING = LearnedFacts(subject=THE_USER)
 
 def ends_facts(changes: Changes) -> bool:
     """Whether entries of facts may go from the index."""
-    learnt = changes.learnt or _NOTHING
-    learnt_anew = any(fact.supersedes or fact.alone for fact in learnt.facts)
-    return bool(changes.erase or changes.retract or learnt_anew or any(one.alone for one in learnt.repeated))
+    learned = changes.learned or _NOTHING
+    learned_anew = any(fact.supersedes or fact.alone for fact in learned.facts)
+    return bool(changes.erase or changes.retract or learned_anew or any(one.alone for one in learned.repeated))
 
 
 async def hold_facts(connection: AsyncConnection[Any], at: dict[str, Any], changes: Changes) -> None:
     """Hold the subjects and the facts that the changes are about.
 
-    Whoever wants several takes them in one order. Only the subject that is learnt about comes first, as the unit holds
+    Whoever wants several takes them in one order. Only the subject that is learned about comes first, as the unit holds
     it already. (So two units could wait for each other that both learn about one subject and take away what was said
     when their conversation was about another; the database would end one of them.)
     """
-    learnt = changes.learnt or _NOTHING
+    learned = changes.learned or _NOTHING
     taken = (*changes.erase, *_each(changes.retract))
-    about = {**at, "subject": learnt.subject}
-    something = bool(learnt.facts or learnt.repeated)
+    about = {**at, "subject": learned.subject}
+    something = bool(learned.facts or learned.repeated)
     if something:
         await connection.execute(SQL["make_fact_subject"], about)
         await connection.execute(SQL["hold_fact_subject"], about)
     if not something and not taken:
         return
-    again = learnt.repeated
-    known = [*(one.fact for one in again), *(ended for fact in learnt.facts for ended in fact.supersedes)]
+    again = learned.repeated
+    known = [*(one.fact for one in again), *(ended for fact in learned.facts for ended in fact.supersedes)]
     values = {
         **about,
         **_bounds(taken),
         "facts": rows.numbers(known),
-        "fingerprints": [fact.fingerprint for fact in learnt.facts],
+        "fingerprints": [fact.fingerprint for fact in learned.facts],
         "categories": [
-            storable(one.category) for one in (*learnt.facts, *again) if one.alone and one.category is not None
+            storable(one.category) for one in (*learned.facts, *again) if one.alone and one.category is not None
         ],
         "categories_of": rows.numbers(one.fact for one in again if one.alone and one.category is None),
     }
@@ -67,11 +67,11 @@ async def hold_facts_of(connection: AsyncConnection[Any], at: dict[str, Any], *,
 
 
 async def learn(connection: AsyncConnection[Any], scope: Scope, at: dict[str, Any], changes: Changes) -> None:
-    """Write what was learnt, then let go of what rested on messages that are taken back or erased. Who calls it holds
+    """Write what was learned, then let go of what rested on messages that are taken back or erased. Who calls it holds
     the facts, and the scope's index where entries may go (`ends_facts`)."""
-    learnt = changes.learnt or _NOTHING
-    about = {**at, "subject": learnt.subject}
-    for one in learnt.repeated:
+    learned = changes.learned or _NOTHING
+    about = {**at, "subject": learned.subject}
+    for one in learned.repeated:
         if one.fact in rows.NUMBERS:
             category = None if one.category is None else storable(one.category)
             values = {**about, "id": one.fact, "seqs": list(one.seqs), "confidence": one.confidence}
@@ -82,8 +82,8 @@ async def learn(connection: AsyncConnection[Any], scope: Scope, at: dict[str, An
                 fingerprint, category = row
                 values |= {"facts": [], "alone": True, "fingerprint": fingerprint, "category": category, "by": None}
                 await connection.execute(SQL["supersede_facts"], values)
-    for fact in learnt.facts:
-        new = rows.new_values(scope, learnt.subject, fact, by=None)
+    for fact in learned.facts:
+        new = rows.new_values(scope, learned.subject, fact, by=None)
         values = {**new, "ref": at["ref"], "seqs": list(fact.seqs)}
         made = await connection.execute(SQL["learn_fact"], values)
         if fact.alone:

@@ -1,5 +1,5 @@
--- Facts in a unit of work: learnt, and going with the messages that they rest on. Who runs these holds the subjects, the facts
--- and, where entries go, the scope's index; what a statement writes is read by the next.
+-- Facts in a unit of work: learned, and going with the messages that they rest on. Who runs these holds the subjects,
+-- the facts and, where entries go, the scope's index. What a statement writes is read by the next.
 
 -- name: hold_fact_subjects
 -- Hold the subjects with facts that rest on messages of these ranges, in the order in which all do who hold several.

@@ -10,7 +10,7 @@ from hitherto.core.facts.fact import FactAction, FactState, RepeatedFact
 from hitherto.ports.store import Store
 from hitherto.testing.conformance.digests.stage_samples import take_back
 from hitherto.testing.conformance.facts.evidence import delete, told_of
-from hitherto.testing.conformance.facts.samples import CONFIRM, booked, edit, fact_of, learn, learnt, version_of
+from hitherto.testing.conformance.facts.samples import CONFIRM, booked, edit, fact_of, learn, learned, version_of
 from hitherto.testing.conformance.samples import SCOPE, write
 
 
@@ -19,7 +19,7 @@ class ForgottenFactCases:
     async def test_what_a_confirmed_fact_said_before_is_forgotten_with_its_messages(
         self, store: Store, first: str
     ) -> None:
-        made, other = await learnt(store, "A secret.", "Fences.")
+        made, other = await learned(store, "A secret.", "Fences.")
         await learn(store, "c", repeated=[RepeatedFact(fact=made, seqs=(1,), confidence=0.7)])
         await store.facts.change(SCOPE, made, edit("Another secret."))
         await store.facts.change(SCOPE, made, edit("Swims."))
@@ -52,7 +52,7 @@ class ForgottenFactCases:
         assert await booked(store) == ["Swims.", "Fences."]
 
     async def test_what_it_says_from_then_on_is_kept(self, store: Store) -> None:
-        (made,) = await learnt(store, "A secret.")
+        (made,) = await learned(store, "A secret.")
         await store.facts.change(SCOPE, made, edit("Swims."))
         await write(store, "c", erase=((0, 0),))
         await store.facts.change(SCOPE, made, edit("Dives."))
@@ -60,9 +60,9 @@ class ForgottenFactCases:
         assert "secret" not in await told_of(store)
 
     async def test_a_confirmed_fact_that_holds_no_more_forgets_too(self, store: Store) -> None:
-        (made,) = await learnt(store, "A secret.")
+        (made,) = await learned(store, "A secret.")
         await store.facts.change(SCOPE, made, edit("Swims."))
-        await learnt(store, "Dives.", name="d", supersedes=(made,))
+        await learned(store, "Dives.", name="d", supersedes=(made,))
         await write(store, "c", erase=((0, 0),))
         assert (await fact_of(store, made)).state is FactState.SUPERSEDED
         assert await _contents(store, made) == ["", "Swims.", "Swims."]
@@ -70,9 +70,9 @@ class ForgottenFactCases:
 
     @pytest.mark.parametrize("way", ["taken back", "said elsewhere", "deleted"])
     async def test_other_histories_are_left_whole(self, store: Store, way: str) -> None:
-        (made,) = await learnt(store, "Sings.")
+        (made,) = await learned(store, "Sings.")
         await learn(store, "c", repeated=[RepeatedFact(fact=made, seqs=(0,), confidence=0.7)])
-        await learnt(store, "Sings.", name="d")
+        await learned(store, "Sings.", name="d")
         await store.facts.change(SCOPE, made, edit("Swims."))
         if way == "taken back":
             await take_back(store, "c", 1)

@@ -23,7 +23,7 @@ from hitherto.testing.conformance.facts.samples import (
     fact_of,
     known,
     learn,
-    learnt,
+    learned,
     listed,
     new,
     said,
@@ -55,7 +55,7 @@ class FactEvidenceCases:
         assert times == sorted(times)
 
     async def test_what_rests_on_erased_messages_alone_is_erased(self, store: Store) -> None:
-        secret, both, kept = await learnt(store, "A secret.", "Swims.", "Fences.")
+        secret, both, kept = await learned(store, "A secret.", "Swims.", "Fences.")
         await learn(store, "c", repeated=[RepeatedFact(fact=both, seqs=(2,), confidence=0.7)])
         await write(store, "c", erase=((0, 1),))
         assert await store.facts.fact(SCOPE, secret) is None
@@ -67,7 +67,7 @@ class FactEvidenceCases:
         assert (await store.facts.add(SCOPE, THE_USER, new("A secret."))).id > kept, "no number comes twice"
 
     async def test_what_rests_on_what_was_taken_back_alone_is_withdrawn(self, store: Store) -> None:
-        kept, both, gone = await learnt(store, "Fences.", "Swims.", "Sings.")
+        kept, both, gone = await learned(store, "Fences.", "Swims.", "Sings.")
         await learn(store, "c", repeated=[RepeatedFact(fact=both, seqs=(0,), confidence=0.7)])
         before = await fact_of(store, gone)
         await take_back(store, "c", 2)
@@ -87,7 +87,7 @@ class FactEvidenceCases:
     @pytest.mark.parametrize("change", [CONFIRM, edit("Swims in lakes.")], ids=["confirmed", "edited"])
     @pytest.mark.parametrize("way", ["erased", "taken back"])
     async def test_what_a_person_stands_for_stays(self, store: Store, way: str, change: FactChange) -> None:
-        made, plain = await learnt(store, "Swims.", "Fences.")
+        made, plain = await learned(store, "Swims.", "Fences.")
         before = await store.facts.change(SCOPE, made, change)
         if way == "erased":
             await write(store, "c", erase=((0, 1),))
@@ -102,14 +102,14 @@ class FactEvidenceCases:
 
     async def test_what_was_added_by_hand_needs_no_evidence(self, store: Store) -> None:
         added = await store.facts.add(SCOPE, THE_USER, new("Swims."))
-        await learnt(store, "Swims.")
+        await learned(store, "Swims.")
         await write(store, "c", erase=((0, 0),))
         assert await said(store, added.id) == []
         assert await booked(store) == ["Swims."]
 
     async def test_two_conversations_say_the_same(self, store: Store) -> None:
-        (made,) = await learnt(store, "Swims.")
-        await learnt(store, "Swims.", name="d")
+        (made,) = await learned(store, "Swims.")
+        await learned(store, "Swims.", name="d")
         await take_back(store, "c", 1)
         assert await said(store, made) == [("d", 0)]
         assert await booked(store) == ["Swims."]
@@ -118,7 +118,7 @@ class FactEvidenceCases:
 
     async def test_what_was_taken_back_is_forgotten_when_it_is_erased(self, store: Store) -> None:
         """A fact that was withdrawn, or replaced, goes with the messages it came from."""
-        old, gone = await learnt(store, "An old secret.", "A secret.")
+        old, gone = await learned(store, "An old secret.", "A secret.")
         await write(store, "d", *dialogue(1))
         await learn(store, "d", new("Fences.", 0, supersedes=(old,)))
         await take_back(store, "c", 2)
@@ -129,7 +129,7 @@ class FactEvidenceCases:
         assert "secret" not in await told_of(store)
 
     async def test_an_erased_message_is_evidence_no_more(self, store: Store) -> None:
-        (made,) = await learnt(store, "Swims.")
+        (made,) = await learned(store, "Swims.")
         await write(store, "c", user("As I said: I swim."))
         await learn(store, "c", repeated=[RepeatedFact(fact=made, seqs=(1,), confidence=0.6)])
         await write(store, "c", erase=((1, 1),))
@@ -144,25 +144,25 @@ class FactEvidenceCases:
             "tenant": replace(SCOPE, tenant="another"),
         }
         for scope in elsewhere.values():
-            await learnt(store, "Swims.", "Sings.", scope=scope)
+            await learned(store, "Swims.", "Sings.", scope=scope)
         before = [await all_told(store, scope) for scope in elsewhere.values()]
-        await learnt(store, "Swims.", "Sings.")
+        await learned(store, "Swims.", "Sings.")
         await take_back(store, "c", 1)
         await write(store, "c", erase=((0, 0),))
         await delete(store, facts=True)
-        await learnt(store, "Fences.")
+        await learned(store, "Fences.")
         await delete(store)
         assert [await all_told(store, scope) for scope in elsewhere.values()] == before
 
     async def test_a_clear_leaves_facts(self, store: Store) -> None:
-        await learnt(store, "Swims.", "Sings.")
+        await learned(store, "Swims.", "Sings.")
         before = await all_told(store, SCOPE)
         await clear(store, "c")
         assert await all_told(store, SCOPE) == before
 
     async def test_a_deleted_conversation_leaves_its_facts_without_a_source(self, store: Store) -> None:
-        one, both, sure = await learnt(store, "Swims.", "Sings.", "Fences.")
-        await learnt(store, "Sings.", name="d")
+        one, both, sure = await learned(store, "Swims.", "Sings.", "Fences.")
+        await learned(store, "Sings.", name="d")
         await store.facts.change(SCOPE, sure, CONFIRM)
         before = {made: await fact_of(store, made) for made in (one, both, sure)}
         await delete(store)
@@ -172,18 +172,18 @@ class FactEvidenceCases:
             assert after == replace(fact, evidence=after.evidence, updated_at=after.updated_at)
         assert await booked(store) == ["Swims.", "Sings.", "Fences."]
         assert await listed(store, conversation="c") == []
-        await learnt(store, "Swims.")
+        await learned(store, "Swims.")
         assert await said(store, one) == [("c", 0)], "another conversation of the same name"
         await write(store, "c", *dialogue(1))
         assert (await fact_of(store, one)).repeated == 1
 
     async def test_facts_go_with_their_conversation_where_that_is_asked_for(self, store: Store) -> None:
-        await learnt(
+        await learned(
             store, "A secret.", "Sings.", "A sure secret.", "A deleted secret.", "An old secret.", "A wrong secret."
         )
         one, both, sure, deleted, old, _ = [fact.id for fact in await store.facts.facts(SCOPE, EVERYTHING)]
-        await learnt(store, "Sings.", name="d")
-        await learnt(store, "New.", name="d", supersedes=(old,))
+        await learned(store, "Sings.", name="d")
+        await learned(store, "New.", name="d", supersedes=(old,))
         added = await store.facts.add(SCOPE, THE_USER, new("By hand."))
         await store.facts.change(SCOPE, sure, CONFIRM)
         await store.facts.change(SCOPE, deleted, DELETE)
@@ -197,22 +197,22 @@ class FactEvidenceCases:
 
     async def test_what_a_person_added_stays_though_a_conversation_says_it_too(self, store: Store) -> None:
         added = await store.facts.add(SCOPE, THE_USER, new("Swims."))
-        await learnt(store, "Swims.")
+        await learned(store, "Swims.")
         assert await said(store, added.id) == [("c", 0)]
         await delete(store, facts=True)
         assert (await booked(store), await said(store, added.id)) == (["Swims."], [])
 
     async def test_no_fact_names_a_successor_that_is_gone(self, store: Store) -> None:
-        (rome,) = await learnt(store, "Rome.", name="d")
-        (milan,) = await learnt(store, "Milan.", supersedes=(rome,))
+        (rome,) = await learned(store, "Rome.", name="d")
+        (milan,) = await learned(store, "Milan.", supersedes=(rome,))
         assert (await fact_of(store, rome)).superseded_by == milan
         await delete(store, facts=True)
         after = await fact_of(store, rome)
         assert (after.state, after.superseded_by) == (FactState.SUPERSEDED, None)
 
     async def test_what_was_taken_back_elsewhere_keeps_no_fact(self, store: Store) -> None:
-        (made,) = await learnt(store, "A secret.")
-        await learnt(store, "A secret.", name="d")
+        (made,) = await learned(store, "A secret.")
+        await learned(store, "A secret.", name="d")
         await take_back(store, "d", 1)
         assert await said(store, made) == [("c", 0)]
         await delete(store, facts=True)
@@ -220,7 +220,7 @@ class FactEvidenceCases:
 
     async def test_evidence_of_what_was_deleted_comes_to_nothing(self, store: Store) -> None:
         """Whatever becomes of the messages, a fact that a person deleted stays deleted."""
-        made, other = await learnt(store, "Swims.", "Sings.")
+        made, other = await learned(store, "Swims.", "Sings.")
         for number in (made, other):
             await store.facts.change(SCOPE, number, DELETE)
         before = await all_told(store, SCOPE)
@@ -230,9 +230,9 @@ class FactEvidenceCases:
         assert await all_told(store, SCOPE) == before
 
     async def test_facts_about_several_subjects_go_with_their_messages(self, store: Store) -> None:
-        """A conversation can change its subject; what was learnt before stays where it is."""
-        await learnt(store, "Swims.")
-        (mums,) = await learnt(store, "Sings.", subject=MUM.id)
+        """A conversation can change its subject; what was learned before stays where it is."""
+        await learned(store, "Swims.")
+        (mums,) = await learned(store, "Sings.", subject=MUM.id)
         assert (await booked(store), await booked(store, MUM.id)) == (["Swims."], ["Sings."])
         await take_back(store, "c", 2)
         assert (await booked(store), await booked(store, MUM.id)) == ([], [])
@@ -243,7 +243,7 @@ class FactEvidenceCases:
         """Whatever the conversation is about by the time they come."""
         await write(store, "c", user("She swims."), subject=MUM.id)
         await write(store, "c", user("Now to something else."), subject=now)
-        (known_before,) = await learnt(store, "Swims.", name="d", subject=now)
+        (known_before,) = await learned(store, "Swims.", name="d", subject=now)
         before = await fact_of(store, known_before)
         (made,) = await learn(store, "c", new("Swims.", 0), subject=MUM.id)
         assert ((await fact_of(store, made)).subject, await said(store, made)) == (MUM.id, [("c", 0)])

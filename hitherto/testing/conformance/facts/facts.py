@@ -1,4 +1,4 @@
-"""Facts: subjects, and what is learnt, repeated, replaced and added by hand."""
+"""Facts: subjects, and what is learned, repeated, replaced and added by hand."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from hitherto.testing.conformance.facts.samples import (
     fact_of,
     known,
     learn,
-    learnt,
+    learned,
     listed,
     new,
     said,
@@ -127,7 +127,7 @@ class FactCases:
             head = replace(unit.head, extracted=((0, 5),))
             outcome = DigestOutcome(digest=digest, text="They talked.", tokens=3)
             await unit.commit(
-                Changes(head=head, outcomes=(outcome,), learnt=LearnedFacts(subject=THE_USER, facts=(fact,)))
+                Changes(head=head, outcomes=(outcome,), learned=LearnedFacts(subject=THE_USER, facts=(fact,)))
             )
         (row,) = await store.digests(SCOPE, "c")
         assert (row.status, row.text) == (Status.COMPLETED, "They talked.")
@@ -186,14 +186,14 @@ class FactCases:
         assert (after[0], after[1].rev, [one.id for one in after[1].running]) == (before[0], before[1].rev, list(fired))
 
     async def test_facts_are_numbered_in_their_order(self, store: Store) -> None:
-        ids = await learnt(store, "One.", "Two.", "Three.")
+        ids = await learned(store, "One.", "Two.", "Three.")
         ids += [(await store.facts.add(SCOPE, THE_USER, new("Four."))).id]
-        ids += await learnt(store, "Five.", name="d")
+        ids += await learned(store, "Five.", name="d")
         assert ids == sorted(set(ids))
         assert await listed(store) == await booked(store) == ["One.", "Two.", "Three.", "Four.", "Five."]
 
     async def test_the_same_statement_again_is_more_evidence(self, store: Store) -> None:
-        (made,) = await learnt(store, "Swims.")
+        (made,) = await learned(store, "Swims.")
         book, before = await store.facts.current_facts(SCOPE, THE_USER), await fact_of(store, made)
         await write(store, "d", *dialogue(2))
         again = new("Swims.", 0, 2, category="other", confidence=0.9, metadata='{"a": 1}')
@@ -209,7 +209,7 @@ class FactCases:
         assert known_now.facts == (replace(book.facts[0], said_at=after.evidence[-1].said_at),)
 
     async def test_the_same_messages_say_nothing_new(self, store: Store) -> None:
-        (made,) = await learnt(store, "Swims.")
+        (made,) = await learned(store, "Swims.")
         before = await all_told(store, SCOPE)
         repeated = [RepeatedFact(fact=made, seqs=seqs, confidence=0.9) for seqs in ((0,), ())]
         assert await learn(store, "c", new("Swims.", 0), new("Swims."), repeated=repeated) == []
@@ -238,7 +238,7 @@ class FactCases:
         )
 
     async def test_a_repetition_strengthens(self, store: Store) -> None:
-        (made,) = await learnt(store, "Swims.")
+        (made,) = await learned(store, "Swims.")
         await write(store, "d", *dialogue(2))
         assert await learn(store, "d", repeated=[RepeatedFact(fact=made, seqs=(2,), confidence=0.75)]) == []
         after = await fact_of(store, made)
@@ -259,8 +259,8 @@ class FactCases:
         ids=["user", "agent", "tenant", "subject"],
     )
     async def test_facts_of_different_owners_never_merge(self, store: Store, scope: Scope, subject: str) -> None:
-        (mine,) = await learnt(store, "Swims.")
-        (theirs,) = await learnt(store, "Swims.", name="d", scope=scope, subject=subject)
+        (mine,) = await learned(store, "Swims.")
+        (theirs,) = await learned(store, "Swims.", name="d", scope=scope, subject=subject)
         assert theirs != mine
         for made, owner, about in ((mine, SCOPE, THE_USER), (theirs, scope, subject)):
             found = await fact_of(store, made, scope=owner)
@@ -272,7 +272,7 @@ class FactCases:
     @pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE.keys())
     async def test_contents_come_back_as_they_can_be_stored(self, store: Store, content: str) -> None:
         kept = storable(content)
-        (made,) = await learnt(store, content, subject="dad", category=content[:50])
+        (made,) = await learned(store, content, subject="dad", category=content[:50])
         added = await store.facts.add(ADA, THE_USER, new(content, category=content[:50]))
         await set_whole(store, SCOPE.tenant, Subject(id="dad", name=content))
         for fact, about in ((made, "dad"), (added.id, THE_USER)):

@@ -32,7 +32,7 @@ from hitherto.testing.conformance.facts.samples import (
     fact_of,
     known,
     learn,
-    learnt,
+    learned,
     listed,
     new,
     rows_of,
@@ -100,7 +100,7 @@ def shapes(told: KnownFacts) -> set[int]:
 class KnownFactCases:
     async def test_known_facts_come_in_columns(self, store: Store) -> None:
         await set_whole(store, ADA.tenant, MUM)
-        mine = await learnt(store, *TEXTS, subject=MUM.id)
+        mine = await learned(store, *TEXTS, subject=MUM.id)
         bens = await shared_by(store, "Ben's.", scope=BEN)
         await store.facts.change(SCOPE, mine[1], SHARE)
         await store.facts.change(SCOPE, mine[2], replace(edit("Likes milk."), tokens=9))
@@ -125,17 +125,17 @@ class KnownFactCases:
             assert (told.codes, told.coded) == (None, None)
 
     async def test_a_fact_without_words_is_known_too(self, store: Store) -> None:
-        made = await learnt(store, "…", "Swims.", "?")
+        made = await learned(store, "…", "Swims.", "?")
         told = await store.facts.known(SCOPE, THE_USER)
         assert rows_of(told) == [row(made[0], 1, "…"), row(made[1], 1, "Swims."), row(made[2], 1, "?")]
 
     async def test_codes_are_those_of_the_space_that_is_asked_for(self, store: Store) -> None:
         await set_whole(store, ADA.tenant, MUM)
-        mine = await learnt(store, "Swims.", "Sings.", subject=MUM.id)
+        mine = await learned(store, "Swims.", "Sings.", subject=MUM.id)
         bens = await shared_by(store, "Ben's.", scope=BEN)
         assert (await store.facts.known(SCOPE, MUM.id, space=SPACE)).coded is None, "nothing is embedded yet"
         await indexed(store, space=SPACE)
-        (late,) = await learnt(store, "Late.", subject=MUM.id)
+        (late,) = await learned(store, "Late.", subject=MUM.id)
         told = await store.facts.known(SCOPE, MUM.id, space=SPACE)
         assert told.ids.tolist() == [*mine, bens, late]
         assert told.coded is not None
@@ -152,7 +152,7 @@ class KnownFactCases:
         assert beside.codes[:3].tolist() == made.tolist()
 
     async def test_an_edited_fact_has_no_code_until_it_is_embedded_anew(self, store: Store) -> None:
-        (made, other) = await learnt(store, "Swims.", "Sings.")
+        (made, other) = await learned(store, "Swims.", "Sings.")
         await indexed(store, space=SPACE)
         await store.facts.change(SCOPE, made, CONFIRM)
         await store.facts.change(SCOPE, other, edit("Dives."))
@@ -167,8 +167,8 @@ class KnownFactCases:
         assert told.codes[1].tolist() == codes_of(vector_of("Dives.")[np.newaxis])[0].tolist()
 
     async def test_a_head_comes_with_what_is_known(self, store: Store) -> None:
-        await learnt(store, "Swims.", name="mine")
-        await learnt(store, "Sings.", subject=MUM.id)
+        await learned(store, "Swims.", name="mine")
+        await learned(store, "Sings.", subject=MUM.id)
         await write(store, "c", *dialogue(1))
         for asked in (THE_USER, MUM.id, "nobody"):
             for at in (None, 0, 1, 2, 3):
@@ -183,8 +183,8 @@ class KnownFactCases:
     async def test_the_subject_asked_for_counts_before_there_is_a_conversation(
         self, store: Store, at: int | None
     ) -> None:
-        await learnt(store, "Swims.", name="mine")
-        await learnt(store, "Sings.", name="gone", subject=MUM.id)
+        await learned(store, "Swims.", name="mine")
+        await learned(store, "Sings.", name="gone", subject=MUM.id)
         for name in ("new", "gone"):
             async with store.write(SCOPE, name) as unit:
                 await unit.delete()
@@ -214,7 +214,7 @@ class KnownFactCases:
     async def test_a_book_is_held_until_the_unit_ends(
         self, store: Store, way: Callable[[Store, int], Coroutine[Any, Any, None]]
     ) -> None:
-        (made,) = await learnt(store, "Swims.", name="other")
+        (made,) = await learned(store, "Swims.", name="other")
         await write(store, "c", user("I fence."))
         async with store.write(SCOPE, "c") as unit:
             book = await unit.current_facts(THE_USER)
@@ -232,7 +232,7 @@ class KnownFactCases:
         async def last() -> list[datetime | None]:
             return [one.said_at for one in (await store.facts.current_facts(SCOPE, THE_USER)).facts]
 
-        (made,) = await learnt(store, "Swims.")
+        (made,) = await learned(store, "Swims.")
         first = (await fact_of(store, made)).evidence[0].said_at
         await write(store, "c", user("As I said: I swim."))
         await learn(store, "c", new("Swims.", 1))
@@ -252,7 +252,7 @@ class KnownFactCases:
         assert await last() == [changed.updated_at]
         added = await store.facts.add(SCOPE, THE_USER, new("Sings."))
         assert (await last())[1] == (await fact_of(store, added.id)).updated_at
-        (gone,) = await learnt(store, "Rows.", name="gone")
+        (gone,) = await learned(store, "Rows.", name="gone")
         async with store.write(SCOPE, "gone") as unit:
             await unit.delete()
         assert (await last())[2] == (await fact_of(store, gone)).extracted_at
@@ -263,7 +263,7 @@ class KnownFactCases:
         async def confirmed() -> list[bool]:
             return [one.confirmed for one in (await store.facts.current_facts(SCOPE, THE_USER)).facts]
 
-        (made,) = await learnt(store, "Swims.", confidence=1.0)
+        (made,) = await learned(store, "Swims.", confidence=1.0)
         await store.facts.change(SCOPE, made, SHARE)
         await store.facts.add(SCOPE, THE_USER, new("Sings."))
         assert await confirmed() == [False, True]
@@ -271,15 +271,15 @@ class KnownFactCases:
         assert await confirmed() == [True, True]
 
     async def test_books_of_others_are_not_held(self, store: Store) -> None:
-        await learnt(store, "Swims.", name="c")
+        await learned(store, "Swims.", name="c")
         async with store.write(SCOPE, "c") as unit:
             await unit.current_facts(THE_USER)
             await asyncio.wait_for(store.facts.add(BEN, THE_USER, new("Ben's.")), timeout=5)
-            await asyncio.wait_for(learnt(store, "Theirs.", scope=replace(SCOPE, agent="another")), timeout=5)
+            await asyncio.wait_for(learned(store, "Theirs.", scope=replace(SCOPE, agent="another")), timeout=5)
             await asyncio.wait_for(write(store, "d", *dialogue(1)), timeout=5)
 
     async def test_facts_are_listed_in_pages(self, store: Store) -> None:
-        made = await learnt(store, *(f"{n}" for n in range(7)))
+        made = await learned(store, *(f"{n}" for n in range(7)))
         await store.facts.change(SCOPE, made[2], DELETE)
         for limit in (1, 2, 3, 6, 7, 100):
             pages: list[str] = []
@@ -299,12 +299,12 @@ class KnownFactCases:
         assert len(await listed(store, after=-5)) == 6
 
     async def test_facts_are_listed_by_what_is_wanted(self, store: Store) -> None:
-        old, _, gone = await learnt(store, "Old.", "Habit.", "Gone.")
-        await learnt(store, "New.", name="d", category="habit", supersedes=(old,))
-        await learnt(store, "Habit.", "Mum's.", name="m", subject=MUM.id)
+        old, _, gone = await learned(store, "Old.", "Habit.", "Gone.")
+        await learned(store, "New.", name="d", category="habit", supersedes=(old,))
+        await learned(store, "Habit.", "Mum's.", name="m", subject=MUM.id)
         await store.facts.change(SCOPE, gone, DELETE)
         await store.facts.add(SCOPE, THE_USER, new("By hand.", category="Habit"))
-        await learnt(store, "Another agent's.", scope=replace(SCOPE, agent="another"))
+        await learned(store, "Another agent's.", scope=replace(SCOPE, agent="another"))
         current = ["Habit.", "New.", "Habit.", "Mum's.", "By hand."]
         assert await listed(store) == current
         assert await listed(store, all_agents=True) == [*current, "Another agent's."]
@@ -323,9 +323,9 @@ class KnownFactCases:
             assert [fact.id for fact in await store.facts.facts(SCOPE, FactFilter(state=state))] == [number]
 
     async def test_facts_are_listed_by_the_conversation_that_says_them(self, store: Store) -> None:
-        _, two, _ = await learnt(store, "One.", "Two.", "Three.", category="habit")
-        await learnt(store, "Two.", "Four.", name="d")
-        await learnt(store, "Five.", subject=MUM.id)
+        _, two, _ = await learned(store, "One.", "Two.", "Three.", category="habit")
+        await learned(store, "Two.", "Four.", name="d")
+        await learned(store, "Five.", subject=MUM.id)
         assert await listed(store, conversation="c") == ["One.", "Two.", "Three.", "Five."]
         assert await listed(store, conversation="d") == ["Two.", "Four."]
         assert await listed(store, conversation="c", after=two, limit=1) == ["Three."]

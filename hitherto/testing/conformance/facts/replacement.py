@@ -26,7 +26,7 @@ from hitherto.testing.conformance.facts.samples import (
     fact_of,
     known,
     learn,
-    learnt,
+    learned,
     listed,
     new,
     said,
@@ -37,7 +37,7 @@ from hitherto.testing.conformance.samples import SCOPE, dialogue, user, write
 
 class ReplacedFactCases:
     async def test_a_fact_takes_the_place_of_others(self, store: Store) -> None:
-        rome, milan, other = await learnt(store, "Lives in Rome.", "Lives in Milan.", "Has a cat.")
+        rome, milan, other = await learned(store, "Lives in Rome.", "Lives in Milan.", "Has a cat.")
         await write(store, "d", user("I have moved to Bari."))
         (bari,) = await learn(store, "d", new("Lives in Bari.", 0, supersedes=(rome, milan)))
         now = await fact_of(store, bari)
@@ -60,7 +60,7 @@ class ReplacedFactCases:
         assert await booked(store) == ["Has a cat.", "Lives in Rome."]
 
     async def test_a_repetition_ends_what_it_replaces(self, store: Store) -> None:
-        rome, milan = await learnt(store, "Lives in Rome.", "Lives in Milan.")
+        rome, milan = await learned(store, "Lives in Rome.", "Lives in Milan.")
         await write(store, "d", *dialogue(1))
         assert await learn(store, "d", new("Lives in Rome.", 0, supersedes=(milan, rome))) == []
         assert await booked(store) == ["Lives in Rome."]
@@ -68,16 +68,16 @@ class ReplacedFactCases:
 
     async def test_only_current_facts_about_the_subject_are_repeated_or_replaced(self, store: Store) -> None:
         """Numbers that a model makes up are no way to anything else."""
-        (mine,) = await learnt(store, "Mine.")
-        (old,) = await learnt(store, "Old.")
-        await learnt(store, "New.", supersedes=(old,))
+        (mine,) = await learned(store, "Mine.")
+        (old,) = await learned(store, "Old.")
+        await learned(store, "New.", supersedes=(old,))
         elsewhere = {
             "user": replace(SCOPE, user="another"),
             "agent": replace(SCOPE, agent="another"),
             "tenant": replace(SCOPE, tenant="another"),
         }
-        (dads,) = await learnt(store, "Dad's.", name="dad", subject="dad")
-        theirs = [(await learnt(store, "Theirs.", scope=scope))[0] for scope in elsewhere.values()]
+        (dads,) = await learned(store, "Dad's.", name="dad", subject="dad")
+        theirs = [(await learned(store, "Theirs.", scope=scope))[0] for scope in elsewhere.values()]
         before = [await all_told(store, scope, "dad") for scope in elsewhere.values()]
         standing = await fact_of(store, old), await fact_of(store, dads)
         await write(store, "d", *dialogue(1))
@@ -108,7 +108,7 @@ class ReplacedFactCases:
         assert await booked(store, MUM.id) == ["Fences."]
 
     async def test_what_is_known_already_is_kept_by_hand(self, store: Store) -> None:
-        first, _ = await learnt(store, "Swims.", "Fences.", metadata='{"category": "water"}')
+        first, _ = await learned(store, "Swims.", "Fences.", metadata='{"category": "water"}')
         before = await fact_of(store, first)
         given = new("Swims.", category=OTHER, metadata='{"category": "sports"}')
         assert await store.facts.add(SCOPE, THE_USER, given) == AddedFact(first, new=False)
@@ -121,7 +121,7 @@ class ReplacedFactCases:
         assert (await store.facts.add(SCOPE, "dad", given)).new, "of somebody else nobody has said it"
 
     async def test_it_takes_the_category_that_it_is_given(self, store: Store) -> None:
-        (made,) = await learnt(store, "Swims.", category=OTHER, metadata='{"category": "water"}')
+        (made,) = await learned(store, "Swims.", category=OTHER, metadata='{"category": "water"}')
         await store.facts.change(SCOPE, made, SHARE)
         await store.facts.add(SCOPE, THE_USER, new("Swims.", category="habit", metadata='{"a": 1}'))
         after = await fact_of(store, made)
@@ -133,7 +133,7 @@ class ReplacedFactCases:
 
     @pytest.mark.parametrize("first", [CONFIRM, edit("Swims.")], ids=["confirmed", "edited"])
     async def test_to_stand_for_a_fact_is_not_yet_to_add_it(self, store: Store, first: FactChange) -> None:
-        (made,) = await learnt(store, "Swims.")
+        (made,) = await learned(store, "Swims.")
         await store.facts.change(SCOPE, made, first)
         await store.facts.add(SCOPE, THE_USER, new("Swims."))
         assert (await did(store, made))[-1] is FactAction.ADDED
@@ -142,7 +142,7 @@ class ReplacedFactCases:
 
     async def test_what_is_kept_by_hand_already_is_left_as_it_is(self, store: Store) -> None:
         added = await store.facts.add(SCOPE, THE_USER, new("Swims.", metadata='{"a": 1}'))
-        (made,) = await learnt(store, "Sings.")
+        (made,) = await learned(store, "Sings.")
         await store.facts.add(SCOPE, THE_USER, new("Sings."))
         before = await all_told(store, SCOPE)
         for number, content, metadata in ((added.id, "Swims.", '{"a": 1}'), (made, "Sings.", "{}")):
@@ -153,8 +153,8 @@ class ReplacedFactCases:
 
     @pytest.mark.parametrize("way", ["taken back", "erased", "deleted"])
     async def test_what_is_kept_by_hand_needs_no_evidence(self, store: Store, way: str) -> None:
-        (made,) = await learnt(store, "Swims.")
-        await learnt(store, "Sings.")
+        (made,) = await learned(store, "Swims.")
+        await learned(store, "Sings.")
         await store.facts.add(SCOPE, THE_USER, new("Swims."))
         match way:
             case "taken back":
@@ -167,7 +167,7 @@ class ReplacedFactCases:
 
     async def test_what_is_kept_by_hand_is_found_as_before(self, store: Store) -> None:
         facts = replace(MINE, kinds=frozenset({EntryKind.FACT}))
-        await learnt(store, "swims", "sings", category="city")
+        await learned(store, "swims", "sings", category="city")
         await indexed(store, space=SPACE)
         await store.facts.add(SCOPE, THE_USER, new("swims", category="city"))
         assert await found(store, facts) == ["sings", "swims"]
@@ -178,7 +178,7 @@ class ReplacedFactCases:
 
     async def test_what_is_said_again_keeps_what_was_added_by_hand(self, store: Store) -> None:
         added = await store.facts.add(SCOPE, THE_USER, new("Swims."))
-        assert await learnt(store, "Swims.") == []
+        assert await learned(store, "Swims.") == []
         found = await fact_of(store, added.id)
         assert (found.confirmed, found.confidence, found.repeated) == (True, 1.0, 1)
         assert await said(store, added.id) == [("c", 0)]
@@ -187,9 +187,9 @@ class ReplacedFactCases:
     @pytest.mark.parametrize("way", ["taken back", "erased", "deleted", "deleted with its facts"])
     async def test_the_current_facts_know_that_a_message_says_one_no_more(self, store: Store, way: str) -> None:
         """What was said last then, and what is newer than that, may be another."""
-        (made,) = await learnt(store, "Swims.", name="d")
-        await learnt(store, "Swims.")
-        (other,) = await learnt(store, "Sings.", name="e", subject=MUM.id)
+        (made,) = await learned(store, "Swims.", name="d")
+        await learned(store, "Swims.")
+        (other,) = await learned(store, "Sings.", name="e", subject=MUM.id)
         before = await store.facts.current_facts(SCOPE, THE_USER)
         others = await store.facts.current_facts(SCOPE, MUM.id)
         match way:

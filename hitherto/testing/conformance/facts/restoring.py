@@ -28,7 +28,7 @@ from hitherto.testing.conformance.facts.samples import (
     fact_of,
     known,
     learn,
-    learnt,
+    learned,
     listed,
     new,
     said,
@@ -46,7 +46,7 @@ async def moved(store: Store, *cities: str) -> list[int]:
     """A conversation in which each city takes the place of the one before; the facts' ids."""
     made: list[int] = []
     for city in cities:
-        made += await learnt(store, city, supersedes=tuple(made[-1:]))
+        made += await learned(store, city, supersedes=tuple(made[-1:]))
     return made
 
 
@@ -68,14 +68,14 @@ class RestoredFactCases:
 
     async def test_what_was_shared_is_restored_for_its_owner_alone(self, store: Store) -> None:
         rome, _ = await moved(store, "Rome.", "Milan.")
-        (shared,) = await learnt(store, "Bari.")
+        (shared,) = await learned(store, "Bari.")
         await store.facts.change(SCOPE, shared, SHARE)
-        await learnt(store, "Turin.", supersedes=(shared,))
+        await learned(store, "Turin.", supersedes=(shared,))
         assert (await store.facts.change(SCOPE, shared, RESTORE)).visibility is Visibility.PRIVATE
         assert (await store.facts.change(SCOPE, rome, RESTORE)).visibility is Visibility.PRIVATE
 
     async def test_a_withdrawn_fact_is_restored(self, store: Store) -> None:
-        (made,) = await learnt(store, "Swims.")
+        (made,) = await learned(store, "Swims.")
         await take_back(store, "c", 1)
         after = await store.facts.change(SCOPE, made, RESTORE)
         assert (after.state, after.version, after.confirmed, after.evidence) == (FactState.CURRENT, 2, True, ())
@@ -87,7 +87,7 @@ class RestoredFactCases:
     async def test_what_is_restored_is_shown_to_others_once_it_is_shared_again(self, store: Store) -> None:
         await set_whole(store, ADA.tenant, MUM)
         made = await shared_by(store, "Rome.")
-        await learnt(store, "Milan.", subject=MUM.id, supersedes=(made,))
+        await learned(store, "Milan.", subject=MUM.id, supersedes=(made,))
         assert not await seen(store, made, scope=BEN)
         await store.facts.change(ADA, made, RESTORE)
         assert not await seen(store, made, scope=BEN)
@@ -97,16 +97,16 @@ class RestoredFactCases:
     async def test_what_is_restored_can_be_changed_and_said_again(self, store: Store) -> None:
         rome, _ = await moved(store, "Rome.", "Milan.")
         await store.facts.change(SCOPE, rome, RESTORE)
-        assert await learnt(store, "Rome.", name="d") == []
+        assert await learned(store, "Rome.", name="d") == []
         assert await said(store, rome) == [("c", 0), ("d", 0)]
         assert (await store.facts.change(SCOPE, rome, edit("Ostia.", expect=2))).version == 3
         assert await booked(store) == ["Ostia.", "Milan."]
 
     async def test_of_what_cannot_be_restored_nothing_changes(self, store: Store) -> None:
         rome, milan = await moved(store, "Rome.", "Milan.")
-        (gone,) = await learnt(store, "Swims.")
+        (gone,) = await learned(store, "Swims.")
         await store.facts.change(SCOPE, gone, DELETE)
-        (again,) = await learnt(store, "Rome.", name="d", supersedes=(milan,))
+        (again,) = await learned(store, "Rome.", name="d", supersedes=(milan,))
         before = await all_told(store, SCOPE)
         for alone in (False, True):
             restore = replace(RESTORE, alone=alone)
@@ -133,7 +133,7 @@ class RestoredFactCases:
     async def test_nobody_restores_what_is_anothers(self, store: Store, scope: Scope) -> None:
         await set_whole(store, ADA.tenant, MUM)
         made = await shared_by(store, "Rome.")
-        await learnt(store, "Milan.", subject=MUM.id, supersedes=(made,))
+        await learned(store, "Milan.", subject=MUM.id, supersedes=(made,))
         before = await all_told(store, ADA, MUM.id)
         with pytest.raises(NotFound):
             await store.facts.change(scope, made, RESTORE)
@@ -175,13 +175,13 @@ class RestoredFactCases:
         assert await did(store, rome) == [FactAction.EXTRACTED, FactAction.SUPERSEDED, FactAction.RESTORED]
         event = (await store.facts.history(SCOPE, rome))[-1]
         assert (event.by, event.version, event.content) == (None, 2, "Rome.")
-        assert await learnt(store, "Rome.", name="d") == [], "it is known"
+        assert await learned(store, "Rome.", name="d") == [], "it is known"
 
     async def test_what_holds_again_by_itself_is_its_owners_alone(self, store: Store) -> None:
         """He shared it, and then something else held: nobody is shown it anew without a word of his."""
         await set_whole(store, ADA.tenant, MUM)
         rome = await shared_by(store, "Rome.", name="d")
-        await learnt(store, "Milan.", subject=MUM.id, supersedes=(rome,))
+        await learned(store, "Milan.", subject=MUM.id, supersedes=(rome,))
         await take_back(store, "c", 1)
         after = await fact_of(store, rome)
         assert (after.state, after.visibility, after.version) == (FactState.CURRENT, Visibility.PRIVATE, 3)
@@ -192,10 +192,10 @@ class RestoredFactCases:
         assert await seen(store, rome, scope=BEN)
 
     async def test_all_that_it_took_the_place_of_holds_again(self, store: Store) -> None:
-        rome, milan, swims = await learnt(store, "Rome.", "Milan.", "Swims.")
-        (other,) = await learnt(store, "Sings.", name="d", supersedes=(swims,))
+        rome, milan, swims = await learned(store, "Rome.", "Milan.", "Swims.")
+        (other,) = await learned(store, "Sings.", name="d", supersedes=(swims,))
         await store.facts.change(SCOPE, milan, CONFIRM)
-        await learnt(store, "Bari.", supersedes=(rome, milan))
+        await learned(store, "Bari.", supersedes=(rome, milan))
         await take_back(store, "c", 1)
         assert await booked(store) == ["Rome.", "Milan.", "Sings."]
         assert (await fact_of(store, milan)).confidence == 1.0
@@ -203,7 +203,7 @@ class RestoredFactCases:
 
     async def test_it_does_not_hold_again_where_a_current_one_says_the_same(self, store: Store) -> None:
         rome, milan = await moved(store, "Rome.", "Milan.")
-        (again,) = await learnt(store, "Rome.", name="d")
+        (again,) = await learned(store, "Rome.", name="d")
         await take_back(store, "c", 1)
         assert (await fact_of(store, milan)).state is FactState.WITHDRAWN
         assert ((await fact_of(store, rome)).state, await booked(store)) == (FactState.SUPERSEDED, ["Rome."])
@@ -213,7 +213,7 @@ class RestoredFactCases:
 
     async def test_of_two_that_say_the_same_the_newest_holds_again(self, store: Store) -> None:
         rome, milan = await moved(store, "Rome.", "Milan.")
-        (again,) = await learnt(store, "Rome.", name="d")
+        (again,) = await learned(store, "Rome.", name="d")
         await write(store, "c", user("Milan, as I said."))
         assert await learn(store, "c", new("Milan.", 2, supersedes=(again,))) == []
         assert [(await fact_of(store, one)).superseded_by for one in (rome, again)] == [milan, milan]
@@ -222,7 +222,7 @@ class RestoredFactCases:
 
     async def test_what_says_the_same_is_taken_back_with_it(self, store: Store) -> None:
         rome, _ = await moved(store, "Rome.", "Milan.")
-        (again,) = await learnt(store, "Rome.")
+        (again,) = await learned(store, "Rome.")
         await take_back(store, "c", 2)
         assert await booked(store) == ["Rome."]
         assert ((await fact_of(store, rome)).state, (await fact_of(store, again)).state) == (
@@ -256,8 +256,8 @@ class RestoredFactCases:
         assert {(await fact_of(store, one)).state for one in made} == {FactState.WITHDRAWN}
 
     async def test_what_a_deleted_conversation_said_holds_again(self, store: Store) -> None:
-        (rome,) = await learnt(store, "Rome.", name="gone")
-        await learnt(store, "Milan.", supersedes=(rome,))
+        (rome,) = await learned(store, "Rome.", name="gone")
+        await learned(store, "Milan.", supersedes=(rome,))
         async with store.write(SCOPE, "gone") as unit:
             await unit.delete()
         await take_back(store, "c", 1)
@@ -270,7 +270,7 @@ class RestoredFactCases:
             case "confirmed":
                 await store.facts.change(SCOPE, milan, CONFIRM)
             case "said elsewhere":
-                await learnt(store, "Milan.", name="d")
+                await learned(store, "Milan.", name="d")
             case "deleted":
                 await store.facts.change(SCOPE, milan, DELETE)
             case _:

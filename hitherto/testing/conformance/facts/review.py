@@ -34,7 +34,7 @@ from hitherto.testing.conformance.facts.samples import (
     fact_of,
     known,
     learn,
-    learnt,
+    learned,
     listed,
     new,
     said,
@@ -52,7 +52,7 @@ any_change = pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.key
 
 class FactReviewCases:
     async def test_an_edit_is_what_is_known_from_then_on(self, store: Store) -> None:
-        (made,) = await learnt(store, "Swims.")
+        (made,) = await learned(store, "Swims.")
         before = await fact_of(store, made)
         change = edit("Swims in lakes.", category="habit", metadata='{"category": "water"}')
         after = await store.facts.change(SCOPE, made, change)
@@ -73,7 +73,7 @@ class FactReviewCases:
         assert (told.versions.tolist(), told.tokens.tolist(), told.categories[0]) == ([2], [6], "habit")
 
     async def test_each_change_is_one_version_on(self, store: Store) -> None:
-        (made,) = await learnt(store, "Swims.", category="habit")
+        (made,) = await learned(store, "Swims.", category="habit")
         steps = [
             (CONFIRM, "Swims.", "habit", PRIVATE),
             (CONFIRM, "Swims.", "habit", PRIVATE),
@@ -102,14 +102,14 @@ class FactReviewCases:
         assert [one.at for one in events] == sorted(one.at for one in events)
 
     async def test_sharing_alone_confirms_nothing(self, store: Store) -> None:
-        (made,) = await learnt(store, "Swims.")
+        (made,) = await learned(store, "Swims.")
         for change in (SHARE, UNSHARE):
             after = await store.facts.change(SCOPE, made, change)
             assert (after.confirmed, after.confidence) == (False, 0.5)
 
     async def test_to_share_what_is_shared_changes_nothing(self, store: Store) -> None:
         shared = await shared_by(store, "Swims.", subject=THE_USER)
-        (private,) = await learnt(store, "Fences.")
+        (private,) = await learned(store, "Fences.")
         before = await all_told(store, SCOPE)
         for made, change, version in ((shared, SHARE, 2), (private, UNSHARE, 1)):
             assert await store.facts.change(SCOPE, made, change) == await fact_of(store, made)
@@ -119,7 +119,7 @@ class FactReviewCases:
         assert await all_told(store, SCOPE) == before
 
     async def test_every_version_can_be_read(self, store: Store) -> None:
-        (made,) = await learnt(store, "Swims.", category="habit")
+        (made,) = await learned(store, "Swims.", category="habit")
         await store.facts.change(SCOPE, made, edit("Dives.", category="other"))
         await store.facts.change(SCOPE, made, SHARE)
         await write(store, "d", *dialogue(1))
@@ -139,7 +139,7 @@ class FactReviewCases:
 
     async def test_versions_come_in_the_order_in_which_they_are_asked_for(self, store: Store) -> None:
         await set_whole(store, ADA.tenant, MUM)
-        swims, fences = await learnt(store, "Swims.", "Fences.")
+        swims, fences = await learned(store, "Swims.", "Fences.")
         bens = await shared_by(store, "Sings.", scope=BEN)
         await store.facts.change(SCOPE, swims, edit("Dives."))
         asked = [(fences, 1), (swims, 2), (2**63, 1), (bens, 2), (swims, 1), (fences, 2**31), (bens, 1), (swims, 2)]
@@ -154,7 +154,7 @@ class FactReviewCases:
 
     @any_change
     async def test_of_two_reviewers_at_once_one_wins(self, store: Store, change: FactChange) -> None:
-        (made,) = await learnt(store, "Swims.")
+        (made,) = await learned(store, "Swims.")
         await store.facts.change(SCOPE, made, SHARE if change is UNSHARE else CONFIRM)
         reviewers = [
             store.facts.change(SCOPE, made, replace(one, expect=2)) for one in (change, edit("Floats."), CONFIRM)
@@ -169,7 +169,7 @@ class FactReviewCases:
 
     @any_change
     async def test_what_was_changed_meanwhile_is_left_alone(self, store: Store, change: FactChange) -> None:
-        (made,) = await learnt(store, "Swims.")
+        (made,) = await learned(store, "Swims.")
         await store.facts.change(SCOPE, made, SHARE)
         before = await all_told(store, SCOPE)
         with pytest.raises(StaleVersion, match="2") as told:
@@ -179,7 +179,7 @@ class FactReviewCases:
 
     @any_change
     async def test_only_a_current_fact_changes(self, store: Store, change: FactChange) -> None:
-        old, taken = await learnt(store, "Old.", "Taken back.")
+        old, taken = await learned(store, "Old.", "Taken back.")
         await write(store, "d", *dialogue(1))
         await learn(store, "d", new("New.", 0, supersedes=(old,)))
         await take_back(store, "c", 1)
@@ -199,9 +199,9 @@ class FactReviewCases:
                 assert (after.state, after.content, after.ended_at is not None) == (FactState.DELETED, "", True)
 
     async def test_two_current_facts_never_say_the_same(self, store: Store) -> None:
-        swims, fences = await learnt(store, "Swims.", "Fences.")
-        await learnt(store, "Rows.", name="dad", subject="dad")
-        await learnt(store, "Sails.", scope=BEN)
+        swims, fences = await learned(store, "Swims.", "Fences.")
+        await learned(store, "Rows.", name="dad", subject="dad")
+        await learned(store, "Sails.", scope=BEN)
         before = await all_told(store, SCOPE)
         with pytest.raises(InvalidFact, match=f"{swims}|{fences}"):
             await store.facts.change(SCOPE, swims, edit("Fences."))
@@ -235,7 +235,7 @@ class FactReviewCases:
 
     async def test_all_agentss_facts_are_changed_where_that_is_asked_for(self, store: Store) -> None:
         other = replace(SCOPE, agent="another")
-        (made,) = await learnt(store, "Swims.", scope=other)
+        (made,) = await learned(store, "Swims.", scope=other)
         after = await store.facts.change(SCOPE, made, edit("Dives."), all_agents=True)
         assert (after.agent, after.content, after.version) == ("another", "Dives.", 2)
         assert await booked(store, scope=other) == ["Dives."]
@@ -246,7 +246,7 @@ class FactReviewCases:
     @pytest.mark.parametrize("nobodys", NOBODYS)
     async def test_a_number_that_nobody_has_is_not_found(self, store: Store, nobodys: int) -> None:
         facts = store.facts
-        await learnt(store, "Swims.")
+        await learned(store, "Swims.")
         for all_agents in (False, True):
             with pytest.raises(NotFound) as told:
                 await facts.change(SCOPE, nobodys, CONFIRM, all_agents=all_agents)
@@ -259,7 +259,7 @@ class FactReviewCases:
         assert len(after) == (nobodys <= 0)
 
     async def test_of_a_deleted_fact_nothing_is_left_but_that_it_was(self, store: Store) -> None:
-        (made,) = await learnt(store, "A secret.", metadata='{"category": "secret"}')
+        (made,) = await learned(store, "A secret.", metadata='{"category": "secret"}')
         await store.facts.change(SCOPE, made, edit("Another secret.", metadata='{"category": "secret"}'))
         before = await fact_of(store, made)
         after = await store.facts.change(SCOPE, made, replace(DELETE, expect=2))
@@ -282,9 +282,9 @@ class FactReviewCases:
             assert f"{theirs.value}" == f"{no_such_fact(BEN, made)}", "that he had it is told to nobody else"
 
     async def test_what_was_deleted_can_be_said_anew(self, store: Store) -> None:
-        (made,) = await learnt(store, "Swims.")
+        (made,) = await learned(store, "Swims.")
         await store.facts.change(SCOPE, made, DELETE)
-        again = await learnt(store, "Swims.", name="d")
+        again = await learned(store, "Swims.", name="d")
         assert again > [made]
         await store.facts.change(SCOPE, again[0], DELETE)
         added = await store.facts.add(SCOPE, THE_USER, new("Swims."))
@@ -294,7 +294,7 @@ class FactReviewCases:
 
     @pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE.keys())
     async def test_an_edit_takes_any_content(self, store: Store, content: str) -> None:
-        (made,) = await learnt(store, "Swims.")
+        (made,) = await learned(store, "Swims.")
         after = await store.facts.change(SCOPE, made, edit(content))
         assert after.content == storable(content)
         assert await booked(store) == await known(store) == [storable(content)]

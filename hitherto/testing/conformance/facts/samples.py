@@ -92,7 +92,7 @@ async def learn(
         assert (await unit.current_facts(about)).subject.id == about
         head = replace(unit.head, rev=unit.head.rev + 1)
         taught = LearnedFacts(subject=about, facts=facts, repeated=tuple(repeated))
-        await unit.commit(Changes(head=head, fire=tuple(fire), learnt=taught))
+        await unit.commit(Changes(head=head, fire=tuple(fire), learned=taught))
     return [number for number in await _own(store, scope) if number not in before]
 
 
@@ -100,7 +100,7 @@ async def _own(store: Store, scope: Scope) -> list[int]:
     return await _listed(store, scope, replace(EVERYTHING, shared=False, limit=9_999))
 
 
-async def learnt(
+async def learned(
     store: Store, *contents: str, name: str = "c", scope: Scope = SCOPE, subject: str = THE_USER, **given: Any
 ) -> list[int]:
     """Facts about a subject that a conversation said, each in a message of its own; their ids."""
@@ -113,7 +113,7 @@ async def learnt(
 
 async def shared_by(store: Store, content: str, *, scope: Scope = ADA, subject: str = MUM.id, name: str = "c") -> int:
     """A fact that a conversation said and that its owner shares; its id."""
-    (number,) = await learnt(store, content, name=name, scope=scope, subject=subject)
+    (number,) = await learned(store, content, name=name, scope=scope, subject=subject)
     await store.facts.change(scope, number, SHARE)
     return number
 

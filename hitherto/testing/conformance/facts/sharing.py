@@ -30,7 +30,7 @@ from hitherto.testing.conformance.facts.samples import (
     fact_of,
     known,
     learn,
-    learnt,
+    learned,
     listed,
     new,
     seen,
@@ -70,7 +70,7 @@ class SharedFactCases:
         assert await booked(store, MUM.id, scope=BEN) == []
 
     async def test_it_is_told_from_ones_own(self, store: Store, roses: int) -> None:
-        (bens,) = await learnt(store, "Grows roses.", scope=BEN, subject=MUM.id)
+        (bens,) = await learned(store, "Grows roses.", scope=BEN, subject=MUM.id)
         later = await shared_by(store, "Sings.", name="d")
         told = await store.facts.known(BEN, MUM.id)
         assert told.subject == MUM
@@ -92,7 +92,7 @@ class SharedFactCases:
         assert (await store.facts.known(outside, MUM.id)).terms.tolist() == []
 
     async def test_a_private_fact_is_shown_to_nobody(self, store: Store, roses: int) -> None:
-        (private,) = await learnt(store, "Is ill.", name="d", subject=MUM.id)
+        (private,) = await learned(store, "Is ill.", name="d", subject=MUM.id)
         for scope in (BEN, CAT):
             assert not await seen(store, private, scope=scope)
             assert await version_of(store, private, 1, scope=scope) is None
@@ -166,7 +166,7 @@ class SharedFactCases:
     @pytest.mark.parametrize("way", ["superseded", "withdrawn"])
     async def test_what_is_not_current_can_be_unshared(self, store: Store, roses: int, way: str) -> None:
         if way == "superseded":
-            await learnt(store, "Grows leeks.", name="d", subject=MUM.id, supersedes=(roses,))
+            await learned(store, "Grows leeks.", name="d", subject=MUM.id, supersedes=(roses,))
         else:
             await take_back(store, "c", 1)
         before = await fact_of(store, roses)
@@ -201,7 +201,7 @@ class SharedFactCases:
         assert not await seen(store, theirs, scope=BEN)
 
     async def test_lists_of_ones_own_and_of_what_others_share(self, store: Store, roses: int) -> None:
-        await learnt(store, "Is ill.", "Sings.", scope=BEN, subject=MUM.id)
+        await learned(store, "Is ill.", "Sings.", scope=BEN, subject=MUM.id)
         dad = replace(MUM, id="dad")
         await set_whole(store, ADA.tenant, dad)
         await shared_by(store, "Fishes.", subject="dad", name="dad")

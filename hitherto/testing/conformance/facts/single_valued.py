@@ -25,7 +25,7 @@ from hitherto.testing.conformance.facts.samples import (
     fact_of,
     known,
     learn,
-    learnt,
+    learned,
     listed,
     new,
 )
@@ -38,19 +38,19 @@ class AloneFactCases:
     @pytest.fixture
     async def cities(self, store: Store) -> list[int]:
         """Two cities and a hobby of Ada's, and cities beside them that nothing of hers ends."""
-        made = await learnt(store, "Rome.", "Milan.", category=CITY)
-        made += await learnt(store, "Swims.")
-        await learnt(store, "Turin.", name="mum", subject=MUM.id, category=CITY)
-        await learnt(store, "Paris.", scope=BEN, category=CITY)
-        await learnt(store, "Lyon.", scope=replace(SCOPE, agent="another"), category=CITY)
-        await learnt(store, "Oslo.", scope=replace(SCOPE, tenant="another"), category=CITY)
+        made = await learned(store, "Rome.", "Milan.", category=CITY)
+        made += await learned(store, "Swims.")
+        await learned(store, "Turin.", name="mum", subject=MUM.id, category=CITY)
+        await learned(store, "Paris.", scope=BEN, category=CITY)
+        await learned(store, "Lyon.", scope=replace(SCOPE, agent="another"), category=CITY)
+        await learned(store, "Oslo.", scope=replace(SCOPE, tenant="another"), category=CITY)
         return made
 
     async def _beside(self, store: Store) -> object:
         others = [BEN, replace(SCOPE, agent="another"), replace(SCOPE, tenant="another")]
         return [await all_told(store, scope, MUM.id) for scope in others], await booked(store, MUM.id)
 
-    async def test_a_fact_that_is_learnt_alone_ends_its_category(self, store: Store, cities: list[int]) -> None:
+    async def test_a_fact_that_is_learned_alone_ends_its_category(self, store: Store, cities: list[int]) -> None:
         before = await self._beside(store)
         await write(store, "d", user("I live in Bari."))
         (bari,) = await learn(store, "d", new("Bari.", 0, category=CITY, alone=True))
@@ -106,13 +106,13 @@ class AloneFactCases:
         await store.facts.add(SCOPE, THE_USER, new("Swims.", category=CITY, alone=True))
         assert await booked(store) == ["Swims."]
         assert [(await fact_of(store, one)).superseded_by for one in (rome, milan)] == [swims, swims]
-        await learnt(store, "Rows.", "Sings.", name="d", category=CITY)
+        await learned(store, "Rows.", "Sings.", name="d", category=CITY)
         await store.facts.add(SCOPE, THE_USER, new("Rows.", category=OTHER, alone=True))
         assert await booked(store) == ["Rows."], "or that it keeps"
 
     async def test_what_was_added_so_before_only_ends_the_others(self, store: Store) -> None:
         added = await store.facts.add(SCOPE, THE_USER, new("Bari.", category=CITY))
-        await learnt(store, "Rome.", category=CITY)
+        await learned(store, "Rome.", category=CITY)
         before = await fact_of(store, added.id)
         await store.facts.add(SCOPE, THE_USER, new("Bari.", category=CITY, alone=True))
         assert (await fact_of(store, added.id), await booked(store)) == (before, ["Bari."])
@@ -123,7 +123,7 @@ class AloneFactCases:
     ) -> None:
         before = await self._beside(store)
         rome, milan, _ = cities
-        (house,) = await learnt(store, "A house.", name="h", category="home")
+        (house,) = await learned(store, "A house.", name="h", category="home")
         await write(store, "d", user("I live in Rome."))
         again = RepeatedFact(fact=rome, seqs=(0,), confidence=0.9, category=category, alone=True)
         assert await learn(store, "d", repeated=[again]) == []
@@ -138,7 +138,7 @@ class AloneFactCases:
 
     async def test_what_is_said_again_takes_a_category(self, store: Store) -> None:
         given = '{"category": "town"}'
-        (rome,) = await learnt(store, "Rome.", category=OTHER, metadata=given)
+        (rome,) = await learned(store, "Rome.", category=OTHER, metadata=given)
         await write(store, "d", *dialogue(2))
         for at, (category, version) in enumerate(((None, 1), (OTHER, 1), (CITY, 2), (CITY, 2))):
             again = RepeatedFact(fact=rome, seqs=(at,), confidence=0.9, category=category)
@@ -174,8 +174,8 @@ class AloneFactCases:
         assert {one.superseded_by for one in there} <= {None, *(one.id for one in there)}
 
     async def test_of_all_ways_at_once_one_stays(self, store: Store) -> None:
-        old, _ = await learnt(store, "Rome.", "Milan.", category=CITY, alone=True)
-        hobbies = await learnt(store, "Swims.", "Sings.", "Rows.")
+        old, _ = await learned(store, "Rome.", "Milan.", category=CITY, alone=True)
+        hobbies = await learned(store, "Swims.", "Sings.", "Rows.")
         names = [f"d{n}" for n in range(3)]
         for name in names:
             await write(store, name, user("I have moved."))
@@ -209,7 +209,7 @@ class AloneFactCases:
 
     async def test_another_agents_edit_ends_what_is_in_its_book(self, store: Store, cities: list[int]) -> None:
         other = replace(SCOPE, agent="another")
-        theirs = await learnt(store, "Nice.", "Sings.", name="d", scope=other)
+        theirs = await learned(store, "Nice.", "Sings.", name="d", scope=other)
         await store.facts.change(SCOPE, theirs[0], edit("Nice.", category=CITY, alone=True), all_agents=True)
         assert await booked(store, scope=other) == ["Nice.", "Sings."]
         assert await booked(store) == ["Rome.", "Milan.", "Swims."]
@@ -223,7 +223,7 @@ class AloneFactCases:
     async def test_a_fact_that_is_restored_alone_ends_its_category(self, store: Store, cities: list[int]) -> None:
         before = await self._beside(store)
         rome, milan, swims = cities
-        await learnt(store, "Bari.", name="d", category=CITY, supersedes=(rome,))
+        await learned(store, "Bari.", name="d", category=CITY, supersedes=(rome,))
         after = await store.facts.change(SCOPE, rome, replace(RESTORE, alone=True))
         assert (after.state, after.superseded_by, after.ended_at) == (FactState.CURRENT, None, None)
         assert await booked(store) == await known(store) == ["Rome.", "Swims."]

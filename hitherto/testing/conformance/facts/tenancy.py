@@ -21,7 +21,7 @@ from hitherto.testing.conformance.facts.samples import (
     fact_of,
     known,
     learn,
-    learnt,
+    learned,
     listed,
     new,
     rows_of,
@@ -39,8 +39,8 @@ each_other = pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS.keys()
 async def planted(store: Store, *scopes: Scope) -> None:
     """In each scope facts about the user and about `MUM`, private and shared."""
     for scope in scopes:
-        await learnt(store, "Swims.", "Sings.", scope=scope)
-        for made in await learnt(store, "Swims.", "Sings.", scope=scope, name="m", subject=MUM.id):
+        await learned(store, "Swims.", "Sings.", scope=scope)
+        for made in await learned(store, "Swims.", "Sings.", scope=scope, name="m", subject=MUM.id):
             await store.facts.change(scope, made, SHARE)
 
 
@@ -84,7 +84,7 @@ class FactScopeCases:
 
     async def test_all_agentss_facts_are_asked_for(self, store: Store) -> None:
         for name, scope in {"mine": SCOPE, **OTHERS}.items():
-            await learnt(store, f"Of {name}.", scope=scope)
+            await learned(store, f"Of {name}.", scope=scope)
         agents = {"mine": SCOPE, "agent": OTHERS["agent"]}
         assert await listed(store) == ["Of mine."]
         assert await listed(store, all_agents=True) == ["Of mine.", "Of agent."]
@@ -100,9 +100,9 @@ class FactScopeCases:
     async def test_conversations_of_all_agents_are_asked_for(self, store: Store) -> None:
         """Their names are those of each agent."""
         for name, scope in {"mine": SCOPE, **OTHERS}.items():
-            await learnt(store, f"Of {name} in c.", scope=scope)
-            await learnt(store, f"Of {name} in d.", name="d", scope=scope)
-        await learnt(store, "Of agent in e.", name="e", scope=OTHERS["agent"])
+            await learned(store, f"Of {name} in c.", scope=scope)
+            await learned(store, f"Of {name} in d.", name="d", scope=scope)
+        await learned(store, "Of agent in e.", name="e", scope=OTHERS["agent"])
         assert await listed(store, conversation="c") == ["Of mine in c."]
         assert await listed(store, conversation="c", all_agents=True) == ["Of mine in c.", "Of agent in c."]
         assert await listed(store, conversation="e", all_agents=True) == ["Of agent in e."]
@@ -112,7 +112,7 @@ class FactScopeCases:
         for at, subject in enumerate(SUBJECTS):
             assert await booked(store, subject) == await known(store, subject) == []
             assert await store.facts.subject(SCOPE.tenant, subject) is None
-            await learnt(store, f"{at}", name=f"c{at}", subject=subject)
+            await learned(store, f"{at}", name=f"c{at}", subject=subject)
             await set_whole(store, SCOPE.tenant, replace(MUM, id=subject, name=f"Name {at}"))
         for at, subject in enumerate(SUBJECTS):
             assert await booked(store, subject) == await known(store, subject) == [f"{at}"]
@@ -123,7 +123,7 @@ class FactScopeCases:
     async def test_owners_are_told_apart_exactly(self, store: Store) -> None:
         scopes = [SCOPE, *OTHERS.values()]
         for at, scope in enumerate(scopes):
-            await learnt(store, f"{at}", scope=scope)
+            await learned(store, f"{at}", scope=scope)
         for at, scope in enumerate(scopes):
             assert await booked(store, scope=scope) == await known(store, scope=scope) == [f"{at}"]
             assert await listed(store, scope=scope) == [f"{at}"]

@@ -24,7 +24,7 @@ from hitherto.testing.conformance.facts.samples import (
     edit,
     fact_of,
     learn,
-    learnt,
+    learned,
     new,
     set_whole,
     shared_by,
@@ -99,7 +99,7 @@ each_way = pytest.mark.parametrize(("way", "left"), WAYS.values(), ids=WAYS.keys
 class SearchFactCases:
     @waits
     async def test_a_fact_is_told_whole(self, store: Store, waits: bool) -> None:
-        (fact,) = await learnt(store, "green tea", subject=MUM.id, metadata='{"category": "drinks"}')
+        (fact,) = await learned(store, "green tea", subject=MUM.id, metadata='{"category": "drinks"}')
         await store.facts.change(SCOPE, fact, CONFIRM)
         if not waits:
             await indexed(store, space=SPACE)
@@ -122,7 +122,7 @@ class SearchFactCases:
         assert np.allclose(one.vector, vector_of("green tea"), atol=0.001)
 
     async def test_a_fact_has_its_columns(self, store: Store) -> None:
-        (fact,) = await learnt(store, "tea and tea")
+        (fact,) = await learned(store, "tea and tea")
         await indexed(store, space=SPACE)
         told = await search_data(store, replace(MINE, subject=THE_USER), words=["tea"], spaces=[SPACE])
         (key,) = [one.key for one in await candidates(store, FACTS)]
@@ -137,7 +137,7 @@ class SearchFactCases:
         assert (told.entries, told.embedded) == (2, 2)
 
     async def test_a_new_fact_waits_until_it_is_indexed(self, store: Store) -> None:
-        await learnt(store, "swims", "sings")
+        await learned(store, "swims", "sings")
         await store.facts.add(SCOPE, THE_USER, new("fences"))
         assert await waiting(store, FACTS) == ["swims", "sings", "fences"]
         work = await taken(index_of(store))
@@ -154,7 +154,7 @@ class SearchFactCases:
     async def test_what_a_fact_says_no_more_is_not_found(
         self, store: Store, waits: bool, way: Callable[[Store, int], Awaitable[None]], left: list[str]
     ) -> None:
-        (fact,) = await learnt(store, "tea")
+        (fact,) = await learned(store, "tea")
         if not waits:
             await indexed(store, space=SPACE)
         keys = keys_of(await search_data(store, FACTS))
@@ -175,7 +175,7 @@ class SearchFactCases:
     async def test_what_a_worker_has_in_hand_is_gone_too(
         self, store: Store, way: Callable[[Store, int], Awaitable[None]], left: list[str]
     ) -> None:
-        (fact,) = await learnt(store, "tea")
+        (fact,) = await learned(store, "tea")
         work = await taken(index_of(store))
         await way(store, fact)
         assert await index_of(store).add(work, made(work.sources))
@@ -187,12 +187,12 @@ class SearchFactCases:
 
     @waits
     async def test_what_leaves_its_words_alone_leaves_it_found(self, store: Store, waits: bool) -> None:
-        (fact,) = await learnt(store, "tea")
+        (fact,) = await learned(store, "tea")
         if not waits:
             await indexed(store)
         for change in (CONFIRM, SHARE):
             await store.facts.change(SCOPE, fact, change)
-        await learnt(store, "tea", name="d")
+        await learned(store, "tea", name="d")
         await clear(store, "c")
         assert await found(store, FACTS) == ["tea"]
         assert len(await waiting(store, FACTS)) == waits
@@ -215,8 +215,8 @@ class SearchFactCases:
     @waits
     async def test_facts_of_all_agents_are_asked_for(self, store: Store, waits: bool) -> None:
         other = replace(SCOPE, agent="another")
-        await learnt(store, "mine")
-        await learnt(store, "theirs", scope=other)
+        await learned(store, "mine")
+        await learned(store, "theirs", scope=other)
         if not waits:
             await indexed(store)
         assert await found(store, FACTS) == ["mine"]
@@ -227,7 +227,7 @@ class SearchFactCases:
         assert agents == {SCOPE.agent, "another"}
 
     async def test_facts_and_the_other_filters(self, store: Store) -> None:
-        (fact,) = await learnt(store, "tea")
+        (fact,) = await learned(store, "tea")
         at = (await fact_of(store, fact)).extracted_at
         await indexed(store)
         keys = keys_of(await search_data(store))
