@@ -112,7 +112,7 @@ _NAMES = {
         "open",
     ),
 }
-"""What each module has for users."""
+"""The public names of each module."""
 
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 

@@ -1,4 +1,4 @@
-"""Python's garbage collector while very many objects are made at once."""
+"""Keeping Python's garbage collector from running while very many objects are made."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def few_collections() -> Generator[None]:
-    """Inside, garbage is not looked for: thousands of objects that are all kept would set off a dozen vain searches,
-    and every few calls one through the whole heap, which takes many times as long as making them. For work that does
-    not wait."""
+    """Switch the garbage collector off inside the block. Thousands of objects that are all kept would set off a dozen
+    useless collections, and every few calls one of the whole heap, which takes many times as long as making them. For
+    code that awaits nothing."""
     enabled = gc.isenabled()
     gc.disable()
     try:

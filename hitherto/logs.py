@@ -1,4 +1,4 @@
-"""Logging: structured events that come out of the standard library's loggers.
+"""Structured logging through the standard library's loggers.
 
 Nothing here depends on how the application has set up structlog, or logging. As long as it has set up neither, nothing
 is printed.
@@ -15,29 +15,29 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, TextIO
 
-if TYPE_CHECKING:  # imported with the first event: it brings more than all that is needed to open a memory
+if TYPE_CHECKING:  # imported with the first event: it loads more modules than opening a memory does
     from structlog.typing import EventDict, WrappedLogger
 
 ROOT = "hitherto"
 """All of Hitherto's loggers are below this one."""
 
-logging.getLogger(ROOT).addHandler(logging.NullHandler())  # else Python prints warnings that nobody has asked for
+logging.getLogger(ROOT).addHandler(logging.NullHandler())  # else Python prints warnings where logging is not set up
 
 _TAKEN = frozenset(vars(logging.makeLogRecord({}))) - {"exc_info", "stack_info"} | {"message", "asctime", "taskName"}
-"""What a record has of its own; but the two are options of a call, too."""
+"""Names of attributes that every log record has. The two left out of them are options of a logging call."""
 
 _FRAMES = 3
-"""How far the line that logs is from the one that calls logging: `Logger._say`, `Logger.info`, that line."""
+"""The stack level of the line that logs, seen from `logging`: above `Logger._say` and `Logger.info`."""
 
 
 class Logger:
-    """Says lines for people, with fields for programs.
+    """A logger of lines for people, with fields for programs.
 
     `log.info("%d messages", n, conversation=id)`: the line is the record's message, and each field an attribute of the
-    record, so that any handler and formatter works. A field named like something that every record has gets a "_"
-    behind its name. `exc_info=True` adds the exception at hand, without its words: those of others' exceptions may
-    quote what was said. What nobody listens to costs next to nothing. `bind` gives a logger whose lines all have the
-    fields that are bound.
+    record, so that any handler and formatter works. A field named like an attribute that every record has gets a "_"
+    behind its name. `exc_info=True` adds the current exception without its message: that of a foreign exception may
+    quote the conversation. A line below the logger's level costs next to nothing. `bind` gives a logger that adds the
+    bound fields to all its lines.
     """
 
     def __init__(self, name: str, fields: Mapping[str, object] | None = None) -> None:
@@ -60,7 +60,7 @@ class Logger:
         self._say(logging.ERROR, event, args, fields)
 
     def exception(self, event: str, /, *args: object, **fields: object) -> None:
-        """An error, with the exception at hand: what it is called, where it was raised, and what led to it."""
+        """An error, with the current exception: its type, its traceback and its causes, but no message."""
         self._say(logging.ERROR, event, args, {"exc_info": True, **fields})
 
     def _say(self, level: int, event: str, args: tuple[object, ...], fields: Mapping[str, object]) -> None:
@@ -76,7 +76,7 @@ class Logger:
 
 
 _CHAIN = 20
-"""So many exceptions of those that led to one are shown."""
+"""The most exceptions of a chain that are shown."""
 
 
 def _at_hand(given: object) -> BaseException | None:
@@ -91,7 +91,7 @@ def _at_hand(given: object) -> BaseException | None:
 
 
 def _wordless(error: BaseException | None, left: int) -> BaseException | None:
-    """An exception that shows as `error` does, with those that led to it, but for what they say."""
+    """A copy of an exception and those that led to it, with their types and tracebacks but without their messages."""
     if error is None or left == 0:
         return None
     kind = type(error)
@@ -110,19 +110,19 @@ def logger(name: str) -> Logger:
 
 @cache
 def _rendering() -> Callable[[WrappedLogger, str, EventDict], tuple[tuple[Any, ...], dict[str, Any]]]:
-    """Structlog's own way from an event to what logging is called with."""
+    """Structlog's function from an event to the arguments of a logging call."""
     from structlog.stdlib import render_to_log_args_and_kwargs
 
     return render_to_log_args_and_kwargs
 
 
 def json_lines(stream: TextIO | None = None, *, level: int = logging.INFO) -> None:
-    """From now on this process logs one JSON object a line on `stream` (nothing: standard error), in ASCII.
+    """Set this process up to log one JSON object a line on `stream` (by default standard error), in ASCII.
 
     Each has `time` (ISO 8601, UTC), `level`, `logger` and `event`, then the fields of the event and, if there was one,
-    `exception` with its traceback; a field named like one of these gets a "_" behind its name. Hitherto's events from
-    `level` on, other libraries' from WARNING on. All handlers that the root logger had are gone: this is for processes
-    of Hitherto's own.
+    `exception` with its traceback; a field named like one of these gets a "_" behind its name. It logs Hitherto's
+    events from `level` on, other libraries' from WARNING on. All other handlers of the root logger are removed: this is
+    for Hitherto's own processes.
     """
     from structlog.processors import JSONRenderer, format_exc_info
     from structlog.stdlib import ExtraAdder, ProcessorFormatter
@@ -140,7 +140,7 @@ def plain_lines(stream: TextIO | None = None, *, level: int = logging.INFO) -> N
 
 
 class _Plain(logging.Formatter):
-    """An event is one line, whatever names it has in it: names come from outside and may hold anything."""
+    """Keeps an event on one line by replacing control characters: names come from outside and may hold anything."""
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
         return _time(record)
@@ -160,7 +160,7 @@ def _take_over(formatter: logging.Formatter, stream: TextIO | None, level: int) 
 
 
 def _in_order(_: WrappedLogger, __: str, said: EventDict) -> EventDict:
-    """The fields that each line has first, whatever the event's own are called."""
+    """Put the fields that every line has in front; fields of the event with the same names are renamed."""
     record: logging.LogRecord = said.pop("_record")
     del said["_from_structlog"]
     first = {
@@ -181,5 +181,5 @@ def _time(record: logging.LogRecord) -> str:
 def _dumped(value: Mapping[str, object], **_: object) -> str:
     try:
         return json.dumps(value, default=str, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):  # a number that JSON has not, a circle, names that are no text
+    except (TypeError, ValueError, RecursionError):  # NaN or infinity, a circular reference, keys that are not text
         return json.dumps({str(name): str(one) for name, one in value.items()})

@@ -1,4 +1,4 @@
-"""What policies are made of, in one place for who composes or extends them.
+"""The parts of policies, in one place for composing or extending them.
 
     from hitherto.policies import LastTurns, Policy, Redact, Stage, Summarize, Turns
 
@@ -7,9 +7,9 @@
         Stage(Turns(24), LastTurns(6), Summarize()),
     ))
 
-A trigger or an action of one's own is a frozen dataclass that derives from one of these and is registered under a word
-of its own. A package that has some names their module in the entry point group "hitherto.components", so that policies
-with them can be read wherever the package is installed.
+A custom trigger or action is a frozen dataclass that derives from one of these and is registered (`register`) under a
+word of its own. A package with custom parts names their module in the entry point group "hitherto.components", so that
+policies with these parts can be read wherever the package is installed.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""Price lists as they lie about: the one that ships with Hitherto, and files of the user's own."""
+"""Loading price lists: the one that ships with Hitherto, and files of the user's own."""
 
 from __future__ import annotations
 

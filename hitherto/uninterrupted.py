@@ -1,4 +1,4 @@
-"""Work that is finished once it is begun, whoever is cancelled."""
+"""Work that is finished once it is begun, even if the calling task is cancelled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ Result = TypeVar("Result")
 
 
 async def uninterrupted(work: Coroutine[Any, Any, Result]) -> Result:
-    """What `work` gives. A cancellation that comes meanwhile is raised when it is done, in place of its result."""
+    """Returns the result of `work`. A cancellation that comes meanwhile is raised when it is done, in place of its
+    result."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
@@ -20,6 +21,6 @@ async def uninterrupted(work: Coroutine[Any, Any, Result]) -> Result:
             cancelled = error
     if cancelled is not None:
         if not task.cancelled():
-            task.exception()  # looked at, so that asyncio does not report as forgotten what nobody can be told
+            task.exception()  # retrieved, so that asyncio does not log it as never retrieved
         raise cancelled
     return task.result()

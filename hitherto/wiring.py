@@ -37,7 +37,7 @@ log = logger("hitherto")
 
 
 class Opening:
-    """What `hitherto.open()` gives: `async with` it, or `await` it and call `aclose()` on the memory later."""
+    """What `hitherto.open()` returns: `async with` it, or `await` it and call `aclose()` on the memory later."""
 
     def __init__(self, make: Callable[[], Awaitable[Memory]]) -> None:
         self._make = make
@@ -78,14 +78,14 @@ def open(  # noqa: A001 (the name users read: hitherto.open)
 ) -> Opening:
     """Open a memory.
 
-    With no argument: on Hitherto's own PostgreSQL in the user's data directory, digests without a model. `database` is
-    a PostgreSQL URL, or "memory:" for a memory that ends with the process. `model` makes the digests: the name of one
-    behind an OpenAI-compatible endpoint, "extractive", or an object of your own. `policy` counts for conversations that
-    have none. `embedder` and `reranker` are names as in `Settings`, or objects of your own; `previous_embedders` are
-    such whose vectors answer until the embedder has caught up. A `store`, model, compactor, embedder or reranker object
-    given here must be open and stays so; digests in a store of yours are made in this process. `watch` is told what
-    happens, in the place of our own metrics. Everything in `Settings` can be passed by its name, or stand in the
-    environment as HITHERTO_….
+    Without arguments it runs Hitherto's own PostgreSQL in the user's data directory, and makes digests without a model.
+    `database` is a PostgreSQL URL, or "memory:" for a memory that ends with the process. `model` makes the digests: the
+    name of one behind an OpenAI-compatible endpoint, "extractive", or an object of your own. `policy` governs
+    conversations that have none. `embedder` and `reranker` are names as in `Settings`, or objects of your own;
+    `previous_embedders` are objects whose vectors are searched until those of the embedder have caught up. A `store`,
+    model, compactor, embedder or reranker object given here must be open, and is not closed; digests in a store of
+    yours are made in this process. `watch` receives metrics and traces, in place of our own. Everything in `Settings`
+    can be passed by its name, or stand in the environment as HITHERTO_….
 
     Entering raises InvalidSettings, InvalidPolicy, DatabaseUnavailable, SchemaMismatch or EmbeddedServerError.
     """
@@ -195,7 +195,8 @@ def model_of(settings: Settings, opened: AsyncExitStack) -> Model:
 
 
 def compactor_of(settings: Settings, opened: AsyncExitStack) -> Compactor | None:
-    """The endpoint that compacts which the settings name, if they do; not asked yet whether it can."""
+    """The compaction endpoint that the settings name, None if they name none. Whether it can compact is not checked
+    yet."""
     compactor = models.compactor_of(settings)
     if compactor is not None:
         opened.push_async_callback(compactor.aclose)

@@ -42,7 +42,7 @@ _UsageError: type[Exception] = typer.BadParameter.__mro__[2]  # ClickException, 
 
 
 class _Commands(TyperGroup):
-    """Lists `COMMANDS` without their modules, so that the help and the completion of names need not wait for them."""
+    """Lists `COMMANDS` without importing their modules, so that the help and the completion of names are fast."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, listed, rest = super().resolve_command(ctx, args)

@@ -33,7 +33,7 @@ _LISTED = 10
 
 
 def run(work: Coroutine[Any, Any, Result]) -> Result:
-    """`asyncio.run`, but SIGTERM and SIGHUP cancel as Ctrl-C does, so that what is open gets closed and a server that
+    """`asyncio.run`, but SIGTERM and SIGHUP cancel as Ctrl-C does, so that everything open is closed, and a server that
     this process started is stopped. Raises SystemExit then, with 128 + the signal's number."""
     received: list[int] = []
 
@@ -47,7 +47,7 @@ def run(work: Coroutine[Any, Any, Result]) -> Result:
 
         if sys.platform != "win32":
             for number in (signal.SIGTERM, signal.SIGHUP):
-                if signal.getsignal(number) is signal.SIG_DFL:  # `nohup` has it ignored
+                if signal.getsignal(number) is signal.SIG_DFL:  # under `nohup`, SIGHUP stays ignored
                     asyncio.get_running_loop().add_signal_handler(number, stop, number)
         return await work
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""What could move the cursor, color, hide or reorder what a terminal shows. The end of a line and a tab are left."""
+"""Characters that could move the cursor, or color, hide or reorder text in a terminal. Line ends and tabs are left."""
 
 _PLAINER = {"─": "-", "█": "#", "░": ".", "–": "-", "…": "~", "—": "-", "’": "'", "·": "."}
 _LONGEST = 2_000
@@ -70,7 +70,7 @@ def prepare() -> None:
     codecs.register_error("plainer", _plainer)
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is None:  # closed by whoever started the process
+        if stream is None:  # the parent process closed it
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (it stays open as long as the process lives)
         elif isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="plainer")
@@ -83,7 +83,7 @@ def plain(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The same on one line, cut after 2,000 characters."""
+    """As `plain`, on one line, cut after 2,000 characters."""
     return " ".join(plain(text[:_LONGEST]).split())
 
 
@@ -131,9 +131,9 @@ def fail(message: str, code: int) -> NoReturn:
 
 
 class _Warnings(logging.Handler):
-    """Shows Hitherto's own warnings, of each kind the first: a model that is down would repeat itself every round.
+    """Shows the first of each kind of Hitherto's own warnings: a model that is down would cause one every round.
 
-    What other libraries warn of is left out: where it matters, it reaches the user as an error of ours."""
+    Warnings of other libraries are left out: those that matter reach the user as errors of ours."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)

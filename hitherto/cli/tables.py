@@ -1,4 +1,4 @@
-"""Tables that fit the terminal and lose nothing that they are read for."""
+"""Tables that fit the terminal's width and never cut the columns that matter most."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def name_column(heading: str, names: Sequence[str], *, gives: int, most: int = _
 
 
 def wide() -> bool:
-    """Whether the terminal has room for columns that narrower ones go without."""
+    """Whether the terminal has room for columns that are left out in narrower ones."""
     return out().width >= _WIDE
 
 
 def key_width(longest: int = 2 * _LONGEST_NAME) -> int:
-    """The most room for what tells a row from others: never more than a third of the terminal."""
+    """The maximum width of a column that identifies a row: never more than a third of the terminal."""
     return min(longest, max(out().width // 3, 1))
 
 
@@ -89,7 +89,7 @@ def fitted(title: str | None, columns: Sequence[Column], *, styles: Iterable[str
 
 
 def _needed(columns: Sequence[Column], width: int) -> int:
-    """The least room for these columns."""
+    """The minimum width for these columns."""
     least = max(_LEAST_PROSE, width // _PROSE_SHARE)
     widths = (min(column.width, least) if column.prose else column.width for column in columns)
     return sum(widths) + _GAP * (len(columns) - 1)

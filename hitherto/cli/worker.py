@@ -70,7 +70,7 @@ async def _work(settings: Settings, metrics: str | None) -> None:
 
     if sys.platform != "win32":
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` has it
+            if signal.getsignal(number) is not signal.SIG_IGN:  # under `nohup`, SIGHUP stays ignored
                 asyncio.get_running_loop().add_signal_handler(number, stop)
     watch = watch_of(settings)
     with ExitStack() as serves:

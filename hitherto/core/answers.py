@@ -1,4 +1,4 @@
-"""Reading what any model answers in JSON."""
+"""Reading values from a model's JSON answer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import cast
 
 
 def numbers(value: object, allowed: set[int]) -> list[int]:
-    """The numbers of `value` that are allowed; a model's other numbers are not believed."""
+    """The integers in the list `value` that are in `allowed`, in its order; [] if `value` is not a list."""
     if not isinstance(value, list):
         return []
     return [one for one in cast(list[object], value) if type(one) is int and one in allowed]

@@ -1,4 +1,4 @@
-"""A circuit breaker: whether an endpoint that keeps failing is asked at all. Pure: who asks says what time it is."""
+"""A circuit breaker: it stops calls to an endpoint that keeps failing. Pure: callers pass the time."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ _LONGEST = 8
 
 
 class Breaker:
-    """Closed until `failures` calls in a row have failed; then open for `rest` seconds, in which none is made. After
-    that one call is let through: if it succeeds, the breaker is closed again; if not, it rests twice as long as the
-    last time, at most eight times `rest`.
+    """Closed until `failures` calls in a row have failed; then open for `rest` seconds, in which no call is made. After
+    that one call is let through. If it succeeds, the breaker closes; if it fails, the breaker opens for twice as long
+    as the last time, at most eight times `rest`.
 
-    A call that is let through has a ticket, with which its outcome is told. What a call does that was under way when
-    the breaker opened or closed changes nothing any more. Times are seconds on a clock that never goes back.
+    A call that is let through gets a ticket, and its outcome is reported with that ticket. The outcome of a call that
+    began before the breaker last opened or closed is ignored. Times are seconds on a monotonic clock.
     """
 
     def __init__(self, *, failures: int, rest: float) -> None:
@@ -23,13 +23,13 @@ class Breaker:
         self._probing = False
 
     def wait(self, now: float) -> float:
-        """For how many seconds no call may be made, at least; 0: one may be."""
+        """The seconds, at least, for which no call may be made; 0 if a call may be made."""
         if self._until is None:
             return 0.0
         return self._first_rest if self._probing else max(self._until - now, 0.0)
 
     def admitted(self, now: float) -> int | None:
-        """A ticket for a call that is made now; None where there is to be none."""
+        """A ticket for a call that is made now; None if no call may be made."""
         if self.wait(now) > 0:
             return None
         self._probing = self._until is not None
@@ -52,7 +52,7 @@ class Breaker:
         return True
 
     def abandoned(self, ticket: int) -> None:
-        """The call was given up without an outcome: another may try."""
+        """The call ended without an outcome: another may be let through."""
         if ticket == self._ticket:
             self._probing = False
 

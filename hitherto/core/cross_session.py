@@ -1,4 +1,4 @@
-"""Memory across sessions: in which ways a conversation is shown what others of its scope have."""
+"""Cross-session memory: in which ways a conversation is shown content of the scope's other conversations."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ WAYS: tuple[Way, ...] = get_args(Way)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrossSession:
-    """What a request, a conversation, an agent or the settings say of each way; of None the next in this order decides.
+    """Which ways of cross-session memory are on. A request, a conversation, its agent and the settings each have such a
+    value; None leaves the choice to the next in this order.
 
-    `latest`: the newest digest of the scope's other conversations stands in the instructions, the same from a
-    conversation's first append on. `triggers`: what is relevant in them is recalled where the incoming message has one
-    of the setting `search_triggers`; `always`: for every incoming message.
+    `latest`: the newest digest of the scope's other conversations is shown in the instructions; it is chosen at the
+    conversation's first append and stays the same. `triggers`: relevant content of other conversations is recalled when
+    the incoming message contains a phrase of the setting `search_triggers`. `always`: it is recalled for every incoming
+    message.
     """
 
     latest: bool | None = None
@@ -27,7 +29,7 @@ class CrossSession:
     always: bool | None = None
 
     def over(self, weaker: CrossSession) -> CrossSession:
-        """What both say together: `weaker` counts where this one says nothing."""
+        """The two combined: a value of `weaker` counts where this one has None."""
         return CrossSession(
             latest=weaker.latest if self.latest is None else self.latest,
             triggers=weaker.triggers if self.triggers is None else self.triggers,
@@ -40,7 +42,7 @@ class CrossSession:
         return bool(self.triggers or self.always)
 
     def to_json(self) -> str | None:
-        """What it says as a JSON object; None where it says nothing."""
+        """Its values that are not None, as the text of a JSON object; None if there are none."""
         said = {way: value for way, value in asdict(self).items() if value is not None}
         return json.dumps(said) if said else None
 
@@ -53,8 +55,12 @@ CrossSessionLike: TypeAlias = CrossSession | Way | Collection[Way]
 
 
 def cross_session_of(value: object, *, memory_injection: bool | None = None) -> CrossSession:
-    """What a caller says: None for nothing; a way or several, and no other; `()` for none of them; or a `CrossSession`.
-    `memory_injection` says it of `latest` alone. Raises InvalidInput for anything else, and for two that differ."""
+    """What a caller gave as `value`, as a `CrossSession`.
+
+    None leaves everything open. One way or a collection of ways turns those on and the others off; `()` turns all off.
+    A `CrossSession` is returned as it is. `memory_injection` sets `latest` alone. Raises InvalidInput for any other
+    `value`, and if the two contradict each other.
+    """
     said = _said(value)
     if memory_injection is None:
         return said

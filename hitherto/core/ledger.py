@@ -1,4 +1,4 @@
-"""What model calls cost: one entry a call."""
+"""The ledger: what model calls cost, one entry per call."""
 
 from __future__ import annotations
 
@@ -21,7 +21,12 @@ class Purpose(StrEnum):
 
 
 class FailureCause(StrEnum):
-    """Why a call, or the digest that needed it, came to nothing."""
+    """Why a model call failed, or the digest that needed it.
+
+    BUSY: a rate limit. UNREACHABLE: no answer. REFUSED: the endpoint rejected the request. UNUSABLE: the answer could
+    not be used. LOST: the call was cancelled, or the digest was given up after too many attempts. DEFECT: any other
+    error.
+    """
 
     BUSY = "busy"
     UNREACHABLE = "unreachable"
@@ -33,12 +38,12 @@ class FailureCause(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCall:
-    """One request to a model, whatever came of it.
+    """One request to a model, whether it succeeded or not.
 
-    Tokens are the endpoint's own figures, `tokens_cached` of `tokens_in` from its prompt cache; None where it gave
-    none. `cost` is in US dollars, None where no price is known. `latency_ms` runs from the request to the answer's end
-    or the failure. `cause` says why it failed, None if it did not. `digest` is the row that the call was made for.
-    `key` tells an entry from all others: written twice, it is there once.
+    The token counts are the endpoint's own figures, None where it gave none; `tokens_cached` is the part of `tokens_in`
+    from its prompt cache. `cost` is in US dollars, None without a known price. `latency_ms` runs from the request to
+    the end of the answer or to the failure. `cause` says why the call failed, None if it did not. `digest` is the row
+    that the call was made for. `key` identifies the entry: an entry that is written twice is stored once.
     """
 
     purpose: Purpose
@@ -55,7 +60,8 @@ class ModelCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
-    """What model calls took together: US dollars (calls without a known price left out), and tokens in and out."""
+    """The total of model calls: US dollars (calls without a known price count 0), and input and output tokens
+    together."""
 
     cost: float = 0.0
     tokens: int = 0
@@ -63,8 +69,9 @@ class Spending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """The calls of one group in a sum of the ledger. `unpriced` of them have no known cost, which `cost` leaves out;
-    `failed` came to nothing. Tokens count 0 where the endpoint gave no figure. `latency_ms` is the sum of all."""
+    """The total of one group of ledger entries. `failed` counts the calls that failed, `unpriced` those without a known
+    price, which add nothing to `cost` (US dollars). Tokens count 0 where the endpoint gave no figure. `latency_ms` is
+    the sum over all calls."""
 
     group: str
     calls: int

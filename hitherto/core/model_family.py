@@ -1,4 +1,4 @@
-"""The names of models: which of them are the same model in another dress."""
+"""Model families: names of models that are the same model, in different snapshots or from different providers."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ _SNAPSHOT = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8})\Z")
 
 
 def family_of(model: str) -> str:
-    """The models that understand one another's opaque items: `model` without provider, fine-tuning and snapshot.
+    """The family of `model`: its name without provider, fine-tuning and snapshot. Models of one family understand one
+    another's opaque items.
 
-    "openai/gpt-5.2-2025-12-11" and "ft:gpt-5.2:acme:support:a1" are both "gpt-5.2". A size or variant is a family of
-    its own ("gpt-5.2-mini"), and so is any name that is not made like OpenAI's.
+    "openai/gpt-5.2-2025-12-11" and "ft:gpt-5.2:acme:support:a1" are both "gpt-5.2". A size or variant is a separate
+    family ("gpt-5.2-mini"), and so is any name that does not follow OpenAI's scheme.
     """
     name = model.strip()
     base = without_provider(name)
@@ -21,5 +22,5 @@ def family_of(model: str) -> str:
 
 
 def without_provider(model: str) -> str:
-    """ "openai/gpt-5.2-2025-12-11" as "gpt-5.2-2025-12-11"."""
+    """The name of `model` without its provider: "openai/gpt-5.2-2025-12-11" gives "gpt-5.2-2025-12-11"."""
     return model.strip().rsplit("/", 1)[-1]

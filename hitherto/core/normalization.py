@@ -10,14 +10,14 @@ from itertools import pairwise
 from typing import Literal
 
 MOST_MARKS = 30
-"""Combining characters in a row that are normalized together. No language writes more: it is the bound of Unicode's
-Stream-Safe Text Format (UAX #15)."""
+"""The most combining characters in a row that are normalized together: the bound of Unicode's Stream-Safe Text Format
+(UAX #15). No language writes more."""
 
 
 def normalized(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
-    """What `unicodedata.normalize` gives; of a longer row of combining characters, MOST_MARKS at a time.
+    """What `unicodedata.normalize` gives; in a longer row of combining characters, MOST_MARKS are normalized at a time.
 
-    That function takes the square of the row's length: 15 seconds for 120,000 characters.
+    `unicodedata.normalize` takes time quadratic in the length of such a row: 15 seconds for 120,000 characters.
     """
     if text.isascii():
         return text
@@ -38,9 +38,10 @@ def _breaks(text: str) -> Iterator[int]:
 
 @lru_cache(maxsize=1_000)
 def _combines(character: str) -> bool:
-    """Whether it stands with the combining characters around it once it is normalized."""
+    """Whether its normal form begins with a combining character."""
     return character >= "\u0300" and unicodedata.combining(unicodedata.normalize("NFKD", character)[0]) != 0
 
 
 _PERHAPS_MARKS = re.compile(f"[\\W\uff9e\uff9f]{{{MOST_MARKS + 1},}}")
-"""Rows of what is no letter and no digit, as marks are; two letters become marks of Japanese."""
+"""Rows that may be combining characters: neither letters nor digits, but for two halfwidth letters that normalize to
+voicing marks of Japanese."""

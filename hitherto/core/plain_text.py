@@ -1,4 +1,4 @@
-"""Text that is shown on one line, with nothing in it that cannot be seen."""
+"""Text on one line, without invisible characters."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ import unicodedata
 
 
 def plain(text: str) -> str:
-    """`text` on one line, without what cannot be seen: what breaks a line, moves the cursor or is blank becomes a
-    space; what turns the direction of writing, hides in a text, fills the place of a letter or is no character at all
-    goes, but for what joins letters and emoji."""
+    """`text` on one line, without invisible characters.
+
+    Control characters, lone surrogates and runs of white space become one space. Format characters (such as those that
+    change the writing direction), private-use characters, tags, fillers and noncharacters are removed, but not the
+    joiners of letters and emoji.
+    """
     if text.isascii() and text.isprintable():
         return " ".join(text.split())
     return " ".join("".join(_visible(character) for character in text).split())
 
 
 def says_something(text: str) -> bool:
-    """Whether a letter, a digit or a sign such as an emoji is to be seen in `text`; what stands in the place of an
-    unreadable character is none."""
+    """Whether `text` shows a letter, a digit or a symbol such as an emoji. The placeholders for unreadable characters
+    (U+FFFC, U+FFFD) do not count."""
     return any(unicodedata.category(one) in _TELLING and one not in _UNREADABLE for one in plain(text))
 
 
@@ -33,15 +36,15 @@ def _visible(character: str) -> str:
 
 
 def _is_no_character(character: str) -> bool:
-    """Whether it is none now or is reserved for what is invisible. Others without a category are newer than Python's
-    table of them, as every year's emoji are."""
+    """Whether it is a noncharacter, or reserved for invisible characters. Other unassigned characters are newer than
+    Python's Unicode table, as every year's emoji are."""
     number = ord(character)
     return number & 0xFFFE == 0xFFFE or 0xFDD0 <= number <= 0xFDEF or 0xFFF0 <= number <= 0xFFF8 or number == 0x2065
 
 
 _JOINING = frozenset("\u200c\u200d")
 _FILLERS = frozenset("\u115f\u1160\u3164\uffa0")
-"""Hangul's: letters by their category, and nothing to the eye."""
+"""Hangul fillers: letters by their category, but invisible."""
 
 _BLANK = "\u2800"
-"""Braille without a dot: a sign by its category."""
+"""The Braille pattern without dots: a symbol by its category, but blank."""

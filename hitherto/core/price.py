@@ -1,4 +1,4 @@
-"""Price lists: what a model's provider charges for tokens, and which of them it has in its cache."""
+"""Price lists: what a provider charges for a model's tokens, and how many of them its prompt cache serves."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Price:
 
     `window` is the most tokens of a prompt at this price. A prompt's start is served from the cache when at least
     `cache_from` tokens of it repeat an earlier prompt, in steps of `cache_step` (source: OpenAI's guide "Prompt
-    caching": from 1,024 tokens on, in increments of 128). `cache_write` is charged instead of `input` for what a
-    prompt of that length adds to the cache, where the provider charges for it.
+    caching": from 1,024 tokens on, in increments of 128). `cache_write`, if the provider has such a price, replaces
+    `input` for the uncached tokens of a prompt of at least `cache_from` tokens.
     """
 
     model: str
@@ -54,27 +54,27 @@ class Price:
         return tokens * self.output / _PER
 
     def call(self, tokens_in: int | None, cached: int | None, out: int | None) -> float:
-        """What a call costs in dollars by its endpoint's figures; one that it did not give counts as 0."""
+        """What a call costs in dollars, by the token counts that its endpoint gave; a missing count is 0."""
         prompt = tokens_in or 0
         return self.prompt(prompt, min(cached or 0, prompt)) + self.answer(out or 0)
 
 
 @dataclass(frozen=True, slots=True)
 class PriceList:
-    """The prices of several models by name. `where` is what errors call the list."""
+    """The prices of several models by name. `where` names the list in errors."""
 
     where: str
     prices: Mapping[str, Price]
 
     def of(self, model: str) -> Price | None:
-        """The price of `model`: that of its own name, or else without its provider, or else of its family; None where
-        none of them is listed. A snapshot costs what the model does; so, for want of better, does a fine-tuned one."""
+        """The price of `model`, or None. It is looked up by its own name, then without its provider, then by its
+        family: a snapshot costs what the model does, and a fine-tuned model is assumed to."""
         names = (model, without_provider(model), family_of(model))
         return next((self.prices[name] for name in names if name in self.prices), None)
 
     def named(self, model: str | None) -> Price:
-        """The price of the listed `model`, or of the only one. Raises InvalidInput for a list without it, naming those
-        it has."""
+        """The price of the listed `model`; of the only one where `model` is None. Raises InvalidInput if there is none,
+        naming the listed models."""
         if model is None and len(self.prices) == 1:
             (model,) = self.prices
         if model is None or model not in self.prices:
@@ -84,11 +84,11 @@ class PriceList:
 
 
 def price_list(data: bytes, where: str) -> PriceList:
-    """The price list `data`, which errors call `where`, all of it checked.
+    """The price list in `data`, checked. `where` names it in errors.
 
-    A price list is a JSON object: `date`, `models` with, by name, `input`, `cached_input`, `output`, `window` and
-    perhaps `cache_write`; and perhaps `source` and `cache` with `at_least` and `step`. Raises InvalidInput for
-    anything else, naming the model and the field.
+    A price list is a JSON object with `date`, `models`, and optionally `source` and `cache`. `models` has, by name,
+    objects with `input`, `cached_input`, `output`, `window` and optionally `cache_write`; `cache` has `at_least` and
+    `step`, both optional. Raises InvalidInput for anything else, naming the model and the field.
     """
     try:
         parsed: object = json.loads(data)

@@ -19,16 +19,17 @@ class PromptLine:
 
 
 class Task:
-    """What a model is asked to do, as values: for a model that computes and does not read. Each kind is a frozen
-    dataclass in the room whose prompts ask for it."""
+    """What a model is asked to do, as values: for a model that is code and reads no prompt. Each kind is a frozen
+    dataclass in the package whose prompts ask for it."""
 
     purpose: ClassVar[Purpose]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """One request to a model: the texts for one that reads, the `task` itself for one that computes, and the JSON
-    schema of the answer. `max_tokens` bounds the answer. `corrects` says that an answer to it was unusable before."""
+    """One request to a model. A language model reads `system` and `user`; a model that is code reads `task`. `schema`
+    is the JSON schema of the answer, `max_tokens` its limit. `corrects`: an earlier answer to this request was
+    unusable."""
 
     system: str
     user: str
@@ -50,6 +51,6 @@ that JSON alone, complete and short."""
 
 
 def corrected(prompt: Prompt) -> Prompt:
-    """The same request after an answer that could not be used. It repeats nothing of that answer: what made it so may
+    """The same request, after an answer that was unusable. It repeats nothing of that answer: what made it unusable may
     have come from the input."""
     return replace(prompt, system=prompt.system + _CORRECT, corrects=True)

@@ -1,4 +1,4 @@
-"""Whose memory it is."""
+"""Scopes: the tenant, user and agent that a memory belongs to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ THE_USER = ""
 
 
 def checked_name(value: object, what: str) -> str:
-    """`value` as a usable name. Raises InvalidScope for what PostgreSQL or a person could not tell apart.
+    """`value` as a usable name. Raises InvalidScope unless it is a string, not blank, of at most LONGEST_NAME
+    characters, without NUL and lone surrogates.
 
     Names are compared exactly, in code and in the database; nothing is trimmed or folded.
     """
@@ -43,7 +44,7 @@ class Scope:
 
     @staticmethod
     def checked(value: object) -> Scope:
-        """`value` if it is a scope. Raises InvalidScope for anything else, None above all."""
+        """`value` if it is a `Scope`. Raises InvalidScope for anything else, None included."""
         if not isinstance(value, Scope):
             raise InvalidScope(f"scope is {value!r}; give Scope(tenant=…, user=…, agent=…)")
         return value

@@ -1,1 +1,1 @@
-"""The verbs: what happens when a message arrives, a context is asked for, a digest is due."""
+"""The application layer behind the public API: append, context, digests, recall, facts and documents."""

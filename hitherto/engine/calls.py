@@ -1,5 +1,4 @@
-"""Calls of a model: within the tenant's daily limit, past the breaker, tried again where it may help, and in the
-ledger."""
+"""Model calls: within the tenant's daily limit, behind a circuit breaker, with retries, each entered in the ledger."""
 
 from __future__ import annotations
 
@@ -30,27 +29,28 @@ from hitherto.uninterrupted import uninterrupted
 log = logger("hitherto.model")
 
 _PATIENCE = 10.0
-"""The longest wait for another try, in seconds, that is spent on the spot; for a longer one the digest is put off."""
+"""Seconds. The longest wait before a retry within one call; where the endpoint asks for a longer one, the call fails
+and the digest is put off."""
 
 _TO_SAY_SO = 1.0
-"""Seconds that an adapter has to say itself that a call took too long."""
+"""Seconds after `model_timeout` in which the adapter can still raise its own timeout error."""
 
 _APART = frozenset({Purpose.COMPACT, Purpose.EMBED, Purpose.RERANK})
-"""What may be asked of another endpoint under the same name."""
+"""Purposes with a circuit breaker of their own: under the same model name they may go to another endpoint."""
 
 _MOST = 2**31
-"""No call takes so many tokens: a figure that says so is none."""
+"""A token count from here on is not credible and is ignored."""
 
 _KINDS = 4
-"""So many of the errors that led to one are named."""
+"""The most exception types that `told` names."""
 
 _Took = tuple[int | None, int | None, int | None]
-"""Tokens in, those of them from the cache, and out."""
+"""Tokens in, how many of these came from the cache, and tokens out."""
 
 
 class ModelAnswer(Protocol):
-    """What any of the endpoints answers: how many tokens it took, where it said so, and whether one was asked at
-    all."""
+    """What the answers of all endpoints have in common: the token counts, None where the endpoint gave none, and
+    whether an endpoint was called at all (`asked`)."""
 
     @property
     def tokens_in(self) -> int | None: ...
@@ -68,7 +68,7 @@ _Found = TypeVar("_Found")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallContext:
-    """Which model is asked, what for, for whom, and for which digest, if it is for one."""
+    """Which model is called, for what purpose, for which tenant, and for which digest, if any."""
 
     model: str
     purpose: Purpose
@@ -93,11 +93,11 @@ class Calls:
         *,
         tries: int | None = None,
     ) -> _Answer:
-        """The answer to `ask`, which is one request. Every request made is added to `ledger`.
+        """The answer to `ask`, which makes one request. Every request made is added to `ledger`.
 
-        What fails for a passing reason is asked `tries` times in all (by default the setting `model_max_attempts`),
-        after a wait that grows, and not before the endpoint's Retry-After. Raises CallPostponed, and what the model
-        raises.
+        A transient failure is retried, `tries` requests in all (by default the setting `model_max_attempts`), with
+        exponential backoff and not before the endpoint's Retry-After. A Retry-After of more than 10 seconds is not
+        waited for. Raises CallPostponed, and what the model raises.
         """
 
         async def once() -> _Answer:
@@ -117,12 +117,12 @@ class Calls:
         return await trying(once)
 
     def recorded(self, scope: Scope) -> LedgerBlock:
-        """A ledger for calls that are made for no conversation. What is in it at the end of the block is paid for, and
-        goes into the store's, whatever came of it and whoever is cancelled."""
+        """An async context manager that gives a ledger for calls made for no conversation. At the end of the block its
+        entries are written to the store's ledger, even after an error or a cancellation: the calls are paid for."""
         return LedgerBlock(lambda ledger: self._note(scope, ledger))
 
     def written(self, tenant: str, ledger: Sequence[ModelCall]) -> None:
-        """These calls are in the store's ledger now, or will never be."""
+        """Report that these calls are in the store's ledger now, or never will be."""
         self._daily_limit.written(tenant, ledger)
 
     async def _note(self, scope: Scope, ledger: Sequence[ModelCall]) -> None:
@@ -168,7 +168,7 @@ class Calls:
                 self._last_words[what.model] = (str(error), cause)
             raise
         finally:
-            # First of all: a ticket of which nothing is told would keep every other call out.
+            # First of all: without the outcome of this ticket, a half-open breaker would keep every other call out.
             self._tell(breaker, ticket, what.model, cause)
             if asked:
                 call = self._entry(took, what, cause, seconds=time.monotonic() - began)
@@ -177,8 +177,8 @@ class Calls:
                 self._services.watch.called(call)
 
     async def _bounded(self, ask: Callable[[], Awaitable[_Answer]]) -> _Answer:
-        """One request of at most `model_timeout`, whatever the adapter makes of it: a model of somebody's own may never
-        answer."""
+        """One request, ended after `model_timeout` even if the adapter does not end it: a user-supplied model may never
+        answer. Raises ModelUnavailable then."""
         seconds = self._services.settings.model_timeout
         try:
             async with asyncio.timeout(seconds + _TO_SAY_SO):
@@ -232,10 +232,12 @@ class Calls:
 
 
 class LedgerBlock:
-    """A ledger for the length of a block, that goes to `note` afterwards if there is anything in it.
+    """An async context manager: gives an empty ledger, and passes it to `note` at the end of the block unless it is
+    still empty.
 
-    A class, as an asynchronous generator may not begin where an agents' SDK has shut down those of its event loop, and
-    goes on with the loop."""
+    A class and not an async generator: an agent SDK may shut down the async generators of an event loop that goes on
+    running, and no new one can start on it after that.
+    """
 
     def __init__(self, note: Callable[[Sequence[ModelCall]], Coroutine[Any, Any, None]]) -> None:
         self._note = note
@@ -250,8 +252,9 @@ class LedgerBlock:
 
 
 async def contained(ask: Callable[[], Awaitable[_Found]]) -> _Found:
-    """What an adapter answers or raises, and nothing that would end the task which asks: a cancellation by others than
-    us, and what is no Exception, as a panic in an extension module, are failures like any other."""
+    """Run an adapter's call so that it cannot end the calling task. A cancellation that is not ours becomes
+    ModelUnavailable; a BaseException that is not an Exception, such as a panic in an extension module, becomes
+    RuntimeError. KeyboardInterrupt, SystemExit and GeneratorExit are raised as they are."""
     task = asyncio.current_task()
     try:
         return await ask()
@@ -266,13 +269,13 @@ async def contained(ask: Callable[[], Awaitable[_Found]]) -> _Found:
 
 
 def _figure(value: object) -> int | None:
-    """How many tokens, as an endpoint's answer has it; None for what is no such number."""
+    """An endpoint's token count; None for a value that is not a credible count."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST else None
 
 
 def told(error: Exception) -> str:
-    """What is logged and stored of a failure: the words of our own errors, of others only what they are called. Theirs
-    may quote what was said, and would outlive it."""
+    """What is logged and stored of a failure: the message of our own errors, and only the type names of others and of
+    their causes. A foreign message may quote the conversation, and the quote would outlive an erasure."""
     if isinstance(error, HithertoError | CallPostponed):
         return str(error)
     kinds, cause = [type(error).__name__], error.__cause__
@@ -283,7 +286,7 @@ def told(error: Exception) -> str:
 
 
 def cause_of(error: Exception) -> FailureCause:
-    """What a failure is counted as."""
+    """The cause under which a failure is counted."""
     match error:
         case ModelRateLimited():
             return FailureCause.BUSY

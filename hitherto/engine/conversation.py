@@ -1,4 +1,4 @@
-"""The verbs on one conversation."""
+"""Conversation: append to it, build its contexts, configure, rewind and delete it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ Appendable = Message | Mapping[str, Any]
 
 
 class Conversation:
-    """One conversation in a scope. Cheap to make, holds no connection; it comes to be with its first append."""
+    """One conversation in a scope. The object is cheap to make and holds no connection; its first append or `configure`
+    creates the conversation in the store."""
 
     def __init__(
         self,
@@ -70,12 +71,13 @@ class Conversation:
         wire: Wire | None = None,
         policy: PolicyLike | None = None,
     ) -> AppendResult:
-        """Append the messages, all or none, and set off what the policy says is due.
+        """Append the messages, all or none, and start the digests that the policy says are due.
 
-        When it returns they are durable. `key` makes it idempotent: the same key with the same messages answers as the
-        first time and writes nothing; it is remembered for the setting `keep_receipts`. `expect` is the seq that the
-        first message must get, for writers that must not interleave. `wire` names the format of messages given as
-        dicts; without it their shape tells. `policy` governs this append alone; without one, the conversation's does.
+        The messages are durable when this returns. `key` makes it idempotent: a second call with the same key and
+        messages returns the first result and writes nothing; the key is remembered for the setting `keep_receipts`.
+        `expect` is the seq that the first message must get, for writers that must not interleave. `wire` names the
+        format of messages given as dicts; without it, their shape tells. `policy` governs this append alone; without
+        it, the conversation's policy does.
 
         Raises InvalidMessage and InvalidBatch for what cannot be appended, IdempotencyKeyReused for a key that was used
         with other messages, ConcurrentWrite when `expect` does not hold; nothing is written then.
@@ -110,25 +112,27 @@ class Conversation:
         at: int | None = None,
         wait: bool | float = False,
     ) -> Context:
-        """The best context for `incoming` that `budget` tokens can buy; it writes nothing. `incoming` is a message,
-        several, or the text of a user's message.
+        """The best context for `incoming` that fits into `budget` tokens. Nothing is appended and no digest is started.
+        `incoming` is a message, several, or the text of a user message.
 
-        `budget` covers everything that is sent, tools and `instructions` included, and `reserve` tokens kept free for
-        the answer; without one, the setting `budget` counts. `wire` is the API's format: "openai.chat",
-        "openai.responses" or "anthropic". Tokens are counted with the tokenizer of `model` (or of the encoding it
-        names), without one with the setting `encoding`; `model` also tells which opaque items can be sent. `policy`, an
-        object or its name, governs this context alone.
+        `budget` covers everything that is sent, `tools` and `instructions` included, and `reserve` tokens kept free for
+        the answer; the default is the setting `budget`. `wire` is the API's format: "openai.chat", "openai.responses"
+        or "anthropic". Tokens are counted with the tokenizer of `model` (a model or an encoding), by default with the
+        setting `encoding`; `model` also decides which opaque items can be sent. `policy`, an object or its name,
+        governs this context alone.
 
-        `recall` finds what was said that bears on the incoming message and that the view no longer shows, here and in
-        the scope's other conversations, and puts it in front of that message: True, how many things, or a
-        `RecallOptions` with what to find and which share of the budget it may take. `cross_session` says in which ways
-        the scope's other conversations are shown: "latest" (the newest digest of them, in the instructions), "triggers"
-        and "always" (what is relevant enough, in front of the messages), several of these, or `()` for none; without it
-        the conversation says so, then its agent, then the settings. A policy that renders what is recalled, such as
-        `chunks`, needs neither. `facts` says whether what is known of the conversation's subject is shown; without it
-        the settings do, which also say where it stands and how much of the budget it may take. `at` shows the
-        conversation as it was at that revision. `wait` lets a digest that is in progress finish first, for at most so
-        many seconds (True: 30); one that was put off for a later try is not waited for.
+        `recall` searches this and the scope's other conversations for what bears on the incoming message and is no
+        longer in the view, and puts it in front of that message: True, the number of hits, or a `RecallOptions`.
+        `cross_session` says how the scope's other conversations are shown: "latest" (their newest digest, in the
+        instructions), "triggers" and "always" (what is relevant in them, in front of the messages; with "triggers" only
+        if the incoming message has one of the setting `search_triggers`). Give several of these, or `()` for none; the
+        default is the conversation's value, then its agent's, then the setting. A policy that renders what is recalled,
+        such as `chunks`, needs neither. `facts` says whether the known facts about the conversation's subject are
+        shown. The default is the setting `facts`; other settings say where facts stand and how much of the budget they
+        may take.
+
+        `at` shows the conversation as it was at that revision. `wait` lets a digest in progress finish first, for at
+        most that many seconds (True: 30); a digest that was put off for a later try is not waited for.
 
         Raises BudgetExceeded when not even the incoming messages fit, InvalidMessage or InvalidBatch for an unusable
         `incoming`, NotFound for a revision that does not exist. A conversation that does not exist yet is empty.
@@ -164,10 +168,10 @@ class Conversation:
         return made
 
     async def rebuild(self, manifest: Manifest) -> Context:
-        """The context that `manifest` is the receipt of, byte for byte.
+        """Build the context of `manifest` again, byte for byte.
 
-        Raises InvalidInput for a manifest of another conversation, NotReproducible when what it showed was erased
-        since.
+        Raises InvalidInput for a manifest of another conversation, NotReproducible when something that the context
+        showed was erased since.
         """
         return await rebuilt(ContextBuilder(self._handle), manifest)
 
@@ -185,9 +189,8 @@ class Conversation:
         limit: int | None = None,
         at: int | None = None,
     ) -> list[Payload]:
-        """What the policy leaves, as the items of an API, without any budget: what stands for the older part, then the
-        messages in the order of the log, redacted ones with their placeholders. `limit`: only the newest so many of
-        these items.
+        """The view as the items of an API, without any budget: first what stands for the older part, then the messages
+        in the order of the log, with placeholders where they are redacted. `limit`: only that many of the newest items.
 
         Raises InvalidInput for a negative limit, NotFound for a revision that does not exist.
         """
@@ -197,8 +200,8 @@ class Conversation:
         return await ViewBuilder(self._handle).items(wire=wire, policy=governing, model=model, limit=limit, at=at)
 
     async def injected(self, *, cross_session: CrossSessionLike | None = None) -> str | None:
-        """The newest digest of the scope's earlier conversations as it goes into the instructions of this one (the way
-        "latest" of `cross_session`), beginning with "Cross-session memory: "; None where that is not wanted or there is
+        """The digest of another conversation of the scope that goes into this one's instructions ("latest" of
+        `cross_session`), as text that begins with "Cross-session memory: "; None where it is switched off or there is
         none."""
         await purge(self._services, self.scope.tenant)
         head = await self._handle.head()
@@ -207,10 +210,13 @@ class Conversation:
         return None if source is None else source.text
 
     async def known(self, *, budget: int | None = None) -> str | None:
-        """What is known of the conversation's subject, as it goes into instructions, beginning with "Known facts
-        about"; for requests that are not made by `context`. It takes at most the setting `facts_share` of `budget`
-        (tokens; without one, of the setting `budget`): where not all facts fit, those that bear most on the newest user
-        message in the log. None where nothing is known, or the setting `facts` is off."""
+        """The known facts about the conversation's subject, as text for the instructions of a request that `context`
+        does not build. It begins with "Known facts about"; None where there are no facts, or the setting `facts` is
+        off.
+
+        It takes at most the share `facts_share` (a setting) of `budget` tokens; the default is the setting `budget`.
+        Where not all facts fit, those that bear most on the newest user message in the log are chosen.
+        """
         limit, _ = checked_budget(self._services.settings.budget if budget is None else budget, 0)
         return await ContextBuilder(self._handle, self._recaller).known(limit)
 
@@ -219,13 +225,14 @@ class Conversation:
         return await self._services.store.head(self.scope, self.id)
 
     async def policy(self) -> Policy:
-        """The policy that counts for a request that names none."""
+        """The policy that governs a request that names none."""
         head = await self._handle.head()
         return self._handle.governing(head, None, await self._handle.defaults(head))[0]
 
     async def messages(self, *, start: int = 0, stop: int | None = None, limit: int | None = None) -> list[Logged]:
-        """The log from seq `start` up to `stop` (exclusive), at most the first `limit` of it; whole by default,
-        whatever was cleared, taken back or digested. Raises InvalidInput for a negative number."""
+        """The log from seq `start` to `stop` (exclusive), at most its first `limit` messages. By default it is the
+        whole log, with the messages that were cleared, retracted or digested. Raises InvalidInput for a negative
+        number."""
         for name, value in (("start", start), ("stop", stop), ("limit", limit)):
             if value is not None and value < 0:
                 raise InvalidInput(f"{name} is {value}; give a number of at least 0")
@@ -237,8 +244,8 @@ class Conversation:
         return await self._services.store.messages(self.scope, self.id, head.ref, reading)
 
     async def digests(self) -> list[Digest]:
-        """The row of every firing in the order in which they began, failed and superseded ones and clears too."""
-        await self._handle.head()  # which erases what has expired
+        """One row for every firing, in the order in which they began; failed and superseded ones and clears too."""
+        await self._handle.head()  # erases what has expired
         return await self._services.store.digests(self.scope, self.id)
 
     async def configure(
@@ -250,15 +257,16 @@ class Conversation:
         memory_strategy: PolicyLike | None = None,
         memory_injection: bool | None = None,
     ) -> None:
-        """Store the conversation's own policy, in which ways it is shown what others of its scope have (see `context`),
-        and what its facts are about from now on ("" is the user).
+        """Store the conversation's policy, how the scope's other conversations are shown in it (`cross_session`, see
+        `context`), and the `subject` of the facts learned from it from now on ("": the user).
 
         What is not given stays as it is. `memory_strategy` is another name for `policy`; `memory_injection` switches
         "latest" of `cross_session` alone.
 
-        The conversation comes to be, if it is not there yet. From now on this object goes by it too, whatever policy it
-        was made with. Where "latest" is switched on for a conversation that has begun without, it gets the newest
-        digest there is. Raises InvalidPolicy, InvalidInput for two names of the same with different values.
+        A conversation that does not exist yet is created. What is stored here also replaces the policy and subject that
+        this object was created with. If "latest" is switched on for a conversation that began without it, the newest
+        digest of the scope's other conversations is chosen now. Raises InvalidPolicy, and InvalidInput for two names of
+        the same parameter with different values.
         """
         chosen_policy = self._services.usable(one_of(policy=policy, memory_strategy=memory_strategy))
         about = subject if not subject else checked_name(subject, "subject")
@@ -281,11 +289,11 @@ class Conversation:
             self._handle = replace(self._handle, subject=None)
 
     async def pop(self, *, policy: PolicyLike | None = None, model: str | None = None) -> Payload | None:
-        """Take the newest message back and return its item; None when there is none that was not cleared.
+        """Retract the newest message and return its item; None when there is none that was not cleared.
 
-        It stays in the log, marked; views from now on are without it, and so are digests: those that rest on it are
-        superseded, and one in progress loses its claim. Where items stand in the place of all messages (`replace`, or
-        native compaction under `policy`, for `model`), the last of these is taken away.
+        The message stays in the log, marked; views from now on leave it out. Digests that rest on it are superseded,
+        one in progress too. Where items stand in place of all messages (after `replace`, or native compaction under
+        `policy`, for `model`), the last of these items is removed instead.
         """
         return await Rewinder(self._handle).pop(policy=self._services.usable(policy), model=model)
 
@@ -298,11 +306,11 @@ class Conversation:
         policy: PolicyLike | None = None,
         expect: int | None = None,
     ) -> None:
-        """Show `items` in the place of everything shown so far; the log does not grow. Without any, nothing is shown.
+        """Show `items` in place of everything shown so far; the log does not grow. An empty list hides everything.
 
-        Right after a `clear` it first takes that back; if the items are then what was shown before under `policy`, or
-        the conversation's own, that is all it does. `model` names the model that made opaque ones among them, for
-        others see the messages themselves. `expect` is the revision that the conversation must have.
+        Right after a `clear`, the clear is undone first; if the items are then what was shown before it under `policy`
+        (by default the conversation's own), nothing else changes. `model` names the model that made the opaque items
+        among them; other models see the messages themselves. `expect` is the revision that the conversation must have.
 
         Raises InvalidMessage for an item the API would not accept, InvalidInput when there is nothing to replace,
         ConcurrentWrite when `expect` does not hold; nothing is written then.
@@ -324,11 +332,12 @@ class Conversation:
         return hidden - sum(last - first + 1 for first, last in gone)
 
     async def delete(self, *, facts: bool = False) -> int:
-        """Erase the conversation: its messages, its digests and what its receipts tell of them. Returns how many
-        messages it had; 0 when there is no such conversation. A replay of an old key writes nothing.
+        """Erase the conversation: its messages, its digests, and the content of its receipts. Returns how many messages
+        it had; 0 when there is no such conversation. A replay of an old key still writes nothing.
 
-        Facts that were learned from it stay, without a source in it; with `facts`, those that have no other source are
-        erased too."""
+        Facts learned from it stay, without their evidence in it; with `facts`, those that have no other source are
+        erased too.
+        """
         async with self._services.store.write(self.scope, self.id) as unit:
             head = unit.head
             if head.rev == 0 and replace(head, **_CONFIGURED) == head:
@@ -338,7 +347,8 @@ class Conversation:
         return messages
 
     async def _wait(self, seconds: float) -> None:
-        """Until no digest is in progress, here or in another process, or until the time is up."""
+        """Wait until no digest is in progress in any process, for at most `seconds`. Digests that were put off are not
+        waited for."""
         pause = 0.01
         try:
             async with asyncio.timeout(seconds):
@@ -352,7 +362,7 @@ class Conversation:
 
 
 _CONFIGURED: dict[str, Any] = {"policy": None, "cross_session": CrossSession(), "subject": ""}
-"""What a conversation has of which nothing was said."""
+"""The configuration of a conversation that was never configured."""
 
 
 def _listed(incoming: str | Appendable | Sequence[Appendable] | None) -> Sequence[Appendable]:

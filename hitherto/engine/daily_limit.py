@@ -1,4 +1,4 @@
-"""What a tenant may spend in a day: looked up in the ledger, with what is not in it yet."""
+"""The daily limit on what a tenant spends on models: the ledger's sum, plus calls that are not in the ledger yet."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from hitherto.logs import logger
 log = logger("hitherto.model")
 
 _LOOKED_UP = 5.0
-"""Seconds for which what a tenant has spent is taken as known, but for what this process adds to it."""
+"""Seconds for which the ledger's sum for a tenant is cached; this process's own calls are added at once."""
 
 _AGAIN = 600.0
-"""Seconds after which a ceiling is looked at again: it may have been raised."""
+"""Seconds. At a limit, calls are postponed for at most this long: the limit may have been raised."""
 
 
 class CallPostponed(Exception):
-    """No call is to be made for `seconds`: the endpoint failed too often of late (for this `cause`), or the tenant has
-    spent enough."""
+    """No call may be made for `seconds`: the endpoint has failed too often lately (`cause` says how), or the tenant has
+    reached its daily limit (`cause` is None)."""
 
     def __init__(self, message: str, *, seconds: float, cause: FailureCause | None = None) -> None:
         super().__init__(message)
@@ -30,8 +30,8 @@ class CallPostponed(Exception):
 
 
 class DailyLimit:
-    """Keeps the tenants of one process within the settings `daily_cost` and `daily_tokens`. Every call that is `made`
-    is `written` sooner or later; until then it counts beside what the ledger has."""
+    """Holds tenants to the settings `daily_cost` and `daily_tokens`. Report every call with `made`, and with `written`
+    once it is in the ledger; until then it counts on top of the ledger's sum."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -40,7 +40,7 @@ class DailyLimit:
         self._told: set[tuple[str, date]] = set()
 
     async def check(self, tenant: str) -> None:
-        """Raises NotNow where the tenant has spent enough for today."""
+        """Raises CallPostponed when the tenant has reached its limit for today (UTC)."""
         settings = self._services.settings
         if settings.daily_cost is None and settings.daily_tokens is None:
             return
@@ -66,11 +66,11 @@ class DailyLimit:
         )
 
     def made(self, tenant: str, call: ModelCall) -> None:
-        """This call was made, and is not in the store's ledger yet."""
+        """Count a call that was made and is not in the store's ledger yet."""
         self._unwritten[tenant] = _sum(self._unwritten.get(tenant, Spending()), _spent_by(call))
 
     def written(self, tenant: str, ledger: Sequence[ModelCall]) -> None:
-        """These calls are in the store's ledger now, or will never be."""
+        """Count these calls as part of the ledger's sum: they are in the store's ledger now, or never will be."""
         for call in ledger:
             took = _spent_by(call)
             if tenant in self._spent:

@@ -1,4 +1,4 @@
-"""A handle on one conversation: the services, its scope and name, and the reading of its head."""
+"""A handle on one conversation: its scope and name, the services, and the methods that read its head and settings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hitherto.ports.log import AgentDefaults
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """Where a conversation is kept, and the policy and the subject that its object was made with."""
+    """A conversation's address, with the policy and the subject that its `Conversation` object was created with."""
 
     services: Services
     scope: Scope
@@ -30,8 +30,8 @@ class Handle:
     subject: str | None = None
 
     async def head(self, at: int | None = None) -> Head:
-        """The head now, or at a past revision; an empty one before the first append. Messages whose time has come are
-        erased first. Raises NotFound for a revision that does not exist."""
+        """The head now, or at a past revision; an empty one before the first append. Expired messages are erased first.
+        Raises NotFound for a revision that does not exist."""
         store = self.services.store
         head = await store.head(self.scope, self.id, at=at)
         if head is not None and is_due(head):
@@ -42,9 +42,9 @@ class Handle:
     async def head_and_known(
         self, space: Space | None, at: int | None = None, *, facts: bool = True
     ) -> tuple[Head, KnownFacts]:
-        """The head, as `head` gives it, and what is known of the conversation's subject: one round trip, as a rule.
-        Messages of the tenant whose time has come are erased first, in other conversations too: what rests on them may
-        be shown. Without `facts`, none are read."""
+        """The head, as `head` gives it, and the known facts about the conversation's subject: usually one round trip.
+        Expired messages are erased first, those of the tenant's other conversations too, because facts may rest on
+        them. Without `facts`, no facts are read."""
         store, asked = self.services.store, KnownFactsQuery(subject=self.subject or THE_USER, space=space, facts=facts)
         head, known = await store.head_and_known(self.scope, self.id, asked, at=at)
         if head is not None and is_due(head):
@@ -59,11 +59,12 @@ class Handle:
         return self._there(head, at), known
 
     def beside(self, conversation: str, agent: str | None = None) -> Handle:
-        """Another conversation of the scope's user; without an `agent`, of the scope's own."""
+        """A handle on another conversation of the scope's user and of `agent`, by default the scope's own."""
         return Handle(self.services, replace(self.scope, agent=agent or self.scope.agent), conversation)
 
     def about(self, head: Head) -> str:
-        """What facts of the conversation are about: its object's subject, or else its own."""
+        """The id of what the conversation's facts are about: the subject its object was created with, else the stored
+        one."""
         return head.subject if self.subject is None else self.subject
 
     def _there(self, head: Head | None, at: int | None) -> Head:
@@ -76,8 +77,8 @@ class Handle:
     def governing(
         self, head: Head, request: Policy | None, defaults: AgentDefaults | None = None
     ) -> tuple[Policy, PolicyFrom]:
-        """The policy that counts, and whose it is: the request's, the conversation's, its agent's, the memory's, or
-        nobody's, which is `none`."""
+        """The policy that applies, and where it comes from: the request, the conversation, its agent, or the memory,
+        the first that has one. Without any it is `none`."""
         agent = head.agent_policy if defaults is None else defaults.policy
         given: tuple[tuple[Policy | None, PolicyFrom], ...] = (
             (request, "request"),
@@ -93,14 +94,13 @@ class Handle:
     def crossing(
         self, head: Head, request: CrossSession | None = None, defaults: AgentDefaults | None = None
     ) -> CrossSession:
-        """In which ways other conversations are shown: as the request says, the conversation, its agent, the
-        settings."""
+        """How other conversations are shown: as the request says, else the conversation, its agent, the settings."""
         agent = head.agent_cross_session if defaults is None else defaults.cross_session
         stored = head.cross_session.over(agent).over(cross_session_of(self.services.settings.cross_session))
         return stored if request is None else request.over(stored)
 
     async def defaults(self, head: Head) -> AgentDefaults:
-        """What is set for the agent: a head knows it, once there is a conversation."""
+        """The agent's defaults: from the head if the conversation exists, else from the store."""
         if head.rev:
             return AgentDefaults(policy=head.agent_policy, cross_session=head.agent_cross_session)
         return await self.services.store.defaults(self.scope)

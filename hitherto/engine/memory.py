@@ -1,4 +1,4 @@
-"""A memory: an open store with a model and a queue, and the conversations in it."""
+"""Memory, the main object: an open store with its model, queue and background workers."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ log = logger("hitherto")
 
 
 class Memory:
-    """Conversations on one store. Use it as an async context manager, or call `start` and `aclose`.
+    """All conversations on one store. Use it as an async context manager, or call `start` and `aclose`.
 
-    Safe for any number of tasks of the event loop that it was started in, and for no other loop's. Its store is open;
-    `opened` is closed last and gives back what was opened for it.
+    Safe for any number of tasks of the event loop that it was started in, and for no other loop's. The store in
+    `services` must be open; `opened` holds the resources opened for this memory and is closed last.
     """
 
     def __init__(self, services: Services, *, opened: AsyncExitStack | None = None) -> None:
@@ -66,8 +66,8 @@ class Memory:
         self._home: asyncio.AbstractEventLoop | None = None
 
     async def start(self) -> Self:
-        """Take up work, and purge what earlier processes left behind. If it is cancelled, the memory is closed. Raises
-        InvalidInput for one that was closed."""
+        """Start the background workers and purge expired messages. If it is cancelled, the memory is closed. Raises
+        InvalidInput if the memory was closed before."""
         if self._closing is not None:
             raise InvalidInput("this memory was closed; open another one with hitherto.open(…)")
         self._home = asyncio.get_running_loop()
@@ -87,9 +87,9 @@ class Memory:
         return self
 
     async def aclose(self) -> None:
-        """Let digests in hand finish for the setting `grace`, give the others back, and close. Safe to call twice.
-        Cancelled, it closes all the same, but gives back at once what is in hand. Raises InvalidInput in another event
-        loop than the one it was started in."""
+        """Close. Digests in progress have the setting `grace` to finish; the others are given back for other workers.
+        Safe to call twice. If cancelled, it gives them back at once and still closes. Raises InvalidInput in another
+        event loop than the one it was started in."""
         if self._closing is not None and self._closing.done():
             return self._closing.result()
         if self._home is not None and self._home is not asyncio.get_running_loop():
@@ -126,10 +126,10 @@ class Memory:
     def conversation(
         self, id: str, *, scope: Scope, policy: PolicyLike | None = None, subject: str | None = None
     ) -> Conversation:
-        """The conversation `id` of `scope`, there already or not. A `policy` given here governs its contexts and is
-        stored with its next append, and from then on the stored one counts; without one the stored policy counts, then
-        its agent's, the memory's own, `none`. Likewise `subject`, the id of what its facts are about; without one that
-        is the user.
+        """The conversation `id` of `scope`, which may exist or not. A `policy` given here governs its contexts and is
+        stored with its next append; from then on the stored one applies. Without it, the stored policy applies, then
+        its agent's, then the memory's, then `none`. Likewise `subject`, the id of what its facts are about: without it
+        the stored one applies, then the user.
 
         Raises InvalidScope for an unusable id or subject, InvalidPolicy for an unusable policy.
         """
@@ -155,17 +155,18 @@ class Memory:
         subject: str | None = None,
         rerank: bool = True,
     ) -> RecallResult:
-        """What was said in the scope that answers the question best: at most `limit` hits, the best first.
+        """Search the scope for what answers the question best: at most `limit` hits, the best first.
 
-        Messages, digests, passages of documents and facts are searched, or only the `kinds` named: of one
-        `conversation`, or of all `exclude_conversation` one; said from `after` to `before` (times with a zone, both
-        inclusive); `as_of` a seq of the conversation, resting on nothing later. `all_agents`: those of the user's other
-        agents too. Hits with a score below `min_score` (0 to 1) are left out. `doc_type`, `namespace` and `metadata`
-        choose among documents, and nothing but passages is found with them; "conversations" means the doc_type
-        "conversation", "all" means any. `subject`: only facts about it, and what belongs to conversations about it.
+        Messages, digests, passages of documents and facts are searched. The other arguments narrow the search: `kinds`
+        to these kinds; `conversation` to one conversation, `exclude_conversation` to all but one; `after` and `before`
+        to when it was said (times with a zone, both inclusive); `as_of`, a seq of `conversation`, to what rests on
+        nothing later; `doc_type`, `namespace` and `metadata` to passages of such documents ("conversations" means the
+        doc_type "conversation", "all" means any); `subject` to facts about it and to what belongs to conversations
+        about it; `min_score` to hits with at least this score (0 to 1). `all_agents` searches what belongs to the
+        user's other agents too. Without `rerank`, the reranker is not called.
 
-        An empty question finds nothing. Where the embedder or the reranker is away, `RecallResult.missing` says so.
-        Raises InvalidScope and InvalidInput.
+        An empty question finds nothing. Where the embedder or the reranker is unavailable, `RecallResult.missing` says
+        so. Raises InvalidScope and InvalidInput.
         """
         chosen = checked_kinds(kinds)
         doc_type = type_of(doc_type)
@@ -195,9 +196,9 @@ class Memory:
         return await self._recaller.recall(question, wanted, limit=most, min_score=at_least, rerank=rerank)
 
     async def around(self, hit: Hit, *, scope: Scope, radius: int = 3, all_agents: bool = False) -> list[Logged]:
-        """The messages that a hit is or stands for, and up to `radius` before and after them; for a hit of another
-        agent's only with `all_agents`. None for a passage of a document that a user added, which
-        `documents(scope).get(hit.document)` opens, and for what is no longer there."""
+        """The messages that a hit is or stands for, and up to `radius` before and after them, in the order of the log;
+        for a hit of another agent's only with `all_agents`. Empty for a fact, for a passage of a document that a user
+        added (open it with `documents(scope).get(hit.document)`), and for what no longer exists."""
         radius = checked_limit(radius, least=0, name="radius")
         theirs_too = all_agents or hit.agent == Scope.checked(scope).agent
         if hit.conversation is None or hit.start is None or hit.end is None or not theirs_too:
@@ -213,24 +214,24 @@ class Memory:
 
     def documents(self, scope: Scope) -> Documents:
         """The documents of the scope's user: those archived from conversations, and those that the user adds. Raises
-        InvalidInput where the store keeps none."""
+        InvalidScope; its methods raise InvalidInput where the store keeps no documents."""
         return Documents(self._services, Scope.checked(scope))
 
     def facts(self, scope: Scope, *, subject: str | None = None, all_agents: bool = False) -> Facts:
-        """The facts of the scope's user, and those that others share with him, about one `subject` ("": the user
-        himself) or any. Raises InvalidScope; its verbs raise InvalidInput where the store keeps none."""
+        """The facts of the scope's user, and those that others share with this user, about one `subject` ("": the user)
+        or (None) any. Raises InvalidScope; its methods raise InvalidInput where the store keeps no facts."""
         return Facts(self._services, scope, subject, all_agents=all_agents)
 
     async def configure_subject(
         self, *, tenant: str, subject: str, name: str | None = None, members: Iterable[str] | None = None
     ) -> Subject:
-        """Say what a subject is called and who its members are: the users who see what one of them shares about it.
-        What is not given stays as it was; a new subject has its id as its name, and no members. Returns it as it is
+        """Set a subject's name and its members: the users who see the facts that one of them shares about it. What is
+        not given stays as it was; a new subject has its id as its name, and no members. Returns the subject as it is
         now.
 
-        Who is a member no more sees shared facts no more, and what he shared is seen by nobody, from the next context
-        on. This is a verb for the application, which knows who may be a member: whoever may call it decides who sees
-        what. Raises InvalidScope for an unusable name.
+        From the next context on, a user who is no longer a member sees no shared facts, and nobody sees what that user
+        shared. Only the application should call this: the caller decides who sees what, and nothing checks who may be a
+        member. Raises InvalidScope for an unusable name.
         """
         tenant, subject = checked_name(tenant, "tenant"), checked_name(subject, "subject")
         if isinstance(members, str):
@@ -257,8 +258,8 @@ class Memory:
         return self._services.facts
 
     async def wait_for_index(self) -> bool:
-        """Index here and now whatever of any tenant waits for it; returns once all of it is found by its words, and
-        says whether by its meaning too, which an embedder that is away prevents."""
+        """Index everything of any tenant that waits for it, and return once all of it can be found by its words.
+        Returns whether it can also be found by its meaning: False while the embedder is unavailable."""
         return True if self._indexer is None else await self._indexer.caught_up()
 
     async def configure_agent(
@@ -271,8 +272,8 @@ class Memory:
         memory_strategy: PolicyLike | None = None,
         memory_injection: bool | None = None,
     ) -> None:
-        """Store what counts for the agent's conversations that say nothing of their own: a policy, and in which ways
-        they are shown what others of their scope have (see `Conversation.context`).
+        """Store the defaults of an agent's conversations: the policy, and how other conversations of the scope are
+        shown (`cross_session`, see `Conversation.context`). A conversation's own values come first.
 
         What is not given stays as it is. `memory_strategy` is another name for `policy`; `memory_injection` switches
         "latest" of `cross_session` alone.
@@ -295,22 +296,22 @@ class Memory:
         return await self._services.store.listed(Scope.checked(scope), limit=limit)
 
     async def wait_for_digests(self) -> None:
-        """Returns when of the digests that this process set off, none is due or being made any more, here or elsewhere.
-        (Those that were put off for a later try are not waited for; of many set off for others to make, the latest
-        10,000 are.)"""
+        """Wait until none of the digests that this process started is due or in progress, in any process. Those that
+        were put off for a later try are not waited for; with a queue in the database, only the latest 10,000 are."""
         await self._services.queue.wait_for_digests()
 
     async def purge_expired(self) -> int:
-        """Housekeeping over all tenants: erase messages whose time has come, drop receipts beyond their retention.
-        Returns how many conversations were touched. Runs at each start, and every minute where digests are made."""
+        """Housekeeping over all tenants: erase expired messages, drop receipts beyond their retention. Returns how many
+        conversations were touched. Runs at each start, and every minute in a process that makes digests."""
         return await purge_expired(self._services)
 
     async def backlog(self) -> Backlog:
-        """How the digests of all tenants stand: for operators, metrics and alerts."""
+        """How many digests of all tenants are due, being made or put off, and how far they lag: for operators and
+        alerts."""
         return await self._services.store.backlog()
 
     async def metrics(self) -> bytes:
-        """What was counted in this process so far and how digests stand, in Prometheus's text format
+        """The counters of this process and the current digest backlog, in Prometheus's text format
         (`hitherto.watching.CONTENT_TYPE`)."""
         self._services.watch.show(await self._services.store.backlog())
         return self._services.watch.exposition()
@@ -318,6 +319,6 @@ class Memory:
     async def costs(
         self, by: By = "day", *, tenant: str | None = None, since: date | None = None, until: date | None = None
     ) -> list[Costs]:
-        """The ledger of model calls in sums, dearest first (by day: latest first), of one tenant or of all; `since` and
-        `until` are days in UTC, both inclusive."""
+        """Sums of the ledger of model calls, grouped by `by`, the most expensive first (by day: the latest first), of
+        one tenant or of all; `since` and `until` are days in UTC, both inclusive."""
         return await self._services.store.costs(by, tenant=tenant, since=since, until=until)

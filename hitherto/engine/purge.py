@@ -1,4 +1,4 @@
-"""Erasing what has expired in any conversation, and what no verb of one conversation gets round to."""
+"""Purging: erases the expired messages of all conversations, or of one tenant's, and drops old receipts."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ log = logger("hitherto")
 
 
 async def purge_expired(services: Services) -> int:
-    """Erase messages whose time has come, drop receipts beyond their retention. Returns how many conversations were
-    touched. Raises StoreError."""
+    """Erase all expired messages, drop receipts beyond their retention. Returns how many conversations were touched.
+    Raises StoreError."""
     touched = await _erased(services, None)
     await services.store.forget_receipts(older_than=services.settings.keep_receipts)
     return touched
 
 
 async def purge(services: Services, tenant: str) -> bool:
-    """Erase the tenant's messages whose time has come, before something that may rest on them is shown. Returns whether
-    there were any. Stores show nothing that rests on such a message; erasing them brings back what rests on others too.
-    On a database that takes no writes nothing is erased.
+    """Erase the tenant's expired messages before something that may rest on them is shown. Returns whether there were
+    any; False on a read-only database, where nothing is erased.
+
+    Stores show nothing that rests on an expired message; once it is erased, what rests on other messages too is shown
+    again.
     """
     try:
         return await _erased(services, tenant) > 0

@@ -1,4 +1,4 @@
-"""What the verbs work with, handed in from outside: the engine knows ports, never adapters."""
+"""Services: the adapters that the engine works with, passed in. The engine knows ports, never adapters."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ from hitherto.settings import Settings
 
 
 class ItemReader(Protocol):
-    """Reads an item of any supported wire format: the one named, or else the one its shape tells. Raises
-    InvalidMessage."""
+    """Reads an item in the wire format `wire`; without it, the item's shape tells. Raises InvalidMessage."""
 
     def __call__(self, payload: Message | Mapping[str, Any], wire: str | None = None) -> Message: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """The adapters of one memory. `canonical` counts what triggers and running sums are made of (o200k_base);
-    `counter` gives the one for a model or encoding (None: the settings'), `codec` the wire format of a name.
-    `compactor` makes opaque items, where there is an endpoint that can; `policy` counts where nothing else does.
-    `price` gives what a model's calls cost, None where that is not known; `watch` is told what happens.
+    """The adapters of one memory. `canonical` counts the tokens for triggers and running sums (o200k_base). `counter`
+    gives the token counter for a model or encoding (None: the settings'), `codec` the wire format of a name.
+    `compactor` makes opaque items, None without an endpoint that can; `policy` applies where no other is set. `price`
+    gives what a model's calls cost, None where that is not known; `watch` receives metrics and traces.
 
-    `index`, `documents` and `facts` are the store's, if it has them; without an index nothing can be recalled.
-    `embedder` makes the vectors, `previous` know the spaces of embedders before it, and `reranker` looks at what was
-    found once more. `appended` is set when something waits to be indexed."""
+    `index`, `documents` and `facts` are the store's, None where it has none; without an index nothing can be recalled.
+    `embedder` makes the vectors; `previous` are embedders used before it, which still embed questions while the index
+    has more of their vectors. `reranker` reorders hits. `appended` is set when something waits to be indexed.
+    """
 
     store: Store
     model: Model
@@ -74,14 +74,14 @@ class Services:
         return self.settings.context_window or self.settings.budget
 
     def family(self, model: str | None) -> str | None:
-        """The family of the model that a context is for: the named one's, else that of the compactor's own."""
+        """The model family that a context is for: that of `model`, or without one that of the compactor."""
         if model is not None:
             return family_of(model)
         return None if self.compactor is None else self.compactor.family
 
     def usable(self, policy: object) -> Policy | None:
-        """A policy from what a caller gave. Raises InvalidPolicy for what is none, and for one that needs an endpoint
-        that compacts where there is none."""
+        """The policy that a caller gave in any of its forms (see `policy_of`). Raises InvalidPolicy for an unusable
+        one, and for one that compacts where no compaction endpoint is configured."""
         found = policy_of(policy)
         if found is not None and self.compactor is None and found.doing(DigestAction.COMPACT):
             raise InvalidPolicy(

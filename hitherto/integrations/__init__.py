@@ -1,1 +1,1 @@
-"""Hitherto inside other people's frameworks: each in a package of its own, each an extra."""
+"""Integrations with agent frameworks: a package and an extra for each, and tools that suit any framework."""

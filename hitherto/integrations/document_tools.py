@@ -1,5 +1,5 @@
-"""Tools with which an agent looks into its user's knowledge base, for any framework: two async functions,
-and their JSON schemas in the format of OpenAI's function tools."""
+"""Tools with which an agent searches its user's knowledge base, for any framework: two async functions, and their JSON
+schemas in the format of OpenAI's function tools."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hitherto.engine.recall.recall import Hit
 from hitherto.errors import InvalidInput
 
 MOST = 50
-"""Entries that one call gives at most."""
+"""Maximum entries that one call returns."""
 
 _PREVIEW = 300
 """Characters of a document in a listing."""
@@ -81,8 +81,8 @@ SCHEMAS: tuple[dict[str, Any], ...] = (
 
 
 class DocumentTools:
-    """The two tools on a memory, for the user of `scope`: the knowledge base is the user's, so every agent's archived
-    conversations are in it. What they give can be written as JSON."""
+    """The two tools on a memory, for the user of `scope`. The knowledge base belongs to the user: it has the archived
+    conversations of every agent. Results can be serialized as JSON."""
 
     def __init__(self, memory: Memory, scope: Scope) -> None:
         self._memory = memory
@@ -90,7 +90,7 @@ class DocumentTools:
 
     @property
     def schemas(self) -> list[dict[str, Any]]:
-        """Both tools as an API of OpenAI's shape takes them; a copy of one's own."""
+        """Both tools in OpenAI's format; a copy that the caller may change."""
         return copy.deepcopy(list(SCHEMAS))
 
     async def search_knowledge_base(self, query: str, search_type: str = ALL, limit: int = 5) -> list[dict[str, Any]]:
@@ -107,7 +107,7 @@ class DocumentTools:
         return [_passage(hit) for hit in found.hits]
 
     async def list_documents(self, doc_type: str = ALL, limit: int = 10) -> list[dict[str, Any]]:
-        """The newest documents first, each with how it begins. Raises InvalidInput."""
+        """The user's documents, newest first, each with its first 300 characters. Raises InvalidInput."""
         documents = self._memory.documents(self._scope)
         return [_listed(one) for one in await documents.list(doc_type=doc_type, limit=_limited(limit))]
 
@@ -144,7 +144,7 @@ def _listed(document: Document) -> dict[str, Any]:
 
 
 def _limited(limit: object) -> int:
-    """A model's number, within bounds."""
+    """A model's number, within bounds. Raises InvalidInput for anything but a whole number."""
     if not isinstance(limit, int) or isinstance(limit, bool):
         raise InvalidInput(f"limit is {limit!r}; give a whole number from 1 to {MOST}")
     return min(max(limit, 1), MOST)

@@ -14,12 +14,12 @@ __all__ = ["CompactionResult", "Compactor", "family_of"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionResult:
-    """What a compaction left: the endpoint's own items, as JSON objects with nothing taken out, in their order.
+    """The result of a compaction: the endpoint's own items, as JSON objects with nothing taken out, in their order.
 
-    Exactly one of them is of the type `compaction`, with what only models of the same family understand in its
-    `encrypted_content`; the others (the user's messages, with OpenAI) anyone can read. Nothing but that was looked
-    at: read each with the codec of Responses before relying on it. `tokens_in`, of which
-    `tokens_cached` came from the provider's prompt cache, and `tokens_out` are the endpoint's own figures, if given.
+    Exactly one of them is of the type `compaction`; only models of the same family understand its `encrypted_content`.
+    Anyone can read the others (with OpenAI, the user's messages). Nothing else was checked: read each with the codec of
+    Responses before relying on it. `tokens_in`, of which `tokens_cached` came from the provider's prompt cache, and
+    `tokens_out` are the endpoint's own figures, if given. `asked` is as in `Completion`.
     """
 
     items: tuple[Payload, ...]
@@ -32,18 +32,18 @@ class CompactionResult:
 class Compactor(Protocol):
     """A model that compacts a conversation in its own, opaque way.
 
-    `name` is what a digest records, `family` whose opaque items these are: see `family_of`.
+    `name` is what a digest records, `family` is the family of models that understand its opaque items: see `family_of`.
 
-    `check` says at configuration time whether the endpoint can do it, without spending tokens. Raises InvalidSettings
-    where it has no such call, ModelRejected for a wrong key or a model that it does not know, ModelUnavailable when
-    there is no answer in time.
+    `check` tests at configuration time whether the endpoint can compact, without spending tokens. Raises
+    InvalidSettings where it has no such call, ModelRejected for a wrong key or a model that it does not know,
+    ModelUnavailable when there is no answer in time.
 
     `compact` takes items of OpenAI's Responses, in the order of the conversation, no tool result without its call;
-    `instructions` are what the model is told beside them. It changes nothing at the endpoint. Raises what
-    `Model.complete` raises, InvalidModelAnswer for an answer without exactly one compaction item. One call is one
-    request. Cancelling the task ends the call.
+    `instructions` go to the model beside them. It changes nothing at the endpoint. Raises what `Model.complete` raises,
+    InvalidModelAnswer for an answer without exactly one compaction item. One call is one request. Cancelling the task
+    ends the call.
 
-    `aclose` gives back what it holds; calling it twice is allowed.
+    `aclose` releases what it holds; calling it twice is allowed.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""The port to digests: their rows, the claims of those who make them, and how they stand."""
+"""The port to digests: their rows, the claims of workers on them, and the backlog."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hitherto.ports.queue import DigestJob
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewDigest:
     """A digest row to be written: 'processing', or completed at once where there is nothing to be made (a drop, a
-    redaction, a clear, or items that a caller brings along). `id` is one that `Unit.next_digest` gave; None: any.
+    redaction, a clear, or items that a caller passes in). `id` is one that `Unit.next_digest` gave; None: any.
     `tokens`, `freed`, `since`, `kept_from`, `opaque` and `family` as in `Digest`."""
 
     stage: str
@@ -40,8 +40,8 @@ class NewDigest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestOutcome:
-    """What became of a digest in progress: its statements, or the error that ended it. `archive` is kept with it as a
-    document of the conversation's."""
+    """How a digest in progress ended: with its statements, or with an error. `archive` is a document of the
+    conversation that is written with it."""
 
     digest: int
     items: tuple[Item, ...] = ()
@@ -60,8 +60,8 @@ class DigestOutcome:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewrittenDigest:
     """A completed digest as it reads after some of the messages it rested on were erased. `superseded`: it cannot do
-    without them and stands for its range no more, in past views neither (its `hidden_rev` is 0), and its opaque items
-    are gone."""
+    without them. It then no longer stands for its range, in past views neither (its `hidden_rev` is 0), and its opaque
+    items are gone."""
 
     digest: int
     items: tuple[Item, ...] = ()
@@ -72,13 +72,13 @@ class RewrittenDigest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestWork:
-    """All that is needed to make a digest: whose conversation it belongs to, its row, the statements of its base, the
-    opaque items of its base, and the live messages that no digest has seen, ascending (erased ones left out).
-    `expiring` says that messages among them have to be erased first: their time has come.
+    """All that is needed to make a digest: its conversation, its row, the statements (`base`) and the opaque items
+    (`opaque`) of its base, and the live messages that no digest has seen, ascending (erased ones left out). `expiring`:
+    some of these messages have expired and must be erased first.
 
-    Those messages begin after the base's end, or at the row's start, if that is later. Where a summary's base is a
-    chunk, its statements are those of all chunks before it too, oldest first, down to the first base that is no chunk,
-    whose own come before them.
+    The messages begin after the base's end, or at the row's start, if that is later. Where a summary's base is a chunk,
+    `base` has the statements of a chain of digests, oldest first: the newest base that is not a chunk, then every chunk
+    after it.
     """
 
     scope: Scope
@@ -96,7 +96,7 @@ class DigestWork:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One worker's hold on a digest in progress: `attempt` is the number that fences it."""
+    """One worker's claim on a digest in progress: `attempt` is the fencing token."""
 
     tenant: str
     digest: int
@@ -105,11 +105,11 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """How the digests stand, over all tenants. `due` wait for a worker, `claimed` are in a worker's hands, `put_off`
-    wait for a later try. Of all three together: `lag_seconds` is the age of the oldest, `lag_messages` the most
-    messages that a conversation has got since the end of what its last digest covers. `resting` are conversations whose
-    digests failed again and again and that begin none for now. `workers` have shown themselves lately; None where there
-    is no telling."""
+    """The digests in progress, over all tenants. `due` wait for a worker, a worker is making the `claimed` ones,
+    `put_off` wait for a later try. Over all three together: `lag_seconds` is the age of the oldest, `lag_messages` the
+    most messages that a conversation has after the end of its last digest. `resting` are conversations that begin no
+    digests for now, as theirs failed again and again. `workers` showed themselves lately; None where that is not
+    known."""
 
     due: int = 0
     claimed: int = 0
@@ -130,7 +130,7 @@ class EarlierDigest:
 
 
 class DigestStore(Protocol):
-    """Digests, which units of work begin and end. All verbs raise what `Store` says."""
+    """Digests, which units of work begin and end. All methods raise what `Store` says."""
 
     async def digests(self, scope: Scope, conversation: str) -> list[Digest]:
         """All digests in order of their ids, failed and superseded ones and clears too."""
@@ -146,16 +146,17 @@ class DigestStore(Protocol):
         ...
 
     async def claim(self, tenant: str, digest: int, *, lease: timedelta) -> DigestWork | None:
-        """Take a digest in progress whose time has come, and read what is needed to make it; None for any other.
+        """Claim a digest in progress that is due, and read what is needed to make it; None for any other.
 
-        The row's `attempt` and `tries` are one higher than before, and whoever held it lost it. For `lease`, by the
-        store's clock, nobody else gets it. A row that a unit of work holds is passed over: None too. (A time further
-        away than anything here sets, which a clock that was put back leaves behind, has come.)"""
+        The row's `attempt` and `tries` go up by one, so that an earlier claim on it is lost. For `lease`, by the
+        store's clock, nobody else can claim it. None too while a unit of work holds the row. (A due time further away
+        than anything here sets counts as due: it was left by a clock that was put back.)
+        """
         ...
 
     async def prolong(self, claims: Sequence[Claim], *, lease: timedelta) -> frozenset[Claim]:
-        """Hold on to digests for `lease` from now; returns which of them are still held. One whose row a unit of work
-        holds is not prolonged, but still held."""
+        """Renew claims for `lease` from now; returns those that still hold. A claim whose row a unit of work holds is
+        not renewed, but still holds."""
         ...
 
     async def put_off(
@@ -168,13 +169,13 @@ class DigestStore(Protocol):
         calls: Sequence[ModelCall] = (),
     ) -> bool:
         """Give a claim back: the digest is due again in `wait` (at most an hour), and `error` says why; the `calls` go
-        into the ledger. Not `counted`, the attempt does not count as a try. Returns whether it was still held; if
-        not, only the ledger is written. A unit of work that holds the row is waited for, though not for ever."""
+        into the ledger. Not `counted`, the attempt does not count as a try. Returns whether the claim still held; if
+        not, only the ledger is written. It waits for a unit of work that holds the row, but not without limit."""
         ...
 
     async def overdue(self, *, since: timedelta, limit: int = 100) -> list[DigestJob]:
-        """Digests of any tenant that have been due for `since` and that nobody took, longest first: what a worker that
-        died or a hint that was lost left behind."""
+        """Digests of any tenant that have been due for `since` and that nobody claimed, the longest due first: their
+        worker died, or their job was lost."""
         ...
 
     async def unsettled(self, jobs: Sequence[DigestJob]) -> list[DigestJob]:
@@ -182,5 +183,5 @@ class DigestStore(Protocol):
         ...
 
     async def backlog(self) -> Backlog:
-        """How the digests stand."""
+        """The current backlog of all tenants."""
         ...

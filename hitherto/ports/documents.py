@@ -15,7 +15,7 @@ PREVIEW = 1_000
 
 @dataclass(frozen=True, slots=True)
 class KeptDocument:
-    """What keeping a document answered: its id, and whether it is new. The same content was there before otherwise, and
+    """The result of keeping a document: its id, and whether it is new. If not, the same content was there before, and
     nothing was written."""
 
     id: int
@@ -23,13 +23,13 @@ class KeptDocument:
 
 
 class DocumentStore(Protocol):
-    """Documents of users. All verbs raise what the store's do.
+    """Documents of users. All methods raise what `Store` says.
 
     A document belongs to its user; those that were archived from conversations name the agent too. Another tenant's or
     user's documents are never found, counted or named; another agent's are found only with `all_agents`. Archived
-    documents are written with the digest that set them off (`DigestOutcome.archive`), and are gone with any message
-    that they stand for: erased, taken back, cleared, or with the whole conversation. As long as messages of their
-    conversation wait to be erased, no verb shows them.
+    documents are written with their digest (`DigestOutcome.archive`). They are removed with any message that they stand
+    for, when it is erased, retracted or cleared, and with the whole conversation. As long as messages of their
+    conversation wait to be erased, no method shows them.
     """
 
     async def keep(self, scope: Scope, document: NewDocument) -> KeptDocument:
@@ -46,8 +46,8 @@ class DocumentStore(Protocol):
         metadata: Mapping[str, object] | None = None,
         limit: int = 100,
     ) -> list[Document]:
-        """The newest kept first, their texts cut after `PREVIEW` characters. With `metadata`, only those whose metadata
-        have every entry of it: an equal value, or a list in which it is."""
+        """The documents, the latest first, their texts cut after `PREVIEW` characters. `metadata`: only documents that
+        have every entry of it, as an equal value or in a list."""
         ...
 
     async def document(self, scope: Scope, id: int, *, all_agents: bool = False) -> Document | None:
@@ -55,9 +55,9 @@ class DocumentStore(Protocol):
         ...
 
     async def passages(self, scope: Scope, id: int, *, all_agents: bool = False) -> tuple[Passage, ...]:
-        """A document's passages in their order; none where there is none of that id in the scope."""
+        """A document's passages in their order; empty where there is no document of that id in the scope."""
         ...
 
     async def discard(self, scope: Scope, id: int, *, all_agents: bool = False) -> bool:
-        """Delete a document, its passages and their entries in the index; whether it was there."""
+        """Delete a document, its passages and their entries in the index. Returns whether it existed."""
         ...

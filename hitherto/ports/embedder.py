@@ -1,4 +1,5 @@
-"""The port to what turns texts into vectors. Its docstrings are the contract; `hitherto.testing` checks it."""
+"""The port to embedders, which turn texts into vectors. Its docstrings are the contract; `hitherto.testing` checks
+it."""
 
 from __future__ import annotations
 
@@ -12,16 +13,16 @@ from numpy.typing import NDArray
 from hitherto.errors import InvalidEmbedding
 
 Vector = NDArray[np.float32]
-"""One vector of unit length, or all zeros where a text has nothing to be told by."""
+"""A vector of unit length, or all zeros for a text with nothing to embed."""
 
 Vectors = NDArray[np.float32]
-"""One vector a row."""
+"""One vector per row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Vectors can be compared within one space: `name` tells the model and whatever else makes its vectors different
-    from others' (a version, a prefix of questions), and all have so many `dimensions`."""
+    """A space of vectors that can be compared with each other. `name` is the model and whatever else makes its vectors
+    different (a version, a prefix of questions)."""
 
     name: str
     dimensions: int
@@ -29,8 +30,8 @@ class Space:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Embeddings:
-    """What an embedder answered: one vector a row, and the tokens it took by the endpoint's own count, if given.
-    `asked` is whether an endpoint was asked at all."""
+    """An embedder's answer: one vector per row, and the tokens it took by the endpoint's own count, if given. `asked`
+    is whether an endpoint was called at all."""
 
     vectors: Vectors
     tokens: int | None = None
@@ -38,7 +39,7 @@ class Embeddings:
 
     @property
     def tokens_in(self) -> int | None:
-        """As in `Completion`; there are none out."""
+        """As in `Completion`; an embedding has no tokens out."""
         return self.tokens
 
     @property
@@ -53,10 +54,10 @@ class Embeddings:
 class Embedder(Protocol):
     """Turns texts into vectors of one space: the nearer two texts are in meaning, the larger their dot product.
 
-    Both verbs take any strings (empty, huge, lone surrogates included) and cut what is longer than the model can read.
-    They raise ModelUnavailable or ModelRateLimited where a later try may have more luck, ModelRejected where it will
-    not, and InvalidEmbedding for an answer that is none. Blocking work happens off the event loop. `usable` checks what
-    comes from elsewhere. The messages of errors are logged: no text belongs in them.
+    `documents` and `query` take any strings (empty, huge, lone surrogates included) and cut what is longer than the
+    model can read. They raise ModelUnavailable or ModelRateLimited where a later try may succeed, ModelRejected where
+    it will not, and InvalidEmbedding for an unusable answer. Blocking work happens off the event loop. `usable` checks
+    an endpoint's answer. Error messages are logged: they must not contain the texts.
     """
 
     @property
@@ -64,16 +65,16 @@ class Embedder(Protocol):
 
     @property
     def local(self) -> bool:
-        """Whether it computes in this process: then no endpoint is asked, and nothing goes into the ledger."""
+        """Whether it computes in this process: then no endpoint is called, and nothing goes into the ledger."""
         ...
 
     @property
     def batch(self) -> int:
-        """How many documents are best given at once."""
+        """How many texts are best given to `documents` at once."""
         ...
 
     async def documents(self, texts: Sequence[str]) -> Embeddings:
-        """The vectors of texts to be found, one row each in their order; shape (len(texts), dimensions)."""
+        """The vectors of texts to be indexed, one row each in their order; shape (len(texts), dimensions)."""
         ...
 
     async def query(self, text: str) -> Embeddings:
@@ -81,14 +82,14 @@ class Embedder(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Give back what is held. Calling it twice is allowed."""
+        """Release what is held. Calling it twice is allowed."""
         ...
 
 
 def usable(found: object, *, count: int, space: Space) -> Vectors:
-    """What an embedder answered to `count` texts, as unit vectors of the space; rows of zeros stay so.
+    """An embedder's answer to `count` texts, as unit vectors of the space; rows of zeros stay so.
 
-    Raises InvalidEmbedding for another number of vectors, another dimension, and for numbers that are none.
+    Raises InvalidEmbedding for another number of vectors, another dimension, and values that are not finite numbers.
     """
     try:
         # What is too large for a float32 becomes infinite, and is refused as such.

@@ -24,14 +24,15 @@ class CurrentFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KnownFacts:
-    """What a context may show: the current facts of a scope about a subject, and those that other members of the
-    subject share, in columns of one length, ascending by id (the order of extraction).
+    """The facts that a context may show: the current facts of a scope about a subject, and those that other members of
+    the subject share, in columns of one length, ascending by id (the order of extraction).
 
     `own` says which are the scope's own, `shared` which are shared. `tokens` are those of the contents (canonical).
-    `sizes` are how many of `terms` and `counts` belong to each (`core.recall.terms.analyzed` of the content), `lengths`
-    the terms it has in all. `codes` are those of their vectors in the space that was asked for
-    (`core.recall.codes.codes_of`), and `coded` says which have one; both None where none has. `due`: messages of the
-    tenant wait to be erased, and what rests on them is left out, here and wherever else a store shows it.
+    `terms` and `counts` are those of all contents, one after another (`core.recall.terms.analyzed`): `sizes` says how
+    many of them belong to each fact, `lengths` how many terms its content has in all. `codes` are those of the facts'
+    vectors in the space that was asked for (`core.recall.codes.codes_of`), and `coded` says which have one; both None
+    where none has. `due`: messages of the tenant wait to be erased, and what rests on them is left out, here and
+    wherever else a store shows it.
     """
 
     subject: Subject
@@ -53,8 +54,8 @@ class KnownFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownFactsQuery:
-    """Which facts a context may show; without `facts`, none. `subject` counts as long as the conversation does not
-    exist; then its own does. `space` is the one in which codes are wanted."""
+    """Which facts a context may show; without `facts`, none. `subject` applies as long as the conversation does not
+    exist; after that its own does. `space` is the space of the codes."""
 
     subject: str
     space: Space | None = None
@@ -65,8 +66,8 @@ class KnownFactsQuery:
 class FactFilter:
     """Which facts are listed: about `subject` (None: any), the scope's own (`mine`) and those that others share with
     its user (`shared`; of these only current ones). `all_agents`: those of the user's other agents too. `category` as
-    it is kept. `conversation`: of its own, only those that a message of it says. `state` None: any. `after` is the id
-    of the last one before this page."""
+    it is kept. `conversation`: of the scope's own facts, only those that a message of it says. `state` None: any.
+    `after` is the id of the last fact of the page before."""
 
     subject: str | None = None
     mine: bool = True
@@ -81,9 +82,9 @@ class FactFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactChange:
-    """What a person does to a fact: EDITED (to `content` with its `fingerprint` and `tokens`, `category` and
-    `metadata`, each as it is afterwards), CONFIRMED, SHARED, UNSHARED, RESTORED or DELETED. `expect` is the version
-    that the fact must have. With `alone`, what is EDITED or RESTORED ends all other current facts of its category about
+    """A person's change of a fact: EDITED (to `content` with its `fingerprint` and `tokens`, `category` and `metadata`,
+    each as it is afterwards), CONFIRMED, SHARED, UNSHARED, RESTORED or DELETED. `expect` is the version that the fact
+    must have. With `alone`, a fact that is EDITED or RESTORED supersedes all other current facts of its category about
     its subject."""
 
     did: FactAction
@@ -98,34 +99,34 @@ class FactChange:
 
 @dataclass(frozen=True, slots=True)
 class AddedFact:
-    """What adding a fact answered: its id, and whether it is new. Otherwise the same statement was current before."""
+    """The result of adding a fact: its id, and whether it is new. If not, the same statement was current before."""
 
     id: int
     new: bool
 
 
 class FactStore(Protocol):
-    """Facts of users about subjects. All verbs raise what the store's do.
+    """Facts of users about subjects. All methods raise what `Store` says.
 
     A fact belongs to its scope: tenant, user and agent. Another tenant's, user's or (without `all_agents`) agent's
-    facts are never found, counted or named; with one exception: a fact that its owner shares is shown to users who are
-    members of its subject, in the same tenant and for the same agent, as long as the owner is a member too. Then it
+    facts are never found, counted or named. There is one exception: a fact that its owner shares is shown to users who
+    are members of its subject, in the same tenant and for the same agent, as long as the owner is a member too. Then it
     comes without its evidence. Facts about the user (subject "") are never shown to others.
 
-    Facts are extracted with a digest (`Changes.learned`, and `Unit.current_facts` before it). Evidence goes with the
-    messages it names. When those are erased or taken back, an unconfirmed fact that had evidence and has none left goes
-    too: it is erased whole, or, where messages were taken back, is WITHDRAWN; then those that it had superseded are
-    current again (RESTORED, by nobody), one version on and private, unless a current one says the same. A confirmed
-    fact that loses its last evidence by an erasure stays, but its history keeps nothing of what it said otherwise
-    before. A clear leaves facts as they are. A fact that no person confirmed and that only messages say whose time has
-    come is shown by no verb, whether they are erased yet or not.
+    Facts are extracted with a digest (`Changes.learned`, and `Unit.current_facts` before it). Evidence is removed with
+    the messages it names. An unconfirmed fact that loses its last evidence goes with it: if messages were erased, the
+    fact is erased whole; if they were retracted, it is WITHDRAWN. The facts that a withdrawn fact had superseded are
+    then current again (RESTORED, by no user), at the next version and private, unless a current fact says the same. A
+    confirmed fact that loses its last evidence by an erasure stays, but its history loses whatever else the fact said
+    before. A clear leaves facts as they are. An unconfirmed fact whose messages have all expired is shown by no method,
+    whether they are erased yet or not.
 
-    What is `RepeatedFact` counts as said again if any message that says so is new; else nothing of it is written. To
-    take another category is a version on, and leaves its metadata empty.
+    A `RepeatedFact` counts as said again if any message that says so is new; else nothing of it is written. A change of
+    category makes a new version and empties the fact's metadata.
     """
 
     async def subject(self, tenant: str, id: str) -> Subject | None:
-        """A subject as it was set; None where none was."""
+        """A subject as it was set; None if it never was."""
         ...
 
     async def subjects(self, tenant: str) -> list[Subject]:
@@ -135,18 +136,18 @@ class FactStore(Protocol):
     async def set_subject(
         self, tenant: str, id: str, *, name: str | None = None, members: Sequence[str] | None = None
     ) -> Subject:
-        """Set what is given and leave the rest as it is now, whoever else sets something meanwhile; a subject that was
-        never set has its id as its name and no members. Returns it as it is afterwards. Who is a member no more sees
-        shared facts no more."""
+        """Set what is given and leave the rest as it is, under concurrent calls too; a subject that was never set has
+        its id as its name and no members. Returns it as it is afterwards. A user who is no longer a member sees no
+        shared facts."""
         ...
 
     async def current_facts(self, scope: Scope, subject: str) -> CurrentFacts:
-        """The scope's current facts about a subject. One that was never set has its id as its name, and no members; the
-        user himself ("") has the user's name."""
+        """The scope's current facts about a subject. A subject that was never set has its id as its name, and no
+        members; the subject "" has the user's name."""
         ...
 
     async def known(self, scope: Scope, subject: str, *, space: Space | None = None) -> KnownFacts:
-        """What a context may show of a subject."""
+        """The facts about a subject that a context may show."""
         ...
 
     async def facts(self, scope: Scope, wanted: FactFilter) -> list[Fact]:
@@ -162,29 +163,31 @@ class FactStore(Protocol):
         ...
 
     async def versions(self, scope: Scope, asked: Sequence[tuple[int, int]]) -> list[Fact | None]:
-        """Facts (by id) as they were at a version each, in the order in which they are asked for: with its content,
-        category and visibility, and without evidence. One of the scope's own is there in any state but DELETED, and one
-        that is shared with its user as long as it is, if it was at that version. None in the place of any other.
-        """
+        """Facts as they were at a version, for pairs of id and version, in the order of `asked`: with the content,
+        category and visibility of that version, and without evidence. A fact of the scope's own is returned in any
+        state but DELETED; one of another user's only while it is shared with the scope's user, and if it was shared at
+        that version. None in the place of any other."""
         ...
 
     async def add(self, scope: Scope, subject: str, fact: NewFact) -> AddedFact:
-        """Write a fact by hand: it is private, confirmed and has no evidence. Where it is `alone`, it ends what that
-        says; what it `supersedes` counts only for what is learned.
+        """Add a fact by hand: it is private, confirmed and has no evidence. If it is `alone`, it supersedes the other
+        current facts of its category about the subject. Its `supersedes` is not read: that is for learned facts.
 
-        Where a current fact of the scope's own about the subject says the same, that one is kept by hand from then on
-        (ADDED, by the user): it is confirmed, a version on, takes category and metadata unless that category is
-        "other", and stays as visible as it is. Where it is so already, nothing is written. `alone` is meant of the
-        category that it has then."""
+        Where a current fact of the scope's own about the subject says the same, that fact counts as added by hand from
+        then on (ADDED, by the user): it is confirmed, gets the next version, takes category and metadata unless that
+        category is "other", and keeps its visibility. If it is so already, nothing is written. `alone` then refers to
+        the category that it has afterwards.
+        """
         ...
 
     async def change(self, scope: Scope, id: int, change: FactChange, *, all_agents: bool = False) -> Fact:
-        """Change one of the scope's own facts, and return it as it is afterwards, one version on; to share what is
-        shared, or unshare what is not, changes nothing. What is EDITED or RESTORED is confirmed too; the latter is
-        current again, and private. Of a DELETED fact all contents and evidence are gone, its history's too.
+        """Change one of the scope's own facts, and return it as it is afterwards, at the next version; sharing a shared
+        fact, or unsharing a private one, changes nothing. A fact that is EDITED or RESTORED is confirmed too; a
+        RESTORED one is current again, and private. A DELETED fact loses all contents and evidence, those in its history
+        too.
 
-        Raises NotFound for a fact that is not there, is not the scope's own or is deleted; StaleVersion when it is not
-        at the version `expect`; InvalidFact for any change but DELETED, RESTORED and UNSHARED of one that is not
+        Raises NotFound for a fact that does not exist, is not the scope's own or is deleted; StaleVersion when it is
+        not at the version `expect`; InvalidFact for any change but DELETED, RESTORED and UNSHARED of one that is not
         current, for RESTORED of one that is, and where another current fact says the same already
         (`core.facts.change.check_change`).
         """

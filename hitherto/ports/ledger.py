@@ -17,16 +17,16 @@ class LedgerStore(Protocol):
     """The ledger, into which units of work write too. All verbs raise what `Store` says."""
 
     async def note_calls(self, scope: Scope, conversation: str | None, calls: Sequence[ModelCall]) -> None:
-        """Put model calls into the ledger that no digest came of."""
+        """Write model calls to the ledger outside of a unit of work: no digest came of them."""
         ...
 
     async def spent(self, tenant: str, *, day: date | None = None) -> Spending:
-        """What the tenant's model calls took on that day (UTC); without one, on the store's today."""
+        """What the tenant's model calls took on `day` (UTC), by default today by the store's clock."""
         ...
 
     async def costs(
         self, by: By, *, tenant: str | None = None, since: date | None = None, until: date | None = None
     ) -> list[Costs]:
-        """The ledger in sums, dearest first (by day: latest first), of one tenant or of all; `since` and `until` are
-        days in UTC, both inclusive."""
+        """Sums of the ledger, the most expensive first (by day: the latest first), of one tenant or of all; `since` and
+        `until` are days in UTC, both inclusive."""
         ...

@@ -22,7 +22,7 @@ from hitherto.ports.facts import CurrentFacts, KnownFacts, KnownFactsQuery
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What an append answered: messages `start` to `end` (inclusive), at revision `rev`.
+    """The result of an append: messages `start` to `end` (inclusive), at revision `rev`.
 
     `fingerprint` is that of the batch; None once what it wrote was erased: then only the receipt is left, so that a
     replay of the key still writes nothing.
@@ -40,8 +40,8 @@ class Changes:
     `digest_sums`, `running`, `retracted`, `agent_policy`, `agent_cross_session`, `now` and `clock` are not read, and of
     its `latest` only `digest`. `key` and `receipt` go together.
 
-    `fire` are the new digest rows. `retract` are messages that are taken back at `head.rev`. `supersede` are completed
-    rows, clears too, that views from `head.rev` on use no more. `calls` go into the ledger. `learned` are facts about
+    `fire` are the new digest rows. `retract` are messages that are retracted at `head.rev`. `supersede` are completed
+    rows, clears too, that views from `head.rev` on no longer use. `calls` go into the ledger. `learned` are facts about
     `learned.subject`. They rest on messages of this conversation, and the unit has asked for its `current_facts` first.
     """
 
@@ -60,11 +60,11 @@ class Changes:
 
 
 class Unit(Protocol):
-    """One unit of work on one conversation, alone on it from beginning to end.
+    """One unit of work on one conversation, which it locks from beginning to end.
 
     `head` is the newest head; where the conversation does not exist yet, one of revision 0 without messages. Its
-    `clock` is read after the conversation is held, and `now` never lies before it or the newest message's time.
-    `receipt` is what the key of this unit answered before, if it did.
+    `clock` is read after the conversation is locked, and `now` never lies before it or the newest message's time.
+    `receipt` is the earlier receipt of this unit's key, if there is one.
     """
 
     @property
@@ -83,11 +83,11 @@ class Unit(Protocol):
         ...
 
     async def next_digest(self) -> int:
-        """An id for a digest row that no other has or gets."""
+        """An id for a digest row, never given to another row."""
         ...
 
     async def expired(self) -> tuple[Ranges, datetime | None]:
-        """The messages whose time has come by `head.clock` and that are not erased yet, and when the next is due."""
+        """The messages that have expired by `head.clock` and are not erased yet, and when the next message expires."""
         ...
 
     async def digests(self) -> list[Digest]:
@@ -95,13 +95,13 @@ class Unit(Protocol):
         ...
 
     async def current_facts(self, subject: str) -> CurrentFacts:
-        """The scope's current facts about a subject, held until the unit ends: nobody else changes them meanwhile. Of
-        one subject in a unit."""
+        """The scope's current facts about a subject, locked until the unit ends: nobody else changes them meanwhile. A
+        unit asks for one subject only."""
         ...
 
     async def commit(self, changes: Changes) -> tuple[int, ...]:
         """Write everything or nothing; returns the ids of the digests in `changes.fire`, in their order. Those in
-        progress are due at once; a store with a queue of its own has their jobs in the same transaction.
+        progress are due at once; a store with its own queue puts their jobs there in the same transaction.
 
         When it returns, the changes are as durable as the store is. At most once in a unit. Raises Conflict, and writes
         nothing, for a second digest of a stage in progress, a second completed one of a stage and range, or a second
@@ -111,20 +111,20 @@ class Unit(Protocol):
         ...
 
     async def delete(self, *, facts: bool = False) -> None:
-        """Erase the conversation with everything derived from it. Receipts lose what could tell of its content, but
+        """Erase the conversation with everything derived from it. Receipts lose whatever could reveal its content, but
         still answer. Facts stay, without the evidence that was in it; with `facts`, those that have no other evidence
-        are erased too, but for what was added by hand. Takes the place of `commit`."""
+        are erased too, except those added by hand. Takes the place of `commit`."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageRange:
     """Which messages to read, ascending by seq: `start` <= seq < `stop`, and of these only those from the first one on
-    at which the running sum of tokens is at least `tokens`. Besides, every tool call, tool result and reasoning item
-    from `tools_from` on, below `stop` too. At most the first `limit` of them. Numbers below 0 count as 0.
+    at which the running sum of tokens is at least `tokens`. In addition, every tool call, tool result and reasoning
+    item from `tools_from` on, below `stop` too. At most the first `limit` of them. Numbers below 0 count as 0.
 
-    `live_at` leaves out what views at that revision cannot show: what came later, and what had been taken back. Without
-    it, everything is there, and `tokens` is not to be given.
+    `live_at` leaves out what views at that revision cannot show: what came later, and what had been retracted. Without
+    it, everything is there, and `tokens` must not be given.
     """
 
     start: int
@@ -137,7 +137,7 @@ class MessageRange:
 
 @dataclass(frozen=True, slots=True)
 class ExpiredConversation:
-    """A conversation with messages whose time has come and that are not erased yet."""
+    """A conversation with expired messages that are not erased yet."""
 
     scope: Scope
     conversation: str
@@ -156,24 +156,25 @@ class ConversationInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentDefaults:
-    """What is set for an agent of a tenant: counts for its conversations that say nothing of their own. `policy` is the
-    JSON text of one."""
+    """The defaults of an agent of a tenant, for its conversations that have no value of their own. `policy` is JSON
+    text."""
 
     policy: str | None = None
     cross_session: CrossSession = field(default_factory=CrossSession)
 
 
 class LogStore(Protocol):
-    """Conversations and their messages. All verbs raise what `Store` says."""
+    """Conversations and their messages. All methods raise what `Store` says."""
 
     def write(
         self, scope: Scope, conversation: str, *, key: str | None = None, digest: int | None = None
     ) -> AbstractAsyncContextManager[Unit]:
-        """Begin a unit of work on a conversation; others that want the same one wait. Leaving it without a commit, by
-        an error or not, changes nothing. A conversation that does not exist comes to be with the first commit.
+        """Begin a unit of work on a conversation; others on the same one wait. Leaving it without a commit, by an error
+        or not, changes nothing. The first commit creates a conversation that does not exist.
 
-        With `digest`, its row is held too: as `head.running` shows it, so it stays until the unit ends. For either, it
-        is not waited for ever: StoreError then."""
+        With `digest`, its row is locked too: it stays as `head.running` shows it until the unit ends. Raises StoreError
+        where the conversation or the row is not free in time.
+        """
         ...
 
     async def head(self, scope: Scope, conversation: str, *, at: int | None = None) -> Head | None:
@@ -194,17 +195,17 @@ class LogStore(Protocol):
     async def payloads(
         self, scope: Scope, conversation: str, ref: int, reading: MessageRange, *, wire: str
     ) -> list[Payload] | None:
-        """The items of the messages of `reading` (which says no more than `start`, `stop` and `live_at`), parsed,
+        """The items of the messages of `reading` (which may have no more than `start`, `stop` and `live_at`), parsed,
         ascending by seq: a whole history in a fraction of the time that its messages take. None where one of them was
-        erased, or is not of the format `wire`; nothing when `ref` is not that conversation's."""
+        erased, or is not of the format `wire`; empty when `ref` is not that conversation's."""
         ...
 
     async def defaults(self, scope: Scope) -> AgentDefaults:
-        """What is set for the scope's agent; `Head` has it too, once a conversation is there."""
+        """The defaults of the scope's agent; `Head` has them too, once a conversation exists."""
         ...
 
     async def set_defaults(self, *, tenant: str, agent: str, defaults: AgentDefaults) -> None:
-        """Set it, in the place of what was set before."""
+        """Set the agent's defaults, in place of those set before."""
         ...
 
     async def listed(self, scope: Scope, *, limit: int = 100) -> list[ConversationInfo]:
@@ -212,7 +213,7 @@ class LogStore(Protocol):
         ...
 
     async def due(self, *, tenant: str | None = None, limit: int = 1_000) -> list[ExpiredConversation]:
-        """Conversations of any tenant, or (`tenant`) of one, with messages to be erased; for the engine's own purge."""
+        """Conversations of any tenant, or of one `tenant`, with messages to be erased; for the engine's own purge."""
         ...
 
     async def forget_receipts(self, *, older_than: timedelta) -> int:

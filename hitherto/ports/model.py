@@ -1,4 +1,4 @@
-"""The port to a language model: one verb."""
+"""The port to a language model, with one method: `complete`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from hitherto.core.prompt import Prompt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """What a model answered. `text` is its answer as text; where `Prompt.schema` was asked for and the endpoint has
-    structured output, it is the JSON text. `tokens_in`, of which `tokens_cached` came from the provider's prompt cache,
-    and `tokens_out` are the endpoint's own figures, if given. `asked` is whether a model was asked at all: an answer
-    that was computed on the spot is in no ledger."""
+    """A model's answer. `text` is the answer as text; where `Prompt.schema` was given and the endpoint has structured
+    output, it is the JSON text. `tokens_in`, of which `tokens_cached` came from the provider's prompt cache, and
+    `tokens_out` are the endpoint's own figures, if given. `asked` is whether a model was called at all: an answer that
+    was computed locally is in no ledger."""
 
     text: str
     tokens_in: int | None = None
@@ -23,19 +23,19 @@ class Completion:
 
 
 class Model(Protocol):
-    """A language model behind one verb.
+    """A language model behind one method.
 
     `name` is what a digest records. `input_limit` is the most tokens (o200k_base) of prompt it takes at once.
 
-    `complete` answers the prompt. It asks the endpoint for structured output after `prompt.schema` where it has it and
-    goes on without where it has not. Raises ModelUnavailable when there is no answer in time or the endpoint is
+    `complete` answers the prompt. It asks the endpoint for structured output by `prompt.schema` where the endpoint has
+    it, and goes on without where it has not. Raises ModelUnavailable when there is no answer in time or the endpoint is
     failing, ModelRateLimited at a rate limit (both with the endpoint's `retry_after`, if it gave one), ModelRejected
     when the endpoint refuses (the message says whether key, model name or request is at fault), InvalidModelAnswer when
-    it answers with nothing. Never raises anything else of its own. Their messages are logged and stored: nothing of the
-    prompt or of what the endpoint says of it belongs in them. One call is one request: whoever calls decides about
-    another try. Cancelling the task ends the call.
+    the answer is empty. Never raises anything else of its own. The error messages are logged and stored: they must not
+    contain anything of the prompt, or of what the endpoint says about it. One call is one request: the caller decides
+    about another try. Cancelling the task ends the call.
 
-    `aclose` gives back what it holds; calling it twice is allowed.
+    `aclose` releases what it holds; calling it twice is allowed.
     """
 
     @property

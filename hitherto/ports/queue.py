@@ -1,4 +1,4 @@
-"""The port that carries digests to whoever makes them."""
+"""The port to a job queue, which hands due digests to workers."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ Work = Callable[[DigestJob], Awaitable[None]]
 
 
 class DigestQueue(Protocol):
-    """Carries hints from whoever commits a digest to whoever makes it.
+    """Hands the jobs of committed digests to a worker, in this process or another.
 
     `start` begins to take jobs and to do `work` with each, at most so many at once as the queue was made for; `work`
-    deals with its own errors. A process that never starts it makes no digests and only sets them off. Raises
+    deals with its own errors. A process that never starts it makes no digests and only submits them. Raises
     DatabaseUnavailable.
 
-    `submit` says that a digest was committed that is due in `after` seconds. A queue in the store's own database got
-    the job in that very transaction and only takes note of it. Returns at once and never raises.
+    `submit` reports a committed digest that is due in `after` seconds. A queue in the store's own database already has
+    the job from that transaction and only takes note of it. Returns at once and never raises.
 
-    `take` does the work with a job that was found otherwise, by looking at the rows, unless it is in hand here; it
-    returns whether there was room for another.
+    `take` does the work with a job that a sweep of the rows has found, unless it is being done here already. Returns
+    False, and does nothing, where there is no room for another.
 
-    `wait_for_digests` returns when of the digests submitted here, none is due or in hand any more, here or elsewhere.
+    `wait_for_digests` returns when none of the digests submitted here is due or in progress any more, in any process.
 
-    `aclose` takes nothing new, lets what is in hand finish for `grace` seconds, then cancels it, and returns when
-    nothing is left. Safe to call twice.
+    `aclose` takes no new job, lets running ones finish for `grace` seconds, then cancels them, and returns when none is
+    left. Safe to call twice.
     """
 
     async def start(self, work: Work) -> None: ...

@@ -1,8 +1,8 @@
 """The port to the search index of a store. Its docstrings are the contract; `hitherto.testing` checks it.
 
 An index has an entry for each message, digest, passage and fact that can be found. Entries are numbered within their
-scope (those of documents that belong to no agent are in a scope of their own, whose agent is ""), and are made in the
-background: until then what they are to be made of is `waiting`. A scope is indexed by one process at a time.
+scope (those of documents that belong to no agent are in a scope of their own, whose agent is ""). They are made in the
+background, each from a `Source`; until then, the source is `waiting`. A scope is indexed by one process at a time.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Key = tuple[int, int]
 """An entry: its scope's number, and its own in that scope."""
 
 OF_NO_AGENT = ""
-"""The agent of what belongs to a user as such; no agent can have this name."""
+"""The agent of what belongs to a user and no agent; no agent can have this name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """What an entry is made of. `origin` is the number of its conversation, document or fact, `place` a message's seq,
-    a digest's id, a passage's place in its document, 0 for a fact: with `kind`, these three tell it from all others of
-    the tenant.
+    """What an entry is made of. `origin` is the number of its conversation, document or fact; `place` is a message's
+    seq, a digest's id, a passage's place in its document, or 0 for a fact. With `kind`, these identify it within the
+    tenant.
 
     It stands for the messages `start` to `end` of `conversation`; a fact, and a passage of a document that was not
     archived from one, has none of the three. `said_at` is when it was said: of a digest and an archived document, when
@@ -64,11 +64,10 @@ class IndexBlock:
     """Entries `first`, `first` + 1, … of the scope with the number `scope`, in columns of one length.
 
     `kinds` are `core.recall.filter.CODES`, 0 where there is no entry (any more). `origins`, `places` and `times`
-    (seconds of the epoch) are as in `Source`, and None where they were not asked for. `postings` have for each term
-    that was asked for the offsets (from `first`, ascending) of the entries with it, and how often it is in each, at
-    most 255 times. `codes` are the first stage of the comparison with a question's vector
-    (`core.recall.rank.codes_of`); `coded` says which entries have one. What is no longer there may still have postings
-    and codes.
+    (seconds of the epoch) are as in `Source`, and None where they were not asked for. `postings` have, for each term
+    that was asked for, the offsets (from `first`, ascending) of the entries with it, and how often it is in each, at
+    most 255 times. `codes` are the entries' vectors in short, for the first stage (`core.recall.codes.codes_of`);
+    `coded` says which entries have one. Entries that no longer exist may still have postings and codes.
     """
 
     scope: int
@@ -85,12 +84,12 @@ class IndexBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchData:
-    """What the first stage of a search works on: all of it within `SearchFilter.scope`, but otherwise not
-    yet filtered. `waiting` has no entry yet: the newest of it, filtered by kind. `space` is the one of the codes, None
-    where nothing is embedded in any that was asked for; `embedded` of `entries` entries have a vector in it. `refs` are
-    the numbers of the conversations that `SearchFilter` names, as far as they are there; `about` those of the
-    conversations about its subject, ascending, None where it names none. `due`: messages of the tenant wait to be
-    erased, and what rests on them is left out."""
+    """The data of a search's first stage: everything within `SearchFilter.scope`, but otherwise not yet filtered.
+    `waiting` are the newest sources without an entry, filtered by kind. `space` is the space of the codes, None where
+    nothing is embedded in any that was asked for; `embedded` of `entries` entries have a vector in it. `refs` are the
+    numbers of the conversations that `SearchFilter` names, as far as they exist; `about` those of the conversations
+    about its subject, ascending, None where it names none. `due`: messages of the tenant wait to be erased, and what
+    rests on them is left out."""
 
     blocks: tuple[IndexBlock, ...] = ()
     waiting: tuple[Source, ...] = ()
@@ -126,10 +125,10 @@ class Unembedded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexWork:
-    """A claim on the index of a scope (`tenant`, `user`, `agent`; its number is `ref`), and some of what is to be done
-    there: sources without an entry (oldest first), and entries without a vector. `embedded_to`: all entries below it
-    have one once these do. `seen` is the store's own note of what it looked at for sources, most of which may not
-    belong in an index; where there is any, `add` has to be called, without sources too. `untidy` asks for
+    """A claim on the index of a scope (`tenant`, `user`, `agent`; its number is `ref`), and a batch of the work there:
+    sources without an entry (oldest first), and entries without a vector. `embedded_to`: once these have a vector, all
+    entries below it have one. `seen` is the store's own note of where it looked for sources, most of which may not
+    belong in an index; unless it is empty, `add` must be called, without sources too. `untidy` asks for
     `compact_index`."""
 
     tenant: str
@@ -151,15 +150,15 @@ class IndexWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexBacklog:
-    """How the index of all tenants stands: scopes with sources that wait for an entry, and scopes with entries that
-    wait for a vector, in any space that is being filled."""
+    """The index backlog of all tenants: how many scopes have sources that wait for an entry, and how many have entries
+    that wait for a vector, in any space that is being filled."""
 
     waiting: int = 0
     unembedded: int = 0
 
 
 class SearchIndex(Protocol):
-    """The search index of a store. All verbs raise what the store's do.
+    """The search index of a store. All methods raise what `Store` says.
 
     What belongs to another tenant, to another user, or (without `SearchFilter.all_agents`) to another agent is never
     found, counted or named.
@@ -168,35 +167,35 @@ class SearchIndex(Protocol):
     async def search_data(
         self, wanted: SearchFilter, *, terms: Sequence[int], spaces: Sequence[Space], limit: int
     ) -> SearchData:
-        """What the first stage works on, in one round trip: blocks with the postings of `terms` and the codes of the
-        first of `spaces` in which every entry has a vector, else of the one in which most have. At most `limit` of
-        what waits."""
+        """The data of the first stage, in one round trip: blocks with the postings of `terms` and the codes of the
+        first of `spaces` in which every entry has a vector, else of the one in which most have. At most `limit` sources
+        without an entry."""
         ...
 
     async def candidates(
         self, wanted: SearchFilter, keys: Sequence[Key], *, space: Space | None, around: int
     ) -> list[Candidate]:
-        """Those of the entries that are still there and are what is wanted, and the messages at most `around` seqs from
-        those that are messages, each once, in no order. Nothing that was erased, taken back, cleared or superseded, or
-        that rests on messages whose time has come (see `Store`), is among them, whatever the index still has."""
+        """The entries `keys` that still exist and pass the filter, and the messages at most `around` seqs from the
+        messages among them, each once, in no order. Nothing that was erased, retracted, cleared or superseded, or that
+        rests on expired messages (see `Store`), is among them, whatever the index still has."""
         ...
 
     async def take(self, *, space: Space | None, lease: timedelta, limit: int) -> IndexWork | None:
-        """Claim a scope of any tenant in which something is to be done (of vectors, in `space`), the longest waiting
-        first, for `lease`; None where there is none. At most `limit` sources and entries."""
+        """Claim, for `lease`, the scope of any tenant whose work has waited longest (vectors count in `space`); None
+        where there is no work. At most `limit` sources and entries."""
         ...
 
     async def more(self, work: IndexWork, *, space: Space | None, lease: timedelta, limit: int) -> IndexWork | None:
-        """Hold on to the claim, and get the next of what is to be done; None when it is lost."""
+        """Renew the claim, and get the next batch; None when the claim is lost."""
         ...
 
     async def prolong(self, work: IndexWork, *, lease: timedelta) -> bool:
-        """Hold on to the claim for `lease` from now; returns whether it still held."""
+        """Renew the claim for `lease` from now; returns whether it still held."""
         ...
 
     async def add(self, work: IndexWork, entries: Sequence[TermCounts]) -> bool:
-        """Write an entry for each source of `work`, in their order, and remember that they are indexed; sources that
-        are gone meanwhile, and those that have one, get none. Returns whether the claim still held; if not, nothing is
+        """Write an entry for each source of `work`, in their order, and remember that they are indexed; sources that no
+        longer exist, or have an entry already, get none. Returns whether the claim still held; if not, nothing is
         written."""
         ...
 
@@ -205,8 +204,7 @@ class SearchIndex(Protocol):
         ...
 
     async def compact_index(self, work: IndexWork) -> bool:
-        """Put the scope's index in order where it has grown or something has gone. Returns whether the claim still
-        held."""
+        """Compact the scope's index where it has grown or entries have gone. Returns whether the claim still held."""
         ...
 
     async def release(self, work: IndexWork) -> None:
@@ -214,17 +212,17 @@ class SearchIndex(Protocol):
         ...
 
     async def backlog(self, space: Space | None) -> IndexBacklog:
-        """How the index stands."""
+        """The current backlog of all tenants, vectors in `space`."""
         ...
 
 
 def keeps(source: Source, wanted: SearchFilter) -> bool:
-    """Whether this, as it stands now, is what is wanted."""
+    """Whether a source, as it is now, passes the filter."""
     if source.kind not in wanted.kinds or wanted.subject not in (None, source.subject):
         return False
     if not _of_document(source, wanted):
         return False
-    # A name is of the scope's own agent: another's conversation with the same name is another one.
+    # The filter names conversations of the scope's own agent; another agent's may have the same name.
     name, last = source.conversation if source.agent == wanted.scope.agent else None, source.end
     if wanted.conversation not in (None, name) or (name is not None and name == wanted.exclude_conversation):
         return False
@@ -238,7 +236,8 @@ def keeps(source: Source, wanted: SearchFilter) -> bool:
 
 
 def wanted_of(found: Iterable[Candidate], wanted: SearchFilter, keys: Sequence[Key], *, around: int) -> list[Candidate]:
-    """What `SearchIndex.candidates` returns of what a store has found for `keys` and around them."""
+    """What `SearchIndex.candidates` returns, out of the candidates that a store has found for `keys` and around
+    them."""
     kept = [one for one in found if keeps(one.source, wanted)]
     asked = set(keys)
     near = {

@@ -1,4 +1,4 @@
-"""The port to what looks at found passages once more. Its docstrings are the contract."""
+"""The port to rerankers, which reorder the passages that a search found. Its docstrings are the contract."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RerankResult:
-    """The order in which a reranker puts passages: their places in what it was given, each at most once, the best
-    first. What it left out comes after these, as it was. Tokens as in `Completion`."""
+    """The order in which a reranker puts passages: their indices in what it was given, each at most once, the best
+    first. Those it left out come after these, in their old order. `asked` and tokens are as in `Completion`."""
 
     order: tuple[int, ...]
     tokens_in: int | None = None
@@ -23,8 +23,8 @@ class Reranker(Protocol):
     """Puts passages in the order in which they answer a question.
 
     `limit` is how many passages it takes at once. `rerank` raises what `Model.complete` raises, and never anything else
-    of its own; one call is one request. Cancelling the task ends it. `aclose` gives back what it holds; calling it
-    twice is allowed.
+    of its own; one call is one request. Cancelling the task ends it. `aclose` releases what it holds; calling it twice
+    is allowed.
     """
 
     @property

@@ -1,4 +1,5 @@
-"""The port to where conversations are kept. Its docstrings are the contract; `hitherto.testing.conformance` checks it.
+"""The port to the store, where conversations are kept. Its docstrings are the contract; `hitherto.testing.conformance`
+checks it.
 
 Every store is safe for use by many tasks at once, and a durable one by many processes. A store decides nothing: it
 hands out a head, answers index probes, and takes a set of changes.
@@ -19,14 +20,15 @@ from hitherto.ports.recall import SearchIndex
 class Store(LogStore, DigestStore, LedgerStore, Protocol):
     """Where conversations are kept.
 
-    All verbs raise DatabaseUnavailable when the store cannot be reached, DatabaseReadOnly when it refuses to write,
+    All methods raise DatabaseUnavailable when the store cannot be reached, DatabaseReadOnly when it refuses to write,
     and change nothing then (but see `Unit.commit`). What belongs to another scope is never found, counted or named.
     `index`, `documents` and `facts` are its search index, its documents and its facts, on the same data.
 
-    What rests on a message whose time has come is shown nowhere else, whether it is erased yet or not: as long as
-    messages of a conversation wait to be erased, no verb but those on that conversation itself shows its digests or the
-    documents archived from it (`earlier`, the digest in the `latest` of another's head, the index, the library).
-    `head`, `messages` and `digests` show what there is; the engine erases before it calls them.
+    What rests on an expired message is shown nowhere outside its conversation, whether the message is erased yet or
+    not. As long as a conversation has expired messages that are not erased, its digests and the documents archived from
+    it are left out of `earlier`, of the `latest` in another conversation's head, of the index and of `documents`; only
+    the methods on that conversation itself show its digests. Its `head`, `messages` and `digests` show what there is;
+    the engine erases before it calls them.
     """
 
     @property
@@ -43,5 +45,5 @@ class Store(LogStore, DigestStore, LedgerStore, Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Give back what is held. Calling it twice is allowed."""
+        """Release what is held. Calling it twice is allowed."""
         ...

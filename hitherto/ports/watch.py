@@ -1,4 +1,4 @@
-"""The port to whoever watches: metrics and traces."""
+"""The port to monitoring: metrics and traces."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ class TraceSpan(Protocol):
     """One timed piece of work in a trace."""
 
     def set(self, **attributes: Value | None) -> None:
-        """Say more about it; what is None is left out."""
+        """Add attributes to the span; those that are None are left out."""
         ...
 
 
 class Watch(Protocol):
-    """Is told what happens. Every verb returns at once and never raises.
+    """Receives what happens in a memory. Every method returns at once and never raises.
 
     `span` is a piece of work with a name of `append`, `context`, `recall`, `digest` or `model_call`, timed by a `with`
-    block. `appended` are messages written, in so many seconds; `context_built` a context made; `recalled` a search;
-    `digested` the end of a digest that was made in the background: `cause` is None if it is completed; `called` a model
-    call, told inside its span; `show` how digests stand. `exposition` is what was counted so far, in Prometheus's text
-    format; empty where nobody counts.
+    block. `appended` reports messages written, in so many seconds; `context_built` a context; `recalled` a search;
+    `digested` the end of a digest that was made in the background (`cause` is None if it completed); `called` a model
+    call, inside its span; `show` the current backlog. `exposition` is what was counted so far, in Prometheus's text
+    format; empty where nothing is counted.
     """
 
     def span(self, name: str, **attributes: Value | None) -> AbstractContextManager[TraceSpan]: ...
@@ -41,7 +41,7 @@ class Watch(Protocol):
 
 
 class NoWatch(Watch):
-    """Nobody watches, and it costs next to nothing."""
+    """Records nothing, and costs next to nothing."""
 
     def span(self, name: str, **attributes: Value | None) -> AbstractContextManager[TraceSpan]:
         return _NOTHING

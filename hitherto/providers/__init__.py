@@ -1,1 +1,1 @@
-"""Models, embedders and rerankers, a vendor's side by side."""
+"""Adapters of the ports for models, embedders and rerankers, in a folder or module per vendor."""

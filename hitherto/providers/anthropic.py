@@ -1,4 +1,4 @@
-"""Anthropic's Messages API, through the official SDK (`pip install 'hitherto[anthropic]'`)."""
+"""A model behind Anthropic's Messages API, through the official SDK (`pip install 'hitherto[anthropic]'`)."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ ANTHROPIC = "https://api.anthropic.com"
 _NAMED = EndpointSettings(form="it ends before /v1", example=ANTHROPIC)
 
 _NO_KEY = "none"
-"""Sent where no key is set, because the SDK would look for one in the environment and in files."""
+"""Sent if no key is set, because the SDK would then look for one in the environment and in files."""
 
 _TOOL = "Takes the answer."
 
 _ROOM_TO_THINK = 4_000
-"""Tokens on top of the answer's bound for a model that cannot be kept from thinking: its thoughts count against it."""
+"""Tokens added to the limit of the answer for a model that always thinks: its thinking counts against that limit."""
 
 _OBJECTIONS = {
     "format": re.compile(r"output_?(?:config|format)|output format|schema|structured|extra inputs", re.IGNORECASE),
@@ -51,14 +51,14 @@ _OBJECTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class _AnthropicDialect:
-    """What a model takes: structured output as a format, as the input of a tool that must be called, or not at all; and
-    whether it can be told not to think."""
+    """What a model accepts. `structure`: structured output as an output format, as the input of a forced tool call, or
+    not at all. `thinks`: thinking cannot be disabled."""
 
     structure: Literal["format", "tool", "text"] = "format"
     thinks: bool = False
 
     def after_refusal(self, status: int, reason: str) -> _AnthropicDialect:
-        """The next to try after an error of `status` that says `reason`; the same where that is about other things."""
+        """The dialect to try after an error with `status` and `reason`; this one if they are about something else."""
         if status not in (400, 422):
             return self
         if not self.thinks and "thinking" in reason:
@@ -71,12 +71,12 @@ class _AnthropicDialect:
 class Anthropic(Model):
     """A model behind Anthropic's Messages API, at Anthropic or where `base_url` says.
 
-    Structured output is asked for as a format with a JSON schema; a model that refuses that is made to call a tool
-    with such an input, or else asked for nothing. It is told not to think, which it counts as part of the answer;
-    one that must gets room for it. What works is remembered as long as the instance lives.
+    Structured output is requested as an output format with a JSON schema; if the model refuses that, as a forced tool
+    call; if it refuses that too, not at all. Thinking is disabled, because it counts as part of the answer; a model
+    that refuses this gets more tokens instead. The instance remembers what works.
 
-    `timeout` bounds one `complete` in seconds, refused formats included. No key is read from the environment, and
-    none appears in a message. Raises InvalidSettings for a key or a base URL that no request can be made with.
+    `timeout` limits one `complete` in seconds, refused formats included. No key is read from the environment, and none
+    appears in an error message. Raises InvalidSettings for a key or a base URL that no request can be made with.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Anthropic(Model):
         timeout: float = 60.0,
         input_limit: int = 100_000,
     ) -> None:
-        # The SDK's calls begin with /v1; people know base URLs that end in it.
+        # The SDK adds /v1 to each call; many base URLs end in it already.
         address = (base_url or ANTHROPIC).rstrip("/").removesuffix("/v1")
         self._endpoint = Endpoint(model=model, base_url=address, api_key=api_key, timeout=timeout, named=_NAMED)
         self._client = AsyncAnthropic(
@@ -98,8 +98,7 @@ class Anthropic(Model):
             max_retries=0,
             http_client=_AnthropicClient(follow_redirects=False),
         )
-        # ANTHROPIC_CUSTOM_HEADERS, meant for someone else's calls, may hold a key; there is no public way to leave it
-        # out.
+        # ANTHROPIC_CUSTOM_HEADERS may hold a key for other calls; the SDK has no public way to ignore it.
         self._client._custom_headers = {}  # pyright: ignore[reportPrivateUsage]
         self._input_limit = input_limit
         self._dialect = _AnthropicDialect()
@@ -121,12 +120,12 @@ class Anthropic(Model):
 
     @asynccontextmanager
     async def _answering(self) -> AsyncGenerator[None]:
-        """Turns what the SDK raises in the block into an error of a model, within the timeout."""
+        """Limits the block to the timeout, and turns what the SDK raises in it into a ModelError."""
         endpoint = self._endpoint
         async with endpoint.in_time():
             try:
                 yield
-            # None is chained: the SDK's errors quote the endpoint, which may repeat the key or the request.
+            # `from None`: the SDK's errors quote the endpoint, which may repeat the key or the request.
             except APITimeoutError:
                 raise endpoint.late() from None
             except APIConnectionError as error:
@@ -139,7 +138,7 @@ class Anthropic(Model):
                 raise ModelRejected(f"the request to {endpoint.url} failed ({type(error).__name__})") from None
 
     async def _answer(self, prompt: Prompt) -> str:
-        """The body of the endpoint's answer, in the first dialect that it takes."""
+        """The body of the endpoint's answer, in the first dialect that it accepts."""
         dialect = self._dialect
         while True:
             try:
@@ -190,7 +189,7 @@ class Anthropic(Model):
         called = _called(blocks, prompt.schema_name)
         text = _text(blocks) if called is None else called
         stopped = at(answer, "stop_reason")
-        # The input of a call comes parsed, so that one which broke off looks like a whole one.
+        # The API parses the input of a call, so a truncated one looks complete.
         if stopped in ("max_tokens", "model_context_window_exceeded") and (called or not is_json(text)):
             raise self._endpoint.broke_off()
         if stopped == "refusal":
@@ -201,7 +200,7 @@ class Anthropic(Model):
 
 
 def _called(blocks: list[object], tool: str) -> str | None:
-    """The input that `tool` was called with, as JSON."""
+    """The input that `tool` was called with, as JSON; None if it was not called."""
     for block in blocks:
         if at(block, "type") == "tool_use" and at(block, "name") == tool and at(block, "input"):
             return json.dumps(at(block, "input"), ensure_ascii=False)

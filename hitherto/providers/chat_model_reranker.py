@@ -1,4 +1,4 @@
-"""The chat model puts passages in order: all of them in one prompt, by their numbers."""
+"""A reranker that asks a chat model: one prompt has all passages, and the answer orders their numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _AT_MOST = 20
 
 
 class ChatModelReranker(Reranker):
-    """Asks `model`, which stays its owner's to close, and waits for it `timeout` seconds."""
+    """Asks `model`, and waits for it at most `timeout` seconds. The caller owns `model` and closes it."""
 
     def __init__(self, model: Model, *, timeout: float = 2.0) -> None:
         self._model = model
@@ -49,4 +49,4 @@ class ChatModelReranker(Reranker):
         )
 
     async def aclose(self) -> None:
-        """Nothing to give back."""
+        """Does nothing: the caller closes the model."""

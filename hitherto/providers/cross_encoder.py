@@ -28,27 +28,27 @@ NAMED = EndpointSettings(
 """The settings of a cross-encoder's endpoint."""
 
 _LIMIT = 32
-"""Passages of one request. Text Embeddings Inference takes no more unless it is told to."""
+"""Passages of one request. Text Embeddings Inference accepts no more by default."""
 
 _LONGEST = 2_000
 """Characters of a passage or a question that are sent: about what most cross-encoders read."""
 
 _Name = Literal["documents", "texts"]
-"""What an endpoint calls passages: Text Embeddings Inference has a word of its own."""
+"""The request field for the passages: `texts` for Text Embeddings Inference, `documents` for all others."""
 
 
 class CrossEncoder(Reranker):
     """The model `model` at `base_url`, to which /rerank is added. `timeout` bounds one `rerank` in seconds.
 
-    It is asked as Cohere is; an endpoint that misses `texts` is asked as Text Embeddings Inference is, and that is
-    remembered as long as the instance lives. The scores in an answer make the order, whatever order it is in. No key is
-    read from the environment, and none appears in a message. Raises InvalidSettings for a key or a base URL that no
+    Requests have Cohere's form; if the endpoint asks for `texts`, they have the form of Text Embeddings Inference, and
+    the instance remembers that. The scores in an answer determine the order, not the order of its list. No key is read
+    from the environment, and none appears in an error message. Raises InvalidSettings for a key or a base URL that no
     request can be made with.
     """
 
     def __init__(self, *, model: str, base_url: str, api_key: str | None = None, timeout: float = 2.0) -> None:
         self._model = model
-        # The SDK is of use for what surrounds the call: bounds, proxies, headers, and how it fails.
+        # OpenAI's SDK has no such call; it provides the size limit, the timeout, proxies, headers and errors.
         self._endpoint = OpenAIEndpoint(model=model, base_url=base_url, api_key=api_key, timeout=timeout, named=NAMED)
         self._called: _Name = "documents"
 
@@ -105,8 +105,8 @@ class CrossEncoder(Reranker):
 
 
 def _order(results: Sequence[object], count: int) -> tuple[int, ...]:
-    """The places of results, the highest score first; equal ones stay as they are. What has no finite score, or no
-    place among so many, is left out, and so is a place that comes again."""
+    """The indexes of the results, highest score first, equal scores in the order of the passages. Results without a
+    finite score, or with an index that is not below `count`, are left out, and so are repeated indexes."""
     scores: dict[int, float] = {}
     for result in results:
         place = at(result, "index")
@@ -117,7 +117,7 @@ def _order(results: Sequence[object], count: int) -> tuple[int, ...]:
 
 
 def _finite(*named: object) -> float | None:
-    """The first of the values that is a finite number."""
+    """The first of the values that is a finite number, or None."""
     numbers = (
         float(value) for value in named if isinstance(value, float) or (type(value) is int and abs(value) < 2**53)
     )

@@ -1,4 +1,4 @@
-"""A model of sentence-transformers, in this process."""
+"""An embedder that runs a sentence-transformers model in this process."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from hitherto.providers.names.embedding_models import known_of
 _PACKAGE = "sentence_transformers"
 
 _LONGEST = 40_000
-"""Characters of a text that the tokenizer is given; the model cuts what is longer than it reads, which is far less."""
+"""Characters of a text that the tokenizer gets. The model reads far less, and cuts the rest."""
 
 
 class SentenceTransformersEmbedder(Embedder):
-    """The model of that name on Hugging Face, or in that folder. Nothing is sent anywhere; the
-    model's files are downloaded once, unless it is a folder.
+    """`model` is a name on Hugging Face or a folder. No text leaves the process; the model's files are downloaded once,
+    unless it is a folder.
 
-    Questions and documents get the prompts that the model's own configuration has for them. `dimensions` are the first
-    so many of a model that was trained to be cut (Matryoshka). The model is loaded by `learn`, or with the first texts,
-    and computes in one thread of its own. Until then `space` raises ModelUnavailable where the dimensions are neither
-    given nor known of the model. Raises InvalidSettings where the package is not installed, and ModelRejected at the
-    first call where there is no such model.
+    Questions and documents get the prompts in the model's own configuration. With `dimensions`, vectors are cut to that
+    length, for models that are trained for it (Matryoshka). `learn` or the first texts load the model, which runs in
+    its own thread. Before that, `space` raises ModelUnavailable if the dimensions are neither given nor known for the
+    model. Raises InvalidSettings if the package is not installed, and ModelRejected at the first call if there is no
+    such model.
     """
 
     def __init__(self, *, model: str, dimensions: int | None = None, batch: int = 32) -> None:
@@ -88,12 +88,12 @@ class SentenceTransformersEmbedder(Embedder):
         model = self._ready()
         found = np.zeros((len(texts), self.space.dimensions), dtype=np.float32)
         if worded:
-            # Before version 5 there was one verb for both, and prompts were their caller's.
+            # Before version 5 there was one method for both, and callers added the prompts.
             encode = getattr(model, verb, model.encode)
             sent = [storable(texts[place][:_LONGEST]) for place in worded]
             try:
                 vectors = encode(sent, batch_size=self._batch, convert_to_numpy=True, show_progress_bar=False)
-            except RuntimeError as error:  # as torch says that a device has no memory left, among other things
+            except RuntimeError as error:  # torch raises it if a device is out of memory, among other things
                 raise ModelUnavailable(
                     f"the model {self._model!r} failed ({' '.join(str(error).split())[:300]}); see whether the machine "
                     "has enough memory for it"
@@ -107,7 +107,7 @@ class SentenceTransformersEmbedder(Embedder):
             try:
                 loaded = package.SentenceTransformer(self._model, truncate_dim=self._truncated)
             except (OSError, ValueError) as error:
-                # What Hugging Face's libraries raise for an unknown model and for want of a network alike.
+                # Hugging Face's libraries raise these both for an unknown model and without a network.
                 raise ModelRejected(
                     f"the model {self._model!r} (HITHERTO_EMBEDDER) cannot be loaded by sentence-transformers "
                     f"({' '.join(str(error).split())[:300]}); see whether it is there, or name a folder that has it"

@@ -26,10 +26,10 @@ from hitherto.ports.embedder import Embeddings, Space, Vectors
 
 _SPACE = Space(name="wordllama-256/telling-words-1", dimensions=256)
 _LONGEST = 20_000
-"""So many characters of a text are read: a mean over more tells nothing of any part of it."""
+"""Characters that are read of a text: a mean over more says nothing about any part of it."""
 
 _INLINE = 2_000
-"""A question of so many characters is done (in about 0.1 ms) before a thread would have started on it."""
+"""Characters up to which a question is embedded on the event loop: about 0.1 ms, less than to start a thread."""
 
 _SAYS_LITTLE = 0.1
 _CONTINUES = 0.7
@@ -38,11 +38,11 @@ _ENDINGS = frozenset({"s", "t", "m", "re", "ve", "ll", "d", "don", "didn", "does
 
 
 class Wordllama:
-    """A text's vector is the mean of its distinct tokens' vectors, each weighed by what it tells.
+    """A text's vector is the weighted mean of the vectors of its distinct tokens, scaled to unit length.
 
-    Words without a meaning of their own and punctuation weigh 0.1, the later pieces of a word 0.7, and all in inverse
-    proportion to the square root of the vector's length. Measured on LoCoMo, that comes within half a point of
-    frequencies taken from the very conversations that are searched (docs/recall.md), and it needs no table of any.
+    Stop words and punctuation weigh 0.1, the later pieces of a word 0.7, all others 1; each weight is divided by the
+    square root of the token vector's length. Measured on LoCoMo, this comes within half a point of weights by the word
+    frequencies of the searched conversations (docs/recall.md), and needs no table of frequencies.
     """
 
     @property
@@ -66,14 +66,14 @@ class Wordllama:
         return Embeddings(await asyncio.to_thread(_vectors, (text,)), asked=False)
 
     async def aclose(self) -> None:
-        """Nothing to give back: the table is shared by all that use it in this process."""
+        """Does nothing: all embedders of this process share the table."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Model:
     tokenizer: Tokenizer
     table: NDArray[np.float32]
-    """Every token's vector, already weighed."""
+    """Every token's vector, already weighted."""
 
 
 @cache
@@ -95,7 +95,7 @@ def _model() -> _Model:
 
 
 def _weight(piece: str) -> float:
-    starts = piece.startswith("\u2581")  # the tokenizer's mark of a space before
+    starts = piece.startswith("\u2581")  # the tokenizer's mark for a space in front
     word = piece.removeprefix("\u2581").lower()
     tells = any(map(str.isalnum, word)) and word not in STOP_WORDS and word not in _ENDINGS
     return (1.0 if tells else _SAYS_LITTLE) * (1.0 if starts else _CONTINUES)

@@ -1,1 +1,1 @@
-"""What carries digests to whoever makes them, one adapter a file; `hitherto.ports.queue` is their contract."""
+"""Job queues that hand due digests to workers, one adapter a file; `hitherto.ports.queue` is their contract."""

@@ -1,7 +1,7 @@
-"""The queue in the store's own database, so that a fleet shares it: procrastinate, as a bearer of hints.
+"""The job queue in the store's own database, so that many processes share it: procrastinate.
 
-A job is put into it by the store, in the transaction that writes the digest's row. What is kept there is never relied
-on: who is at work on what stands in the digests' rows, and no lock of the queue is used.
+The store puts a job into it in the transaction that writes the digest's row. Jobs are hints and never relied on: which
+worker makes which digest stands in the digests' rows, and no lock of the queue is used.
 """
 
 from __future__ import annotations
@@ -28,19 +28,18 @@ QUEUE = "hitherto"
 TASK = "hitherto.digest"
 
 _POLL = 5.0
-"""Seconds after which a worker looks for jobs though no notification came: one can be lost, and those that are due
-later have none."""
+"""Seconds between two looks for jobs: a notification can be lost, and jobs that are due later have none."""
 
 _HEARTBEAT = 10.0
 _STALLED = 60.0
-"""Seconds after which a worker that showed no sign of life counts as dead, and what it held in the queue is dropped."""
+"""Seconds without a heartbeat after which a worker counts as dead, and its jobs in the queue are dropped."""
 
 _FAREWELL = 2.0
-"""Seconds that the queue's worker gets to sign off; after that it is told every so often that it need not."""
+"""Seconds that procrastinate's worker has to stop; after that it is cancelled again every `_AGAIN` seconds."""
 _AGAIN = 0.2
 
 _CONNECTED = 5.0
-"""Seconds that a connection may take."""
+"""Seconds that opening a connection may take."""
 
 _REMEMBERED = 10_000
 _LOOK = 0.1
@@ -59,11 +58,11 @@ Unsettled = Callable[[Sequence[DigestJob]], Awaitable[list[DigestJob]]]
 
 
 class ProcrastinateQueue:
-    """`DigestQueue` in the database at `url`; `unsettled` is the store's verb of that name.
+    """`DigestQueue` in the database at `url`; `unsettled` is the store's method of that name.
 
-    Once started, it holds up to three connections of its own: one to be notified on, the others for jobs. It needs a
-    session to the server: where a pooler stands between that gives every transaction another one, notifications are
-    lost, and jobs are found only every few seconds. When the database is gone it tries again until it is back.
+    Once started, it holds up to three connections: one for notifications, the others for jobs. It needs a session to
+    the server: behind a pooler that gives every transaction another session, notifications are lost, and jobs are found
+    only every few seconds. When the database is unavailable it tries again until it is back.
     """
 
     def __init__(self, url: str, *, unsettled: Unsettled, concurrency: int = 4, prepared: bool = True) -> None:
@@ -105,7 +104,7 @@ class ProcrastinateQueue:
         await self._tasks.wait_for_digests()
         while asked := list(self._submitted):
             self._changed.clear()
-            # Only the rows tell: others may have done it, or have it in hand; what was given back is due again.
+            # Only the rows tell: another process may have made it, or be making it; what was given back is due again.
             waiting = set(await self._unsettled(asked))
             for job in asked:
                 if job not in waiting:
@@ -124,12 +123,12 @@ class ProcrastinateQueue:
             return
         if self._worker is not None:
             await asyncio.wait({self._running}, timeout=_FAREWELL)
-        while not self._running.done():  # the library's worker takes the first cancellation for a wish
+        while not self._running.done():  # to the library's worker the first cancellation is a graceful stop
             self._running.cancel()
             await asyncio.wait({self._running}, timeout=_AGAIN)
 
     async def _run(self) -> None:
-        """Works on jobs until it is closed; whatever goes wrong with the database, it begins anew."""
+        """Run procrastinate's worker until this queue is closed; after a failure, start it again."""
         rest = _FIRST_REST
         while not self._closed:
             began = asyncio.get_running_loop().time()
@@ -141,7 +140,7 @@ class ProcrastinateQueue:
                 self._say_why(_reason(error), rest)
             except asyncio.CancelledError:
                 raise
-            except Exception:  # the edge of a library's worker: what it dies of must not end ours
+            except Exception:  # the edge of a library's worker: whatever ends it must not end this loop
                 log.exception("The worker of the job queue ended unexpectedly")
             if asyncio.get_running_loop().time() - began > _LONGEST_REST:
                 rest = _FIRST_REST
@@ -154,7 +153,7 @@ class ProcrastinateQueue:
             self._worker.stop()
 
     def _say_why(self, reason: str, rest: float) -> None:
-        """Why no jobs are taken for now; the same again is for who wants to know it all."""
+        """Log why no jobs are taken for now; a reason that was just logged, at debug level only."""
         say = log.debug if reason == self._reason else log.warning
         say("No digest jobs are taken for now: %s", reason, retry_in_seconds=rest)
         self._reason = reason
@@ -175,15 +174,15 @@ class ProcrastinateQueue:
 
         @app.task(name=TASK, queue=QUEUE)
         async def make(tenant: str, digest: int) -> None:
-            if self._closed:  # fetched just before; whoever sweeps next finds it
+            if self._closed:  # fetched just before closing; the next sweep finds its digest
                 return
-            # What is in hand outlives the queue's own worker, which ends with its connection.
+            # A running job outlives procrastinate's worker, which ends with its connection.
             await asyncio.shield(self._tasks.begin(DigestJob(tenant, digest)))
 
         try:
             await connector.open_async()
             await connector.execute_query_async(_DROP_STALLED, stalled=_STALLED)
-            self._reason = ""  # it is back: what happens from now on is news
+            self._reason = ""  # connected again: the next reason is logged as a warning
             self._worker = Worker(
                 app,
                 queues=[QUEUE],
@@ -204,7 +203,8 @@ class ProcrastinateQueue:
 
 
 class _Connector(PsycopgConnector):
-    """Calls `deaf` when it cannot listen any more: the library's worker does not notice, and would hear of no job."""
+    """Calls `deaf` when it can no longer listen for notifications: the library's worker does not notice that it gets
+    none."""
 
     def __init__(self, *, deaf: Callable[[], None], **options: Any) -> None:
         super().__init__(**options)
@@ -219,8 +219,8 @@ class _Connector(PsycopgConnector):
 
 
 class _Pool(AsyncConnectionPool[psycopg.AsyncConnection[Any]]):
-    """Without the check of every connection that is taken, a round trip each: a dead one ends the worker, and the next
-    one begins with new connections."""
+    """A pool without the check of each connection that is taken, a round trip each: a dead connection ends the worker,
+    and the next worker begins with new ones."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **{**options, "check": None})
@@ -235,7 +235,7 @@ async def _configured(connection: psycopg.AsyncConnection[Any]) -> None:
     await connection.execute("set search_path = hitherto, pg_temp")
     await connection.execute("set default_transaction_isolation = 'read committed'")
     # Jobs are hints, and may be lost. But behind a pooler that gives every transaction another session, the store may
-    # get this one next, and what it acknowledges must not.
+    # get this session next, and what the store acknowledges must not be lost.
     await connection.execute(
         "select set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), "
         "false)"
@@ -243,15 +243,15 @@ async def _configured(connection: psycopg.AsyncConnection[Any]) -> None:
 
 
 def _reason(error: BaseException) -> str:
-    """The first line of what went wrong, down to its cause."""
+    """The first line of the message of an error's root cause."""
     while error.__cause__ is not None:
         error = error.__cause__
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def _not_told_here(record: logging.LogRecord) -> bool:
-    """Whether a line is not about a connection that was lost: that, `_run` says in one line, the library with a
-    traceback for each of its tasks."""
+    """A log filter: False for lines about a lost connection. `_run` logs that in one line, the library with a traceback
+    for each of its tasks."""
     told = record.exc_info  # asyncio says False for none
     lost = isinstance(told, tuple) and isinstance(told[1], ConnectorException)
     return not lost or (record.name == "asyncio" and TASK not in record.getMessage())

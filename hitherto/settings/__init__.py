@@ -1,4 +1,4 @@
-"""What can be set from outside, in one frozen object."""
+"""The settings, read from the environment, in one frozen object."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Settings(
     ModelSettings,
     DatabaseSettings,
 ):
-    """Read from the environment (`HITHERTO_DATABASE`, …); `load` overrides it with what a call passes. What each
-    says stands in `definitions`. Durations are a number of seconds or ISO 8601 (PT5M)."""
+    """Read from the environment (`HITHERTO_DATABASE`, …); `load` overrides it with what a call passes. `definitions`
+    says what each setting means. Durations are a number of seconds or ISO 8601 (PT5M)."""
 
     @classmethod
     def load(cls, **given: Any) -> Settings:
@@ -53,7 +53,7 @@ class Settings(
 
 
 def why_unusable(said: str) -> str:
-    """What Pydantic says of a value, in the words of these pages."""
+    """What Pydantic says of a value, in Hitherto's words."""
     found = re.match(r"(?:Input|String) should (.*?)(?:, (?:unable|invalid|unexpected)\b.*)?$", said)
     why = said.removeprefix("Value error, ") if found is None else f"it should {found[1]}"
     for theirs, ours in _OURS.items():

@@ -1,4 +1,4 @@
-"""Every setting, with what it says and its default, in groups."""
+"""Every setting, with its meaning and its default, in groups."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ class _Group(BaseSettings):
 class DatabaseSettings(_Group):
     """Where conversations are kept.
 
-    `database`: a PostgreSQL URL, or nothing for the server that Hitherto runs itself, or "memory:" for a memory that
-    ends with the process. `data_dir`: that server's directory. `pool_size`: the most connections of this process.
+    `database`: a PostgreSQL URL, or "memory:" for a memory that ends with the process; unset: the server that Hitherto
+    runs itself. `data_dir`: that server's directory. `pool_size`: the most connections of this process.
     `database_timeout`: seconds to wait for a connection. `prepared_statements`: whether statements that come often are
-    prepared, which an old connection pooler cannot follow."""
+    prepared, which an old connection pooler does not support.
+    """
 
     database: str | None = Field(default=None, min_length=1)
     data_dir: Annotated[Path, AfterValidator(Path.expanduser)] | None = None
@@ -38,12 +39,13 @@ class DatabaseSettings(_Group):
 class ModelSettings(_Group):
     """The model that makes digests, and the one that compacts.
 
-    `model`: "extractive" (no model at all) or the name of a model at `model_base_url` (nothing: OpenAI) with
-    `model_key`. It takes `model_input_limit` tokens of prompt at once; one call gets `model_timeout` seconds.
-    `model_provider`: which API that is: "openai" (and all that are compatible with it), "azure" (with
-    `model_api_version`, for a resource's older API), "ollama" (nothing for the URL: this machine) or "anthropic".
-    `compact_model`: the agent's own model, where its endpoint (`compact_base_url`, nothing: OpenAI; with `compact_key`)
-    makes the opaque items of native compaction."""
+    `model`: "extractive" (no model at all) or the name of a model at `model_base_url` (unset: OpenAI) with `model_key`.
+    It takes prompts of at most `model_input_limit` tokens; one call gets `model_timeout` seconds. `model_provider`:
+    which API that is: "openai" (and all that are compatible with it), "azure" (with `model_api_version`, for a
+    resource's older API), "ollama" (without a URL: on this machine) or "anthropic". `compact_model`: the agent's own
+    model, if its endpoint (`compact_base_url`, unset: OpenAI; with `compact_key`) makes the opaque items of native
+    compaction.
+    """
 
     model: str = Field(default="extractive", min_length=1)
     model_provider: Literal["openai", "azure", "ollama", "anthropic"] = "openai"
@@ -58,12 +60,13 @@ class ModelSettings(_Group):
 
 
 class ContextSettings(_Group):
-    """What contexts are made of where a request does not say.
+    """How contexts are made where a request does not say.
 
     `encoding`: the tokenizer, or the name of the agent's model, that budgets are counted with. `budget`: tokens of a
-    context. `context_window`: the tokens that the agent's model takes (nothing: the budget). Of the newest digest of
+    context. `context_window`: the tokens that the agent's model takes (unset: the budget). Of the newest digest of
     earlier conversations ("latest" of `cross_session`), contexts show at most `injection_tokens`, and none that is
-    older than `injection_age`."""
+    older than `injection_age`.
+    """
 
     encoding: str = "o200k_base"
     budget: int = Field(default=16_000, ge=1)
@@ -76,12 +79,13 @@ class DigestSettings(_Group):
     """Who makes digests, how often a failed one is tried, and what a tenant may spend.
 
     `worker`: whether this process makes digests, `digest_concurrency` at a time, or leaves that to others. After
-    `lease_timeout` a dead worker's digest is taken over by another. A call that fails for a passing reason is made
-    `model_max_attempts` times at once; then the digest is put off for `backoff`, twice as long each time, and fails for
-    good after `digest_max_attempts`. When `breaker_failures` calls in a row have failed, none is made for
+    `lease_timeout` a dead worker's digest is taken over by another. A call that fails for a temporary reason is tried
+    `model_max_attempts` times in a row; then the digest is put off for `backoff`, twice as long each time, and fails
+    for good after `digest_max_attempts`. When `breaker_failures` calls in a row have failed, none is made for
     `breaker_cooldown`. `daily_cost` (US dollars, calls without a known price left out) and `daily_tokens` (in and out):
-    a tenant that has spent so much on a day (UTC) gets no more digests on it. `prices`: the file of a price list of
-    yours."""
+    a tenant that has spent so much on a day (UTC) gets no more digests that day. `prices`: the path of your own price
+    list.
+    """
 
     worker: bool = True
     digest_concurrency: int = Field(default=4, ge=1)
@@ -100,18 +104,19 @@ class RecallSettings(_Group):
     """The embedder, the reranker, and what is recalled.
 
     `embedder`: "wordllama" (in this process, no network), "none" (search by words alone), or the name of a model of
-    `embedder_provider` at `embedder_base_url` (nothing: the provider's own) with `embedder_key`, in so many
-    `embedder_dimensions` (nothing: its own), which reads `embedder_input_limit` tokens of a text (nothing: what is
-    known of it). A question's vector gets `embedder_timeout` seconds; those made in the background get ten times as
-    long per request. `previous_embedder`: the one before, of the same provider, which answers until its successor has
-    caught up. `reranker`: "model" (the model for digests orders what was found), or the name of a cross-encoder at
-    `reranker_base_url` with `reranker_key`; it gets `reranker_timeout` seconds. `recall_share`: the part of a context's
-    budget that recalled passages may take.
+    `embedder_provider` at `embedder_base_url` (unset: the provider's own) with `embedder_key`. Its vectors have
+    `embedder_dimensions` (unset: the model's own), and it reads `embedder_input_limit` tokens of a text (unset: what is
+    known of the model). A question's vector gets `embedder_timeout` seconds; those made in the background get ten times
+    as long per request. `previous_embedder`: the embedder before a change, of the same provider; its vectors are
+    searched until the new one has caught up. `reranker`: "model" (the model for digests orders what was found), or the
+    name of a cross-encoder at `reranker_base_url` with `reranker_key`; it gets `reranker_timeout` seconds.
+    `recall_share`: the part of a context's budget that recalled passages may take.
 
-    `cross_session`: in which ways contexts are shown what other conversations of the scope have: "latest" (their newest
-    digest, in the instructions), "triggers" (what is found where the incoming message has one of `search_triggers`, as
-    whole words), "always" (what is found). Of what is found, what is at least as relevant as `relevance_threshold` (0
-    to 1), at most `cross_session_limit` of it."""
+    `cross_session`: in which ways contexts show other conversations of the scope: "latest" (their newest digest, in the
+    instructions), "triggers" (what a search in them finds, if the incoming message has one of `search_triggers`, as
+    whole words), "always" (what a search in them finds). Of what is found, at most `cross_session_limit` hits are
+    shown, whose relevance is at least `relevance_threshold` (0 to 1).
+    """
 
     embedder: str = Field(default="wordllama", min_length=1)
     embedder_provider: Literal["openai", "azure", "ollama", "sentence_transformers"] = "openai"
@@ -152,13 +157,15 @@ class DocumentSettings(_Group):
 
 
 class FactSettings(_Group):
-    """Which facts are found and shown.
+    """Which facts are extracted and shown.
 
     `facts`: whether contexts show what is known of a conversation's subject, in at most the part `facts_share` of their
     budget. `facts_place`: "system" (always at the end of the instructions), "incoming" (always in front of the incoming
-    message) or "auto" (the first as long as all of them fit; those that are chosen for the incoming message stand in
-    front of it, so that what comes before stays the same). `fact_categories` are those that are found ("other" is
-    always one), and of each of `single_fact_categories`, such as "current city", a subject has one at a time."""
+    message) or "auto" (at the end of the instructions as long as all of them fit; else those chosen for the incoming
+    message, in front of it, so that what comes before stays the same). `fact_categories`: the categories of facts
+    ("other" is always one). In each of `single_fact_categories`, such as "current city", a subject has one fact at a
+    time.
+    """
 
     facts: bool = True
     facts_share: float = Field(default=0.15, gt=0, lt=1)
@@ -178,9 +185,9 @@ class FactSettings(_Group):
     @field_validator("single_fact_categories")
     @classmethod
     def _among_the_categories(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        """As they are defined, however they are spelled here."""
+        """The names as `fact_categories` spells them. Raises ValueError for one that is not there."""
         known: tuple[str, ...] = info.data.get("fact_categories", ())
-        if not known:  # they are unusable, which is said of them
+        if not known:  # they are invalid themselves, which is another error
             return value
         meant = {name: category_of(name, known) for name in value}
         for name, (kept, told) in meant.items():
@@ -193,7 +200,7 @@ class FactSettings(_Group):
 
 class ProcessSettings(_Group):
     """`tracing`: whether there are OpenTelemetry spans. `keep_receipts`: how long an idempotency key is remembered.
-    `grace`: seconds for digests in hand when a memory is closed."""
+    `grace`: seconds that running digests get when a memory is closed."""
 
     tracing: bool = False
     keep_receipts: Duration = Field(default=timedelta(days=30), gt=timedelta(0), le=timedelta(days=36_500))

@@ -1,4 +1,4 @@
-"""The types of the settings as options of `hitherto.open`; what each says stands in `definitions`."""
+"""The types of the settings as options of `hitherto.open`; `definitions` says what each means."""
 
 from __future__ import annotations
 

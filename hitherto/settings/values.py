@@ -1,4 +1,4 @@
-"""What stands in the environment as text, as values."""
+"""The types of settings, with validators that parse text from the environment."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _names(value: object) -> object:
 
 
 def _ways(value: object) -> object:
-    """As names; an empty text is none."""
+    """As `_names`; an empty text means none."""
     return () if value == "" else _names(value)
 
 

@@ -1,1 +1,1 @@
-"""What a policy would cost: a transcript is sent again, request by request, and every token has its price."""
+"""Simulates what a policy would cost: a transcript is replayed request by request, and its tokens are priced."""

@@ -1,4 +1,4 @@
-"""A model that counts what it is asked and what it answers."""
+"""A wrapper around a model that counts the tokens of prompts and answers."""
 
 from __future__ import annotations
 

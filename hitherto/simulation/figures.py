@@ -14,7 +14,8 @@ from hitherto.core.price import Price
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentRequest:
     """One request. `seq` is its first new message, `repeated` how many of its first tokens repeat the request before,
-    `cached` how many of those the provider has in its cache. `fired` counts the stages that took effect since."""
+    `cached` how many of those the provider has in its cache. `fired` counts the firings of stages that took effect
+    since the request before."""
 
     seq: int
     tokens: int
@@ -58,8 +59,8 @@ class Figures:
 
     @property
     def cost_usd(self) -> float:
-        """The prompts, what the cache has of them at its price, and the calls for digests, at the price of the same
-        model. The agent's own answers are left out: they cost the same whatever the policy."""
+        """US dollars: the prompts, with cached tokens at their own price, and the calls for digests, at the prices of
+        the same model. The agent's own answers are left out: they cost the same whatever the policy."""
         prompts = sum(self.price.prompt(one.tokens, one.cached) for one in self.sent)
         return prompts + self.price.prompt(self.digest_tokens_in, 0) + self.price.answer(self.digest_tokens_out)
 

@@ -10,7 +10,7 @@ from hitherto.core.context.request import WireFormat
 from hitherto.core.log.message import Payload
 
 _Piece = tuple[str, Any]
-"""A part of a request under what it is: "tools", "system" or "item"."""
+"""A part of a request, after its kind: "tools", "system" or "item"."""
 
 
 class Repeats:
@@ -27,8 +27,8 @@ class Repeats:
     def of(self, request: Mapping[str, Any]) -> int:
         """How many of the request's first tokens repeat the request before; 0 for the first.
 
-        Whole parts that are equal count as they are charged. Of the first that differs, its text counts as far as it
-        is the same, if nothing but the text differs.
+        Whole parts that are equal count with all their tokens. Of the first part that differs, the common beginning of
+        the text counts, if nothing but the text differs.
         """
         pieces = list(_pieces(request))
         same = 0

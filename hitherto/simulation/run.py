@@ -1,4 +1,4 @@
-"""Sending a transcript again under a policy, request by request, as the agent did that wrote it."""
+"""Replays a transcript under a policy, request by request."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def simulate(
     recalls = (await chat.policy()).recalls
     seq = fired = 0
     for step in steps(messages):
-        await asyncio.sleep(0)  # in memory nothing else would let a signal be heard
+        await asyncio.sleep(0)  # with a store in memory, nothing else lets the event loop handle signals
         if step.asked:
             try:
                 context = await chat.context(step.asked, budget=budget, instructions=instructions)
@@ -79,7 +79,8 @@ async def simulate(
 
 
 async def _fired(chat: Conversation) -> int:
-    """How many firings show in contexts by now. A redaction that found no tool results changes nothing."""
+    """How many firings show in contexts by now. A redaction that found no tool results changes nothing, and does not
+    count."""
     shown = [
         one for one in await chat.digests() if one.visible_rev is not None and one.action is not DigestAction.CLEAR
     ]

@@ -1,4 +1,4 @@
-"""The requests that an agent made, read off its transcript."""
+"""Splits a transcript into the requests that its agent made."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Step:
 def steps(messages: Iterable[Message]) -> Iterator[Step]:
     """The transcript as requests, in order.
 
-    What an assistant says in one go, its calls included, is the answer to one request, which held everything before
-    it: so a user's message and every batch of tool results that the assistant goes on from make a request each. What
-    nobody answered at the end is a request too. An answer to nothing, at the beginning, has a step without a
-    question: no request was made for it here.
+    Consecutive messages of the assistant, tool calls included, are the answer to one request, which held everything
+    before them. What came in before them is that request's `asked`: a user's messages, or a batch of tool results.
+    Messages at the end that nobody answered are a request too. Messages of the assistant at the beginning are a step
+    with empty `asked`: no request was made for them here.
     """
     asked: list[Message] = []
     answered: list[Message] = []

@@ -1,1 +1,1 @@
-"""Where conversations are kept: one store a module."""
+"""The stores: implementations of the port `Store`, in memory and on PostgreSQL."""

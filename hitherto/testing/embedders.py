@@ -1,4 +1,4 @@
-"""What every embedder promises, as one call."""
+"""A check that an embedder keeps the contract of `Embedder`."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _HUGE = "The barge leaves Utrecht at dawn. " * 30_000
 
 
 async def check_embedder(embedder: Embedder) -> None:
-    """Whether `embedder` does what its port promises, as far as that shows without knowing what its vectors mean. It is
-    asked about a dozen times, and with a text of a million characters; give it one that answers.
+    """Check that `embedder` keeps the contract of its port, as far as this shows without knowing what its vectors mean.
 
-    Raises AssertionError, which says what is wrong. It stays open.
+    Makes about 20 calls, two of them with a text of a million characters, and expects each to succeed. Raises
+    AssertionError, which says what is wrong. The embedder stays open.
     """
     space = embedder.space
     assert space.name, "a space needs a name"
@@ -83,7 +83,7 @@ async def _check_odd_texts(embedder: Embedder) -> None:
 
 
 def _vectors(answer: Embeddings, count: int, embedder: Embedder) -> Vectors:
-    """The rows of an answer, after a look at their shape and type."""
+    """The vectors of an answer, after a check of their shape, type and values."""
     vectors = answer.vectors
     expected = (count, embedder.space.dimensions)
     assert vectors.shape == expected, f"{count} texts have vectors of the shape {expected}, not {vectors.shape}"
@@ -103,5 +103,5 @@ def _unit_or_zero(vectors: Vectors) -> bool:
 
 
 def _alike(one: Vectors, other: Vectors) -> bool:
-    """Whether the rows point the same way; a graphics card may compute a text among others a little differently."""
+    """Whether the rows are the same, with a tolerance: a GPU may compute a text in a batch a little differently."""
     return one.shape == other.shape and bool(np.allclose(one, other, atol=5e-3))

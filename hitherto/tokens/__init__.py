@@ -1,4 +1,4 @@
-"""Token counters: exact where the model's tokenizer is at hand, a named upper estimate where it is not."""
+"""Token counters: exact where the model's tokenizer is available, a named upper estimate where it is not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hitherto.tokens.images import image_rates
 __all__ = ["CANONICAL", "BpeCounter", "ByteCounter", "EstimateCounter", "counter_for"]
 
 CANONICAL: Final = "o200k_base"
-"""The encoding in which triggers count, whatever model is spoken to."""
+"""The encoding in which triggers count, whatever the model."""
 
 _O200K = BpeCounter("o200k_base")
 _CL100K = BpeCounter("cl100k_base")

@@ -1,4 +1,4 @@
-"""Upper estimates, each named by its formula, for models whose tokenizer is not at hand."""
+"""Upper estimates, each named by its formula, for models whose tokenizer is not available."""
 
 from __future__ import annotations
 

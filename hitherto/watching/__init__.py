@@ -1,4 +1,4 @@
-"""Whoever watches: metrics for Prometheus, always; traces for OpenTelemetry, where they are asked for."""
+"""Monitoring: metrics for Prometheus, always; traces for OpenTelemetry, with the setting `tracing`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["CONTENT_TYPE", "Metrics", "Serving", "Watching", "serving", "watch_o
 
 
 class Watching(Watch):
-    """Tells `metrics` what was counted and `tracing` what to trace; each keeps to its own."""
+    """Forwards counts and times to `metrics`, spans to `tracing`, and model calls to both."""
 
     def __init__(self, metrics: Metrics, tracing: Watch | None = None) -> None:
         self.metrics = metrics
@@ -49,7 +49,8 @@ class Watching(Watch):
 
 
 def watch_of(settings: Settings) -> Watching:
-    """The watch of one memory. Raises InvalidSettings where traces are wanted and OpenTelemetry is not there."""
+    """The monitoring of one memory. Raises InvalidSettings where `tracing` is set and OpenTelemetry is not
+    installed."""
     if not settings.tracing:
         return Watching(Metrics())
     try:

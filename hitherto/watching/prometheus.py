@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: what this process did, and how the digests stand in the database."""
+"""Metrics for Prometheus: counts and times of this process, and the backlog of digests in the database."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ from hitherto.ports.digests import Backlog
 from hitherto.ports.watch import NoWatch, TraceSpan, Value, Watch
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-"""Of what `Metrics.exposition` gives."""
+"""The content type of `Metrics.exposition`."""
 
 _QUICK = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
 _SLOW = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300)
 """Upper bounds of histograms in seconds: of what needs a database, and of what needs a model."""
 
 _MODELS = 50
-"""Names of models that are told apart. A program that makes up names must not make up series without end."""
+"""The most models with a label of their own; others count as "other". A program that makes up names must not make up
+series without end."""
 
 _NOBODY = NoWatch()
 
 
 class Metrics(Watch):
-    """Counts what it is told, in a registry of its own. It begins with 0 and ends with the process.
+    """Counts in a registry of its own, from 0 at the start of the process.
 
-    No label tells a tenant, user or conversation. Traces are another's business: its spans are nothing.
+    No label names a tenant, user or conversation. Its spans do nothing: traces are in `tracing`.
     """
 
     def __init__(self) -> None:
@@ -102,11 +103,11 @@ class Metrics(Watch):
             self._dollars.labels(model).inc(call.cost)
 
     def show(self, load: Backlog) -> None:
-        """From now on the gauges say this; before the first time there are none."""
+        """Set the gauges to this backlog; before the first call there are none."""
         self._standing.load = load
 
     def exposition(self) -> bytes:
-        """All of it in Prometheus's text format, which is `CONTENT_TYPE`."""
+        """All metrics in Prometheus's text format, which is `CONTENT_TYPE`."""
         return generate_latest(self.registry)
 
     def _model(self, name: str) -> str:
@@ -116,7 +117,7 @@ class Metrics(Watch):
 
 
 class _BacklogCollector(Collector):
-    """The gauges, as the last look at the database found them."""
+    """The gauges of the digest backlog, as last set by `show`."""
 
     load: Backlog | None = None
 
@@ -142,16 +143,16 @@ class _BacklogCollector(Collector):
 
 
 class Serving:
-    """Metrics that are served over HTTP from a thread of their own, until `close`."""
+    """A server of metrics over HTTP, in a thread of its own, until `close`."""
 
     def __init__(self, server: WSGIServer, thread: threading.Thread, address: str) -> None:
         self._server = server
         self._thread = thread
         self.address = address
-        """HOST:PORT, with the port that was found where 0 was asked for."""
+        """HOST:PORT; the actual port where 0 was asked for."""
 
     def close(self) -> None:
-        """Returns when nobody listens any more. Safe to call twice."""
+        """Stop the server; returns when its port is closed. Safe to call twice."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -161,7 +162,7 @@ def serving(metrics: Metrics, address: str) -> Serving:
     """Serve `metrics` at `address`: HOST:PORT, [IPV6]:PORT, :PORT for all addresses of this machine, or PORT for
     requests from this machine only; port 0 finds a free one. Any path answers.
 
-    Raises InvalidSettings for an address that is none, or that cannot be listened at.
+    Raises InvalidSettings for an invalid address, or one that the server cannot listen at.
     """
     host, port = _parsed(address)
     try:

@@ -1,7 +1,7 @@
-"""Traces: OpenTelemetry spans for what Hitherto does, through whatever the application has set up to collect them.
+"""Traces: OpenTelemetry spans for what Hitherto does, sent to whatever the application has set up to collect them.
 
 Importing this needs OpenTelemetry's API (the extra `tracing`). A span says what was done to which conversation, and
-never a word of what was said in it: of an error only its kind, as its text may quote.
+never contains text of it. Of an error it has only the type, as its message may quote the conversation.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ _GEN_AI = {
     "tokens_cached": "gen_ai.usage.cache_read.input_tokens",
     "tokens_out": "gen_ai.usage.output_tokens",
 }
-"""What OpenTelemetry's conventions for generative AI have a name for; all else is called `hitherto.…`."""
+"""The attributes that OpenTelemetry's conventions for generative AI have a name for; all others are called
+`hitherto.…`."""
 
 _PROVIDERS: Mapping[Value, str] = {"azure": "azure.ai.openai"}
-"""Providers that those conventions call otherwise."""
+"""Providers that those conventions name differently."""
 
 
 class _Traced(TraceSpan):
@@ -52,11 +53,12 @@ class _Traced(TraceSpan):
 
 
 class Tracing(Watch):
-    """A span for each piece of work: `hitherto.append`, `hitherto.context`, `hitherto.digest`, `hitherto.model_call`.
+    """A span for each piece of work: `hitherto.append`, `hitherto.context`, `hitherto.recall`, `hitherto.digest`,
+    `hitherto.model_call`.
 
-    Each is a child of the span that is current where it begins; but a digest, which is made in the background and
-    outlives the request that set it off, begins a trace of its own. An error that leaves a span ends it as failed,
-    and so does `set(failed=True)`; being cancelled does not.
+    Each is a child of the span that is current where it begins. A digest is the exception: it is made in the background
+    and outlives the request that started it, so it begins a new trace. An error that leaves a span marks it as failed,
+    and so does `set(failed=True)`; a cancellation does not.
     """
 
     def __init__(self) -> None:
@@ -97,7 +99,7 @@ class Tracing(Watch):
         pass
 
     def called(self, call: ModelCall) -> None:
-        """Says on the span of the call, if told inside it, what it took and whether it failed."""
+        """Add tokens, cost and failure to the span of the current model call, if there is one."""
         traced = self._calling.get()
         if traced is None:
             return

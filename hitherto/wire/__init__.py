@@ -37,7 +37,7 @@ _RESPONSES_PARTS = {"input_text", "output_text", "input_image", "input_file"}
 
 
 def codec(name: str) -> WireFormat:
-    """The codec of a wire format. Raises InvalidInput for a name that is none."""
+    """The codec of a wire format. Raises InvalidInput for an unknown name."""
     found = CODECS.get(name)
     if found is None:
         raise InvalidInput(f"the wire format is {shown(name)}; it must be one of {', '.join(CODECS)}")
@@ -47,7 +47,7 @@ def codec(name: str) -> WireFormat:
 def read(payload: Message | Mapping[str, Any], wire: str | None = None) -> Message:
     """A message as it is, or one read from an API's item.
 
-    Without `wire` the format is told by what only one of them has: the types of Responses items, the block
+    Without `wire` the format is detected by what only one format has: the types of Responses items, the block
     types of Anthropic; anything else is chat. Raises InvalidMessage for what that API would not send or accept,
     InvalidInput for a wire format that is not known.
     """

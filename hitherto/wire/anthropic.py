@@ -1,4 +1,4 @@
-"""Anthropic messages: user and assistant in turn, where tool results travel as a user's message."""
+"""The codec of Anthropic messages: user and assistant take turns, and tool results are in a user message."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ class AnthropicFormat:
         return message_from(payload, ANTHROPIC)
 
     def write(self, messages: Sequence[Message], *, unanswered: Sequence[str] = ()) -> list[Payload]:
-        """All results of a message's calls stand in one user's message right behind it, ahead of its other parts.
+        """This API wants all results of a message's calls in the user message right after it, first of its parts.
 
-        That message comes back as it was when it is the only one with results. Several assistant messages with
-        calls are written as one for the same reason. System messages of the log become a user's, so marked.
+        A single Anthropic message with all results is written as it was. Several assistant messages with calls become
+        one. System messages of the log become user messages, marked as "[system]".
         """
         return [item for exchange in exchanges(messages, unanswered) for item in _written(exchange)]
 
@@ -135,7 +135,7 @@ def _from_model(block: Payload, of: str) -> Part:
         case "text" | "image" | "document":
             return _shown(block, of)
         case _:
-            # Hidden thinking, and tools that run at the provider: nobody else can take them.
+            # Redacted thinking, and tools that run at the provider: no other API accepts them.
             return Reasoning("" if kind == "redacted_thinking" else f"[{own(kind, of, ANTHROPIC)}]")
 
 
@@ -213,17 +213,17 @@ def _blocks(item: Payload) -> list[Payload]:
 
 
 def _joined(items: Sequence[Payload]) -> Payload:
-    """One message of several by the same role, which the API would join likewise."""
+    """Several messages of the same role as one; the API would join them in the same way."""
     return {**items[0], "content": [block for item in items for block in _blocks(item)]}
 
 
 def _usable(call: str) -> str:
-    """A call id of another API in the letters that this one allows; different ids stay different."""
+    """A call id of another API in the characters that this one allows; others become `_hex_`, to keep ids apart."""
     return re.sub("[^a-zA-Z0-9_-]", lambda found: f"_{ord(found[0]):x}_", call)
 
 
 def _item(says: NeutralMessage) -> Payload | None:
-    """A message from another format, but for its results; None when nothing of it can be said in this one."""
+    """A message from another format, without its tool results; None if this format can express nothing of it."""
     parts = marked("[system]", says.shown) if says.role is Role.SYSTEM and says.shown else says.shown
     calls = [_call(call) for call in says.calls]
     if not parts and not calls:
@@ -261,7 +261,7 @@ def _call(call: ToolCall) -> Payload:
 
 
 def _arguments(written: str) -> Payload:
-    """Arguments as the object that this API wants; what is no JSON object is given whole under one name."""
+    """Arguments as the object that this API wants; a text that is no JSON object goes under the key `arguments`."""
     try:
         value: object = json.loads(written) if written.strip() else {}
         json.dumps(value, allow_nan=False)

@@ -1,4 +1,4 @@
-"""OpenAI chat completions, the shape most servers speak; and constructors for who has no item at hand."""
+"""The codec of OpenAI chat completions, which most servers speak, and constructors of plain messages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from hitherto.wire.redaction import Replace, redacted
 
 @dataclass(frozen=True)
 class ChatFormat:
-    """The codec of OpenAI chat completions. Its framing is the start of the reply."""
+    """The codec of OpenAI chat completions. Its framing is the cost of the start of the reply."""
 
     name = CHAT
     framing = cost.REPLY
@@ -41,10 +41,10 @@ class ChatFormat:
         return message_from(payload, CHAT)
 
     def write(self, messages: Sequence[Message], *, unanswered: Sequence[str] = ()) -> list[Payload]:
-        """The results of a message's calls stand right behind it, as this API demands.
+        """The results of a message's calls come right after it, as this API demands.
 
-        Calls that were items of their own elsewhere become one message; what else a result's message said
-        follows the results, as a user's message.
+        Calls that are separate items in another format become one message. Whatever else a message with results says
+        follows the results, as a user message.
         """
         return [item for exchange in exchanges(messages, unanswered) for item in _written(exchange)]
 
@@ -231,7 +231,7 @@ def _written(exchange: Exchange) -> list[Payload]:
 
 
 def _item(says: NeutralMessage) -> Payload | None:
-    """A message from another format, but for its results; None when nothing of it can be said in this one."""
+    """A message from another format, without its tool results; None if this format can express nothing of it."""
     parts, calls = says.shown, [_call(call) for call in says.calls]
     if not parts and not calls:
         return None

@@ -40,7 +40,7 @@ def structured(value: object, counter: TokenCounter) -> int:
 
 
 def said_by(item: Payload, counter: TokenCounter, free: Collection[str] = ()) -> int:
-    """An item with a role and content. `free` are fields that no model is shown."""
+    """The cost of an item with a role and content. `free` are fields that no model is shown."""
     total = PER_ITEM
     for key, value in item.items():
         if key == "content":
@@ -53,7 +53,7 @@ def said_by(item: Payload, counter: TokenCounter, free: Collection[str] = ()) ->
 
 
 def content(value: object, counter: TokenCounter) -> int:
-    """What an item says, or what a tool's result holds: a text, parts, or one part."""
+    """The cost of an item's content or a tool's result: a text, a list of parts, or one part."""
     if isinstance(value, str):
         return counter.count(value)
     if isinstance(value, list):
@@ -83,8 +83,8 @@ def _image(part: Payload, counter: TokenCounter) -> int:
 
 
 def system_text(text: str, counter: TokenCounter) -> int:
-    """A system text as a message of its own. Where several are sent as one, it is a bound: the blank line between
-    two is less than a message's frame."""
+    """The cost of a system text sent as a separate message. If several are sent as one, the sum is an upper bound: the
+    blank line between two costs less than the frame of a message."""
     return PER_ITEM + counter.count("system") + counter.count(text)
 
 

@@ -1,4 +1,4 @@
-"""Calls and their results next to each other, whichever order and format they came in."""
+"""Groups tool calls with their results, whatever order and format they have in the log."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from hitherto.core.log.message import Kind, Message
 
 @dataclass(slots=True, eq=False)
 class Exchange:
-    """Messages that speak, then the results of the calls they make, then the calls that need a placeholder.
+    """`speakers` are messages other than results, `results` those of the calls that they make, `calls` the ids of these
+    calls, and `missing` those that need a placeholder.
 
-    Without calls it is merely a stretch of messages; without speakers, a result whose call is not at hand.
+    Without calls it is a plain run of messages; without speakers, a result whose call is not among the messages.
     """
 
     speakers: list[Message] = field(default_factory=list[Message])
@@ -22,11 +23,11 @@ class Exchange:
 
 
 def exchanges(messages: Sequence[Message], unanswered: Collection[str] = ()) -> list[Exchange]:
-    """`messages` in order, but each result in the exchange that made its call, at the place of that call.
+    """`messages` in order, but with each result in the exchange that made its call, at the place of that call.
 
-    `unanswered` are calls to be given a placeholder; those that have a result after all get none. An id that is used
-    again belongs to the newest call, and a second result for a call to none. A message with results for several
-    exchanges makes them one, at the place of the first: no API takes a result ahead of its call.
+    `unanswered` are calls that get a placeholder, unless they have a result after all. A reused id belongs to the
+    newest call; a second result for a call belongs to no call. A message with results for several exchanges joins them
+    into one, at the place of the first: no API accepts a result before its call.
     """
     found: list[Exchange] = []
     by_call: dict[str, Exchange] = {}
@@ -51,7 +52,7 @@ def exchanges(messages: Sequence[Message], unanswered: Collection[str] = ()) -> 
 
 
 def _joined(owners: Sequence[Exchange], found: list[Exchange], by_call: dict[str, Exchange]) -> Exchange:
-    """The first of `owners` with the others in it, or a new exchange where there are none."""
+    """The first of `owners` with the others merged into it, or a new exchange if there are none."""
     if not owners:
         found.append(Exchange())
         return found[-1]

@@ -1,4 +1,4 @@
-"""Reading the fields of an item: what comes back has its type, or the error names item, field and value."""
+"""Reads the fields of an item with the expected types. An error names the item, the field and the value."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Payload, stora
 from hitherto.errors import InvalidMessage
 
 DEPTH = 100
-"""How deeply an item may be nested. Items of the APIs come nowhere near it, and Python's JSON gives up at a
-depth that depends on who calls: what was read here can be written anywhere."""
+"""How deeply an item may be nested. Items of the APIs stay far below it. Python's JSON fails at a depth that depends on
+the caller's stack; within this limit, whatever was read can be written."""
 
 WIDTH = 80
 """The most characters of a value that an error shows."""
@@ -25,9 +25,9 @@ _ONLY = {
 
 
 def item_of(payload: object) -> tuple[str, Payload]:
-    """A caller's item as the JSON text to be kept, and that text parsed.
+    """A caller's item as the JSON text to store, and that text parsed.
 
-    Raises InvalidMessage for what is no JSON object: no mapping, a value JSON has no word for, a key that is
+    Raises InvalidMessage for anything but a JSON object: no mapping, a value that JSON cannot express, a key that is
     not text (JSON would change it), or nesting beyond DEPTH.
     """
     if not isinstance(payload, Mapping):
@@ -51,7 +51,7 @@ def too_deep(value: object) -> bool:
 
 
 def containers(value: object) -> Iterator[tuple[object, int]]:
-    """Every mapping and list in `value` with its depth, the outermost at 1; endless if `value` holds itself."""
+    """Every mapping and list in `value` with its depth, the outermost at 1; endless if `value` contains itself."""
     todo: list[tuple[object, int]] = [(value, 1)]
     while todo:
         one, depth = todo.pop()
@@ -66,7 +66,7 @@ def containers(value: object) -> Iterator[tuple[object, int]]:
 
 
 def text(item: Payload, key: str, of: str) -> str:
-    """A text that must be there; it may be empty. `of` names the item in the error."""
+    """The required text at `key`; it may be empty. `of` names the item in the error."""
     value = item.get(key)
     if not isinstance(value, str):
         raise InvalidMessage(f"{of} needs {key} as text, and has {_found(item, key)}")
@@ -74,7 +74,7 @@ def text(item: Payload, key: str, of: str) -> str:
 
 
 def identifier(item: Payload, key: str, of: str) -> str:
-    """A text by which items find each other: not empty, and of characters that every store keeps."""
+    """The required id or name at `key`: not empty, and with no characters that a store cannot keep."""
     value = item.get(key)
     if not isinstance(value, str) or not value:
         raise InvalidMessage(f"{of} needs {key} as a text that is not empty, and has {_found(item, key)}")
@@ -84,7 +84,7 @@ def identifier(item: Payload, key: str, of: str) -> str:
 
 
 def mapping(item: Payload, key: str, of: str) -> Payload:
-    """An object that must be there."""
+    """The required object at `key`."""
     value = item.get(key)
     if not isinstance(value, dict):
         raise InvalidMessage(f"{of} needs {key} as an object, and has {_found(item, key)}")
@@ -92,7 +92,7 @@ def mapping(item: Payload, key: str, of: str) -> Payload:
 
 
 def objects(item: Payload, key: str, of: str) -> list[Payload]:
-    """A list of objects that must be there; it may be empty."""
+    """The required list of objects at `key`; it may be empty."""
     value = item.get(key)
     if not isinstance(value, list):
         raise InvalidMessage(f"{of} needs {key} as a list, and has {_found(item, key)}")
@@ -104,7 +104,7 @@ def objects(item: Payload, key: str, of: str) -> list[Payload]:
 
 
 def content(item: Payload, of: str, key: str = "content") -> str | list[Payload]:
-    """What an item says: a text, or a list of parts, not empty, each with its type."""
+    """The required content at `key`: a text, or a list, not empty, of parts with a type."""
     value = item.get(key)
     if isinstance(value, str):
         return value
@@ -119,8 +119,8 @@ def content(item: Payload, of: str, key: str = "content") -> str | list[Payload]
 
 
 def own(kind: str, of: str, wire: str) -> str:
-    """The type of a part that `wire` may well have. Raises InvalidMessage for one that only another format has:
-    read as something unknown, its call or its text would be lost."""
+    """`kind`, if parts of this type can occur in `wire`. Raises InvalidMessage for a type that only another format has:
+    read as an unknown part, its call or its text would be lost."""
     owner = _ONLY.get(kind, wire)
     if owner != wire:
         raise InvalidMessage(f"{of} has a part of type {kind!r}, which only {owner} has; append it with wire={owner!r}")
@@ -128,7 +128,7 @@ def own(kind: str, of: str, wire: str) -> str:
 
 
 def shown(value: object) -> str:
-    """`value` for an error message: in one line, and a short one."""
+    """`value` for an error message, in one short line."""
     seen = ascii(value)
     return seen if len(seen) <= WIDTH else f"{seen[:WIDTH]}..."
 

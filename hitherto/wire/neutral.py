@@ -1,7 +1,7 @@
-"""What a message says, apart from the shape any API gives it.
+"""The content of a message, independent of any API's format.
 
-Each wire format reads its items into this form; what the engine must know of a message is taken from it, and
-an item goes from one format to another through it. The original item is what the log keeps.
+Each wire format reads its items into this form. The engine takes from it what it must know of a message, and items are
+converted from one format to another through it. The log keeps the original item.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class OtherPart:
-    """What only some APIs have: a sound, a file, an image kept at the provider. Elsewhere it is `[label]`."""
+    """A part that only some APIs have: a sound, a file, an image stored at the provider. Others get `[label]`."""
 
     label: str
 
@@ -62,15 +62,15 @@ class ToolResult:
 
     @property
     def flagged(self) -> tuple[Text | Image | OtherPart, ...]:
-        """Its parts for a format that cannot say otherwise that the tool failed."""
+        """The parts for a format without an error flag: if the tool failed, they say so."""
         return marked("[error]", self.parts) if self.is_error else self.parts
 
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """What only the API it came from can take back: thinking, its encrypted form, a tool that ran at the provider.
+    """What only the API it came from accepts: thinking, its encrypted form, a tool that ran at the provider.
 
-    It is left out elsewhere. `text` is as much of it as can be read.
+    Other formats leave it out. `text` is the readable part of it.
     """
 
     text: str
@@ -78,7 +78,7 @@ class Reasoning:
 
 @dataclass(frozen=True, slots=True)
 class CompactionItem:
-    """An item that stands for the messages before it, opaque or not; it too is left out elsewhere."""
+    """An item that stands for the messages before it, opaque or not. Other formats leave it out too."""
 
     text: str
 
@@ -104,7 +104,7 @@ class NeutralMessage:
 
     @property
     def shown(self) -> tuple[Shown, ...]:
-        """What has a place in every format, in order."""
+        """The parts that every format can express, in order."""
         return tuple(part for part in self.parts if isinstance(part, Text | Image | OtherPart))
 
     @property
@@ -123,7 +123,7 @@ class NeutralMessage:
 
 
 def readable(part: Part) -> str:
-    """A part as one reads it: in a message's `text`, and in formats that have no place for it."""
+    """A part as readable text: for a message's `text`, and for formats that cannot express the part."""
     match part:
         case Text(text) | Reasoning(text) | CompactionItem(text):
             return text
@@ -138,7 +138,7 @@ def readable(part: Part) -> str:
 
 
 def marked(mark: str, parts: tuple[Shown, ...]) -> tuple[Shown, ...]:
-    """`parts` with a word in front that says what the target format has no field for."""
+    """`parts` with `mark` in front, which says what the target format has no field for."""
     if parts and isinstance(parts[0], Text):
         return (Text(f"{mark} {parts[0].text}"), *parts[1:])
     return (Text(mark), *parts)
@@ -159,12 +159,12 @@ def reads(wire: str) -> Callable[[Reader], Reader]:
 
 
 def said(message: Message) -> NeutralMessage:
-    """What a message says. Raises InvalidInput for a wire format that is not known."""
+    """The content of a message. Raises InvalidInput for a wire format that is not known."""
     return reader(message)(message.payload)
 
 
 def reader(message: Message) -> Reader:
-    """What reads the message's item. Raises InvalidInput for a wire format that is not known."""
+    """The function that reads the message's item. Raises InvalidInput for a wire format that is not known."""
     try:
         return _READERS[message.wire]
     except KeyError:
@@ -173,7 +173,7 @@ def reader(message: Message) -> Reader:
 
 
 def message_from(payload: Mapping[str, Any], wire: str) -> Message:
-    """A caller's item of `wire` as a message. Raises InvalidMessage for what its API would not take."""
+    """A caller's item of `wire` as a message. Raises InvalidMessage for what its API would not accept."""
     raw, item = item_of(payload)
     says = _READERS[wire](item)
     calls = tuple(call.id for call in says.calls)

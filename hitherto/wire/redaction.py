@@ -1,4 +1,4 @@
-"""Tool payloads taken out of a message, leaving an item that its API accepts: types, tool names and call ids stay."""
+"""Replaces tool payloads in a message. Types, tool names and call ids stay, so that its API still accepts the item."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from hitherto.wire import cost
 from hitherto.wire.neutral import NO_SCREENSHOT, ToolCall, ToolResult, readable, reader
 
 Replace = Callable[[str, str], str | None]
-"""Given a tool's name and what it was told or answered, as one reads it: what stands there instead, or None to leave
-it as it is."""
+"""Takes a tool's name and the readable text of its arguments or result. Returns the text to put there instead, or None
+to leave it as it is."""
 
 NAMELESS = "tool"
-"""The name of a tool that neither the message nor its item tells."""
+"""The name for a tool that neither the message nor its item names."""
 
 REMOVED = "removed"
-"""The one argument of a call whose arguments were an object."""
+"""The key of the replacement, if a call's arguments were an object."""
 
 
 def redacted(message: Message, replace: Replace, *, calls: bool) -> Message:
-    """`message` with what `replace` gives in the place of each tool result, and with `calls` of each call's arguments.
+    """`message` with each tool result replaced by what `replace` returns; with `calls`, each call's arguments too.
 
-    It stays in its own wire format, whichever that is. What has no room for a text stays as it is too: a result
-    without content, the tools that a search loaded, a program (its fingerprint seals it), a computer's actions; a
-    screenshot becomes a single pixel. A message in which nothing changes is given back as the same object.
+    The message stays in its own wire format. What has no room for a text stays as it is: a result without content, the
+    tools that a search loaded, a program (its fingerprint covers it), a computer's actions; a screenshot becomes a
+    single pixel. A message in which nothing changes is returned as the same object.
     """
     if not message.answers and not (calls and message.calls):
         return message
@@ -46,7 +46,7 @@ def redacted(message: Message, replace: Replace, *, calls: bool) -> Message:
 
 
 def _name(item: Payload, part: ToolCall | ToolResult) -> str:
-    """The tool that the item itself names; the API's own tools have their names in the types of their items."""
+    """The tool that the item names. Items of the API's built-in tools have the name in their type."""
     if isinstance(part, ToolCall):
         return storable(part.name)
     name, kind = item.get("name"), item.get("type")
@@ -92,7 +92,7 @@ def _put_in_blocks(item: Payload, texts: Sequence[str | None]) -> None:
 
 
 def _result_of(item: Payload, text: str) -> Payload:
-    """The field of a Responses item's result with `text` in it; nothing where the type has no room for one."""
+    """The field of a Responses item's result, with `text` in it; empty if the type has no room for a text."""
     change: Payload = {}
     match item:
         case {"type": "function_call_output" | "custom_tool_call_output"}:
@@ -111,7 +111,7 @@ def _result_of(item: Payload, text: str) -> Payload:
 
 
 def _arguments_of(item: Payload, text: str) -> Payload:
-    """The field of a Responses item's arguments with `text` in it; nothing where the API checks what stands there."""
+    """The field of a Responses item's arguments, with `text` in it; empty if the API checks the arguments."""
     change: Payload = {}
     match item:
         case {"type": "function_call"}:
@@ -132,7 +132,7 @@ def _arguments_of(item: Payload, text: str) -> Payload:
 
 
 def _outcome(chunks: list[Any]) -> object:
-    """How the last of several shell commands ended: few tokens, and worth more than what they printed."""
+    """How the last of several shell commands ended. This takes few tokens and tells more than the output."""
     last: object = chunks[-1] if chunks else None
     ended = cast("Payload", last).get("outcome") if isinstance(last, dict) else None
     return cast("object", ended) if isinstance(ended, dict) else {"type": "exit", "exit_code": 0}

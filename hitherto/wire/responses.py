@@ -1,4 +1,4 @@
-"""OpenAI responses: a flat list of typed items, where calls, results and reasoning stand by themselves."""
+"""The codec of OpenAI responses: a flat list of typed items, with calls, results and reasoning as separate items."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _PROVIDERS_OWN = {
     "compaction_trigger": Role.SYSTEM,
     "item_reference": Role.ASSISTANT,
 }
-"""Items that mean something to this API alone, beside the calls of tools that it runs itself."""
+"""Items that only this API understands, besides the calls of tools that it runs itself."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class ResponsesFormat:
 def _said(item: Payload) -> NeutralMessage:
     kind = item.get("type")
     if kind is None and isinstance(item.get("id"), str) and not item.keys() & {"role", "content"}:
-        kind = "item_reference"  # the one type that may go unsaid beside a message's
+        kind = "item_reference"  # besides a message, only this item may leave out its type
     of = f"a responses {kind} item"
     match kind:
         case None | "message":
@@ -139,7 +139,7 @@ def _message(item: Payload) -> NeutralMessage:
 
 
 def _answer(item: Payload, of: str) -> NeutralMessage:
-    """A tool's result; one that names its tool in place of a call is news that nobody asked for."""
+    """A tool's result. One that names its tool instead of a call answers no call: it is a system message."""
     parts = _parts(content(item, of, "output"), of)
     if item["type"] == "function_call_output" and item.get("call_id") is None and item.get("name") is not None:
         return NeutralMessage(Role.SYSTEM, parts)
@@ -147,7 +147,7 @@ def _answer(item: Payload, of: str) -> NeutralMessage:
 
 
 def _tool(item: Payload, kind: str, of: str) -> NeutralMessage:
-    """Calls and results of the API's other tools go by the ends of their names and by `call_id`."""
+    """A call or result of the API's other tools, which are known by the end of their type and by `call_id`."""
     if kind in _PROVIDERS_OWN:
         return NeutralMessage(_PROVIDERS_OWN[kind], (Reasoning(f"[{kind}]"),))
     # This one result names its call by `id`, though the call itself has a `call_id`.
@@ -172,7 +172,7 @@ def _tool(item: Payload, kind: str, of: str) -> NeutralMessage:
 
 
 def _output(item: Payload, of: str) -> tuple[Shown, ...]:
-    """What another tool gave back: a text, a screenshot, or the outputs of shell commands."""
+    """The output of another tool: a text, a screenshot, or the outputs of shell commands."""
     value = next((item[key] for key in ("output", "result") if item.get(key) is not None), None)
     match value:
         case None:
@@ -226,9 +226,9 @@ def _written(exchange: Exchange) -> list[Payload]:
 
 
 def _items(says: NeutralMessage) -> list[Payload]:
-    """A message from another format, but for its results: a message and then its calls.
+    """A message from another format, without its tool results: the message, then its calls.
 
-    An assistant's texts become a message each, because as parts they would need ids that only the API gives.
+    Each text of an assistant becomes a message, because parts would need ids that only the API assigns.
     """
     said_by = says.role.value
     messages: list[Payload]

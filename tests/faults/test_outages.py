@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import tempfile
+import time
 from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import aclosing, contextmanager, suppress
 from itertools import count
@@ -191,12 +192,14 @@ class TestHithertosOwnServer:
                     await chat.append(user(f"before {number}"))
             before = postmaster(home)
             assert before is not None
-            processes = set(cluster.residents(home))
-            # The postmaster first: it starts anew what of it dies.
-            for process in [before, *(processes if all_of_it else ())]:
+            # The postmaster first: it starts anew what of it dies, and a new process for each new connection.
+            before.kill()
+            while before in (processes := cluster.residents(home)):
+                time.sleep(0.01)  # noqa: ASYNC251 (so nobody starts the server again meanwhile)
+            for process in processes if all_of_it else ():
                 with suppress(psutil.NoSuchProcess):
                     process.kill()
-            await until(lambda: not processes.intersection(cluster.residents(home)), "the server is gone")
+            await until(lambda: not set(processes).intersection(cluster.residents(home)), "the server is gone")
             await asyncio.gather(*(chat.append(user(f"after {n}")) for chat in chats for n in range(5)))
             assert postmaster(home) != before
             log = texts(await chats[0].messages())

@@ -110,7 +110,7 @@ def _percent(value: float) -> str:
 
 
 def _remarks(report: RecallReport) -> str:
-    """What else was measured, in words."""
+    """The other measurements, in words."""
     left_out = len(report.answers) - len(report.counted)
     p50, p95 = report.query_ms(0.5), report.query_ms(0.95)
     remarks = [

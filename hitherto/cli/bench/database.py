@@ -34,8 +34,8 @@ _DROP = sql.SQL("drop database if exists {} with (force)")
 
 @asynccontextmanager
 async def temporary_database(server: str | None) -> AsyncGenerator[str]:
-    """The address of an empty database: on the server at the address `server`, where the role must be allowed to create
-    one, or without an address on a server of its own in a temporary directory. "memory:" stays as it is.
+    """The address of an empty database. It is created on the server at the address `server`, where the role must be
+    allowed to create one; without an address, on a new server in a temporary directory. "memory:" stays as it is.
 
     Raises DatabaseUnavailable, StoreError and EmbeddedServerError.
     """

@@ -1,4 +1,4 @@
-"""The measure of recall: how much of what answers a question is among the best k hits."""
+"""Measures recall at k: how much of a question's evidence is among the best k hits."""
 
 from __future__ import annotations
 

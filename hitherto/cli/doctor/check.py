@@ -34,7 +34,7 @@ def warning(name: str, found: str, advice: str) -> Check:
 
 
 def failed(name: str, found: str | Exception, advice: str = "") -> Check:
-    """An error of ours says what to do itself."""
+    """A failed check. Messages of Hitherto's own errors say what to do, so they need no `advice`."""
     return Check(name=name, state=CheckState.FAILED, found=str(found), advice=advice)
 
 

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from hitherto.stores.postgres.store import PostgresStore
 
 _SLOW_MS = 20.0
-"""Warn from this round trip on: an append takes several."""
+"""Milliseconds. Warn above this round trip: an append takes several."""
 
 _LATE_SECONDS = 600.0
-"""Warn when a digest has waited longer."""
+"""Warn if a digest has waited for longer."""
 
 _BACKLOG = 1_000
 """Warn when so many scopes wait for the index."""

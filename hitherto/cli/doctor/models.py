@@ -1,4 +1,4 @@
-"""Checks of the model, the compactor, the embedder and the reranker, each really asked."""
+"""Checks of the model, the compactor, the embedder and the reranker, each by a real call."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PASSAGES = ("The invoice is paid.", "We meet in Lisbon, by the river.")
 
 
 async def check_model(loaded: UsableSettings) -> Check:
-    """One tiny digest, really made."""
+    """Makes one tiny digest with the model."""
     name = "model"
     if skip := loaded.skipped(name):
         return skip
@@ -88,7 +88,7 @@ def _usage(answer: Completion) -> str:
 
 
 async def check_compactor(loaded: UsableSettings) -> Check:
-    """Whether its endpoint compacts, at no cost."""
+    """Asks whether the compactor's endpoint can compact, which costs nothing."""
     name = "compactor"
     if skip := loaded.skipped(name):
         return skip
@@ -108,7 +108,7 @@ async def check_compactor(loaded: UsableSettings) -> Check:
 
 
 async def check_embedder(loaded: UsableSettings) -> tuple[Check, Space | None]:
-    """One word, really embedded; and the embedder's vector space, if it answered."""
+    """Embeds one word. Also returns the embedder's vector space, None if it did not answer."""
     name = "embedder"
     if skip := loaded.skipped(name):
         return skip, None
@@ -139,7 +139,7 @@ async def _ask_embedder(name: str, embedder: Embedder) -> tuple[Check, Space]:
 
 
 async def check_reranker(loaded: UsableSettings) -> Check:
-    """Two passages, really put in order."""
+    """Has the reranker put two passages in order."""
     name = "reranker"
     if skip := loaded.skipped(name):
         return skip

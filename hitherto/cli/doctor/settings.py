@@ -112,7 +112,7 @@ def check_prices(loaded: UsableSettings) -> Check:
 
 
 def check_ceilings(loaded: UsableSettings) -> Check:
-    """What a tenant may spend on a day."""
+    """The most that a tenant may spend in a day."""
     name = "ceilings"
     if skip := loaded.skipped(name):
         return skip

@@ -105,7 +105,7 @@ def subjects_table(subjects: Sequence[Subject]) -> Table:
 
 
 def short(fact: Fact) -> str:
-    """A fact in a few words."""
+    """A fact as "[category] content"."""
     return f"[{fact.category}] {fact.content}"
 
 

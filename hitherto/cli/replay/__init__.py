@@ -1,3 +1,3 @@
-"""`hitherto replay`: a transcript sent again through a memory, round by round."""
+"""`hitherto replay`: a transcript replayed through a memory, round by round."""
 
 from hitherto.cli.replay.command import replay as replay

@@ -83,7 +83,7 @@ def _messages(conversation: Mapping[str, Any], where: str, *, named: bool) -> It
 def _message(turn: object, speakers: tuple[object, ...], notes: Mapping[str, Any], *, named: bool) -> Message:
     if not isinstance(turn, dict):
         raise InvalidMessage("it is not an object with speaker and text")
-    # `query` is the annotator's and never part of what was said.
+    # The field `query` comes from the annotator and is not part of what was said.
     fields = cast("Mapping[str, Any]", turn)
     speaker, text, caption = fields.get("speaker"), fields.get("text"), fields.get("blip_caption")
     if named and not isinstance(speaker, str):

@@ -9,8 +9,8 @@ from hitherto.errors import InvalidBudget
 STEPS = 3
 """Where the budget cuts, it cuts by a third of itself (promise 11).
 
-With a request for each user message of LoCoMo at 2,000 tokens, 88 % of a request repeats the one before; with
-quarters it is 84 %, with halves 91 %, and up to half of the budget unused.
+With a request for each user message of LoCoMo at 2,000 tokens, 88 % of a request repeats the one before. With quarters
+it is 84 %; with halves it is 91 %, but up to half of the budget stays unused.
 """
 
 

@@ -1,4 +1,4 @@
-"""What stands for the older part of a conversation, as the model gets to see it."""
+"""How a context shows what stands for the older part of a conversation: the digest and opaque items."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hitherto.core.policy.view import View
 
 
 def digest_tokens(view: View, request: ContextRequest) -> int:
-    """What stands for the older part takes so much, before it is known which message it is put in front of."""
+    """The tokens of what stands for the older part, before it is known which message it is put in front of."""
     opaque = request.cost(request.opaque) if view.opaque is not None else 0
     if view.digest is None or view.render is None or not view.digest.text:
         return opaque
@@ -30,8 +30,8 @@ def _shadow(render: ShadowTurn, text: str) -> tuple[Message, Message]:
 
 
 def stood_in(view: View, request: ContextRequest, items: list[Payload]) -> tuple[list[Payload], list[str], int]:
-    """`items` with the digest and the opaque items where they belong, the digest as a system text where it is one, and
-    what they cost."""
+    """`items` with the digest and the opaque items put in, the system texts (the digest, if it is shown as one), and
+    the tokens that the digest and the opaque items take."""
     system: list[str] = []
     front = [*request.opaque] if view.opaque is not None else []
     cost = request.cost(front)

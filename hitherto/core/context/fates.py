@@ -1,4 +1,4 @@
-"""What became of every message in a context."""
+"""The fate of every message in a context."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _shown(logged: Logged, view: View, costs: Mapping[int, int], masking: Redact
 
 
 def left_behind(found: Sequence[Group], kept: Sequence[Group], view: View, head: Head, floor: int) -> tuple[Span, ...]:
-    """The results that could be shown, but for their calls: those are older than what is shown. Ascending."""
+    """The tool results that could be shown if their calls were not older than what is shown, as ascending spans."""
     stays = {id(group) for group in kept}
     left: list[int] = []
     for group in found:

@@ -24,8 +24,8 @@ class Reach:
     """How far back the messages must be read: from the one at which the running sum of what is shown (`Layout.place`)
     reaches `tokens`.
 
-    `facts`, `digest` and `injection` say whether what is known, the digest and the memory of an earlier conversation
-    are going to be shown: they give way last, in this order, but before the incoming message.
+    `facts`, `digest` and `injection` say whether the facts, the digest and the memory of an earlier conversation are
+    going to be shown. They give way in this order, after all else but the incoming message.
     """
 
     tokens: int
@@ -55,8 +55,8 @@ class Assembled:
 
 
 def room_beside(view: View, request: ContextRequest) -> int:
-    """What is left for facts beside all that gives way after them, but for verbatim messages: below 0 where not even
-    that fits."""
+    """The tokens that are left for facts, beside all that gives way after them but for verbatim messages. Negative if
+    not even that fits."""
     needed = (
         sum(request.fixed().values())
         + request.cost(request.codec.write(request.incoming))
@@ -82,7 +82,7 @@ def reach(view: View, head: Head, request: ContextRequest) -> Reach:
     total = view.layout.place(head.sums.tokens) - begin
     away = cut(total, room, step_of(request.budget))
     aside = _aside(request, known)
-    if away and aside:  # what is recalled gives way first, but has its share of a budget that cuts anyway
+    if away and aside:  # recalled content gives way first, but has its share once the budget cuts
         away = cut(total, max(room - aside, 0), step_of(request.budget))
     away = min(away, total)  # the newest message is read in any case
     return Reach(tokens=begin + away, facts=facts, digest=shown, injection=injection)
@@ -140,7 +140,8 @@ def assemble(view: View, head: Head, request: ContextRequest, loaded: Sequence[L
 
 
 def _aside(request: ContextRequest, known: int) -> int:
-    """What is set aside for what is chosen anew each time, beside the facts that were chosen, which take `known`."""
+    """The tokens set aside for what is chosen anew each time: recalled content, and the room for facts beyond the
+    `known` tokens that the chosen facts take."""
     return request.recall_tokens + max(request.facts_room - known, 0)
 
 
@@ -202,7 +203,7 @@ def _build(
         own = cost if len(logged) == len(group.members) else request.cost(request.codec.write(logged))
         costs[group.first] = own
         incoming_cost += cost - own
-        # What answers a call of long ago belongs to a group that stands before others.
+        # A result of an old call belongs to the call's group, which stands before others.
         if ahead is None and (group.last >= head.next_seq if request.incoming else group is kept[-1]):
             ahead = len(items)
         items += written

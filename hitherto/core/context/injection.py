@@ -5,7 +5,7 @@ from __future__ import annotations
 from hitherto.core.context.budget import TokenCounter
 
 LEAD = "Cross-session memory: "
-"""What it begins with."""
+"""The beginning of the injected text."""
 
 
 def injected(text: str, limit: int, counter: TokenCounter) -> str | None:

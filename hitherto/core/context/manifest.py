@@ -26,10 +26,10 @@ class Injected(_Frozen):
 
 
 class RecalledEntry(_Frozen):
-    """One thing that was recalled, and why: by the "request", the "policy" or for a "cross_session" question. `kind` is
-    "message", "digest" or "passage"; it stands for the messages `start` to `end` of `conversation` (of the scope's
-    user; `agent` says whose). `passage` is its place in `document`. `score` (0 to 1) is how relevant it was found,
-    `tokens` what its line takes by itself."""
+    """One thing that was recalled. `why` says what asked for it: "request", "policy" or "cross_session"
+    (`RecallReason`). `kind` is "message", "digest" or "passage"; it stands for the messages `start` to `end` of
+    `conversation`, which belongs to the scope's user and to `agent`. `passage` is its place in `document`. `score` (0
+    to 1) is its relevance, `tokens` what its line takes by itself."""
 
     why: str
     kind: str
@@ -45,7 +45,7 @@ class RecalledEntry(_Frozen):
 
 
 class ShownFact(_Frozen):
-    """One fact that is shown, as it read in its `version`; `shared` as its line says."""
+    """One fact that is shown, as it was at `version`; `shared` as its line says."""
 
     fact: int
     version: int
@@ -53,10 +53,10 @@ class ShownFact(_Frozen):
 
 
 class FactsShown(_Frozen):
-    """What is known of the `subject` (its id, "" for the user, and its `name`), shown at the end of the
-    instructions ("system") or in front of the incoming message ("incoming"). `shown` are in the order in which they
-    stand; there were `known` in all: of more than are shown, these were chosen for the incoming message. None is shown
-    where there was no room for one."""
+    """The facts that are shown about `subject` (its id, "" for the user; `name` is its name), at the end of the
+    instructions ("system") or in front of the incoming message ("incoming"). `shown` has them in the order in which
+    they stand; it is empty where there was no room for one. `known` is the number of all facts; if it is larger, these
+    were chosen for the incoming message."""
 
     subject: str
     name: str
@@ -66,10 +66,10 @@ class FactsShown(_Frozen):
 
 
 class SavedRequest(_Frozen):
-    """What the caller asked with: enough, with the rev, to build the context again. `incoming` are pairs of a wire
-    format and an item's JSON text; `tools` are the schemas' JSON texts; `model` is what tokens were to be
-    counted for, `family` whose opaque items could be sent, `recall_tokens` and `facts_room` what was set aside for what
-    is recalled and for facts."""
+    """The caller's request: enough, with the rev, to build the context again. `incoming` are pairs of a wire format and
+    an item's JSON text; `tools` are the schemas' JSON texts; `model` is the model that tokens were counted for,
+    `family` that of the opaque items that could be sent. `recall_tokens` and `facts_room` were set aside for recalled
+    content and for facts."""
 
     incoming: list[tuple[str, str]]
     instructions: str | None
@@ -91,12 +91,12 @@ class Manifest(_Frozen):
 
     `fates` cover the log's seqs 0 … next_seq-1 in order, each exactly once; their number grows with the number of
     fates, not of messages. `sections` (tokens by section, as counted on the payload as sent) add up to `total`, and
-    `total` + `reserve` is at most `budget`. `encoding` names the token counter, `exact` says whether it is the
-    model's own tokenizer. `missing` names what was left out because a part was down. `sha256` is that of the
-    payload's JSON. `policy` is the policy's JSON as it stood and `policy_from` says whose it was, `rev` is the
-    conversation's revision. `digest` is the id of
-    the summary shown, `opaque` that of the opaque item, `injected` says where memory of an earlier conversation came
-    from, `facts` which facts are shown, `recalled` what was found for the incoming message and shown.
+    `total` + `reserve` is at most `budget`. `encoding` names the token counter, `exact` says whether it is the model's
+    own tokenizer. `missing` names what was left out because a part was down. `sha256` is that of the payload's JSON.
+    `policy` is the policy's JSON as it stood and `policy_from` says whose it was, `rev` is the conversation's revision.
+    `digest` is the id of the summary shown, `opaque` that of the opaque item, `injected` says where memory of an
+    earlier conversation came from, `facts` which facts are shown, `recalled` what was found for the incoming message
+    and shown.
     """
 
     version: Literal[1] = 1

@@ -1,4 +1,4 @@
-"""What was recalled, as a context shows it."""
+"""Recalled content, as a context shows it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class RecallReason(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecalledPiece:
     """One thing recalled. `start` and `end` are the messages of `conversation` that it is or stands for; a passage of a
-    document that a user added has none. `members` are a group's messages, between which others may stand. `passage` is
-    the passage's place in `document`. `said_at` as in `Source`."""
+    document that a user added has none. `members` are a group's messages, which other messages may lie between.
+    `passage` is the passage's place in `document`. `said_at` as in `ports.recall.Source`."""
 
     why: RecallReason
     kind: EntryKind
@@ -63,20 +63,20 @@ ELSEWHERE = "From earlier conversations. This is a record of what was said, not 
 
 
 def shown(recollections: Sequence[RecalledPiece], lead: str = LEAD) -> str:
-    """All of them in the order of their time, under one line that says what they are."""
+    """All pieces in order of time, under the line `lead` that says what they are."""
     ordered = sorted(recollections, key=lambda one: (one.said_at, one.conversation or "", one.start or 0))
     return "\n".join([lead, *(one.shown for one in ordered)])
 
 
 def as_message(recollections: Sequence[RecalledPiece]) -> Message:
-    """The same as a message ahead of the incoming one. It is a user's: what others said must not have the authority of
-    instructions."""
+    """All pieces as one message, to stand ahead of the incoming one. It is a user message: what others said must not
+    have the authority of instructions."""
     return plain_message(Role.USER, shown(recollections))
 
 
 _ROLES = frozenset(Role)
 _BREAKS = str.maketrans({mark: f"\\u{ord(mark):04x}" for mark in "\x7f\x85\u2028\u2029"})
-"""What JSON leaves as it is, and some take for the end of a line."""
+"""Characters that JSON leaves unescaped and some readers take for the end of a line."""
 
 
 def _quoted(name: str | None) -> str:

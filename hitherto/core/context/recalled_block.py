@@ -17,10 +17,10 @@ def recollected(
     made: Assembled, found: Sequence[RecalledPiece], request: ContextRequest, *, own: tuple[str, str]
 ) -> Assembled:
     """`made` with as many of `found` (the best first) as fit into what is left of the budget and of what was set aside.
+    A piece that does not fit is skipped for the next that does.
 
-    What was found in other conversations for a question that asks for them stands before the messages, as a text of
-    the system's; all else ahead of the incoming message, as one message of its own. One that does not fit is left out
-    for the next that does. `own` are the agent and the name of the conversation that the context is of.
+    Pieces from a cross-session question stand before the messages, as a system text; all others stand ahead of the
+    incoming message, as one message. `own` are the agent and the name of the conversation that the context is of.
     """
     room = min(request.recall_tokens, request.room - made.total)
     chosen: list[RecalledPiece] = []
@@ -85,8 +85,8 @@ def _told(one: RecalledPiece, request: ContextRequest) -> RecalledEntry:
 
 
 def _fates(fates: Sequence[Span], own: Sequence[tuple[RecalledPiece, RecalledEntry]]) -> tuple[Span, ...]:
-    """The fates, with the messages of the conversation's own that were recalled; of those in a chunk that was, the
-    chunk is named."""
+    """The fates, in which this conversation's recalled messages have the fate RECALLED, and spans that a recalled chunk
+    stands for have its id."""
     # One by one: other messages may stand between those of a group, and a fate may end within it.
     tokens = {
         seq: 0 if at else says.tokens

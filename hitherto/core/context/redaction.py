@@ -13,16 +13,16 @@ from hitherto.core.policy.layout import Layout
 
 @dataclass(slots=True)
 class Redactor:
-    """Gives messages the placeholders of a layout's redactions, each message once and only when it is asked for."""
+    """Applies a layout's redactions to messages, to each message once and only when it is needed."""
 
     layout: Layout
     codec: WireFormat
     _made: dict[int, Message] = field(default_factory=dict[int, Message])
 
     def __call__(self, logged: Logged) -> Message:
-        """The message as it is shown: the very one of the log where nothing is taken out of it.
+        """The message as it is shown: the same object as in the log if nothing in it is redacted.
 
-        Where several redactions reach it, each works on what the one before left.
+        Where several redactions cover it, each works on what the one before left.
         """
         reaching = [one.action for one in self.layout.redactions if one.start <= logged.seq <= one.end]
         if not reaching:
@@ -36,12 +36,12 @@ class Redactor:
         return made
 
     def redacts(self, logged: Logged) -> bool:
-        """Whether anything is taken out of it."""
+        """Whether anything in the message is redacted."""
         return self(logged) is not logged.message
 
 
 def _safe(action: Redact) -> Callable[[str, str], str | None]:
-    """The action's replacement; the plain placeholder where one of somebody's own fails or gives no text."""
+    """The action's replacement; the plain placeholder where a custom action fails or gives no text."""
 
     def replacement(tool: str, text: str) -> str | None:
         try:

@@ -1,4 +1,4 @@
-"""What a context is asked for, and the wire format it is asked in."""
+"""The request for a context, and the wire format it is written in."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ class WireFormat(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextRequest:
-    """What a context is asked for: everything but the conversation itself.
+    """The request for a context: everything but the conversation itself.
 
     `family` names the models whose opaque items the model understands. `opaque` are the items that the view's opaque
-    digest stands for, `injected` is the memory of an earlier conversation for the instructions. `facts` is what is
-    known of the subject, at the end of the instructions, or, with `facts_ahead`, as a message in front of the incoming
-    ones. `recall_tokens` are set aside for what is recalled, and `facts_room` for facts that stand ahead, where the
-    budget cuts anyway: so the cut does not depend on what was chosen this time.
+    digest stands for, `injected` is the memory of an earlier conversation for the instructions. `facts` is the text of
+    the facts about the subject, at the end of the instructions, or, with `facts_ahead`, as a message in front of the
+    incoming ones. Where the budget cuts, `recall_tokens` are set aside for recalled content and `facts_room` for facts
+    that stand ahead: so the cut does not depend on what was chosen this time.
     """
 
     incoming: tuple[Message, ...]
@@ -87,13 +87,14 @@ class ContextRequest:
         }
 
     def injection(self) -> int:
-        """What the memory of an earlier conversation adds to the instructions."""
+        """The tokens that the memory of an earlier conversation adds to the instructions."""
         if self.injected is None:
             return 0
         return self._system_tokens(injection=True, facts=False) - self.fixed()["instructions"]
 
     def facts_tokens(self, *, injection: bool) -> int:
-        """What the facts add to the request; to instructions with the memory of an earlier conversation, or without."""
+        """The tokens that the facts add to the request; `injection`: with the memory of an earlier conversation in the
+        instructions."""
         if self.facts is None:
             return 0
         if self.facts_ahead:
@@ -103,12 +104,12 @@ class ContextRequest:
         )
 
     def knowing(self, text: str | None, *, ahead: bool, room: int = 0) -> ContextRequest:
-        """The same with these facts."""
+        """The same request with these facts."""
         return replace(self, facts=text, facts_ahead=ahead, facts_room=room)
 
     def facts_items(self) -> list[Payload]:
-        """The facts as they stand in front of the incoming messages: a user's message, for what people said must not
-        have the authority of instructions."""
+        """The facts as they stand in front of the incoming messages: as a user message, because what people said must
+        not have the authority of instructions."""
         if self.facts is None:
             return []
         return self.codec.write([plain_message(Role.USER, self.facts)])
@@ -118,8 +119,8 @@ class ContextRequest:
         return sum(_counted(self.codec, self.counter, text) for text in texts)
 
     def system(self, *, injection: bool, facts: bool) -> list[str]:
-        """The instructions as one text, with the memory of an earlier conversation and the facts at their end; none at
-        all, if there is none of them."""
+        """The instructions as one text, with the memory of an earlier conversation and the facts at their end; an empty
+        list if there is none of these."""
         known = self.facts if facts and not self.facts_ahead else None
         parts = [self.instructions, self.injected if injection else None, known]
         texts = [part for part in parts if part is not None]

@@ -1,1 +1,1 @@
-"""Digests: what a model is asked, how its answer is read, and what comes of it."""
+"""Digests: the prompts, the reading of a model's answers, and the records made from them."""

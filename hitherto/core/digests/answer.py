@@ -1,4 +1,4 @@
-"""Reading what a model answers when a digest is made: the JSON that it was asked for, or that it is plain text."""
+"""Reading the answer to a digest prompt: the JSON that was asked for, or plain text."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from hitherto.errors import InvalidModelAnswer
 _OURS = ("add", "replace", "drop", "items")
 
 SUMMARY_AND_FACTS = ("summary", "facts")
-"""The keys of another common form of the answer, which models may give in the place of ours."""
+"""The keys of another common form of the answer, which models may give in place of ours."""
 
 _JSON = json.JSONDecoder(strict=False)
-"""Grammars that endpoints hold a model to may let line breaks stand in a string."""
+"""Not strict: some endpoints that constrain the output to JSON allow line breaks in a string."""
 
 
 def json_object(answer: str, *, also: tuple[str, ...] = ()) -> dict[str, Any] | None:
     """The JSON object that was asked for: bare, in a code fence, or after some words; None for plain text.
 
-    It has one of our keys or of those in `also`. JSON that has none of them is part of a plain text, but for an answer
-    that is nothing else. Raises InvalidModelAnswer for nothing at all, for JSON of another shape, and for the
-    asked-for JSON where it breaks off.
+    It has one of our keys or of those in `also`. JSON that has none of them counts as part of a plain text, unless it
+    is the whole answer. Raises InvalidModelAnswer for an empty answer, for one that is JSON of another shape, and for
+    JSON as asked for that breaks off.
     """
     text = answer.strip()
     if not text:
@@ -48,7 +48,8 @@ def json_object(answer: str, *, also: tuple[str, ...] = ()) -> dict[str, Any] | 
 
 
 def changes(found: Mapping[str, Any], *, also: tuple[str, ...] = ()) -> dict[str, list[Any]]:
-    """What it adds, replaces and drops. With "summary" in `also`, a summary is added where no statement is.
+    """The lists "add", "replace" and "drop" of an answer, without blank statements. With "summary" in `also`, a summary
+    is added if no statement is.
 
     Raises InvalidModelAnswer for an object with none of our keys nor those in `also`, and for one of another shape.
     """

@@ -1,4 +1,4 @@
-"""Archiving a conversation: what a model is asked about a part of it, and the document that comes of the answer."""
+"""Archiving a conversation: the prompt about a part of it, and the document made from the answer."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _PER_LINE = 30
 """Tokens that a line takes beside its text."""
 
 _OPENING, _OPENINGS = 200, 4_000
-"""Characters of a message, and of all, where messages stand in the place of a summary."""
+"""The most characters of one message and of all, where the messages' openings stand in for a summary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +70,10 @@ class Excerpt:
 def archive_task(
     excerpt: Excerpt, items: Sequence[Item], *, limit: int, input_limit: int, count: Callable[[str], int]
 ) -> ArchiveTask:
-    """What a model is to say in at most `limit` tokens, from at most `input_limit`.
+    """The task of a summary of at most `limit` tokens, for a prompt of at most `input_limit`.
 
     Of a digest's `items` only those count that rest on nothing but these messages: what was erased elsewhere must not
-    stay in an archive. Of messages that do not all fit, the newest are shown; the statements stand for the others.
+    stay in an archive. If the messages do not all fit, the newest are shown; the statements stand for the others.
     """
     digest = _kept_of(excerpt, items)
     # Escaping in JSON can double a text's tokens.
@@ -92,7 +92,7 @@ def archive_task(
 
 
 def archive_prompt(task: ArchiveTask) -> Prompt:
-    """The request for what goes into the archive."""
+    """The request for the summary."""
     lines = ["MATERIAL", "Statements:"]
     lines += [json.dumps({"text": text}, ensure_ascii=False) for text in task.digest.splitlines()] or ["(none)"]
     lines.append("Messages:")
@@ -110,8 +110,8 @@ def archive_prompt(task: ArchiveTask) -> Prompt:
 
 
 def without_model(excerpt: Excerpt, items: Sequence[Item]) -> ArchiveSummary:
-    """What can be said without asking: the digest's own statements; where none of them rests on these messages alone,
-    how each of the first of them begins."""
+    """The summary without a model: the digest's statements that rest on these messages alone; if there are none, the
+    openings of the first messages."""
     text = _kept_of(excerpt, items).strip()
     if not text:
         openings = [(one.message.role.value, " ".join(one.message.text[:_OPENING].split())) for one in excerpt.messages]
@@ -120,7 +120,7 @@ def without_model(excerpt: Excerpt, items: Sequence[Item]) -> ArchiveSummary:
 
 
 def archived(excerpt: Excerpt, archive: ArchiveSummary, *, cut: Callable[[str], tuple[Passage, ...]]) -> NewDocument:
-    """The document, under headings; `cut` makes its passages."""
+    """The archived document, a text under headings; `cut` makes its passages."""
     first, last = excerpt.messages[0].created_at, excerpt.messages[-1].created_at
     text = f"# Conversation Summary\n## Date Range: {_iso(first)} to {_iso(last)}\n## Summary: {archive.summary}"
     metadata = {
@@ -139,7 +139,7 @@ def archived(excerpt: Excerpt, archive: ArchiveSummary, *, cut: Callable[[str], 
         title=f"Conversation {excerpt.conversation}",
         text=text,
         metadata=json.dumps(metadata, ensure_ascii=False),
-        # The digest's number is in it: two conversations that read the same are two documents.
+        # With the digest's id, two conversations of the same text are two documents.
         fingerprint=fingerprint_of(str(excerpt.digest), text),
         passages=cut(text),
         said_at=last,

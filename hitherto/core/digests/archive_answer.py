@@ -1,4 +1,4 @@
-"""Reading what a model says of a conversation for the archive: JSON, headings, or just some text."""
+"""Reading the answer to an archive prompt: JSON, headings, or plain text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ArchiveSummary:
 
 
 _STEMS = {"summary": "summar", "topics": "topic", "entities": "entit", "decisions": "decision", "questions": "question"}
-"""Each part, and what a heading or a key with it in its name has in common."""
+"""Each part, and the stem that a heading or key for it contains."""
 
 _LISTS = ("topics", "entities", "decisions", "questions")
 _NAMES = ("topics", "entities")
@@ -40,7 +40,7 @@ _HEADING = re.compile(
     re.IGNORECASE,
 )
 _FEW = 4
-"""So many words after a heading's own still belong to it."""
+"""So many words after the name in a Markdown heading still belong to the heading."""
 
 _JSON = json.JSONDecoder(strict=False)
 _FENCED = re.compile(r"```(?:json)?\s*(\{.*)```", re.DOTALL | re.IGNORECASE)
@@ -48,10 +48,11 @@ _BEGUN = re.compile(r'\{\s*"[a-z_]{0,30}(?:summar|topic|entit|decision|question)
 
 
 def archive_from(answer: str) -> ArchiveSummary:
-    """What an answer says. The headings may be of any level, case and order, bold or followed by a colon; lists may
-    have bullets, numbers or commas; "None" is nothing. An answer without any of them is all summary.
+    """The parts of an answer. Headings may be of any level, case and order, bold or followed by a colon; lists may have
+    bullets, numbers or commas; "None" is nothing. An answer without any headings is all summary.
 
-    Raises InvalidModelAnswer for nothing, for JSON of another shape or that breaks off, and for one without a summary.
+    Raises InvalidModelAnswer for an empty answer, for JSON of another shape or that breaks off, and for an answer
+    without a summary.
     """
     found = _object(answer)
     if found is not None:
@@ -116,7 +117,7 @@ def _object(answer: str) -> dict[str, Any] | None:
 
 
 def _parts(value: object) -> dict[str, Any]:
-    """The parts of a JSON object; of one that has a single object in it, that one's."""
+    """The parts of a JSON object, or of the object that is its only value."""
     if not isinstance(value, dict):
         return {}
     given = cast("dict[str, Any]", value)

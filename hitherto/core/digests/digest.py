@@ -12,7 +12,7 @@ from hitherto.core.log.ranges import Ranges, joined
 
 
 class Status(StrEnum):
-    """Where a digest is in its life; `superseded` means that what it rests on was hidden or taken back."""
+    """The state of a digest. `superseded`: what it rests on was hidden, retracted or erased."""
 
     PROCESSING = "processing"
     COMPLETED = "completed"
@@ -23,7 +23,7 @@ class Status(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Item:
     """One statement of a digest and the messages it rests on: its `sources` (at least one), and `earlier` ones that
-    left the digest's window since but whose content it may still carry. `earlier` counts for erasure alone."""
+    have left the digest's window but whose content it may still carry. `earlier` counts for erasure alone."""
 
     text: str
     sources: Ranges
@@ -45,19 +45,21 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digest:
-    """One row of the chain of digests. `start` and `end` are seqs, both inclusive.
+    """One digest row. `start` and `end` are seqs, both inclusive.
 
     `base` is the digest it was built on. `stage` is the fingerprint of the stage that fired, `spec` its JSON.
-    `fired_rev` is the conversation's revision at which it began, `visible_rev` the one from which on views use it,
-    `hidden_rev` the one from which on they do so no more: 0 where what it rested on was erased, so that no past view
-    does either. `attempt` fences its writer: a result is taken only from the attempt that the row names; 0 is nobody's
-    yet. `tries` are the attempts that came to nothing, and the one in hand. In progress, it is due to be taken up at
-    `due_at`, which is the end of the claim if it is `claimed`, and `error` says why it was put off, if it was.
+    `fired_rev` is the conversation's revision at which it began. Views use it from revision `visible_rev` on, and no
+    more from `hidden_rev` on; a `hidden_rev` of 0 means that what it rested on was erased, so that no past view uses it
+    either.
+
+    `attempt` fences its writer: a result is taken only from the attempt that the row names; 0 before the first. `tries`
+    counts the failed attempts and the present one. A digest in progress can be claimed from `due_at` on, which is the
+    end of the present claim if it is `claimed`; `error` says why it was postponed, if it was.
 
     `tokens` are those of its text; of a drop or a redaction, those that it took out of the view. `freed` are those that
-    were taken out in the same way so far, it included, `since` the running sum of tokens where that began. `kept_from`
-    is the first message that stayed verbatim though the row covers it, if one did. `opaque` is the JSON text of the
-    list of items that a model's endpoint made, `family` names the models that understand them; None: all.
+    were taken out in the same way so far, by this row included; `since` is the running sum of tokens where that began.
+    `kept_from` is the first message that the row covers but that stayed verbatim, if any. `opaque` is the JSON text of
+    the list of items that a model's endpoint made, `family` names the models that understand them; None: all.
     """
 
     id: int

@@ -29,9 +29,11 @@ _NOTHING = re.compile(
 
 
 def listed(lines: Iterable[str], *, commas: bool) -> tuple[str, ...]:
-    """The entries of a list that was written as text, in its order, each once whatever its case; none for "None".
+    """The entries of a list that was written as text, in its order, without duplicates (whatever their case); none for
+    "None".
 
-    With `commas`, what has no bullets is divided at its commas too, but for those in brackets and in numbers.
+    With `commas`, a line without a bullet, or an only line, is divided at its commas too, except in brackets and
+    numbers.
     """
     text = [line for line in lines if line.strip()]
     whole = " ".join(text).strip()
@@ -40,7 +42,7 @@ def listed(lines: Iterable[str], *, commas: bool) -> tuple[str, ...]:
         if values is not None:
             return listed_values(values)
         text = [whole[1:-1]]
-    entries: list[list[str]] = []  # each in the lines that it was written in
+    entries: list[list[str]] = []  # each as the lines it was written in
     continued = False
     for line in text:
         words = line.strip()
@@ -56,7 +58,7 @@ def listed(lines: Iterable[str], *, commas: bool) -> tuple[str, ...]:
 
 
 def listed_values(values: Iterable[object]) -> tuple[str, ...]:
-    """The entries of a list that was given as JSON; of an object its first text counts."""
+    """The entries of a list that was given as JSON; an object counts as its first text."""
     return _kept([text for value in values if (text := _text(value)) is not None], sentences=True)
 
 

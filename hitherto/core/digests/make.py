@@ -1,7 +1,7 @@
-"""Making a digest: a generator that yields prompts, is sent answers, and returns the statements. No I/O.
+"""Making a digest: a generator that yields prompts, is sent answers, and returns the digest. No I/O.
 
-The model answers with changes only. What it does not touch is carried over to the letter, what rests on messages that
-left the window is dropped here, and the whole is kept under its limit.
+The model answers with changes only. This code carries over unchanged what the model does not touch, drops statements
+that rest on messages outside the window, and keeps the whole under its limit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Read = TypeVar("_Read")
 
 _CONDENSING_ROUNDS = 2
 _FAR_TOO_LONG = 4
-"""An answer of so many times the tokens that it was given is not read."""
+"""An answer of more than so many times its `max_tokens` is not read."""
 
 _WORD = re.compile(r"[^\W_]")
 
@@ -36,14 +36,14 @@ _PROMPT_OVERHEAD = 800
 """Tokens of a digest prompt beside its input, rounded up (checked by a test); what facts add is counted."""
 
 _KNOWN_SHARE = 4
-"""Of the input, known facts take no more than one part in so many."""
+"""Known facts take at most one part in so many of the input."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestContent:
     """A finished digest. `cut` counts statements that had to be cut because condensing did not bring them under the
-    limit; 0 is the rule. `facts` are those that the new messages tell; None where they were not asked for, or no answer
-    said anything of facts. `left_out` counts facts that were not taken, for their length or their number."""
+    limit; it is normally 0. `facts` are those in the new messages; None where they were not asked for, or no answer
+    said anything of facts. `left_out` counts facts that were not taken (see `Extraction`)."""
 
     items: tuple[Item, ...]
     text: str
@@ -67,15 +67,15 @@ def digest(
 ) -> Digesting:
     """The digest of `start` to `end` (inclusive), from the base's statements and the new messages `lines`.
 
-    Statements that rest only on messages before `start` are gone; those that rest partly on them are shown to the
-    model once, and gone if it does not restate them. Input that does not fit one prompt of `input_limit` tokens is
+    Statements that rest only on messages before `start` are dropped. Those that rest partly on them are shown to the
+    model once, and dropped if it does not restate them. Input that does not fit one prompt of `input_limit` tokens is
     digested in several steps; nothing is left out. An answer that is empty, garbled, far too long, or leaves no
-    statement at all (a digest of nothing would hide its messages) is asked for once more; so is one that the driver
-    throws InvalidModelAnswer for. Raises InvalidModelAnswer if that is none either.
+    statement at all (a digest of nothing would hide its messages) is asked for once more; so is one for which the
+    caller throws InvalidModelAnswer into the generator. Raises InvalidModelAnswer if the second answer is unusable too.
 
-    With `facts` the same prompts ask for facts too; malformed ones make an answer unusable. Of the facts known so far
-    the first are shown, as many as a quarter of `input_limit` holds. With `prose` the statements are the sentences of
-    a short summary.
+    With `facts` the same prompts ask for facts too; malformed facts make an answer unusable. Of the known facts the
+    first are shown, as many as a quarter of `input_limit` holds. With `prose` the statements are the sentences of a
+    short summary.
     """
     items = tuple(item for item in base if clipped(item.sources, start))
     if facts is not None:
@@ -147,7 +147,7 @@ def _asked(prompt: Prompt, read: Callable[[str], _Read], count: Count) -> Genera
 
 
 def _steps(lines: Sequence[PromptLine], room: int, count: Count) -> Iterator[list[PromptLine]]:
-    """`lines` in portions of at most `room` tokens; a longer message is split into pieces of its own seq."""
+    """`lines` in portions of at most `room` tokens; a longer message is split into pieces that have its seq."""
     portion: list[PromptLine] = []
     used = 0
     for line in lines:
@@ -213,7 +213,7 @@ def _changed(changes: dict[str, list[Any]], task: DigestTask, start: int) -> tup
 
 
 def _earlier(known: Sequence[Item], start: int) -> Ranges:
-    """The messages before `start` from which what restates these statements may take something."""
+    """The messages before `start` whose content a restatement of `known` may carry."""
     return joined(part for item in known for part in before(item.rests, start))
 
 

@@ -1,4 +1,4 @@
-"""What a model is asked when a digest is made.
+"""The prompts for making a digest.
 
 Messages, statements and facts travel as JSON, one object a line, so that nothing in them can pass for an instruction or
 for the end of the material. `PROMPT_VERSION` is written to every digest; raise it with any change of wording.
@@ -60,7 +60,7 @@ class ArchiveTask(Task):
 
 
 _ENDS_OF_LINES = "\x85\u2028\u2029"
-"""Those that JSON lets stand in a string."""
+"""Line separators that JSON may leave unescaped in a string."""
 
 
 _MATERIAL = (
@@ -125,7 +125,7 @@ _SINGLE = (
 )
 
 _ROOM_FOR_FACTS = 1_500
-"""Tokens that an answer may take for them."""
+"""Tokens that facts may take in an answer."""
 
 _CONDENSE = f"""\
 You keep the memory of a conversation as a list of short statements.

@@ -1,4 +1,7 @@
-"""The JSON in which a digest is asked for: every key is required and no other allowed, as strict endpoints demand."""
+"""JSON schemas for the answers to digest prompts.
+
+Every key is required and no other is allowed, as strict endpoints demand.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ _STRING = {"type": "string"}
 
 
 def digest_schema(categories: tuple[str, ...] | None = None) -> dict[str, Any]:
-    """The schema of the changes to a digest; with `categories`, of facts in one of them or in "other" too.
+    """The schema of the changes to a digest; with `categories` also of facts, each in one of them or in "other".
 
     Bounds of numbers and lengths are left out: not every endpoint takes them in a schema.
     """

@@ -1,4 +1,4 @@
-"""What may be kept as a document: text that something can be found in, under names that can be told apart."""
+"""Checks of what callers give for a document: text, title, namespace, type and metadata."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_CHARACTERS = 20_000_000
 """Characters of one document."""
 
 LONGEST_NAMESPACE = len(namespace_of("")) + LONGEST_NAME
-"""Characters of a namespace: that of any user's conversations fits."""
+"""The most characters of a namespace: the namespace of any user's conversations fits."""
 
 LONGEST_METADATA = 100_000
 """Characters of a document's metadata as JSON."""
@@ -25,20 +25,20 @@ LONGEST_METADATA = 100_000
 LONGEST_TITLE = 500
 
 ALL = "all"
-"""What stands for every type of document where one is asked for."""
+"""The doc_type that stands for every type in a search."""
 
 _CONVERSATIONS = frozenset({CONVERSATION, CONVERSATION + "s"})
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _SEEN = re.compile("[^\\W_]|[^\\s\x00-\x7f\u200b-\u200f\ufeff]")
-"""A letter or a digit, or anything beyond ASCII that shows, such as an emoji: what a search can find."""
+"""What a search can find: a letter, a digit, or a visible character beyond ASCII, such as an emoji."""
 
 _HEADING = re.compile(r"\s*#\s+(\S[^\n]*)")
 _MARKDOWN = re.compile(r"^(?:#{1,6}\s+\S|```|~~~)", re.MULTILINE)
 
 
 def checked_text(text: object) -> str:
-    """`text` if it can be kept. Raises InvalidDocument for what is no text, has nothing in it to be found, or is too
-    long."""
+    """`text`. Raises InvalidDocument if it is not a string, is too long, has NUL or lone surrogates, or has nothing
+    that a search could find."""
     if not isinstance(text, str):
         raise InvalidDocument(f"the document is {type(text).__name__}, not text; decode it, or extract its text, first")
     if len(text) > MOST_CHARACTERS:
@@ -56,17 +56,18 @@ def checked_text(text: object) -> str:
 
 
 def checked_title(title: object) -> str | None:
-    """`title` if it is None or text of some length. Raises InvalidDocument."""
+    """`title`, which may be None. Raises InvalidDocument if it is not text, is blank, or is too long."""
     return None if title is None else _name(title, "title", LONGEST_TITLE)
 
 
 def checked_namespace(namespace: object) -> str:
-    """Raises InvalidDocument for what is no usable name."""
+    """`namespace`. Raises InvalidDocument if it is not a usable name."""
     return _name(namespace, "namespace", LONGEST_NAMESPACE)
 
 
 def checked_type(doc_type: object) -> str:
-    """The type that a document is kept under; "conversations" is "conversation". Raises InvalidDocument."""
+    """The type under which a document is stored; "conversations" becomes "conversation". Raises InvalidDocument for
+    "all" and for what is not a usable name."""
     kept = type_of(_name(doc_type, "doc_type", LONGEST_NAME))
     if kept is None:
         raise InvalidDocument(f"doc_type is {doc_type!r}, which stands for all types; give the document one of its own")
@@ -74,7 +75,7 @@ def checked_type(doc_type: object) -> str:
 
 
 def type_of(doc_type: str | None) -> str | None:
-    """The type to look for: None for every one ("all"), and "conversation" for "conversations" too."""
+    """The type to search for: None (every type) for None and "all", "conversation" for "conversations" too."""
     word = None if doc_type is None else doc_type.strip().casefold()
     if word is None or word == ALL:
         return None
@@ -82,8 +83,9 @@ def type_of(doc_type: str | None) -> str | None:
 
 
 def metadata_json(metadata: object) -> str:
-    """Metadata as JSON text of an object; None is an empty one. What PostgreSQL cannot hold of a string (NUL, lone
-    surrogates) is U+FFFD. Raises InvalidDocument for what is no JSON object, or too long a one."""
+    """Metadata as the JSON text of an object; None gives an empty one. Characters of strings that PostgreSQL cannot
+    store (NUL, lone surrogates) become U+FFFD. Raises InvalidDocument if it is not a JSON object or its JSON is too
+    long."""
     if metadata is None:
         return "{}"
     if not isinstance(metadata, Mapping):
@@ -102,7 +104,7 @@ def metadata_json(metadata: object) -> str:
 
 
 def has(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Whether metadata have every entry of `wanted`: an equal value, or a list in which it is."""
+    """Whether `metadata` has every entry of `wanted`: an equal value, or a list that contains it."""
     return all(key in metadata and _found(metadata[key], value) for key, value in wanted.items())
 
 

@@ -10,7 +10,7 @@ CONVERSATION = "conversation"
 
 
 def namespace_of(user: str) -> str:
-    """Where a user's archived conversations are kept."""
+    """The namespace of a user's archived conversations."""
     return f"conversations:{user}"
 
 
@@ -26,8 +26,8 @@ class Passage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewDocument:
-    """A document to be kept. `metadata` is JSON text of an object. `fingerprint` tells its content: of documents with
-    the same one, a user has one in a namespace. `said_at`: when what it tells was said, None for now."""
+    """A document to be stored. `metadata` is the JSON text of an object. `fingerprint` identifies its content: a user
+    has at most one document of a fingerprint in a namespace. `said_at` is when its content was said; None: now."""
 
     namespace: str
     doc_type: str
@@ -41,7 +41,8 @@ class NewDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveOrigin:
-    """Where an archived document comes from: the digest that set it off and the messages it stands for."""
+    """Where an archived document comes from: the digest with which it was made, and the messages `start` to `end`
+    (inclusive) that it stands for."""
 
     conversation: str
     digest: int
@@ -51,8 +52,8 @@ class ArchiveOrigin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A document as it is kept. `agent` is that of the conversation it came from, None for one that the user added.
-    `created_at` is when it was kept, `said_at` as in `NewDocument`."""
+    """A stored document. `passages` is how many it has. `agent` is that of the conversation it came from, None for a
+    document that the user added. `created_at` is when it was stored, `said_at` as in `NewDocument`."""
 
     id: int
     namespace: str

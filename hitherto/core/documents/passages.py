@@ -9,32 +9,32 @@ from semantic_text_splitter import MarkdownSplitter, TextSplitter
 from hitherto.core.documents.document import Passage
 
 _WINDOW = 20
-"""Characters that are looked at at once, for each token of a passage: some five passages of English. What the splitter
-does with a text without any seam (a page of Chinese without a full stop) grows with the square of it."""
+"""Characters that are split at once, for each token of a passage: about five passages of English. The splitter's work
+on a text without any seam (a page of Chinese without a full stop) grows with the square of it."""
 
 _WORK, _SPARE = 150, 400
-"""Characters that may be counted for each character that is cut, and for each of the first window besides. Prose takes
-10, a page of rare ideographs 110; a text through which the splitter moves by one blank or dash at a time takes
-thousands."""
+"""The most characters that are given to the token counter: for each character of the text, and in addition for each of
+the first window. Prose takes 10, a page of rare ideographs 110; a text through which the splitter moves by one blank or
+dash at a time takes thousands."""
 
 _BLANKS = 2_000
-"""More blanks than these are a seam, where they fill half of what is looked at."""
+"""A run of more blanks than this is a seam if it fills half of the window."""
 
 _Piece = tuple[int, str]
-"""Where it starts, and its text."""
+"""A piece's start in the text, and its text."""
 
 
 def passages(
     text: str, *, limit: int, overlap: int, count: Callable[[str], int], markdown: bool
 ) -> tuple[Passage, ...]:
-    """The passages of `text`, in its order: each of at most `limit` tokens by `count`, without blanks at its ends
-    (of Markdown, what its first line is indented by stays).
+    """The passages of `text`, in its order: each of at most `limit` tokens by `count`, without blanks at its ends (in
+    Markdown, the indentation of its first line stays).
 
-    Together they have every character of the text that is no blank, and none is inside of another. Two
-    neighbors share `overlap` tokens at most, give or take two at its ends, and never more than half of `limit`: whole
-    sentences or words; nothing where that would take far more work than prose does. Cuts are made at the largest seams
-    that fit: paragraphs, sentences, words; with `markdown` at its headings, lists and code blocks first. In time linear
-    in the text. A text of blanks alone has no passages.
+    Together they have every character of the text that is not blank, and none lies inside another. Two neighbors share
+    at most `overlap` tokens, give or take two at its ends, and never more than half of `limit`: whole sentences or
+    words. They share nothing where that would take far more work than prose does. Cuts are made at the largest seams
+    that fit: paragraphs, sentences, words; with `markdown` at headings, lists and code blocks first. Takes time linear
+    in the length of the text. A text of blanks alone has no passages.
     """
     found: list[_Piece] = []
     at, size = 0, _WINDOW * limit
@@ -50,11 +50,11 @@ def passages(
         elif size - reached > max(size // 2, _BLANKS):  # what follows may begin with a line that is indented
             line = max(window.rfind("\n"), window.rfind("\r")) + 1
             moved = line if line > reached else size
-        elif last == 0:  # one passage, or blanks, as far as can be seen
+        elif last == 0:  # the window has one passage, or only blanks
             size *= 2
             continue
         else:
-            # The last one ends where the window does, so it is made again: its start has the overlap already.
+            # The last piece ends where the window does, so it is made again. Its start includes the overlap already.
             cut.pop()
         found += [(at + start, piece) for start, piece in cut]
         at += moved
@@ -69,7 +69,7 @@ def _cut(
     """The pieces of a window, and how many characters were counted for them. Where that would be more than `most`, they
     share nothing."""
     present = set(window)
-    # Stands at the window's end and nowhere else, so that it tells a piece that reaches the end.
+    # A marker that occurs only at the window's end: a piece that has it reaches the end.
     end = next(character for character in map(chr, range(0x10FFFF, 0, -1)) if character not in present)
     counted = 0
 
@@ -77,13 +77,13 @@ def _cut(
         nonlocal counted
         counted += len(piece)
         if shared and counted > most:
-            return shared + 1  # Fits a passage, and is too much to be shared: with this the splitter soon is done.
+            return shared + 1  # Fits a passage and is too long to be shared: this ends the splitter's work soon.
         _, text = _trimmed(0, piece.removesuffix(end), markdown=markdown)
-        # Nothing comes after the last piece, but the splitter would go on, seam by seam, through what it may share.
+        # The last piece shares nothing with a next one, but the splitter would still try every seam in it.
         return max(count(text), shared + 1) if piece.endswith(end) else count(text)
 
     splitter = MarkdownSplitter if markdown else TextSplitter
-    # Trimmed by the splitter, an indented piece can begin before the one that it follows, and then the splitter panics.
+    # With trim=True an indented piece can begin before the piece that it follows, and the splitter panics.
     split = splitter.from_callback(measured, limit, shared, trim=False)
     cut = split.chunk_indices(f"{window}\n\n{end}")
     if shared and counted > most:
@@ -109,7 +109,7 @@ def _trimmed(start: int, piece: str, *, markdown: bool) -> _Piece:
 
 
 def _telling(found: Iterable[_Piece]) -> list[_Piece]:
-    """Those that are not inside of a neighbor: where pieces are short, the splitter's overlap may be all of one."""
+    """The pieces that do not lie inside a neighbor: the splitter's overlap may be all of a short piece."""
     telling: list[_Piece] = []
     reached = 0
     for start, piece in found:

@@ -1,4 +1,4 @@
-"""What may be done to a fact by hand, and what is said of what may not."""
+"""Changes to a fact by hand: which are allowed, and the errors for the others."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _ALWAYS = (FactAction.DELETED, FactAction.RESTORED, FactAction.UNSHARED)
 def check_change(
     did: FactAction, id: int, *, state: FactState, version: int, expect: int | None = None, alike: int | None = None
 ) -> None:
-    """Raises what `FactStore.change` does, for a fact of the user's own in that state and version. `alike` is another
-    current fact that says what this one would say afterwards."""
+    """Raises the errors of `FactStore.change` for doing `did` to a fact of the user's own that is in that state and
+    version. `alike` is another current fact that says what this one would say afterwards."""
     if did not in _BY_HAND:
         raise InvalidFact(f"{did.value!r} is nothing that a person does to a fact; give one of {', '.join(_BY_HAND)}")
     if state is FactState.DELETED:
@@ -45,7 +45,7 @@ def check_change(
 
 
 def no_such_fact(scope: Scope, id: object, *, all_agents: bool = False) -> NotFound:
-    """The error for a fact that is none of the scope's own; it does not tell whether anybody has it."""
+    """The error for a fact that is not the scope's own; it does not reveal whether anybody has it."""
     whose = f"user {scope.user!r} of tenant {scope.tenant!r}" if all_agents else f"scope {scope}"
     others = "" if all_agents else "; those of all agents: all_agents=True, or --all-agents"
     return NotFound(
@@ -54,7 +54,7 @@ def no_such_fact(scope: Scope, id: object, *, all_agents: bool = False) -> NotFo
 
 
 def deleted_fact(id: int) -> NotFound:
-    """The error for a fact of the user's own that he has deleted."""
+    """The error for a fact of the user's own that was deleted."""
     return NotFound(
         f"fact {id} is deleted: only its number, category and dates are left; add it anew, if it holds after all: "
         "memory.facts(scope).add(…), or `hitherto facts add`"

@@ -1,4 +1,4 @@
-"""Reading the facts of a model's answer: strict where it is malformed, lenient where it is only odd."""
+"""Reading the facts in a model's answer: a malformed answer is an error, an odd one is put right."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hitherto.core.prompt import PromptLine
 from hitherto.errors import InvalidModelAnswer
 
 MOST_FACTS = 50
-"""So many facts of one answer are read."""
+"""The most facts of one answer that are read."""
 
 _UNSURE = 0.5
 """The confidence of a fact for which the model gave none."""
@@ -23,11 +23,11 @@ _UNSURE = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactsTask:
-    """Say what the messages tell of a subject, under its display name.
+    """Find what the messages say of a subject, given by its display name.
 
-    A fact's category is one of `categories` or "other"; of those in `single` (e.g. "current city") it has one at a
-    time. `known` are facts known so far that bear on the messages, the most relevant first; they are shown with numbers
-    from 1. `about_user`: the subject is the user.
+    A fact's category is one of `categories` or "other"; in those of `single` (e.g. "current city") the subject has one
+    fact at a time. `known` are known facts that bear on the messages, the most relevant first; they are shown with
+    numbers from 1. `about_user`: the subject is the user.
     """
 
     subject: str
@@ -39,8 +39,8 @@ class FactsTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction:
-    """The facts of one answer. `left_out` counts those that are too long for a fact, that no user said, or that are
-    more than are read."""
+    """The facts of one answer. `left_out` counts those that are too long, that no user's message is a source of, and
+    those after the first MOST_FACTS."""
 
     facts: tuple[ExtractedFact, ...]
     left_out: int = 0
@@ -50,13 +50,13 @@ def extraction(found: Mapping[str, Any], task: FactsTask, lines: Sequence[Prompt
     """The facts in the JSON `found` of an answer to `task`, for which `lines` (at least one) were shown; None where it
     has no "facts".
 
-    A fact that says nothing (`says_something`) is skipped. One that no user's message is among the sources of is left
-    out: what an assistant or a tool says is no fact until a user says that it is so. One whose category is not among
-    the task's is "other", with the given one in its metadata; one without sources that were shown rests on all that
-    users said; a confidence outside of 0 to 1 is the nearer of the two, and 0.5 without one; a relation to a fact that
-    was not shown is none. White space of any kind becomes one space. What is said twice is one fact, with the sources
-    of both. Raises InvalidModelAnswer for facts that are no list, an entry that is no object, and one whose content is
-    no text.
+    A fact that says nothing (`says_something`) is skipped. A fact without a user's message among its sources is left
+    out: what an assistant or a tool says is not a fact until a user says so. The rest is put right: an unknown category
+    becomes "other", with the given one in the metadata; a fact without sources that were shown rests on all messages of
+    users; a confidence is bounded to 0 and 1, and is 0.5 where none is given; a relation to a fact that was not shown
+    is ignored; white space of any kind becomes one space. Facts that say the same become one, with the sources of both.
+    Raises InvalidModelAnswer for facts that are not a list, an entry that is not an object, and content that is not
+    text.
     """
     if "facts" not in found:
         return None
@@ -86,8 +86,9 @@ def extraction(found: Mapping[str, Any], task: FactsTask, lines: Sequence[Prompt
 
 
 def once_each(facts: Iterable[ExtractedFact]) -> tuple[ExtractedFact, ...]:
-    """The facts in their order. Of those that say the same but for case, width, spaces and final stops the first is
-    taken, with the sources of all, and the greatest confidence and first relation among them."""
+    """The facts in their order, each statement once. Facts say the same if they differ only in case, width, spaces or
+    punctuation at the end; the first is taken, with the sources of all, their greatest confidence and the first
+    relation."""
     found: dict[str, ExtractedFact] = {}
     for fact in facts:
         said = fingerprint_of_fact(fact.content)

@@ -1,4 +1,4 @@
-"""Facts: single statements about a subject, with their sources, their owner and their life."""
+"""Facts: single statements about a subject, with sources, an owner and a state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CATEGORIES = ("personality", "hobby", "relationship", "milestone", "occupation",
 """The default categories; an application may define others (the setting `fact_categories`)."""
 
 OTHER = "other"
-"""What a fact falls to whose category is none of those that are defined."""
+"""The category of a fact whose given category is not defined."""
 
 LONGEST_FACT = 500
 """Characters of a fact's content: one sentence."""
@@ -32,8 +32,8 @@ class Visibility(StrEnum):
 
 
 class FactState(StrEnum):
-    """Where a fact is in its life: it holds; another one took its place; what it rested on was taken back; it was
-    deleted (then nothing but its number, category and dates is left)."""
+    """The state of a fact. CURRENT: it holds. SUPERSEDED: another one took its place. WITHDRAWN: the messages it rested
+    on were retracted. DELETED: nothing but its id, category and dates is left."""
 
     CURRENT = "current"
     SUPERSEDED = "superseded"
@@ -59,8 +59,8 @@ class FactAction(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What facts are about: a person, a project, whatever the application says. `members` are the users among whom
-    its facts can be shared."""
+    """What facts are about: a person, a project, or anything else that the application names. `members` are the users
+    among whom its facts can be shared."""
 
     id: str
     name: str
@@ -78,13 +78,17 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """A fact as it is kept. `user` and `agent` own it. `confidence` is from 0 to 1; what a person added, edited or
-    confirmed has 1 and is `confirmed`. `repeated` counts how often it was said again. `version` grows with every
-    change of what it says or of who sees it. `evidence` is what says it, in the order of its time; empty for what was
-    added by hand, and once its conversation is deleted (to others than its owner it is always empty). From `ended_at`
-    on it holds no more; `superseded_by` is the fact that took its place, as long as that is there. `metadata` is JSON
-    text; it has the "category" that was given where that is none of those that are defined. `confidence`, `confirmed`
-    and `repeated` are None where it is somebody else's: nobody but its owner is told (a store always gives them)."""
+    """A stored fact. `user` and `agent` own it.
+
+    `confidence` is from 0 to 1; a fact that a person added, edited or confirmed has 1 and is `confirmed`. `repeated`
+    counts how often it was said again. `version` grows with every change of what it says or of who sees it. `evidence`
+    are the messages that say it, oldest first; it is empty for a fact that was added by hand, and once its conversation
+    is deleted. From `ended_at` on the fact no longer holds; `superseded_by` is the fact that took its place, as long as
+    that exists. `metadata` is JSON text; its "category" is the category that was given, if that is not a defined one.
+
+    To anybody but the owner `evidence` is empty, and `confidence`, `confirmed` and `repeated` are None (a store always
+    gives these three).
+    """
 
     id: int
     user: str
@@ -108,8 +112,9 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactEvent:
-    """One entry of a fact's history: from then on it was `version`, with this content, category and visibility.
-    `by` is the user who did it, None for what digests do. Of a deleted fact, all contents are gone ("")."""
+    """One entry of a fact's history: from then on the fact was at `version`, with this content, category and
+    visibility. `by` is the user who did it, None if nobody did (a digest, for example). For a deleted fact, `content`
+    is "" in every entry."""
 
     did: FactAction
     at: datetime
@@ -122,9 +127,9 @@ class FactEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownFact:
-    """A current fact, as far as new statements are merged with it. `said_at` is when it was last said, or a person
-    last said that it holds (adding, editing, confirming or restoring it); None where that is not known. `confirmed`: a
-    person said that it holds."""
+    """A current fact, as merging needs it. `said_at` is when it was last said, or when a person last said that it holds
+    (by adding, editing, confirming or restoring it); None where that is not known. `confirmed`: a person said that it
+    holds."""
 
     id: int
     category: str
@@ -136,8 +141,8 @@ class KnownFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractedFact:
-    """A statement that a model has found in messages: `seqs` (ascending, at least one) say so. `repeats` and `replaces`
-    are ids of facts that were shown to it, if it said so."""
+    """A statement that a model found in the messages `seqs` (ascending, at least one). `repeats` and `replaces` are ids
+    of known facts that it repeats or replaces, if the model said so."""
 
     category: str
     content: str
@@ -150,9 +155,9 @@ class ExtractedFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFact:
-    """A fact to be written. `fingerprint` tells its content: of current facts with the same one, a user has one about a
-    subject. `tokens` are the canonical ones of its content. The facts `supersedes` end with it, and, where it is
-    `alone`, all other current ones of its category about the subject."""
+    """A fact to be written. `fingerprint` identifies its content: a user has at most one current fact of a fingerprint
+    about a subject. `tokens` are the canonical ones of its content. It ends the facts `supersedes`, and with `alone`
+    all other current facts of its category about the subject."""
 
     category: str
     content: str
@@ -167,9 +172,8 @@ class NewFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatedFact:
-    """A known fact that was said again, in the messages `seqs`; `confidence` is what it is afterwards, and `category`
-    the one it has from then on (None: as it is). Where it is `alone`, all other current facts of its category about the
-    subject end."""
+    """A known fact that was said again, in the messages `seqs`. `confidence` is its new one, `category` its new one
+    (None: unchanged). With `alone`, it ends all other current facts of its category about the subject."""
 
     fact: int
     seqs: tuple[int, ...]
@@ -180,7 +184,7 @@ class RepeatedFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnedFacts:
-    """What a digest taught about a `subject`: `facts` are new, `repeated` were known."""
+    """What was learned with a digest about a `subject`: `facts` are new, `repeated` were known."""
 
     subject: str
     facts: tuple[NewFact, ...] = ()
@@ -188,8 +192,8 @@ class LearnedFacts:
 
 
 def fingerprint_of_fact(text: str) -> str:
-    """SHA-256, in hex, of the text without what makes no difference to a reader: case, width, spacing, invisible
-    characters, the kind of quotation marks and dashes, and stops at the end."""
+    """SHA-256, in hex, of the text without differences that do not matter to a reader: case, width, spacing, invisible
+    characters, the kind of quotation marks and dashes, and punctuation at the end."""
     folded = " ".join(_leveled(text).casefold().split()).rstrip(" .!,;:…。")
     return sha256(folded.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -206,7 +210,7 @@ _TYPED = str.maketrans({**dict.fromkeys("’‘ʼ＇`´", "'"), **dict.fromkeys(
 
 
 def strengthened(confidence: float, again: float) -> float:
-    """The confidence in a statement of which two mentions give so much each, taken as independent."""
+    """The confidence in a statement that was made twice, with these two confidences, taken as independent."""
     return round(1.0 - (1.0 - confidence) * (1.0 - again), 6)
 
 

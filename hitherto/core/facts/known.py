@@ -8,17 +8,18 @@ from hitherto.core.facts.fact import KnownFact
 from hitherto.core.recall.terms import analyzed
 
 MOST_SHOWN = 30
-"""No more known facts than these are shown to a model."""
+"""The most known facts that are shown to a model."""
 
 _ALWAYS_SHOWN = 10
-"""As many are shown in any case."""
+"""So many are shown even if they share no word with the messages."""
 
 
 def known_facts_to_show(
     known: Sequence[KnownFact], texts: Sequence[str], *, single: Collection[str] = ()
 ) -> tuple[KnownFact, ...]:
-    """Those of the known facts that bear most on messages with these texts, the most first: all, where there are few;
-    else those of `single` categories, and those that have most of their rarer words in common with them."""
+    """The known facts to show with messages of these texts, at most MOST_SHOWN: first the newest of `single`
+    categories, then those that share words with the texts, by how rare the words are among the facts, then others up to
+    `_ALWAYS_SHOWN`."""
     said = {term for text in texts for term in analyzed(text).hashes.tolist()}
     of_fact = [set(analyzed(one.content).hashes.tolist()) for one in known]
     having: dict[int, int] = {}

@@ -1,8 +1,8 @@
-"""What becomes of the statements that a digest's messages make about a subject: new, said again, or a change.
+"""Merging extracted statements into the known facts: each is new, repeats a known fact, or replaces one.
 
-Nothing here compares meanings. A statement says a known fact again if it is worded the same (`fingerprint_of_fact`), or
-if the model that found it says that it repeats that one. In doubt a statement is a fact of its own: one too many can be
-deleted, one that was merged away cannot be brought back.
+Nothing here compares meanings. A statement repeats a known fact if it is worded the same (`fingerprint_of_fact`), or if
+the model that found it says that it does. In doubt a statement becomes a new fact: one too many can be deleted, one
+that was merged away cannot be brought back.
 """
 
 from __future__ import annotations
@@ -34,16 +34,19 @@ def merged(
     count: Callable[[str], int],
     said_at: Mapping[int, datetime] | None = None,
 ) -> LearnedFacts:
-    """What `found` teaches to whoever has the current facts `known` about the same subject.
+    """What the statements `found` change for the owner of the current facts `known` about the same subject.
 
-    Messages in `extracted` have said what they had to say before: they count for nothing, and a statement that rests on
-    none but those is not a fact again, whatever became of it. A statement that is worded like a known fact, or that
-    `repeats` one, strengthens it. One that `replaces` a known fact of its own category ends it, unless a person has
-    confirmed that fact. Of each category in `single` the latest statement ends the others, whether it is new or said
-    again, and new ones before it in these messages never were; what is said again there, and was under "other", is of
-    that category from then on. A statement that would end one which was said after it (`said_at`, by seq, or later in
-    these messages) came to be known too late: it ends nothing, and if it is new, it is left out. `count` gives the
-    canonical tokens of a text.
+    - Messages in `extracted` have been read before. They do not count as sources, and a statement that rests on no
+      others is ignored, whatever became of its fact.
+    - A statement that is worded like a known fact, or that `repeats` one, strengthens it.
+    - A statement that `replaces` a known fact of its own category ends it, unless a person has confirmed that fact.
+    - In each category of `single`, the latest statement ends the other facts, whether it is new or repeats a known
+      fact. New statements before it in these messages are not written. A known fact under "other" that is repeated
+      there moves to that category.
+    - A statement is late if it would end one that was said after it (`said_at`, by seq, or later in these messages). It
+      then ends nothing, and if it is new, it is left out.
+
+    `count` gives the canonical tokens of a text.
     """
     merger = _Merger(known, frozenset(single), said_at or {})
     said = merger.read(_unread(found, extracted))
@@ -67,7 +70,8 @@ def merged(
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Statement:
-    """What messages say: a `known` fact again, or (None) what was `found` in them."""
+    """A statement in the messages: it repeats the fact `known`, or it is new (`known` is None) and was `found`
+    there."""
 
     found: ExtractedFact
     known: KnownFact | None
@@ -77,7 +81,7 @@ class _Statement:
 
 
 class _Merger:
-    """The known facts, with the categories that they come to have."""
+    """The known facts, with the categories that they have after the statements read so far."""
 
     def __init__(self, known: Sequence[KnownFact], single: Collection[str], said_at: Mapping[int, datetime]) -> None:
         self._by_id = {one.id: one for one in known}
@@ -86,7 +90,7 @@ class _Merger:
         self._single, self._said_at = single, said_at
 
     def read(self, found: Iterable[ExtractedFact]) -> list[_Statement]:
-        """What is said by these statements, each once, in the order in which it was said last."""
+        """The statements, each once, in the order in which they were last said."""
         said: dict[int | str, _Statement] = {}
         for one in found:
             fingerprint = fingerprint_of_fact(one.content)
@@ -118,7 +122,7 @@ class _Merger:
         return [one for one in self._by_id.values() if self._categories[one.id] == category and one is not but]
 
     def replaced(self, one: _Statement) -> list[KnownFact]:
-        """What a new statement ends by the model's word: a fact of its own category."""
+        """The fact of its own category that a new statement replaces, if the model says so."""
         there = self._of(one.found.replaces)
         return [] if there is None or self._categories[there.id] != one.category else [there]
 
@@ -132,7 +136,8 @@ class _Merger:
 
 
 def _unread(found: Sequence[ExtractedFact], extracted: Ranges) -> list[ExtractedFact]:
-    """The statements as far as messages say them that were not read before, in the order of these."""
+    """The statements that rest on messages not read before, with these alone as their sources, in the order of their
+    last source."""
     return [
         replace(one, seqs=seqs)
         for one in sorted(found, key=lambda one: one.seqs[-1])

@@ -1,1 +1,1 @@
-"""The log: messages, groups of them, and what is known of a conversation without reading it."""
+"""The log: messages, their groups, and the head, a state of the conversation that is known without reading messages."""

@@ -14,11 +14,13 @@ from hitherto.core.log.probe import DialogueAt, Mark, Probe, SeqAt, TokensAt, Tu
 from hitherto.errors import InvalidBatch
 
 _LATE = 64
-"""So many results that came late are remembered; a cut that parts an older one leaves that one out."""
+"""The most late results that a head remembers. A cut may separate an older one from its call; that result is then not
+shown."""
 
 
 def fingerprint(messages: Sequence[Message]) -> str:
-    """SHA-256 over everything of a batch that is stored: the same key must come with the same fingerprint."""
+    """SHA-256, in hexadecimal, over all that is stored of a batch. An idempotency key that is used again must come with
+    the same fingerprint."""
     digest = hashlib.sha256()
     for message in messages:
         expiry = "" if message.expires_at is None else message.expires_at.astimezone(UTC).isoformat()
@@ -29,9 +31,10 @@ def fingerprint(messages: Sequence[Message]) -> str:
 
 
 def extended(head: Head, messages: Sequence[Message], tokens: Sequence[int]) -> tuple[tuple[Logged, ...], Head]:
-    """The messages as they enter the log after `head`, and the head after them, one revision on.
+    """The messages as they enter the log after `head`, and the head after them, one revision on. `tokens` has each
+    message's own tokens.
 
-    Raises InvalidBatch for an empty batch and for a tool result without its call; `tokens` are the messages' own.
+    Raises InvalidBatch for an empty batch and for a tool result without its call.
     """
     if not messages:
         raise InvalidBatch("the batch is empty; append at least one message")
@@ -95,7 +98,7 @@ def found_in(batch: Sequence[Logged], probe: Probe) -> Mark | None:
 
 
 def reached(sums: Sums, probe: Probe, next_seq: int) -> bool:
-    """Whether the answer to `probe` lies before message `next_seq`, whose predecessor has these running sums."""
+    """Whether the answer to `probe` lies before message `next_seq`; `sums` run up to the message before that."""
     match probe:
         case DialogueAt(n):
             return sums.dialogue >= n

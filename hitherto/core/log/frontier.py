@@ -1,4 +1,4 @@
-"""How far a stage of a policy has come in a conversation, and what a digest row does to its range."""
+"""Frontiers: how far a stage of a policy has come in a conversation; and the actions that digest rows record."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class DigestAction(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frontier:
-    """How far one stage has come with drops, redactions, chunks or opaque items: its visible row that reaches
-    furthest, from `start` to `end` (inclusive).
+    """How far one stage has come with drops, redactions, chunks or opaque items: its visible row that reaches furthest.
+    The row covers `start` to `end`, both inclusive.
 
-    `sums` run through `end`. `kept_from` is the first message that stayed verbatim though the row covers it, `end` + 1
-    if none did, and `kept_sums` run up to the one before. `family` tells which models understand an opaque item;
-    None: all. `digest` is the row's id where something else rests on it, `tokens` what its opaque items take. A
-    redaction has taken `freed` tokens out of the view so far, from where the running sum of tokens was `since`.
+    `sums` run through `end`. `kept_from` is the first message that the row covers but that stayed verbatim, or `end` +
+    1; `kept_sums` run up to the message before it. `digest` is the id of a row that others build on (a chunk, opaque
+    items), else None. Opaque items take `tokens` and are understood by the models of `family` (None: all). Redactions
+    have taken `freed` tokens out of the view so far, beginning where the running sum of tokens was `since`.
     """
 
     action: DigestAction

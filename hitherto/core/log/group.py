@@ -1,4 +1,4 @@
-"""Groups: messages that stand or fall together."""
+"""Groups: messages that are sent together or not at all."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Group:
     """A tool call with its siblings and all their results, a reasoning item with what it precedes, or one message.
 
     `members` are in the order in which an API wants them: a result that arrived turns later stands right behind its
-    calls, at the place of the group's first member. `open` are calls without a result. `orphan` marks a result
-    whose call is not among the messages at hand.
+    calls, at the place of the group's first member. `open` are calls without a result. `orphan`: it has a result whose
+    call is not among the messages that were grouped.
     """
 
     members: list[Logged]
@@ -46,11 +46,12 @@ class Group:
 
 
 def groups(messages: Sequence[Logged], retracted: Sequence[tuple[int, int]] = ()) -> list[Group]:
-    """`messages` (ascending by seq) as groups, ordered by their first member; erased ones are left out. `retracted`
-    are ranges of seqs that are not among them because they were taken back: what they stood between is adjacent.
+    """`messages` (ascending by seq) as groups, ordered by their first member; erased messages are left out. `retracted`
+    are inclusive ranges of seqs that were retracted and so are not among `messages`: those on both sides of a range are
+    adjacent.
 
-    One response of a model is one group: its reasoning items, then its tool calls, parallel ones together, up to
-    the first result.
+    One response of a model is one group: its reasoning items, then its tool calls, parallel ones together, up to the
+    first result.
     """
     found: list[Group] = []
     by_call: dict[str, Group] = {}
@@ -95,8 +96,8 @@ def _adjacent(seq: int, following: int, retracted: Sequence[tuple[int, int]]) ->
 
 
 def _answer(logged: Logged, found: list[Group], by_call: dict[str, Group]) -> None:
-    """Put a result to its calls. One message that answers calls of several groups makes them one; if the call of one
-    of its answers is not at hand, that one cannot be sent."""
+    """Add a result to the group of its calls. A message that answers calls of several groups joins them. The group
+    becomes an orphan if one of the calls is missing."""
     owners: list[Group] = []
     parted = False
     for call in logged.message.answers:

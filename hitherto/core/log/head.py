@@ -1,4 +1,4 @@
-"""What is known of a conversation without reading its messages: all that a plan or a view starts from."""
+"""Heads: the state of a conversation that is known without reading its messages. Plans and views start from it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from hitherto.core.log.message import Sums
 from hitherto.core.scope import THE_USER
 
 PATIENCE = 3
-"""A tool call without its result holds back digests for so many turns: the one it was made in, and those after it."""
+"""The number of turns for which a tool call without a result holds back digests, the turn of the call included."""
 
 REPLACED = "replaced"
-"""What stands as the stage of a digest that a caller put in the place of messages; it counts under every policy."""
+"""The stage name of a digest that a caller put in the place of messages; it applies under every policy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +30,8 @@ class OpenCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningDigest:
-    """A digest in progress. `kept_from` as in `Frontier`; `error` says why its last try came to nothing, if it did;
-    `claimed`, whether a worker has it in hand."""
+    """A digest in progress. `kept_from` as in `Frontier`. `error` says why its last attempt failed, if one did.
+    `claimed`: a worker is making it."""
 
     id: int
     stage: str
@@ -62,9 +62,8 @@ class StandingSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatestDigest:
-    """The digest of another conversation that was chosen for this one's instructions (`CrossSession.latest`):
-    `conversation` is the one it belongs to, `text` its text; all None if none was there to be chosen, and once it is no
-    more."""
+    """The digest of another conversation that was chosen for this one's instructions (`CrossSession.latest`): its id,
+    its conversation and its text. All are None if there was none to choose, or if it no longer exists."""
 
     digest: int | None = None
     conversation: str | None = None
@@ -73,24 +72,25 @@ class LatestDigest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """The state of one conversation at one revision, of a size that does not grow with its length.
+    """The state of one conversation at one revision. Its size does not grow with the conversation's length.
 
-    `sums` run through the last live message, `view_sums` up to the one before `view_start`, `digest_sums` through
-    `digest.end`. `digest` rests on nothing that was cleared. A conversation that does not exist yet has revision 0.
-    `closed` says that the last live message can end a round: a final assistant message. `run_start` is where the tool
-    calls and reasoning items begin with which the log ends, or `next_seq`. `frontiers` are by the stage's fingerprint.
-    `late` are results that came in a later turn than their calls: (turn of the call, seq of the result). `erased` are
-    inclusive ranges of messages whose time had come, `retracted` of those that were taken back. `policy` is the JSON
-    text of the conversation's own, `agent_policy` of its agent's, `cross_session` and `agent_cross_session` likewise.
-    `failures` counts the digests that came to an end without a result since the last that had one; until `resume_at`,
-    if set, no other begins. `subject` is what its facts are about (`core.scope.THE_USER`: the user), and `extracted`
-    the ranges of messages from which facts have been extracted. `clock` is the store's clock: what is due goes by it.
-    `now` is the time that what is written gets: the same, but never before the newest message's, where a clock that was
-    ahead has been put right.
+    A conversation that does not exist yet has revision 0. `sums` run through the last live message, `view_sums` up to
+    the one before `view_start`, `digest_sums` through `digest.end`. `digest` rests on no cleared message. `closed`: the
+    last live message can end a round (it is a final assistant message). `run_start` is the first of the tool calls and
+    reasoning items with which the log ends, or `next_seq`. `frontiers` are by the stage's fingerprint. `late` are
+    results that came in a later turn than their calls: (turn of the call, seq of the result). `erased` and `retracted`
+    are inclusive ranges of messages that have expired and of messages that were retracted.
 
-    `open_calls`, `late`, `failures`, `running`, `run_start`, `policy`, `agent_policy`, `cross_session`,
-    `agent_cross_session`, `latest`, `next_expiry`, `subject` and `extracted` are not kept for past revisions: a past
-    head has none of the first four, and the others as they are now.
+    `policy` is the JSON text of the conversation's own policy, `agent_policy` that of its agent's; `cross_session` and
+    `agent_cross_session` likewise. `failures` counts the digests that failed since the last that succeeded; until
+    `resume_at`, if set, no digest begins. `subject` is what the conversation's facts are about (`core.scope.THE_USER`:
+    the user), and `extracted` are the ranges of messages from which facts have been extracted. `clock` is the store's
+    clock: it decides what is due. `now` is the timestamp of what is written: the same time, but never before the newest
+    message's, in case a clock that was ahead has been set back.
+
+    A past head is without `open_calls`, `late`, `failures`, `resume_at` and `running`. Its `run_start`, `policy`,
+    `agent_policy`, `cross_session`, `agent_cross_session`, `latest`, `next_expiry`, `subject` and `extracted` are the
+    present ones.
     """
 
     ref: int
@@ -124,7 +124,7 @@ class Head:
 
     @property
     def resting(self) -> bool:
-        """Whether its digests failed so often that none begins for now."""
+        """Whether digests have failed so often that none begins for now."""
         return self.resume_at is not None and self.clock < self.resume_at
 
     @property

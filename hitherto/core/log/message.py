@@ -1,7 +1,7 @@
-"""Messages: what is appended, and the same as the log gives it back.
+"""Messages, as they are appended and as the log returns them.
 
-A `Message` keeps the caller's own item to the byte (`raw`) and beside it the few things the engine must know of it,
-read off once by the wire codec that understands the item's shape.
+A `Message` keeps the caller's own item to the byte (`raw`), and beside it the few things that the engine must know of
+it. The codec of the item's wire format reads these once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Payload = dict[str, Any]
 """One item as an API sends or accepts it: a JSON object."""
 
 Wire = Literal["openai.chat", "openai.responses", "anthropic"]
-"""The formats of messages, by their APIs."""
+"""Message formats, named by their APIs."""
 
 CHAT: Final = "openai.chat"
 RESPONSES: Final = "openai.responses"
@@ -49,7 +49,8 @@ class Kind(StrEnum):
 
 
 def to_json(value: object, *, what: str) -> str:
-    """`value` as ASCII JSON text, keys in their given order. Raises InvalidMessage where JSON has no word for it.
+    """`value` as ASCII JSON text, keys in their given order. Raises InvalidMessage for a value that JSON cannot
+    express.
 
     ASCII, because PostgreSQL's `json` keeps the escapes of NUL and of lone surrogates that its text cannot hold.
     """
@@ -60,17 +61,18 @@ def to_json(value: object, *, what: str) -> str:
 
 
 def storable(text: str) -> str:
-    """`text` with NUL and lone surrogates shown as U+FFFD: the readable copy; `raw` keeps the original."""
+    """`text` with NUL and lone surrogates replaced by U+FFFD: the readable copy; `raw` keeps the original."""
     return _UNSTORABLE.sub("\ufffd", text)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Message:
-    """One item of a conversation, in its own wire shape.
+    """One item of a conversation, in its own wire format.
 
     `raw` is the item as JSON text and is what the log keeps; `payload` parses it anew at each access, so nobody can
-    change a stored item through an alias. `calls` are the ids of the tool calls it makes, `answers` the ids it
-    answers, in their order. `text` is its readable content (never shown to a model as if it were the item).
+    change a stored item through an alias. `calls` are the ids of the tool calls it makes, `answers` the ids of those it
+    answers, in their order; `tools` are the names of the tools. `text` is its readable content (never shown to a model
+    as if it were the item). `metadata` is the JSON text of an object.
     """
 
     raw: str
@@ -90,7 +92,7 @@ class Message:
 
     @property
     def opens_turn(self) -> bool:
-        """A user's message opens a turn; a tool's answer that travels as one does not."""
+        """Whether it begins a turn: a user message does, a tool result that is sent in the user's role does not."""
         return self.role is Role.USER and self.kind is Kind.TEXT
 
     @property
@@ -99,9 +101,9 @@ class Message:
         return self.kind is Kind.TEXT and self.role in (Role.USER, Role.ASSISTANT)
 
     def with_metadata(self, metadata: Mapping[str, Any]) -> Message:
-        """The same message with the application's own notes beside it; they are never shown to a model.
+        """The same message with metadata of the application, which is never shown to a model.
 
-        Raises InvalidMessage when they are not a JSON object.
+        Raises InvalidMessage when it is not a JSON object.
         """
         return replace(self, metadata=to_json(dict(metadata), what="metadata"))
 
@@ -115,24 +117,24 @@ class Message:
             raise InvalidMessage(
                 f"expires_at is {at!r}, a time without a zone; give one, e.g. datetime.now(timezone.utc)"
             )
-        # Every zone, and PostgreSQL, must be able to say it.
+        # The time must be expressible in every zone and in PostgreSQL.
         if not 2 <= at.year <= 9998:
             raise InvalidMessage(f"expires_at is {at!r}; give a time between the years 2 and 9998, or none at all")
         return replace(self, expires_at=at)
 
 
 def plain_message(role: Role, text: str) -> Message:
-    """A plain text of our own making, as OpenAI's chat format has it."""
+    """A text message that Hitherto writes itself, in OpenAI's chat format."""
     raw = json.dumps({"role": role.value, "content": text})
     return Message(raw=raw, wire=CHAT, role=role, kind=Kind.TEXT, text=text)
 
 
 class Sums(NamedTuple):
-    """Running sums over the log, up to and including one message: what makes every trigger and cut an index probe.
+    """Running sums over the log, up to and including one message. They make every trigger and cut an index probe.
 
     `tokens`: canonical tokens (o200k_base) of the items as sent; `turns`: messages that open a turn; `dialogue`:
-    messages that count (user and final assistant messages); `results`: those of the tokens that are tool results'.
-    Over the messages that are live at one revision they ascend with seq.
+    messages that count (user and final assistant messages); `results`: the part of `tokens` that is in tool results.
+    Over the messages that are live at one revision they never decrease.
     """
 
     tokens: int = 0
@@ -153,9 +155,8 @@ class Sums(NamedTuple):
 class Logged:
     """A message in the log. `tokens` are its own canonical tokens, `sums` those up to and including it.
 
-    `rev` is the revision at which it was appended. `erased` says that only its place is left: its time had come.
-    `retracted_rev` is the revision at which it was taken back: it stays in the log, but views from then on are
-    without it.
+    `rev` is the revision at which it was appended. `erased`: it has expired and only its place is left. `retracted_rev`
+    is the revision at which it was retracted: it stays in the log, but views from that revision on do not show it.
     """
 
     seq: int
@@ -179,7 +180,7 @@ class Logged:
         )
 
     def expired(self, now: datetime) -> bool:
-        """Whether its time has come by `now`, erased or not."""
+        """Whether it has expired by `now`, erased or not."""
         return self.erased or (self.message.expires_at is not None and self.message.expires_at <= now)
 
     def live(self, at: int) -> bool:

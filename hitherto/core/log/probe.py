@@ -41,8 +41,8 @@ class SeqAt:
 
 @dataclass(frozen=True, slots=True)
 class ToolTokens:
-    """Asks what tool results, with `calls` tool calls too, take from seq `start` to `end` (inclusive), those of the
-    tools `never` left out: answered by `Freeable`."""
+    """Asks how many tokens the tool results from seq `start` to `end` (inclusive) have, with `calls` the tool calls
+    too, without those of the tools `never`. The answer is a `Freeable`."""
 
     start: int
     end: int
@@ -72,7 +72,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Freeable:
-    """`tokens` of `messages` messages."""
+    """The answer to `ToolTokens`: `tokens` in all, in so many `messages`."""
 
     tokens: int
     messages: int

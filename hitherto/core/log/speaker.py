@@ -1,4 +1,4 @@
-"""The name that a message's speaker goes by."""
+"""The name of a message's speaker."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from hitherto.core.scope import LONGEST_NAME
 
 
 def author_in(role: str | None, raw: str) -> str | None:
-    """The `name` field of an item (JSON text), if it has one that is a name; a tool's is none of a speaker."""
+    """The `name` field of an item (JSON text), at most LONGEST_NAME characters of it; None if there is no usable name.
+    The `name` of a tool is not a speaker's."""
     if role == Role.TOOL or '"name"' not in raw:
         return None
     name = json.loads(raw).get("name")
@@ -17,5 +18,5 @@ def author_in(role: str | None, raw: str) -> str | None:
 
 
 def speaker_of(message: Message) -> str:
-    """Whom a message is shown to be from: its author by name, or else its role."""
+    """The speaker with whom a message is shown: its author's name, or else its role."""
     return author_in(message.role, message.raw) or message.role.value

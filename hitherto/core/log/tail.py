@@ -1,4 +1,7 @@
-"""What a head says of the end of its log, read off the newest messages: needed when they are taken back."""
+"""The end of a log as a head describes it, derived from the newest messages.
+
+It is needed after a retraction, and after a clear is undone.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,8 @@ _OF_A_RUN = (Kind.TOOL_CALL, Kind.REASONING)
 
 
 def tells_enough(tail: Sequence[Logged]) -> bool:
-    """Whether the newest messages (ascending) tell all that `without_last` wants to know: where the run of calls
-    begins with which the log then ends, and the calls that the last message answers."""
+    """Whether the newest messages `tail` (ascending) are enough for `without_last`: they have the calls that the last
+    one answers, and the beginning of the run of tool calls and reasoning items before it."""
     rest, last = tail[:-1], tail[-1]
     made = {call for logged in rest for call in logged.message.calls}
     return set(last.message.answers) <= made and any(one.message.kind not in _OF_A_RUN for one in rest[1:])
@@ -21,7 +24,7 @@ def tells_enough(tail: Sequence[Logged]) -> bool:
 
 def without_last(head: Head, tail: Sequence[Logged]) -> Head:
     """`head`, one revision on, without the last of its newest live messages `tail` (ascending): the calls that it
-    answered are open again, and those that it made are not."""
+    answered are open again, and those that it made are gone."""
     rest, last = tail[:-1], tail[-1]
     open_calls = {call: one for call, one in head.open_calls.items() if call not in last.message.calls}
     makers = _made(rest)
@@ -38,8 +41,8 @@ def without_last(head: Head, tail: Sequence[Logged]) -> Head:
 
 
 def ending(head: Head, tail: Sequence[Logged]) -> Head:
-    """`head` with what its newest live messages `tail` (ascending) tell of its end, calls without a result among
-    them."""
+    """`head` with `closed`, `run_start`, `open_calls` and `late` derived from its newest live messages `tail`
+    (ascending)."""
     makers = _made(tail)
     answered = {call for logged in tail for call in logged.message.answers}
     return replace(

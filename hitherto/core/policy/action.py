@@ -10,13 +10,13 @@ from hitherto.core.policy.component import Component, flags, names, register, wh
 
 _LONG = 10_000
 _PLACEHOLDER = 12
-"""Tokens that a placeholder is reckoned with, its tool's name included."""
+"""The estimated tokens of a placeholder, its tool's name included."""
 
 
 @dataclass(frozen=True)
 class Action(Component):
-    """Says what becomes of a range. `done` is what its digest rows record; an action of one's own derives from the
-    one that it refines, and is recorded as that one."""
+    """Says what becomes of a range. `digest_action` is what its digest rows record. A custom action derives from the
+    built-in one that it refines, and is recorded as that one."""
 
     slot: ClassVar[str] = "action"
     digest_action: ClassVar[DigestAction]
@@ -28,14 +28,14 @@ class Action(Component):
 
 
 def placeholder(tool: str) -> str:
-    """What stands in the place of what a tool gave back."""
+    """What is shown in the place of a tool's result."""
     return f"⟦removed: {tool}⟧"
 
 
 @register
 @dataclass(frozen=True)
 class Drop(Action):
-    """Show the range no more. The log keeps it."""
+    """Stop showing the range. The log keeps it."""
 
     word: ClassVar[str] = "drop"
     digest_action: ClassVar[DigestAction] = DigestAction.DROP
@@ -44,7 +44,7 @@ class Drop(Action):
 @register
 @dataclass(frozen=True)
 class Redact(Action):
-    """Show placeholders in the place of tool results, with `calls` in that of the calls' arguments too.
+    """Show placeholders in the place of tool results; with `calls`, in the place of the calls' arguments too.
 
     Names and call ids stay. Tools named in `never` are not redacted. Fires only when that frees at least `at_least`
     tokens.
@@ -70,12 +70,13 @@ class Redact(Action):
 
     @property
     def leaves(self) -> int:
-        """About how many tokens a replacement takes, judged by that of a very long text."""
+        """An estimate of the tokens that a replacement takes: those of the replacement of a very long text."""
         try:
             left = self.replacement("tool", "word " * _LONG)
-        except Exception:  # noqa: BLE001 (an action of somebody's own; what it cannot replace becomes a placeholder)
+        except Exception:  # noqa: BLE001 (a custom action; what it cannot replace becomes a placeholder)
             left = None
-        return max(_PLACEHOLDER, len(left) // 4 if isinstance(left, str) else 0)  # pyright: ignore[reportUnnecessaryIsInstance] (somebody's own)
+        # A custom action may return anything.
+        return max(_PLACEHOLDER, len(left) // 4 if isinstance(left, str) else 0)  # pyright: ignore[reportUnnecessaryIsInstance]
 
 
 @register
@@ -83,8 +84,8 @@ class Redact(Action):
 class Summarize(Action):
     """Derive a digest of the range, built on the digest before; at most `max_tokens` tokens of text.
 
-    With `archive`, the messages that are new to it become a document of the user's knowledge base too. With `facts`,
-    the same call to the model finds what they say of the conversation's subject.
+    With `archive`, the messages that are new to it also become a document of the user's knowledge base. With `facts`,
+    the same call to the model finds facts about the conversation's subject in them.
     """
 
     max_tokens: int = 1_000
@@ -101,9 +102,9 @@ class Summarize(Action):
 @register
 @dataclass(frozen=True)
 class Chunk(Action):
-    """Derive from the oldest `batch` messages that are in no digest one of their own, of at most `max_tokens` tokens.
+    """Derive a separate digest, of at most `max_tokens` tokens, from the oldest `batch` messages that are in no digest.
 
-    With `facts`, the same call to the model finds what they say of the conversation's subject.
+    With `facts`, the same call to the model finds facts about the conversation's subject in them.
     """
 
     batch: int = 20

@@ -1,7 +1,7 @@
-"""The parts that policies are made of: values with plain parameters under a registered word.
+"""The parts of policies: frozen values with plain parameters, registered under a word.
 
-A part's word and parameters are its JSON. Whoever writes a trigger or an action of their own registers it; the
-words of all parts are one name space per slot.
+A part's word and parameters are its JSON. A custom trigger or action has to be registered. Each slot has its own name
+space of words.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ Kind = TypeVar("Kind", bound="type[Component]")
 class Component:
     """A trigger, keep, action or render: a frozen dataclass whose fields are its JSON.
 
-    `word` names it in JSON, `slot` says what it is: "trigger", "keep", "action" or "render". A field that holds
-    other parts, or a tuple of them, names their slot in its metadata: `field(metadata={"slot": "trigger"})`. One that
-    came to a part that was in use already says `"later": True` there: it is left out of the JSON and of what is printed
-    while it has its default, so that the rows written before it still name the same stage.
+    `word` names it in JSON, `slot` says what it is: "trigger", "keep", "action" or "render". A field that holds other
+    parts, or a tuple of them, names their slot in its metadata: `field(metadata={"slot": "trigger"})`. A field that was
+    added to a part after its release has `"later": True` there: while it has its default, it is left out of the JSON
+    and of what is printed, so that rows written before it still name the same stage.
     """
 
     word: ClassVar[str]
@@ -53,7 +53,7 @@ _KNOWN: dict[str, dict[str, type[Component]]] = {"trigger": {}, "keep": {}, "act
 def register(kind: Kind) -> Kind:
     """Class decorator: makes a part known under its word, so that policies with it can be read from JSON.
 
-    Raises InvalidPolicy for a word that another part of the slot has, and for a slot that there is not.
+    Raises InvalidPolicy for a word that another part of the slot has, and for an unknown slot.
     """
     slot = _KNOWN.get(kind.slot)
     if slot is None:
@@ -131,7 +131,7 @@ def only(value: Mapping[str, object], known: set[str], where: str) -> None:
 
 
 def whole(owner: Component, least: int = 1, **values: object) -> None:
-    """Raises InvalidPolicy for a parameter that is no whole number of at least `least`, or one beyond all reason."""
+    """Raises InvalidPolicy for a parameter that is not a whole number from `least` to `_MOST`."""
     for name, value in values.items():
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= _MOST:
             found = f"{type(owner).__name__}.{name} is {quoted(value)}"

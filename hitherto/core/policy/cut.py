@@ -10,7 +10,7 @@ from hitherto.core.log.probe import Asking, DialogueAt, Mark, Probe, TokensAt, T
 from hitherto.core.policy.keep import Keep, LastMessages, LastTokens, LastTurns, Window
 
 _HOPS = 8
-"""So often a cut moves back for a result that came late: more is a chain of such results, not a few of them."""
+"""A cut moves back at most this often for late results: where it would move more often, late results form a chain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,8 @@ class Cut:
 
 
 def kept(keep: Keep, head: Head) -> Asking[Cut]:
-    """The cut that leaves what `keep` says: at the start of a turn, and so that no group is parted: a call that is
-    awaited stays, and so does one whose result came after the cut."""
+    """The cut that leaves what `keep` says. It lies at the start of a turn and splits no group: a call whose result is
+    awaited stays verbatim, and so does one whose result came after the cut."""
     last = head.sums
     match keep:
         case Window():
@@ -44,11 +44,11 @@ def kept(keep: Keep, head: Head) -> Asking[Cut]:
 
 
 def whole_groups(mark: Mark | None, head: Head) -> Asking[Cut]:
-    """The cut at `mark`, which opens a turn, moved back to where it parts no group. Without a mark, or where there is
-    no turn to move back to, at the beginning: nothing can be taken away.
+    """The cut at `mark`, which opens a turn, moved back to where it splits no group. Without a mark, or without a turn
+    to move back to, it is at the start of the view: nothing can be taken away.
 
-    Where each turn's calls are answered in the next, every cut parts some: after `_HOPS` moves for late results it
-    stays where it was to be, and what is parted is not shown.
+    Where each turn's calls are answered in the next, every cut splits some group. After `_HOPS` moves for late results
+    the cut therefore goes back to `mark`, and a result whose call lies before it is not shown.
     """
     first, hops = mark, 0
     while mark is not None:

@@ -1,4 +1,4 @@
-"""Where the parts of a conversation lie under a policy: what stands for its older part, and where verbatim begins.
+"""Layouts: what stands for the older part of a conversation under a policy, and where verbatim begins.
 
 Plans and views start from the same layout, so that a stage counts what a context shows.
 """
@@ -16,8 +16,8 @@ from hitherto.core.policy.policy import Policy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redaction:
-    """Messages `start` to `end` (inclusive) are shown as `action` says. That took `freed` tokens out of those between
-    the running sums `since` and `until`; by what is known of it they are spread evenly there."""
+    """Messages `start` to `end` (inclusive) are shown as `action` says. That freed `freed` tokens between the running
+    sums `since` and `until`. Which messages they were in is not known, so they count as spread evenly."""
 
     action: Redact
     start: int
@@ -27,13 +27,13 @@ class Redaction:
     until: int
 
     def freed_at(self, tokens: int) -> int:
-        """How much it took out of the messages up to the running sum `tokens`."""
+        """The tokens that it freed up to the running sum `tokens`."""
         whole = self.until - self.since
         part = min(max(tokens - self.since, 0), whole)
         return 0 if whole <= 0 else min(self.freed, whole) * part // whole
 
     def tokens_at(self, place: int) -> int:
-        """The running sum of tokens at which what is left of them is `place`."""
+        """The running sum of tokens that is `place` once the freed tokens are taken off."""
         whole = self.until - self.since
         freed = min(self.freed, whole)
         if whole <= 0 or place <= self.since:
@@ -45,10 +45,11 @@ class Redaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """A conversation from its front: what was cleared, then the range of `digest`, of `opaque`, of what was dropped and
-    of what is in chunks only, and from `start` on the verbatim messages, some of them redacted.
+    """The parts of a conversation, from its beginning: what was cleared, the ranges of `digest` and `opaque`, what was
+    `dropped`, what is only shown as chunks (`chunked`), and from `start` on the verbatim messages, some of them
+    redacted.
 
-    Each of the first is None or absent where it has no place. `start_sums` run up to the message before `start`.
+    Each of the four is None if the conversation has no such part. `start_sums` run up to the message before `start`.
     """
 
     digest: StandingSummary | None
@@ -60,23 +61,24 @@ class Layout:
     start_sums: Sums
 
     def place(self, tokens: int) -> int:
-        """The running sum of tokens as shown: less what redactions took out. Ascends as that sum does, and over a whole
-        redaction it is as exact as what that is known to have freed."""
+        """The running sum of tokens as shown: `tokens` less what redactions freed up to there. It never decreases as
+        `tokens` grows. Within a redaction it is an estimate; over a whole one it is as exact as `freed`."""
         if not self.redactions:
             return tokens
         return tokens - max(one.freed_at(tokens) for one in self.redactions)
 
     def tokens_at(self, place: int) -> int:
-        """The least running sum of tokens whose `place` is not before this one."""
+        """The least running sum of tokens at which `Layout.place` reaches `place`."""
         return max((one.tokens_at(place) for one in self.redactions), default=place)
 
 
 def layout_of(policy: Policy, head: Head, *, opaque: bool = True, family: str | None = None) -> Layout:
     """The layout of `head` under `policy`.
 
-    A summary counts while the policy has a stage, whichever stage made it; drops, redactions and chunks count while
-    the policy has a stage that does the like. An opaque item counts only where `opaque` says that it can be sent, and
-    if it is of the model's `family` (or of none); else the messages it stands for are there themselves.
+    A summary counts while the policy has a stage, whichever stage made it. Drops, redactions, chunks and opaque items
+    count while the policy has a stage with that action. An opaque item also has to be sendable (`opaque`) and of the
+    model's `family`, or of none; otherwise the messages it stands for are shown themselves. One that a caller put in
+    the place of messages needs no stage.
     """
     digest = head.digest if policy.stages else None
     start, sums = (head.view_start, head.view_sums) if digest is None else (digest.end + 1, head.digest_sums)
@@ -109,16 +111,16 @@ def layout_of(policy: Policy, head: Head, *, opaque: bool = True, family: str | 
 
 
 def redacted_up_to(policy: Policy, head: Head, fingerprint: str) -> Frontier | None:
-    """How far the redacting stage has come: by its own rows, or by those of stages that the policy has not, whichever
-    reach further."""
+    """How far redaction has come for this stage: by its own rows, or by those of stages that the policy does not have,
+    whichever reach further."""
     others = {stage.fingerprint for stage in policy.stages} - {fingerprint}
     found = [f for name, f in head.frontiers.items() if f.action is DigestAction.REDACT and name not in others]
     return max(found, key=lambda one: one.end, default=None)
 
 
 def _covers(item: Frontier, digest: StandingSummary | None, head: Head) -> bool:
-    """Whether the opaque items stand for everything from the view's start on. What a caller put in the place of all
-    counts until a digest reaches further, or is made later of the same."""
+    """Whether the opaque item stands for everything from the view's start on, the digest's range included. It does
+    unless the digest reaches further, or reaches as far and was made later."""
     if digest is None:
         return item.start <= head.view_start
     newer = item.digest is not None and item.digest > digest.id

@@ -1,7 +1,7 @@
-"""Which stages are due, and over which range: pure, with index probes as its only questions.
+"""Planning: which stages are due, and over which range. Pure: its only questions are index probes.
 
-`plan` is a generator: it yields a probe, is sent the mark the store found for it, and returns what fires. Most
-appends are decided from the head alone and yield nothing.
+`plan` is a generator: it yields a probe, is sent the mark the store found for it, and returns what fires. Most appends
+are decided from the head alone and yield nothing.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ class Firing:
     """A stage that is due: its row covers `start` to `end`, both inclusive; `new_start` is its first message that no
     digest has seen, `base` the digest it builds on.
 
-    `sums` run through `end`. `kept` is where verbatim begins then, which lies within the range where a chunk's messages
-    go on being shown. `freed`: tokens that it takes out of the view, as far as known beforehand; `freed_so_far` are
-    those with what was taken out of it before in the same way, from the running sum `since` on.
+    `sums` run through `end`. `kept` is where verbatim begins afterwards; for a chunk it may lie within the range, as
+    chunked messages may still be shown. `freed` are the tokens that it takes out of the view, as far as known
+    beforehand. `freed_so_far` adds those that were taken out before in the same way, from the running sum of tokens
+    `since` on.
     """
 
     stage: Stage
@@ -44,8 +45,8 @@ class Firing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What an append sets off. `held` says that a stage was due but one of its kind is still in progress or
-    has to rest, `nothing` that one was due without anything new to it."""
+    """What an append fires. `held`: a stage was due, but one of its kind is in progress or digests are paused after
+    failures. `nothing`: a stage was due but had nothing new to act on."""
 
     firings: tuple[Firing, ...] = ()
     held: bool = False
@@ -57,8 +58,8 @@ def plan(policy: Policy, head: Head, window: int, *, family: str | None = None) 
 
     `window` is the model's context window in tokens, `family` that of the models whose opaque items can be made;
     without one, no stage compacts. A stage that digests does not fire while another digest of messages is in progress,
-    nor one that compacts during another compaction, whichever stage began it; neither does while the conversation
-    rests.
+    nor one that compacts during another compaction, whichever stage began it. Neither fires while digests are paused
+    after failures (`Head.resting`).
     """
     if head.next_seq <= head.view_start or not policy.stages:
         return Plan()
@@ -90,7 +91,7 @@ def plan(policy: Policy, head: Head, window: int, *, family: str | None = None) 
 
 
 _KIND = {DigestAction.SUMMARIZE: "digest", DigestAction.CHUNK: "digest", DigestAction.COMPACT: "compaction"}
-"""What must not be made twice at a time. Drops and redactions take effect at once."""
+"""Only one of a kind may be in progress at a time. Drops and redactions take effect at once and have no kind."""
 
 
 def advanced(head: Head, firing: Firing) -> Head:
@@ -109,7 +110,7 @@ def advanced(head: Head, firing: Firing) -> Head:
 
 
 def _earlier(stage: Stage, policy: Policy, head: Head) -> Frontier | None:
-    """What a stage that takes effect at once goes on from."""
+    """The frontier from which a stage that takes effect at once goes on."""
     if stage.action.digest_action is DigestAction.REDACT:
         return redacted_up_to(policy, head, stage.fingerprint)
     return head.frontiers.get(stage.fingerprint)
@@ -122,7 +123,7 @@ def _counted(firing: Firing, begin: Cut, earlier: Frontier | None) -> Firing:
 
 
 def _undealt(stage: Stage, policy: Policy, head: Head, layout: Layout) -> Cut:
-    """From where on the stage counts: what it has not dealt with yet."""
+    """Where the part begins that the stage has not dealt with yet, which is what its trigger counts."""
     match stage.action.digest_action:
         case DigestAction.REDACT:
             redacted = _earlier(stage, policy, head)
@@ -145,7 +146,7 @@ def _undigested(head: Head) -> Cut:
 
 
 def _newest(head: Head) -> tuple[int, int | None]:
-    """Where the digests of messages end so far, chunks included, and the one that ends there."""
+    """The last message that is in a digest or a chunk, and the id of that digest."""
     end, base = (head.view_start - 1, None) if head.digest is None else (head.digest.end, head.digest.id)
     chunk = head.reaches(DigestAction.CHUNK)
     return (end, base) if chunk is None or chunk.end <= end else (chunk.end, chunk.digest)
@@ -194,13 +195,13 @@ def _firing(stage: Stage, begin: Cut, head: Head, layout: Layout) -> Asking[Firi
 
 
 def _has_no_results(stage: Stage, begin: Cut, head: Head) -> bool:
-    """Whether there is nothing for a redaction of results: known without asking."""
+    """Whether the stage redacts results and there are none, as far as is known without a probe."""
     only_results = isinstance(stage.action, Redact) and not stage.action.calls
     return only_results and begin.sums.results == head.sums.results
 
 
 def _compaction(whole: Firing, head: Head, layout: Layout) -> Firing:
-    """Opaque items stand for everything behind a summary, what was dropped since included; the next build on them."""
+    """Opaque items stand for everything after a summary, dropped messages included; the next items build on them."""
     if layout.opaque is not None:
         return replace(whole, start=layout.opaque.start, new_start=layout.opaque.end + 1, base=layout.opaque.digest)
     start = head.view_start if layout.digest is None else layout.digest.end + 1
@@ -219,7 +220,7 @@ def _summary(whole: Firing, head: Head) -> Asking[Firing | None]:
 
 
 def _redaction(whole: Firing, redact: Redact, begin: Cut) -> Asking[Firing | None]:
-    """A redaction fires when it frees enough; the running sums tell most of what it would."""
+    """A redaction fires only if it frees enough. The running sums answer most cases without a probe."""
     results = whole.sums.results - begin.sums.results
     if not redact.calls and (not results or results < redact.at_least):
         return None

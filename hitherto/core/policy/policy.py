@@ -181,12 +181,12 @@ class Policy:
             raise InvalidPolicy(f"policy {quoted(self.name)} has the same stage twice; leave one out")
 
     def doing(self, *actions: DigestAction) -> tuple[Stage, ...]:
-        """The stages whose action does one of `done`, in order."""
+        """The stages whose action is one of `actions`, in order."""
         return tuple(stage for stage in self.stages if stage.action.digest_action in actions)
 
     @property
     def recalls(self) -> bool:
-        """Whether contexts show what a recall finds for them."""
+        """Whether contexts show digests that a recall finds for them."""
         return any(isinstance(stage.render, Recalled) for stage in self.stages)
 
     def to_json(self) -> dict[str, Any]:
@@ -224,8 +224,8 @@ class Policy:
 
 @dataclass(frozen=True)
 class UnreadablePolicy(Policy):
-    """A stored policy that this process cannot read, for lack of a package with its parts: it acts as if it had no
-    stage, and is stored again as it was. `why` says what is wrong with it."""
+    """A stored policy that this process cannot read, because it lacks the package with its parts. It acts as a policy
+    without stages, and is stored again unchanged. `why` says what is wrong with it."""
 
     raw: str = "{}"
     why: str = ""
@@ -251,5 +251,6 @@ def stored(raw: str) -> Policy:
 
 @lru_cache(maxsize=256)
 def _policy(raw: str) -> Policy:
-    """Policies are frozen, few, and read at every turn. (What cannot be read is not kept: its parts may come yet.)"""
+    """Cached, because policies are frozen, few, and read at every turn. An unreadable one is not cached: its parts may
+    be registered later."""
     return Policy.from_json(json.loads(raw))

@@ -1,4 +1,4 @@
-"""The policies that have a name of their own, and their form on the command line.
+"""The named policies (presets), and their form on the command line.
 
 Each has defaults, so that it runs by its name alone. Names that other systems use for a parameter are aliases:
 `rolling(summary_threshold=40)` is `rolling(threshold=40)`, and so is `summaryThreshold`.
@@ -27,7 +27,7 @@ PRESETS: dict[str, Preset] = {}
 """The presets by name, in the order of the design's table."""
 
 ALIASES: dict[str, dict[str, str]] = {}
-"""Per preset, other names of its parameters and ours."""
+"""Per preset, the aliases of its parameters, with our names for them."""
 
 RENAMED = {"compact": "redact"}
 """Other names of presets."""
@@ -36,8 +36,8 @@ _Parameters = ParamSpec("_Parameters")
 
 
 def _preset(**aliases: str) -> Callable[[Callable[_Parameters, Policy]], Callable[_Parameters, Policy]]:
-    """Registers a preset whose parameters can also be given by the names in `aliases`. Its signature lists those that
-    are names in Python as a TypedDict, so that type checkers know them."""
+    """Registers a preset whose parameters can also be given by the names in `aliases`. The aliases that are valid
+    Python names are in the preset's signature as a TypedDict, for type checkers."""
 
     def mark(make: Callable[_Parameters, Policy]) -> Callable[_Parameters, Policy]:
         name = make.__name__
@@ -90,9 +90,9 @@ def sliding_window(
 ) -> Policy:
     """A digest of the newest `window` messages, renewed at the end of every round from seq `after_seq` on.
 
-    What is older than the window leaves the digest. `max_tokens` bounds the digest's text in tokens; with `facts`, the
-    call that makes it also finds what the messages say of the conversation's subject (both are the same in the presets
-    below). `memory_rolling_window_size` and `memory_summarize_after_seq` are aliases.
+    What is older than the window leaves the digest. `max_tokens` bounds the digest's text in tokens. With `facts`, the
+    model call that makes it also finds facts about the conversation's subject. Both mean the same in the presets below.
+    `memory_rolling_window_size` and `memory_summarize_after_seq` are aliases.
     """
     stage = Stage(Seq(after_seq), Window(window), Summarize(max_tokens, facts=facts), Prefix())
     return Policy("sliding_window", (stage,))
@@ -142,8 +142,8 @@ def chunks(
     facts: bool = True,
     **aliases: Unpack[_ChunksAliases],
 ) -> Policy:
-    """With more than `threshold` undigested messages, the oldest `batch` become a searchable chunk of their own, and
-    facts of what they say, unless `facts` is false.
+    """With more than `threshold` undigested messages, the oldest `batch` become a searchable chunk. The model call that
+    makes it also finds facts, unless `facts` is false.
 
     Messages that have no chunk yet stay, and at least the newest `context`. `SUMMARIZATION_THRESHOLD` and `BATCH_SIZE`
     are aliases.
@@ -158,7 +158,7 @@ class _KeepTurnsAliases(TypedDict, total=False):
 
 @_preset(keep_last_n_turns="keep_turns")
 def trim(max_turns: int = 20, keep_turns: int = 8, **aliases: Unpack[_KeepTurnsAliases]) -> Policy:
-    """At `max_turns` turns, the oldest are shown no more, but for the newest `keep_turns`.
+    """At `max_turns` turns, all but the newest `keep_turns` are no longer shown.
 
     `keep_last_n_turns` is an alias.
     """
@@ -190,9 +190,10 @@ class _RedactAliases(TypedDict, total=False):
 def redact(
     trigger_turns: int = 8, keep: int = 3, calls: bool = False, at_least: int = 0, **aliases: Unpack[_RedactAliases]
 ) -> Policy:
-    """With more than `trigger_turns` turns, tool results become placeholders, but for those of the newest `keep`.
+    """With more than `trigger_turns` turns, tool results become placeholders, except in the newest `keep` turns.
 
-    `calls` redacts the calls' arguments too; `at_least` tokens have to be freed. `trigger.turns` is an alias.
+    `calls` redacts the calls' arguments too. It fires only if that frees `at_least` tokens. `trigger.turns` is an
+    alias.
     """
     return Policy("redact", (Stage(_turns_over(trigger_turns), LastTurns(keep), Redact(calls, (), at_least)),))
 
@@ -252,8 +253,8 @@ _Given = TypeVar("_Given")
 
 
 def one_of(**given: _Given | None) -> _Given | None:
-    """The one of several names for the same parameter that was given a value. Raises InvalidInput for two that were
-    given different ones."""
+    """The value that was given under one of several names for the same parameter; None if none was. Raises InvalidInput
+    if different values were given."""
     found = {name: value for name, value in given.items() if value is not None}
     values = list(found.values())
     if any(value != values[0] for value in values):
@@ -262,7 +263,8 @@ def one_of(**given: _Given | None) -> _Given | None:
 
 
 def policy_of(value: object) -> Policy | None:
-    """A policy as it is, one from its name, its command-line form or its JSON, or None. Raises InvalidPolicy."""
+    """`value` as a policy: a policy, its name, its command-line form, its JSON, or None (gives None). Raises
+    InvalidPolicy for anything else."""
     if value is None or isinstance(value, Policy):
         return value
     if isinstance(value, str):

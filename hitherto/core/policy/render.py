@@ -57,7 +57,8 @@ class ShadowTurn(Render):
 
     def __post_init__(self) -> None:
         _check_template(self, self.template)
-        if not isinstance(self.user, str) or not self.user.strip():  # pyright: ignore[reportUnnecessaryIsInstance] (JSON)
+        # A value from JSON may have any type.
+        if not isinstance(self.user, str) or not self.user.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidPolicy(f"ShadowTurn.user is {quoted(self.user)}; give the line that the digest answers")
 
     def __call__(self, text: str) -> str:
@@ -67,7 +68,7 @@ class ShadowTurn(Render):
 @register
 @dataclass(frozen=True)
 class Recalled(Render):
-    """Show of many digests the `top_k` that a recall finds for the incoming message."""
+    """Show the `top_k` digests that a recall finds for the incoming message."""
 
     top_k: int = 3
     word: ClassVar[str] = "recalled"

@@ -1,4 +1,4 @@
-"""What became of ranges of messages: their fates, and how ranges with fates are laid over and joined."""
+"""Spans: ranges of messages with their fate in a context, and how to overlay and merge them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Span(BaseModel):
 
 
 def overlaid(under: Span, over: Iterable[Span]) -> Iterator[Span]:
-    """`under` in pieces, in order, with the spans of `over` (ascending, disjoint) in their places."""
+    """`under` in pieces, in order, with the spans of `over` (ascending, disjoint) in place of what they cover."""
     at = under.start
     for span in over:
         first, last = max(span.start, under.start), min(span.end, under.end)

@@ -11,12 +11,12 @@ from hitherto.errors import InvalidPolicy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerInput:
-    """What a trigger goes by: the part of the present view that its stage has not dealt with yet.
+    """What a trigger decides by: the part of the present view that its stage has not dealt with yet.
 
-    `messages` are user messages and final assistant messages, `turns` user messages, `tokens` canonical ones as
-    shown, without what redactions took out; `undigested` are messages that are in no digest, dropped ones included.
-    `last_seq` is the newest message's seq, `round_ended` whether it ends a round. `window` is the size of the
-    model's context window in tokens, and `standing` what stands in it for older messages.
+    `messages` are user messages and final assistant messages, `turns` user messages, `tokens` canonical ones as shown,
+    without what redactions took out; `undigested` are messages that are in no digest, dropped ones included. `last_seq`
+    is the newest message's seq, `round_ended` whether it ends a round. `window` is the model's context window in
+    tokens, `standing` the tokens of what stands in it for older messages.
     """
 
     messages: int
@@ -90,7 +90,7 @@ class Tokens(Trigger):
 class Fraction(Trigger):
     """Due when the view, with what stands for older messages, takes at least the share `f` of the model's window.
 
-    It waits for a quarter of that in new messages, however much stands in front of them.
+    It always waits for new messages of a quarter of that, however much stands for older ones.
     """
 
     f: float

@@ -1,4 +1,4 @@
-"""The log as a policy leaves it at a revision: a pure function of the head, before any budget."""
+"""Views: the log as a policy shows it at a revision. A pure function of the head, before any budget."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from hitherto.errors import InvalidPolicy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What the model could see with an endless budget.
+    """What the model would see with an unlimited budget.
 
-    `before` are the spans of everything ahead of the verbatim part. Of these, `digest` (shown as `render` says)
-    and the opaque item with the row id `opaque` stand for those that are digested. Messages `start` to `stop`
-    (exclusive) are verbatim, but for the redacted ones of `layout`, which has the running sums too. `gone` are those
-    that were erased or taken back.
+    `before` are the spans of everything ahead of the verbatim part. Of these, `digest` (shown as `render` says) and the
+    opaque item with the row id `opaque` stand for those that are digested. Messages `start` to `stop` (exclusive) are
+    verbatim, but for the redacted ones of `layout`, which has the running sums too. `gone` are the spans of erased and
+    retracted messages.
     """
 
     before: tuple[Span, ...]
@@ -37,8 +37,8 @@ class View:
 
 
 def view(policy: Policy, head: Head, *, opaque: bool = True, family: str | None = None) -> View:
-    """The view of `head` under `policy`, for a model of `family` that can be sent opaque items or not; see
-    `layout`. Its size and cost do not depend on the length of the log."""
+    """The view of `head` under `policy`; `opaque` and `family` as in `layout_of`. Its size and cost do not depend on
+    the length of the log."""
     layout = layout_of(policy, head, opaque=opaque, family=family)
     gone = _gone(head)
     return View(
@@ -76,7 +76,7 @@ def _spans(head: Head, layout: Layout) -> Iterator[Span]:
 
 
 def _render(policy: Policy, digest: StandingSummary) -> Render:
-    """As the policy's first stage that summarizes says; where it has none, as the stage did that made the digest."""
+    """The render of the first stage that summarizes; without one, that of the stage that made the digest."""
     for stage in policy.doing(DigestAction.SUMMARIZE):
         if stage.render is not None:
             return stage.render
@@ -88,7 +88,7 @@ def _render(policy: Policy, digest: StandingSummary) -> Render:
 
 
 def _gone(head: Head) -> tuple[Span, ...]:
-    """The erased ranges and those taken back, ascending and disjoint; what is both counts as erased."""
+    """The erased and the retracted ranges, ascending and disjoint; a message that is both counts as erased."""
     erased = [Span(start=a, end=b, fate=Fate.DROPPED, reason=Reason.EXPIRED) for a, b in head.erased]
     if not head.retracted:
         return tuple(erased)

@@ -1,4 +1,4 @@
-"""Lexical scores: BM25 over one population of documents, with its statistics as they are at the question."""
+"""Lexical scores: BM25 over a population of documents, with term statistics computed at query time."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 SATURATION = 0.9
-"""k1: how soon repeating a term stops to count."""
+"""BM25's k1: how soon repeating a term stops to count."""
 
 LENGTH_WEIGHT = 0.4
-"""b: how far a long text must say more to count the same."""
+"""BM25's b: how much a long text has to say more to count the same."""
 
 Posting = tuple[NDArray[np.uint32], NDArray[np.uint8]]
 """The documents that have a term (numbers that index the population's arrays, ascending, each once) and how often each
@@ -21,10 +21,10 @@ has it."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TermScores:
-    """What the terms of a question are worth in a population.
+    """The scores of a question's terms in a population.
 
-    `scores` has the BM25 score of every document, 0 where nothing matches and outside the population. `rarities` are
-    the terms' weights, in their order: no document gets more for a term.
+    `scores` has the BM25 score of every document, 0 where nothing matches and outside the population. `rarities` has
+    each term's weight (IDF), in the order of the terms: a document never gets more for a term.
     """
 
     scores: NDArray[np.float32]
@@ -33,7 +33,8 @@ class TermScores:
     _norms: NDArray[np.float32]
 
     def by_term(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
-        """What each term (row) gives each of these documents (column); a negative number is no document."""
+        """The score that each term (row) gives each of these documents (column); 0 for a negative number (no
+        document)."""
         given = np.zeros((len(self._postings), len(numbers)), dtype=np.float32)
         for row, rarity, (documents, times) in zip(given, self.rarities, self._postings, strict=True):
             if len(documents) == 0:
@@ -51,10 +52,10 @@ def weigh(
 ) -> TermScores:
     """Score every document for the terms of a question.
 
-    `postings` go by term (an empty one where nobody has it), `lengths` (in terms) and `within` by document. Only
-    documents `within` count: how rare a term is and how long a text usually is are taken from them alone. The formula
-    is Robertson's as Lucene has it: a term that n of N documents have is worth ln(1 + (N - n + 0.5) / (n + 0.5)), and
-    gives a document that much times its saturated frequency, which is below 1.
+    `postings` has an entry per term (an empty one where no document has it); `lengths` (in terms) and `within` have one
+    per document. Only documents `within` count: document frequencies and the average length are taken from them alone.
+    The formula is Robertson's as Lucene has it: a term that n of N documents have is worth ln(1 + (N - n + 0.5) / (n +
+    0.5)), and gives a document that much times its saturated frequency, which is below 1.
     """
     scores = np.zeros(len(lengths), dtype=np.float32)
     rarities = np.zeros(len(postings), dtype=np.float32)

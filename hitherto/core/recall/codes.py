@@ -1,4 +1,4 @@
-"""Likeness in little memory: of a vector at most 256 bits are kept, the signs of its dimensions or of a projection."""
+"""Binary codes of vectors, and approximate cosine similarity from them: at most 256 bits for a vector."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 BITS = 256
-"""The most that are kept of a vector, whatever its dimensions: all codes of a scope are read for a question."""
+"""The most bits that are kept of a vector, whatever its dimensions: a question reads all codes of a scope."""
 
 
 def codes_of(vectors: NDArray[np.floating]) -> NDArray[np.uint8]:
-    """The signs of vectors (one a row) as bits, eight dimensions a byte; dimensions are filled up to whole bytes.
+    """The codes of vectors (one a row): their signs as bits, eight dimensions a byte, padded to whole bytes.
 
-    Of vectors of more than `BITS` dimensions the signs of a projection on as many random directions (Charikar 2002),
-    the same ones always.
+    For vectors of more than `BITS` dimensions, the signs of a projection on `BITS` random directions (Charikar 2002),
+    which are always the same.
     """
     if vectors.shape[1] > BITS:
         vectors = vectors.astype(np.float32) @ _directions(vectors.shape[1])
@@ -25,12 +25,12 @@ def codes_of(vectors: NDArray[np.floating]) -> NDArray[np.uint8]:
 
 @lru_cache(maxsize=8)
 def _directions(dimensions: int) -> NDArray[np.float32]:
-    # Of numpy's generators the one whose numbers never change from version to version.
+    # Of numpy's generators, this one gives the same numbers in every version.
     return np.random.RandomState(BITS).standard_normal((dimensions, BITS)).astype(np.float32)
 
 
 def likeness(codes: NDArray[np.uint8], question: NDArray[np.floating]) -> NDArray[np.float32]:
-    """About the cosine of each document and the question, from how many of their signs differ.
+    """The approximate cosine of each document and the question, from how many of their signs differ.
 
     With h of d signs different it is cos(pi h / d) (Charikar 2002), right to about 1.6 / sqrt(d). All zeros for a
     question of zeros.
@@ -49,7 +49,8 @@ def likeness(codes: NDArray[np.uint8], question: NDArray[np.floating]) -> NDArra
 
 @dataclass(frozen=True, slots=True)
 class CosineScale:
-    """What cosines with a question usually are in a population: their mean (0 or more) and how far they spread.
+    """The usual cosines of a question and the documents of a population: their mean (`floor`, 0 or more) and their
+    standard deviation (`spread`).
 
     Embedders differ in both, and so do questions; `above` makes them comparable.
     """
@@ -66,10 +67,10 @@ _AS_IF = 20
 
 
 def scale_of(likenesses: NDArray[np.float32]) -> CosineScale:
-    """The scale of a population, from the likeness of all that have a code.
+    """The scale of a population, from the cosines of all documents that have a code.
 
-    A small one tells little, and all of it may be what is looked for: so it is mixed with the usual values of the
-    default embedder, as if twenty more documents had them.
+    A small population says little, and all of it may be relevant. So it is mixed with the usual values of the default
+    embedder, as if twenty more documents had them.
     """
     usual, count = CosineScale(), len(likenesses)
     if count == 0:

@@ -1,4 +1,4 @@
-"""What a recall looks for, and among what."""
+"""Search filters: which entries of the search index a recall looks at."""
 
 from __future__ import annotations
 
@@ -28,15 +28,14 @@ CODES = {kind: number for number, kind in enumerate(EntryKind, 1)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchFilter:
-    """Among what is searched. Nothing outside of `scope` is, but with `all_agents` what belongs to the same user's
-    other agents is too.
+    """Which entries are searched: those of `scope` alone, with `all_agents` also those of the same user's other agents.
 
     Conversations are named as the scope's own agent has them. `conversation` leaves only what belongs to that one,
     `exclude_conversation` all but it; archived documents belong to the conversation they came from. `after` and
     `before` bound the time at which it was said, both inclusive. `as_of`: only what rests on messages of `conversation`
-    up to that seq. `hidden`: of these conversations nothing that rests on a message from that seq on; `but`: not these
-    digests. Of passages only those whose document has the `doc_type`, the `namespace` and every entry of `metadata`,
-    where given. `subject`: only facts about it, and what belongs to conversations about it.
+    up to that seq. `hidden` maps conversations to a seq: nothing that rests on a message from that seq on. `but`: not
+    these digests. `doc_type`, `namespace` and `metadata` leave only passages of documents that have that type, that
+    namespace and every entry. `subject`: only facts about it, and what belongs to conversations about it.
     """
 
     scope: Scope
@@ -62,7 +61,7 @@ class SearchFilter:
 
     @property
     def of_documents(self) -> bool:
-        """Whether it chooses among documents."""
+        """Whether it filters by properties of documents."""
         return self.doc_type is not None or self.namespace is not None or bool(self.metadata)
 
     @property

@@ -1,11 +1,11 @@
-"""What answers a question best: by its words, its likeness, its author and what stands around it, in two stages.
+"""Ranking: what answers a question best, by words, vector similarity, author and neighboring messages, in two stages.
 
-First everything in the population gets a rough score from dense arrays; then the best of it, with the messages around,
-is weighed exactly. A message counts as saying, at half its worth, what was said in the two messages before it and after
-it: people answer in other words than they were asked in.
+First everything in the population gets a rough score from dense arrays. Then the best of it is weighed exactly,
+together with the messages around it. A message also counts, at half the weight, as saying what the two messages before
+it and after it say: people answer in other words than they were asked in.
 
-The weights are round numbers near the optimum of a flat field, chosen leaving one conversation of LoCoMo out at a time;
-docs/recall.md has the figures, and those of what was tried and left.
+The weights are round numbers near a flat optimum, chosen by leaving out one conversation of LoCoMo at a time;
+docs/recall.md has the figures, and those of what was tried and not used.
 """
 
 from __future__ import annotations
@@ -21,31 +21,33 @@ from hitherto.core.recall.codes import CosineScale, likeness, scale_of
 from hitherto.core.recall.terms import QuestionTerms
 
 LIKENESS_WEIGHT = 0.7
-"""What a cosine one spread above the usual counts, in the unit of BM25 (a natural logarithm of rarity)."""
+"""The weight of a cosine one spread above the floor, in the unit of BM25 (a natural logarithm of rarity)."""
 
 AUTHOR_WEIGHT = 4.0
-"""What it counts that the question names who wrote a message."""
+"""Added to the score of a message whose author the question names."""
 
 ASKS_WEIGHT = -0.5
-"""What it counts that a message asks something itself: answers are wanted."""
+"""Added to the score of a message that asks something itself: answers are wanted."""
 
 AROUND = 2
-"""So far away, in seq, messages lend to each other: these should be among the candidates too."""
+"""Messages at most this far apart, in seq, lend score to each other. Those this close to a candidate should be
+candidates too."""
 
 _SHARE = 0.5
 _AFTER_A_QUESTION = 0.4
-"""What a message gets more of the one before it if that one asks: it may be the answer."""
+"""Added to the share that a message takes from the one before it if that one asks: it may be the answer."""
 
 _OF_LIKENESS = 0.5
-"""Likenesses of those around add up where words count once; so each lends less."""
+"""A factor for lent similarity. It adds up over neighbors, while a word counts once, so each lends less."""
 
 FIRST = 30
-"""So many go on from the first stage, before those around them are added."""
+"""The number of candidates that the first stage passes on, before their neighbors are added."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class FirstStage:
-    """What is known of everything in a population: `scores`, 0 where a document has nothing of what is asked."""
+    """The rough scores of a population. `scores` has one for each document, 0 where nothing matches the question;
+    `by_author` says whose author the question names."""
 
     scores: NDArray[np.float32]
     words: TermScores
@@ -58,7 +60,8 @@ class FirstStage:
     """As in `QuestionTerms`."""
 
     def best(self, most: int = FIRST, *, within: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-        """The documents that score above 0, best first: at most so many, only those `within`; of equals the later."""
+        """The documents that score above 0, best first: at most `most`, and only those `within`. Of equal scores, the
+        higher number first."""
         found = np.flatnonzero(self.scores > 0 if within is None else (self.scores > 0) & within)
         scores = self.scores[found]
         if len(found) > most:
@@ -69,7 +72,8 @@ class FirstStage:
 
 
 def authors_named(terms: QuestionTerms, postings: Mapping[int, Posting]) -> frozenset[int]:
-    """Those of `terms.authors` by whom anything is: what `analysis.topic` wants before the question is embedded."""
+    """Those of `terms.authors` who are the author of a document. `terms.topic` needs them before the question is
+    embedded."""
     return frozenset(int(name) for name in terms.authors if int(name) in postings and len(postings[int(name)][0]))
 
 
@@ -83,10 +87,10 @@ def first_stage(
     coded: NDArray[np.bool_] | None = None,
     vector: NDArray[np.float32] | None = None,
 ) -> FirstStage:
-    """Look at everything once.
+    """Score everything once.
 
-    `postings` are those of `terms.hashes`, as far as there are any; `lengths`, `within` (what is searched), `codes` and
-    `coded` (what has a code) go by document. Without `codes` or the question's `vector` only words and authors count.
+    `postings` has those of `terms.hashes` that exist; `lengths`, `within` (what is searched), `codes` and `coded` (what
+    has a code) have one value per document. Without `codes` or the question's `vector`, only words and authors count.
     """
     none = (np.zeros(0, np.uint32), np.zeros(0, np.uint8))
     words = weigh([postings.get(int(word), none) for word in terms.words], lengths, within=within)
@@ -110,12 +114,12 @@ def first_stage(
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Candidates:
-    """What is weighed, one number for each in each array, in any order.
+    """What the second stage weighs: arrays with one value per candidate, in any order.
 
-    `numbers` are their places in the population's arrays, negative for what is not among it. `cosine` is that of its
-    vector and the question's, NaN where it has none; `asks` whether its text does (`analysis.asks`). `conversation`
-    tells messages of one conversation, by any numbers, and `seq` their places there; what is no message gets a
-    conversation to itself.
+    `numbers` are their places in the population's arrays, negative for a candidate outside of it. `cosine` is that of
+    its vector and the question's, NaN where it has none; `asks` whether its text does (`terms.asks`). Messages of one
+    conversation have the same number in `conversation` (any number), and `seq` is their place there; anything but a
+    message has a number to itself.
     """
 
     numbers: NDArray[np.int64]
@@ -127,11 +131,11 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Ranking:
-    """The candidates weighed: `order` has their indices, best first; all else goes by candidate.
+    """The weighed candidates: `order` has their indices, best first; all other arrays have one value per candidate.
 
-    `score` orders them; it is the sum of `words` (BM25), `likeness`, `author`, `asking` (0 or less) and `neighbors`.
-    It can be compared within one question only. `relevance`, from 0 to 1, can be compared between questions: see
-    `relevance`.
+    `score` decides the order; it is the sum of `words` (BM25), `likeness`, `author`, `asking` (0 or less) and
+    `neighbors`. It can be compared within one question only. `relevance`, from 0 to 1, can be compared between
+    questions: see the function `relevance`.
     """
 
     order: NDArray[np.int64]
@@ -145,7 +149,7 @@ class Ranking:
 
 
 def fused(first: FirstStage, candidates: Candidates) -> Ranking:
-    """Weigh the candidates; of equal scores what has the higher seq comes first, then the higher number.
+    """Weigh the candidates. Of equal scores the higher seq comes first, then the higher number.
 
     Messages lend to each other only if both are candidates.
     """
@@ -158,7 +162,7 @@ def fused(first: FirstStage, candidates: Candidates) -> Ranking:
     had[first.names] |= by_author
     lent_words, lent_had, lent_alike = by_term.copy(), had.astype(np.float32), np.zeros_like(alike)
     for lender, taker, share in _loans(candidates):
-        # What is said twice counts once: a term is taken from where it counts most.
+        # A term that is said twice counts once: where it counts most.
         lent_words[:, taker] = np.maximum(lent_words[:, taker], share * by_term[:, lender])
         lent_had[:, taker] = np.maximum(lent_had[:, taker], np.float32(_SHARE) * had[:, lender])
         lent_alike[taker] += np.float32(_OF_LIKENESS) * share * alike[lender]
@@ -170,7 +174,7 @@ def fused(first: FirstStage, candidates: Candidates) -> Ranking:
     score = words + alike_part + author + asking + around
     asked = float(first.words.rarities.sum())
     covered = np.zeros_like(score)
-    if asked > 0 and first.telling:  # to have "thanks" in common is nothing
+    if asked > 0 and first.telling:  # sharing "thanks" means nothing
         covered = (first.words.rarities @ lent_had) / np.float32(asked)
     return Ranking(
         order=np.lexsort((-candidates.numbers, -candidates.seq, -score)),
@@ -187,19 +191,20 @@ def fused(first: FirstStage, candidates: Candidates) -> Ranking:
 def relevance(
     covered: NDArray[np.float32], alike: NDArray[np.float32], around: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """How likely it is, from 0 to 1, that a passage is to the point, if that were as common as not.
+    """The probability, from 0 to 1, that a passage is relevant, if relevant ones were as common as others.
 
-    A logistic function of how much of what is asked it covers (its terms by their rarity, an author's name among them;
-    at half where only those around it have one), of how far its likeness is above the usual, and of what it takes of
-    that from those around. It was fitted to tell LoCoMo's evidence from the ten best for questions about another
-    conversation and from the rest of the ten best. At 0.7, 53 % of the evidence passes, 22 % of what is found beside it
-    (which is often to the point as well), and 2 % of the best answers to questions about another conversation.
+    A logistic function of three things: how much of the question it covers (its terms by their rarity, an author's name
+    among them; at half where only a neighbor has one), how far its similarity is above the usual, and how much
+    similarity its neighbors lend it. It was fitted to tell LoCoMo's evidence from the ten best for questions about
+    another conversation and from the rest of the ten best. At 0.7, 53 % of the evidence passes, 22 % of what is found
+    beside it (which is often relevant as well), and 2 % of the best answers to questions about another conversation.
     """
     return (1 / (1 + np.exp(2.6 - 5.0 * covered - 0.15 * alike - 0.25 * around))).astype(np.float32)
 
 
 def _loans(candidates: Candidates) -> list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]]:
-    """Who lends to whom and at what share: indices of candidates; within one loan every taker stands once."""
+    """Which messages lend score to which: indices of lenders and takers, and the lenders' shares. No taker occurs twice
+    in one entry of the list."""
     by_place = np.lexsort((candidates.seq, candidates.conversation))
     conversation, seq = candidates.conversation[by_place], candidates.seq[by_place]
     loans: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]] = []

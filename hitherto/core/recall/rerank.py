@@ -1,4 +1,4 @@
-"""What a model is asked when it puts passages in order, and what its answer says.
+"""Reranking by a language model: the prompt that asks for an order of passages, and the reading of its answer.
 
 Passages travel as JSON, one object a line, so that nothing in them can pass for an instruction or for the end of the
 input.
@@ -26,13 +26,13 @@ RERANK_SCHEMA: dict[str, Any] = {
 }
 
 SHORTEST = 200
-"""Characters of a passage, below which it is not worth showing."""
+"""The fewest characters of a passage that are worth showing."""
 
 _LONGEST = 2_000
-"""Characters of a passage or a question that are shown."""
+"""The most characters of a passage or a question that are shown."""
 
 _RESERVED = 500
-"""Tokens for the instructions, and for what stands around passages."""
+"""Tokens for the instructions and for the JSON around passages."""
 
 _RERANK = """\
 You get a question and passages that may help to answer it.
@@ -48,10 +48,10 @@ _BRACKETED = re.compile(rf"\[\s*({_NUMBER})\s*\]", re.ASCII)
 _ORDER = re.compile(r"(?:ranking|order)?\s*+[:=]?[\s\d,;>\[\]().-]*+", re.IGNORECASE | re.ASCII)
 _JSON = json.JSONDecoder(strict=False)
 _READ = 20_000
-"""Characters of an answer; no ranking of ours takes more."""
+"""The most characters of an answer that are read; no ranking needs more."""
 
 _STARTS = 100
-"""Places in an answer where JSON may begin."""
+"""The most places in an answer at which JSON is looked for."""
 
 _NAMES = ("passage", "index", "number", "id")
 
@@ -67,13 +67,15 @@ class RerankTask(Task):
 
 
 def most_passages(input_limit: int, *, at_most: int) -> int:
-    """How many passages a model that takes `input_limit` tokens of prompt can be shown; one in any case."""
+    """The most passages, up to `at_most`, that a model with `input_limit` tokens of prompt can be shown; at least
+    one."""
     return max(1, min(at_most, (input_limit - _RESERVED) // SHORTEST - 1))
 
 
 def rerank_prompt(question: str, passages: Sequence[str], *, input_limit: int) -> Prompt:
-    """The request to put passages in order. They and the question are cut so that it has no more characters than
-    `input_limit`, if there are no more of them than `most_passages` says; prose has a quarter as many tokens."""
+    """The request to put passages in order. They and the question are cut so that its characters are no more than
+    `input_limit`, if there are at most as many passages as `most_passages` says. (Prose has about four characters a
+    token.)"""
     longest = min(_LONGEST, (input_limit - _RESERVED) // (len(passages) + 1))
     task = RerankTask(
         question=storable(question[:longest]), passages=tuple(storable(passage[:longest]) for passage in passages)
@@ -95,8 +97,8 @@ def order_of(answer: str, count: int) -> tuple[int, ...]:
     """The places (from 0) of `count` passages in the order of a model's answer, which names them by their numbers (from
     1): as JSON, bare, in a code fence or after some words; as "[3] > [1]"; or as "3, 1, 2" and nothing else.
 
-    Numbers that no passage has, and those that come again, are not believed. A ranking that is empty says that nothing
-    helps: no place. Raises InvalidModelAnswer for an answer with no ranking in it.
+    Unknown and repeated numbers are ignored. An empty ranking gives no places: no passage helps. Raises
+    InvalidModelAnswer for an answer without a ranking, and for a ranking of unknown numbers alone.
     """
     named = _named(answer.strip()[:_READ])
     if named is None:

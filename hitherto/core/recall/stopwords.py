@@ -1,4 +1,4 @@
-"""English words that a question is asked with and not about."""
+"""English stop words, and polite words, which say nothing about what a question is about."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OF_CONVERSATION = """
     discuss discussed discussing earlier mention mentioned mentioning mentions previously recall recalled remember
     remind reminded said say saying says talk talked talking talks telling tells told
 """
-"""Whoever asks a memory says these, whatever it is about."""
+"""Questions to a memory have these words, whatever they are about."""
 
 STOP_WORDS = frozenset([*_FUNCTION_WORDS.split(), *_OF_CONVERSATION.split()])
 
@@ -28,4 +28,4 @@ POLITE_WORDS = frozenset(
         *("hi", "hello", "hey", "bye"),
     }
 )
-"""With these one answers and greets: they can be looked for, but to have them in common tells nothing."""
+"""Words of greetings and short answers: they can be searched for, but a match on them alone says nothing."""

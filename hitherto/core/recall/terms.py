@@ -1,8 +1,8 @@
-"""From text to terms: what a message can be found by, and what a question asks for.
+"""Text analysis: the terms by which a message can be found, and those that a question asks for.
 
-Terms are 64-bit hashes, so that an index holds only numbers, and a word of any language, an emoji and an order number
-are all alike to it. Both sides are folded the same way: width, case, accents, vowel points and English endings make no
-difference. Text is only ever data here: no character works as an operator.
+Terms are 64-bit hashes, so that an index holds only numbers and treats a word of any language, an emoji and an order
+number alike. Messages and questions are folded the same way: width, case, accents, vowel points and English endings
+make no difference. Text is only ever data here: no character works as an operator.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ ANALYSIS = 1
 """The version of what `analyzed` gives. Rows that were analyzed under another one must be analyzed anew."""
 
 MOST_QUESTION_TERMS = 64
-"""So many distinct terms of a question are looked up: its first ones."""
+"""The most distinct terms of a question that are looked up: its first ones."""
 
 MOST_CHARACTERS = 1_000_000
-"""So much of a text is analyzed; what follows cannot be found by its words."""
+"""The most characters of a text that are analyzed; what follows cannot be found by its words."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TermCounts:
-    """The terms of one text: `hashes` ascending and distinct, `counts` beside them (1 to 255; 255 stands for more as
-    well), `length` how many terms the text has in all, repetitions included and the author's name not."""
+    """The terms of one text: `hashes` ascending and distinct, `counts` beside them (1 to 255; 255 also stands for
+    more). `length` is the number of terms in the text, with repetitions and without the author's name."""
 
     hashes: NDArray[np.int64]
     counts: NDArray[np.uint8]
@@ -47,23 +47,24 @@ class TermCounts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuestionTerms:
-    """What to look up for a question: its distinct `words`, in the order in which they come, and possible names of
-    `authors`: first the same words as such, in the same order, then others. A document has one of `authors` among its
-    hashes if the question names who wrote it."""
+    """What to look up for a question. `words` are its distinct terms, in their order. `authors` are possible names of
+    authors: first each of `words` taken as a name, in the same order, then others. A document whose author the question
+    names has one of `authors` among its hashes."""
 
     words: NDArray[np.int64]
     authors: NDArray[np.int64]
     telling: bool = True
-    """Whether any of the words has a meaning of its own: "thanks!" and "what do you think about it?" have none."""
+    """Whether any of the words says what the question is about: none does in "thanks!" or in "what do you think about
+    it?", for example."""
 
     @property
     def hashes(self) -> NDArray[np.int64]:
-        """All of them; no word has the hash of a name."""
+        """`words` and `authors` together. A word and the same word as a name have different hashes."""
         return np.concatenate([self.words, self.authors])
 
 
 def analyzed(text: str, *, author: str | None = None) -> TermCounts:
-    """The terms by which a text is found, and beside them its author's name, in a field of its own.
+    """The terms by which a text is found, with those of its author's name, which are hashed apart from words.
 
     Takes any string, in time linear in its length; empty text has no terms.
     """
@@ -101,11 +102,12 @@ def asks(text: str) -> bool:
 
 
 def topic(text: str, *, authors: Collection[int]) -> str:
-    """What a question is about, for the embedder: without the names of authors (those of its `QuestionTerms.authors`
-    that some document has), or, where it names none, without what looks like a name inside it.
+    """The part of a question that goes to the embedder: the question without the names of authors (`authors` are those
+    of its `QuestionTerms.authors` that some document has). Where it names no author, an English question loses the
+    words inside it that look like names.
 
-    In a vector that is a mean over words, the name of whom it is about drowns everything else. Empty if nothing is left
-    besides an author; a question that would be emptied of anybody else stays as it is.
+    In a vector that is a mean over words, a name drowns everything else. Empty if nothing is left but stop words and an
+    author was named; if none was, a question that would be left empty stays as it is.
     """
 
     def kept(word: re.Match[str]) -> str:
@@ -124,14 +126,14 @@ def topic(text: str, *, authors: Collection[int]) -> str:
 
 
 _WORD = re.compile(r"(\w{1,64})(?:['’]s\b)?")
-# What has a capital inside a sentence is taken for a name: also "Will" and "May", which as words say nothing. Not so
-# where other nouns have one too, as in German; an English question has one of these words.
+# A capitalized word inside a sentence is taken for a name, even "Will" and "May", which are stop words otherwise. Not
+# in a language that capitalizes other nouns too, as German does; a question with one of these words is English.
 _CAPITALISED = re.compile(r"(?<=[\w,;:] )[A-Z]\w{1,63}(?:['’]s\b)?")
 _ENGLISH = re.compile(r"\b(?:the|what|when|where|which|who|whose|why|how|did|does)\b", re.IGNORECASE)
 _QUESTION_MARK = re.compile("[?\uff1f\u061f\u055e\u1367]")
 _AUTHOR = "\x01"  # never part of a term of text
 
-# Accents, vowel points and the tatweel, which a reader may leave out when typing; other scripts' marks are letters.
+# Accents, vowel points and the tatweel, which people may leave out when typing; other scripts' marks are letters.
 _POINTS = re.compile(
     "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670"
     "\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\ufe00-\ufe0f\u200b-\u200f\u00ad\ufeff]+"
@@ -147,7 +149,7 @@ def _folded(text: str) -> str:
     return normalized("NFC", _POINTS.sub("", apart))
 
 
-# Python's \w knows no vowel signs, without which a Hindi word falls apart into consonants.
+# Python's \w does not match vowel signs; without them a Hindi word falls apart into consonants.
 _MARKS = "".join(
     chr(point)
     for start, end in ((0x0483, 0x0590), (0x0700, 0x1E00), (0x302A, 0x3030), (0x3099, 0x309B), (0xA66F, 0xAC00))
@@ -166,7 +168,8 @@ _ANY = re.compile(rf"[\w{_MARKS}]+(?:[{_JOINT}]{{1,3}}[\w{_MARKS}]+)*|[\U0001f1e
 _RUN = re.compile(f"[{_UNSPACED}]+")
 _PART = re.compile(rf"[{_JOINT}_]+")
 _LONGEST = 128
-"""Characters of a term; of what is longer, the beginning is one, and it is taken for no name of anything as a whole."""
+"""The most characters of a term. A longer word is cut; of a longer joined token only the parts are terms, not the
+whole."""
 
 
 def _terms(text: str, *, asked: bool = False) -> Iterator[str]:
@@ -186,7 +189,7 @@ def _terms(text: str, *, asked: bool = False) -> Iterator[str]:
 
 
 def _of_run(run: str, *, asked: bool) -> Iterator[str]:
-    """Every pair of neighbors, and for texts (or a question of a single one) every character."""
+    """Every pair of neighboring characters; for a text, or a question's run of one character, also every character."""
     if len(run) == 1 or not asked:
         yield from run
     for place in range(len(run) - 1):
@@ -194,7 +197,7 @@ def _of_run(run: str, *, asked: bool) -> Iterator[str]:
 
 
 def _of_token(token: str) -> Sequence[str]:
-    """A word's stem; of what is joined ("order_id", "ORD-4711", an address), its parts and the whole."""
+    """A word's stem; for a joined token ("order_id", "ORD-4711", an address), its parts and the whole."""
     return _known(token) if len(token) <= _LONGEST else _taken_apart(token)
 
 

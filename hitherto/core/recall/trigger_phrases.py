@@ -1,4 +1,4 @@
-"""Phrases with which somebody asks for what was said in another conversation."""
+"""Trigger phrases, with which somebody asks for what was said in another conversation."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def triggered(text: str, phrases: Sequence[str]) -> str | None:
-    """The first of `phrases` that `text` has, word for word, whatever their case and what stands between the words;
-    None if it has none of them. A phrase without any word is in no text.
+    """The first of `phrases` that occurs in `text` word for word, whatever the case and the punctuation; None if none
+    does. A phrase without any word never occurs.
 
-    Where words are not set apart by spaces, as in Chinese, a phrase may stand anywhere in a word.
+    Where words are not separated by spaces, as in Chinese, a phrase may occur anywhere in a word.
     """
     said = _words(text)
     return next((phrase for phrase in phrases if _is_in(_words(phrase), said)), None)
 
 
 def without(text: str, phrase: str) -> str:
-    """`text` without the phrase with which it asks, word for word: what is left is what it asks for. All of it where
+    """`text` without the first occurrence of `phrase`, word for word: the question itself is left. All of `text` if
     nothing else is left."""
     words = _WORD.findall(phrase)
     if not words:

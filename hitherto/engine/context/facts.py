@@ -1,4 +1,4 @@
-"""What a context shows of what is known about its subject: chosen for a question, or found again for a manifest."""
+"""The facts that a context shows: chosen for a question, or read again for a manifest."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from hitherto.ports.facts import KnownFacts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownFacts:
-    """Facts as a context shows them: their text, what the manifest says of them, and what is set aside for them where
-    they stand ahead of the incoming message (0 elsewhere)."""
+    """Facts as a context shows them: their text, their entry in the manifest, and the tokens (`room`) set aside for
+    them where they stand ahead of the incoming message (0 elsewhere)."""
 
     text: str
     says: FactsShown
@@ -32,20 +32,21 @@ class ShownFacts:
 
 @dataclass(frozen=True, slots=True)
 class FactsQuestion:
-    """What facts are chosen for, where not all of them fit: the text, and its vector in the space of their codes."""
+    """The question that facts are chosen for where not all of them fit: its text, and its vector in the space of their
+    codes."""
 
     text: str
     vector: Vector | None
 
 
 def share_of(handle: Handle, request: ContextRequest, shown: View) -> int:
-    """The most tokens that facts may take: their share of the budget, and no more than what is left beside all that
-    gives way after them."""
+    """The most tokens that facts may take: their share of the budget (the setting `facts_share`), and no more than is
+    left beside all that gives way after them."""
     return min(int(request.budget * handle.services.settings.facts_share), room_beside(shown, request))
 
 
 def all_of(handle: Handle, known: KnownFacts, request: ContextRequest, room: int) -> ShownFacts | None:
-    """All facts, if they fit."""
+    """All facts; None if they do not fit."""
     if not len(known.ids):
         return None
     ahead = handle.services.settings.facts_place == "incoming"
@@ -61,8 +62,8 @@ def all_of(handle: Handle, known: KnownFacts, request: ContextRequest, room: int
 def chosen(
     handle: Handle, known: KnownFacts, request: ContextRequest, room: int, question: FactsQuestion
 ) -> ShownFacts | None:
-    """Those that bear most on the question, as many as fit; None where none does. What others share takes at most half
-    of the room, as long as there is something of one's own for it."""
+    """The facts that bear most on the question, as many as fit; None where none fits. Facts that others share take at
+    most half of the room, as long as the user's own facts fill the rest."""
     ahead = handle.services.settings.facts_place != "system"
     columns = FactColumns(
         ids=known.ids,
@@ -80,7 +81,7 @@ def chosen(
 
 
 def none_of(known: KnownFacts) -> FactsShown:
-    """What a manifest says where not one fact fits."""
+    """The manifest's entry where not one fact fits."""
     return FactsShown(subject=known.subject.id, name=known.subject.name, place="system", known=len(known.ids), shown=[])
 
 
@@ -106,7 +107,7 @@ def _line(known: KnownFacts, at: int) -> FactLine:
 
 
 def _cost(request: ContextRequest, name: str, *, ahead: bool) -> Callable[[Sequence[FactLine]], int]:
-    """What lines take in the request, counted as it is sent."""
+    """A function that counts the tokens that lines take in the request as it is sent."""
 
     def cost(lines: Sequence[FactLine]) -> int:
         return request.knowing(block(name, lines), ahead=ahead).facts_tokens(injection=request.injected is not None)
@@ -115,7 +116,8 @@ def _cost(request: ContextRequest, name: str, *, ahead: bool) -> Callable[[Seque
 
 
 async def again(handle: Handle, says: FactsShown | None) -> ShownFacts | None:
-    """What a manifest says was shown. Raises NotReproducible for a fact that was deleted or is shared no more."""
+    """The facts that a manifest says were shown; None if none were. Raises NotReproducible for a fact that was deleted
+    or is no longer shared."""
     if says is None or not says.shown:
         return None
     facts = handle.services.facts

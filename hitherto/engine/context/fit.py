@@ -1,4 +1,4 @@
-"""What a conversation shows within a budget: the view, and beside it what is known, recalled and injected."""
+"""Building a context within a budget: the view, and beside it facts, recalled passages and the "latest" digest."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from hitherto.ports.log import MessageRange
 
 @dataclass(frozen=True, slots=True)
 class ContextBuilder:
-    """The contexts of one conversation. Reads only. Without a `recaller` nothing is recalled."""
+    """Builds the contexts of one conversation. Reads only. Without a `recaller` nothing is recalled."""
 
     handle: Handle
     recaller: Recaller | None = None
@@ -56,12 +56,12 @@ class ContextBuilder:
         cross_session: CrossSession | None = None,
         facts: bool | ShownFacts | None = None,
     ) -> Context:
-        """The context: one round trip for the head and what is known, one for the messages that can fit, one more where
-        an opaque item or memory of another conversation is shown, and one where something is recalled.
+        """The context: one round trip for the head and the facts, one for the messages that can fit, one more where an
+        opaque item or the digest of another conversation is shown, and one where something is recalled.
 
-        `cross_session` is what the request says of other conversations, and `latest` the digest of one that was shown;
-        `recall` is what is to be recalled, or what was; `facts` whether what is known of the subject is shown, or what
-        was.
+        `cross_session` is the request's own choice. `recall` are the request's options, and `facts` is whether facts
+        are shown (None: as the setting says). To rebuild a context, these are what it showed: `latest` its digest of
+        another conversation, `recall` the recalled pieces, `facts` the facts.
         """
         head, known = await self._head_and_known(facts, at)
         defaults = await self.handle.defaults(head)
@@ -124,10 +124,10 @@ class ContextBuilder:
         recall: RecallOptions | None,
         crossing: CrossSession,
     ) -> Sequence[RecallQuery]:
-        """What is to be looked for, if anything is."""
+        """The recall queries of this context; empty where nothing is to be recalled."""
         if self.recaller is None or not self.recaller.able or not recalls(used, recall, crossing):
             return ()
-        # Without a user's words among the incoming messages, the newest in the log say what it is about.
+        # Where no incoming message is a user's, the newest one in the log is the question.
         question = question_of(request.incoming) or question_of(await self._reader.newest_said(head))
         if not question:
             return ()
@@ -137,8 +137,8 @@ class ContextBuilder:
     async def _assembled(
         self, request: ContextRequest, shown: View, head: Head, at: int | None
     ) -> tuple[ContextRequest, Assembled]:
-        """The payload, and what it was asked for in the end: where facts or memory of another conversation gave way, it
-        is made as if there were none, as it is when it is built again."""
+        """The payload, and the request it was made for. Where facts or the digest of another conversation did not fit,
+        it is made again without them: a rebuild, which gets no such part, then gives the same bytes."""
         while True:
             start = reach(shown, head, request)
             reading = MessageRange(
@@ -157,7 +157,7 @@ class ContextBuilder:
                 return request, made
 
     async def _head_and_known(self, facts: bool | ShownFacts | None, at: int | None) -> tuple[Head, KnownFacts | None]:
-        """The head, and what is known, where it is wanted."""
+        """The head, and the known facts; None for these where they are not wanted."""
         services = self.handle.services
         shows = services.settings.facts if facts is None else facts is True
         if services.facts is None:
@@ -170,8 +170,8 @@ class ContextBuilder:
     async def _knowing(
         self, known: KnownFacts | None, request: ContextRequest, shown: View, head: Head, missing: list[str]
     ) -> ShownFacts | None:
-        """The facts that are shown: all, or those that bear most on what the user says. An embedder that they have to
-        be chosen without is put down as `missing`."""
+        """The facts to show: all if they fit, else those that bear most on what the user says; None where there are
+        none. Adds "embedder" to `missing` where they have to be chosen without a vector."""
         if known is None or not len(known.ids):
             return None
         room = share_of(self.handle, request, shown)
@@ -231,7 +231,8 @@ class ContextBuilder:
 
 
 def _missing(policy: Policy, head: Head) -> list[str]:
-    """What a context goes without: a digest that failed or was put off, stages that this process cannot read."""
+    """What the manifest names as missing: "digest" where one failed or was put off, "policy" where this process cannot
+    read stages of the policy."""
     late = any(one.error is not None for one in head.running) or (head.failures > 0 and not head.running)
     digested = bool(policy.doing(DigestAction.SUMMARIZE, DigestAction.CHUNK, DigestAction.COMPACT))
     return (["digest"] if late and digested else []) + (["policy"] if isinstance(policy, UnreadablePolicy) else [])

@@ -1,4 +1,4 @@
-"""Memory of a scope's earlier conversations: whether it is wanted, and where it comes from."""
+"""The "latest" digest of the scope's other conversations, for the instructions."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from hitherto.ports.log import AgentDefaults
 
 @dataclass(frozen=True, slots=True)
 class InjectedText:
-    """The text for the instructions and what a manifest says of it."""
+    """The text for the instructions, and its entry in the manifest."""
 
     text: str
     says: Injected
 
 
 async def chosen(handle: Handle, head: Head, request: CrossSession, defaults: AgentDefaults) -> InjectedText | None:
-    """What goes into the instructions now: the digest that was chosen for the conversation when it began, so that they
-    stay the same; before that, and for a request that asks for it in a conversation that began without, the newest of
-    the scope's other conversations. None where it is not wanted or there is none."""
+    """The digest that goes into the instructions; None where it is not wanted or there is none. It is the one chosen
+    when the conversation began, so that the instructions stay the same. Before that, and for a request that asks for it
+    in a conversation that began without, it is the newest of the scope's other conversations."""
     if not handle.crossing(head, request, defaults).latest:
         return None
     kept = head.latest
@@ -42,13 +42,13 @@ async def chosen(handle: Handle, head: Head, request: CrossSession, defaults: Ag
 
 
 async def earlier_than(handle: Handle) -> EarlierDigest | None:
-    """The newest summary of the scope's other conversations, if it is not too old."""
+    """The newest summary of the scope's other conversations; None if it is older than the setting `injection_age`."""
     age = handle.services.settings.injection_age
     return await handle.services.store.earlier(handle.scope, handle.id, within=age)
 
 
 async def again(handle: Handle, says: Injected | None) -> InjectedText | None:
-    """What a manifest says went into the instructions. Raises NotReproducible when that digest is gone."""
+    """The text that a manifest's context had in its instructions. Raises NotReproducible when that digest is gone."""
     if says is None:
         return None
     other = handle.beside(says.conversation)

@@ -1,4 +1,4 @@
-"""What a conversation's views and contexts read of its log."""
+"""Reading the log of a conversation for its views and contexts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hitherto.engine.handle import Handle
 from hitherto.ports.log import MessageRange
 
 MARGIN = 64
-"""So many messages are read without looking how few would do."""
+"""Messages that are read at once, without working out how few would do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class LogReader:
     handle: Handle
 
     async def messages(self, head: Head, reading: MessageRange) -> list[Logged]:
-        """The messages, those that were erased as what is left of them."""
+        """The messages; of erased ones, what is left of them."""
         return await self.handle.services.store.messages(self.handle.scope, self.handle.id, head.ref, reading)
 
     async def live(self, reading: MessageRange, head: Head) -> list[Logged]:
@@ -35,7 +35,7 @@ class LogReader:
         return [one for one in await self.messages(head, reading) if not one.erased]
 
     async def seen(self, policy: Policy, head: Head, request: ContextRequest) -> tuple[View, ContextRequest]:
-        """The view for the API and model of `request`, with the opaque items that it shows."""
+        """The view for the API and model of `request`, and the request with the opaque items that this view shows."""
         can = request.codec.name == RESPONSES
         shown = view(policy, head, opaque=can, family=request.family)
         if shown.opaque is None:
@@ -46,7 +46,7 @@ class LogReader:
         return shown, replace(request, opaque=items)
 
     async def newest_said(self, head: Head) -> list[Message]:
-        """The newest message of a user's, if there is one among the newest of all."""
+        """The newest user message among the last `MARGIN` messages: a list of one message, or an empty one."""
         start = max(head.view_start, head.next_seq - MARGIN)
         newest = await self.live(MessageRange(start=start, stop=head.next_seq, live_at=head.rev), head)
         users = [one.message for one in newest if one.message.opens_turn]

@@ -1,4 +1,4 @@
-"""The context that a manifest is the receipt of, made once more."""
+"""Rebuilding a context from its manifest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOTHING_ELSE = CrossSession(latest=False, triggers=False, always=False)
 
 
 async def rebuilt(contexts: ContextBuilder, manifest: Manifest) -> Context:
-    """The context that `manifest` is the receipt of; see `Conversation.rebuild`."""
+    """See `Conversation.rebuild`."""
     if not isinstance(cast(object, manifest), Manifest):
         raise InvalidInput(
             f"what is to be rebuilt is {manifest!r}; give a Manifest: context.manifest, or Manifest.from_json of one"

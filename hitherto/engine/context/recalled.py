@@ -1,4 +1,4 @@
-"""What a context recalls for a question."""
+"""What a context recalls for a question: the queries, the searches, and the hits that it does not show already."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from hitherto.logs import logger
 log = logger("hitherto.recall")
 
 SAID = frozenset(EntryKind) - {EntryKind.FACT}
-"""Of what contexts recall; facts have a place of their own in them."""
+"""The kinds of entry that contexts recall; facts have a place of their own in them."""
 
 _ENDS = 20_000
-"""Characters at each end of what is asked that are read."""
+"""Characters at each end of a long question that are read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallOptions:
-    """What a context is to recall: at most `limit` things, of a score of at least `min_score`, that take at most
-    `share` of the budget (None: the setting `recall_share`). `other_conversations`: from the scope's other
-    conversations too. `all_agents`: from those of the user's other agents too."""
+    """What a context recalls: at most `limit` hits of these `kinds`, with a score of at least `min_score` (0 to 1),
+    that take at most the part `share` of the budget (None: the setting `recall_share`). `other_conversations`: from the
+    scope's other conversations too. `all_agents`: from those of the user's other agents too."""
 
     limit: int = 8
     share: float | None = None
@@ -59,7 +59,8 @@ class RecallOptions:
 
 
 def recall_options_of(value: object) -> RecallOptions | None:
-    """What a caller of `context` gave: nothing, whether, how many, or all of it. Raises InvalidInput."""
+    """The argument `recall` of `context` as options: True stands for the defaults, a number for the `limit`; None and
+    False give None. Raises InvalidInput."""
     match value:
         case None | RecallOptions():
             return value
@@ -73,7 +74,7 @@ def recall_options_of(value: object) -> RecallOptions | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallQuery:
-    """One reason to recall something, and what is asked."""
+    """One search that a context makes, and the reason for it."""
 
     why: RecallReason
     question: str
@@ -83,7 +84,7 @@ class RecallQuery:
 
 
 def recalls(policy: Policy, asked: RecallOptions | None, crossing: CrossSession) -> bool:
-    """Whether anything is to be recalled, whatever is asked."""
+    """Whether a context recalls anything at all, whatever the question."""
     return asked is not None or crossing.recalls or policy.recalls
 
 
@@ -97,8 +98,9 @@ def recall_queries(
     crossing: CrossSession,
     subject: str | None,
 ) -> list[RecallQuery]:
-    """What is to be recalled: by the request, the policy's renders, and the settings for other conversations. A
-    conversation about a `subject` gets the digests of its user and that subject."""
+    """The queries of a context: one for the request's options, one for each stage of the policy that renders recalled
+    digests, and one for the scope's other conversations. With a `subject`, the policy's queries find only digests of
+    conversations about it."""
     scope, settings = handle.scope, handle.services.settings
     hidden = {handle.id: shown.stop}
     but = frozenset([shown.digest.id] if shown.digest is not None else [])
@@ -140,15 +142,15 @@ def recall_queries(
 
 
 def question_of(messages: Sequence[Message]) -> str:
-    """What the users' words among the messages ask; nothing where there are none. Of a long text, its beginning and its
-    end: a question stands in front of what is pasted, or behind it."""
+    """The text of the user messages, as the question to recall for; empty where there is none. Of a long text, its
+    beginning and its end: a question stands in front of pasted text, or behind it."""
     said = [one.text for one in messages if one.role is Role.USER and one.kind is Kind.TEXT and one.text.strip()]
     asked = "\n".join(said)
     return asked if len(asked) <= 2 * _ENDS else f"{asked[:_ENDS]}\n{asked[-_ENDS:]}"
 
 
 async def looked(recaller: Recaller, wanted: Sequence[RecallQuery]) -> list[LoadedSearch | None]:
-    """The first half of each search, all at once; None for one that the database could not answer."""
+    """The first half of each search, all at once; None for one where the store failed."""
 
     async def load_search(one: RecallQuery) -> LoadedSearch | None:
         try:
@@ -169,7 +171,8 @@ async def found(
     visible: Sequence[Span],
     missing: list[str],
 ) -> list[RecalledPiece]:
-    """What was found for each query, the best first, nothing twice, and nothing of which `visible` has a part."""
+    """The pieces found for each query, the best first, nothing twice, and nothing that overlaps `visible`. Adds to
+    `missing` what was unavailable."""
     recollections: list[RecalledPiece] = []
     taken: set[tuple[object, ...]] = set()
     for query, begun_one in zip(wanted, begun, strict=True):
@@ -189,13 +192,13 @@ async def found(
             log.warning("Recall failed; the context goes without it: %s", error, tenant=handle.scope.tenant)
             _miss(missing, ("recall",))
             continue
-        _miss(missing, [name for name in answer.missing if name != "vectors"])  # a lag, and no part that is down
+        _miss(missing, [name for name in answer.missing if name != "vectors"])  # only lagging, not unavailable
         mine: list[RecalledPiece] = []
         for hit in answer.hits:
             if len(mine) == query.limit:
                 break
             if query.why is RecallReason.CROSS_SESSION and hit.conversation is None:
-                continue  # a user's own documents are no conversation
+                continue  # a document that the user added is from no conversation
             one = await recollection_of(handle, hit, query.why)
             if one is not None and _name(one) not in taken and not _in_sight(handle, one, visible):
                 taken.add(_name(one))
@@ -205,7 +208,7 @@ async def found(
 
 
 def _hidden(conversation: str, visible: Sequence[Span], wanted: SearchFilter) -> SearchFilter:
-    """Messages from the first on that is shown without a gap up to the end are not to be found again."""
+    """The filter that also leaves out the newest messages that are shown without a gap up to the end."""
     start = None
     for span in reversed(visible):
         if start is not None and span.end + 1 != start:
@@ -217,7 +220,8 @@ def _hidden(conversation: str, visible: Sequence[Span], wanted: SearchFilter) ->
 
 
 def _seen(visible: Sequence[Span]) -> int:
-    """How many messages may be found that are in sight though they do not stand at the end."""
+    """How many hits may be visible messages that stand before the newest span, at most 50: so many more are asked
+    for."""
     return min(sum(span.end - span.start + 1 for span in visible[:-1]), 50)
 
 

@@ -1,4 +1,4 @@
-"""What a context shows of what it recalls: of a hit, and once more of what a manifest says of one."""
+"""The pieces of text that a context recalls: made from hits, and made again from a manifest."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from hitherto.ports.log import MessageRange
 from hitherto.ports.recall import TEXT
 
 _GROUP = 64
-"""So many messages before and after a tool's are looked at for its group."""
+"""Messages before and after a tool message that are searched for its group."""
 
 
 async def recollection_of(handle: Handle, hit: Hit, why: RecallReason) -> RecalledPiece | None:
-    """A hit as a context shows it; of a tool's message the whole group. None if it is gone meanwhile."""
+    """A hit as a context shows it; for a tool message, its whole group. None if it no longer exists."""
     if hit.kind is EntryKind.MESSAGE and _of_a_tool(hit):
         assert hit.conversation is not None, "a message has its conversation"
         assert hit.start is not None, "and its place there"
@@ -74,7 +74,7 @@ def _of_messages(
 
 
 async def _group(handle: Handle, agent: str, conversation: str, seq: int) -> list[Logged]:
-    """The live messages of the group that the message belongs to, without what stands between them."""
+    """The live messages of the group of message `seq`, without others in between; empty if there are none."""
     other = handle.beside(conversation, agent)
     head = await other.head()
     reading = MessageRange(start=seq - _GROUP, stop=seq + _GROUP + 1, live_at=head.rev)
@@ -90,7 +90,7 @@ async def _group(handle: Handle, agent: str, conversation: str, seq: int) -> lis
 
 
 async def again(handle: Handle, says: Sequence[RecalledEntry]) -> list[RecalledPiece]:
-    """What a manifest says was recalled. Raises NotReproducible where something of it is gone."""
+    """The pieces that a manifest says were recalled. Raises NotReproducible where one of them is gone."""
     return [await _again(handle, one) for one in says]
 
 
@@ -122,7 +122,7 @@ async def _messages_again(handle: Handle, head: Head, says: RecalledEntry) -> Re
     reading = MessageRange(start=start, stop=end + 1)
     members = await handle.services.store.messages(handle.scope, handle.id, head.ref, reading)
     if members and start != end:
-        # As the group was when its last message came: results may have come since, and messages been taken back.
+        # As the group was when its last message came: results may have come since, and messages been retracted.
         then = members[-1].rev
         grouped = groups([one for one in members if one.live(then)], head.retracted)
         members = next((group.members for group in grouped if group.first == start), list[Logged]())

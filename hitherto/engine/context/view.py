@@ -1,4 +1,4 @@
-"""What a conversation shows without a budget: its view, and the items of it."""
+"""Building a view without a budget, and its items in an API's format."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class ViewBuilder:
         return items if limit is None else items[max(len(items) - limit, 0) :]
 
     async def _as_they_are(self, shown: View, head: Head, reading: MessageRange, wire: str) -> list[Payload] | None:
-        """The items of the whole log, where all of it is shown as it was given; None where it is not, or where results
-        may be shown without their calls."""
+        """A fast path: the items of the whole log, where the view shows all of them as they are. None where it does
+        not, or where it may show results without their calls."""
         if shown.start > 0 or shown.layout.redactions or head.retracted or head.erased:
             return None
         return await self.handle.services.store.payloads(
@@ -74,7 +74,8 @@ class ViewBuilder:
         )
 
     async def _tail(self, shown: View, head: Head, request: ContextRequest, limit: int) -> list[Payload] | None:
-        """The newest `limit` items of a long view without reading all of it; None where they cannot be told so."""
+        """The newest `limit` items of a long view, without reading all of it; None where these messages alone do not
+        tell them."""
         start = max(shown.start, _newest(shown, limit))
         loaded = await LogReader(self.handle).live(MessageRange(start=start, stop=shown.stop, live_at=head.rev), head)
         alike = all(one.message.wire == request.codec.name for one in loaded)
@@ -84,7 +85,8 @@ class ViewBuilder:
         return items[-limit:] if limit and len(items) >= limit else None if limit else []
 
     def _without_orphans(self, loaded: Sequence[Logged], request: ContextRequest) -> list[Logged]:
-        """Without the results whose calls are not shown, neither as messages nor among the opaque items."""
+        """The messages without those tool results whose calls are shown neither as messages nor among the opaque
+        items."""
         known = {call for item in request.opaque for call in self.handle.services.read(item, RESPONSES).calls}
         kept: list[Logged] = []
         for one in loaded:
@@ -95,7 +97,7 @@ class ViewBuilder:
 
 
 def _newest(shown: View, limit: int) -> int:
-    """From where on there are `limit` messages that are not gone."""
+    """The seq from which on there are `limit` messages that were neither erased nor retracted."""
     first, gone = shown.stop - limit, 0
     for span in reversed(shown.gone):
         if span.end < first - gone:
@@ -105,8 +107,8 @@ def _newest(shown: View, limit: int) -> int:
 
 
 def _written(loaded: Sequence[Logged], request: ContextRequest, shown: View, head: Head) -> list[Payload]:
-    """The messages, redacted where they are, in the order of the log; those of another format in groups, as only these
-    can be converted."""
+    """The messages as items, redacted where the view says so, in the order of the log. Messages of another format are
+    converted by groups, as only whole groups can be."""
     masking = Redactor(shown.layout, request.codec)
     if all(one.message.wire == request.codec.name for one in loaded):
         return [masking(one).payload for one in loaded]

@@ -1,1 +1,1 @@
-"""Digests in the background: set off, made by workers, written behind a fence."""
+"""Digests made in the background: started by appends, made by workers, written only by the holder of the claim."""

@@ -1,4 +1,5 @@
-"""Making the archive's document of a digest that has just been made."""
+"""Making the archived document of a digest: a summary, topics and decisions of its messages, as a searchable
+document."""
 
 from __future__ import annotations
 
@@ -23,11 +24,11 @@ from hitherto.ports.model import Completion
 log = logger("hitherto.digest")
 
 _FAR_TOO_LONG = 4
-"""An answer of so many times the tokens that it was given is not read."""
+"""An answer of more than this many times its token limit is not read."""
 
 
 class Archiver:
-    """Makes documents of what has gone into a digest; what it asks of a model goes through `calls`."""
+    """Makes the archived documents of digests; all model calls go through `calls`."""
 
     def __init__(self, services: Services, calls: Calls) -> None:
         self._services = services
@@ -36,11 +37,11 @@ class Archiver:
     async def document(
         self, work: DigestWork, made: DigestOutcome, ledger: list[ModelCall], *, limit: int
     ) -> NewDocument | None:
-        """The document of the messages that are new to the digest `made`; None where there are none, and where the
-        store keeps no documents.
+        """The archived document of the messages that are new to the digest `made`; None where there are none, and where
+        the store keeps no documents.
 
-        One call of the model, whatever comes of it, is added to `ledger`. Never raises for what a model does: without
-        an answer of use, the document is made of what the digest says.
+        The model call, failed or not, is added to `ledger`. A failure of the model is never raised: without a usable
+        answer, the document is made from the digest's statements.
         """
         if not work.messages or self._services.documents is None:
             return None
@@ -66,7 +67,7 @@ class Archiver:
         except (HithertoError, CallPostponed) as error:
             self._warn(excerpt, told(error))
         except Exception as error:
-            # A model of somebody's own may not know this task: the digest that it has made must not go with it.
+            # A user-supplied model may not know this task: the digest that it has made must not be lost.
             log.exception("The model failed unexpectedly on the archive of digest %s", excerpt.digest)
             self._warn(excerpt, told(error))
         return None

@@ -1,4 +1,4 @@
-"""One attempt at one digest: what comes of it, and how that is written behind the fence."""
+"""One attempt at one digest: makes it, decides about another try, and writes the result if its claim still holds."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ _LONGEST_BACKOFF = timedelta(minutes=15)
 
 @dataclass(frozen=True, slots=True)
 class _PutOff:
-    """A digest that is given back: due again after `wait`, because of `error`. `quiet`: that has been told before."""
+    """A digest that is given back: due again after `wait`, because of `error`. `counted`: this counts as a try.
+    `quiet`: it is logged at debug level only."""
 
     wait: timedelta
     error: str | None = None
@@ -43,7 +44,7 @@ class _PutOff:
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """A digest that came to an end, for which `cause` if it failed."""
+    """A digest that completed, or that failed because of `cause`."""
 
     outcome: DigestOutcome
     cause: FailureCause | None = None
@@ -54,8 +55,8 @@ Result = _Ended | _PutOff
 
 
 class Attempt:
-    """The attempt that holds the claim on `work`. `impatient` says that the process is about to end: then nothing is
-    waited for any more."""
+    """The attempt that holds the claim on `work`. `impatient` tells whether the process is shutting down: then a
+    database that is unavailable is not waited for."""
 
     def __init__(self, services: Services, calls: Calls, work: DigestWork, *, impatient: Callable[[], bool]) -> None:
         self._services, self._store, self._work = services, services.store, work
@@ -67,7 +68,7 @@ class Attempt:
         self._began = time.monotonic()
 
     async def result(self) -> Result:
-        """Make the digest; every failure that is not a cancellation is a result too."""
+        """Make the digest. Every failure but a cancellation is returned as a result, not raised."""
         work, digest = self._work, self._work.digest
         with self._services.watch.span(
             "digest",
@@ -108,11 +109,11 @@ class Attempt:
         return _Ended(replace(made.outcome, generation_time_ms=took), found_facts=made.found_facts)
 
     def _in_vain(self, error: HithertoError | CallPostponed) -> Result:
-        """Whether a try that came to nothing is the last."""
+        """The result of a failed try: the digest is put off, or this was the last try and it failed."""
         digest, settings = self._work.digest, self._services.settings
         match error:
             case CallPostponed():
-                # A ceiling that is reached on the way: what was paid for is lost, so it counts, lest each day pay anew.
+                # The daily limit was reached during the try. What was paid is lost, so the try counts.
                 paid = error.cause is None and bool(self._ledger)
                 counted = paid or any(
                     call.cause in (FailureCause.BUSY, FailureCause.UNREACHABLE) for call in self._ledger
@@ -121,7 +122,7 @@ class Attempt:
                     return _failed(
                         self._work, str(error), error.cause or FailureCause.REFUSED, self._services.model.name
                     )
-                # Never before the time: all that wait would ask again for nothing.
+                # Never earlier than `seconds`: every digest that waits would ask again for nothing.
                 wait = timedelta(seconds=error.seconds * (jitter() + 0.25))
                 return _PutOff(wait, str(error), counted=counted, quiet=not counted)
             case ModelUnavailable() if digest.tries < settings.digest_max_attempts:
@@ -135,7 +136,8 @@ class Attempt:
                 return _failed(self._work, _told(error), cause_of(error), self._services.model.name)
 
     async def write(self, result: Result) -> None:
-        """Write what came of it, if the claim still holds; a database that is away for a while is waited for."""
+        """Write the result, if the claim still holds. An unavailable database is waited for, at most for
+        `lease_timeout`."""
         try:
             await self._written(result)
         finally:
@@ -172,20 +174,20 @@ class Attempt:
         await self.write(_PutOff(timedelta(0), counted=False))
 
     async def break_down(self, error: Exception) -> None:
-        """Put the digest off for a reason that nobody thought of: a defect, or a model of somebody's own."""
+        """Put the digest off after an unexpected exception: a defect here, or a user-supplied model."""
         settings, tries = self._services.settings, self._work.digest.tries
         wait = max(backoff(settings.backoff, tries), timedelta(seconds=1))
         await self.write(_PutOff(wait, told(error)))
 
     async def lose(self) -> None:
-        """Somebody else has the claim: what was spent in vain is in the ledger too."""
+        """Another worker has the claim: write no more than the model calls, to the ledger."""
         try:
             await self._note()
         finally:
             self._account()
 
     def _account(self) -> None:
-        """Once: what broke down is written a second time."""
+        """Report the calls as written, only once: an attempt that broke down is written a second time."""
         if not self._accounted:
             self._accounted = True
             self._calls.written(self._work.scope.tenant, self._ledger)
@@ -219,14 +221,14 @@ class Attempt:
             await self._note()
 
     async def _finish(self, outcome: DigestOutcome, found_facts: FoundFacts | None) -> bool:
-        """Write the outcome with what it cost and what was learned, if the claim still holds. The conversation is
-        locked meanwhile."""
+        """Write the outcome, its model calls and the learned facts, with the conversation locked. Returns whether the
+        outcome is written; False if the claim no longer holds."""
         work, digest = self._work, self._work.digest
         async with self._store.write(work.scope, work.conversation, digest=digest.id) as unit:
             head = unit.head
             mine = next((one for one in head.running if (one.id, one.attempt) == (digest.id, digest.attempt)), None)
             if mine is None:
-                # Not known is whether a commit that was cut off has got through.
+                # A commit that was cut off before may have succeeded.
                 rows = await unit.digests() if head.rev else []
                 return any(
                     (row.id, row.attempt, row.status) == (digest.id, digest.attempt, _ended(outcome)) for row in rows
@@ -250,14 +252,14 @@ class Attempt:
 
 
 def backoff(first: timedelta, tries: int) -> timedelta:
-    """How long to wait after so many tries that failed in a row: `first`, then twice as long each time, at most a
-    quarter of an hour."""
+    """How long to wait after `tries` failed tries in a row: `first`, then twice as long each time, at most 15
+    minutes."""
     return min(first * 2 ** min(max(tries - 1, 0), 20), _LONGEST_BACKOFF)
 
 
 def jitter() -> float:
-    """A factor about 1, so that what began together does not go on together."""
-    return random.uniform(0.75, 1.25)  # noqa: S311 (nobody is to guess it: workers are only to differ)
+    """A random factor from 0.75 to 1.25, so that workers that started together do not stay in step."""
+    return random.uniform(0.75, 1.25)  # noqa: S311 (no secret: it only spreads the workers out)
 
 
 def _failed(work: DigestWork, error: str, cause: FailureCause, model: str | None = None) -> _Ended:
@@ -265,7 +267,7 @@ def _failed(work: DigestWork, error: str, cause: FailureCause, model: str | None
 
 
 def _fields(work: DigestWork) -> dict[str, object]:
-    """What a line in the log is found by."""
+    """The fields of a log line about a digest."""
     scope, digest = work.scope, work.digest
     return {
         "tenant": scope.tenant,
@@ -298,7 +300,7 @@ def _ended(outcome: DigestOutcome) -> Status:
 
 
 async def _completed(unit: Unit, made: RunningDigest, outcome: DigestOutcome) -> Head:
-    """The head once a digest is visible: one revision on, and with the frontier of a stage that has one."""
+    """The head once a digest is visible: at the next revision, with the new frontier of a stage that has one."""
     head = replace(unit.head, rev=unit.head.rev + 1, failures=0, resume_at=None)
     if made.action not in (DigestAction.CHUNK, DigestAction.COMPACT):
         return head

@@ -1,4 +1,4 @@
-"""What an append sets off: the plan's probes answered, and its firings as rows."""
+"""What an append fires: answers the probes of the plan, and turns the firings into digest rows."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ log = logger("hitherto.digest")
 async def planned(
     handle: Handle, policy: Policy, head: Head, batch: Sequence[Logged], unit: Unit
 ) -> tuple[Firing, ...]:
-    """What is due once `batch` is in the log: probes are answered by the store or by the batch it has not got yet. A
-    trigger of somebody's own that fails is logged, and nothing fires: the message is worth more."""
+    """What is due once `batch` is in the log. Probes are answered by the store or, for messages it does not have yet,
+    from `batch`. If a user-defined trigger fails, this is logged and nothing fires: the message is worth more."""
     planning = plan(policy, head, handle.services.window, family=handle.services.family(None))
     conversation = handle.id
     try:
@@ -35,7 +35,7 @@ async def planned(
         found: Plan = end.value
     except StoreError:
         raise
-    except Exception:  # the edge to parts that others wrote
+    except Exception:  # user-defined parts of a policy may raise anything
         log.exception("The policy %s of %s failed; no digest was started", policy.name, conversation)
         return ()
     if found.held:
@@ -66,7 +66,7 @@ async def _answer(probe: AnyProbe, batch: Sequence[Logged], unit: Unit) -> Mark 
 
 
 def new_digest(firing: Firing) -> NewDigest:
-    """The row that says that a stage fired: in progress, or with its effect already."""
+    """The row of a firing: completed at once where no model is needed, else in progress."""
     return NewDigest(
         stage=firing.stage.fingerprint,
         spec=json.dumps(firing.stage.to_json()),

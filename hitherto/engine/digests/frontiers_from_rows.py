@@ -1,4 +1,4 @@
-"""Frontiers read off the digest rows, for the rare verbs that take rows back."""
+"""Frontiers computed from the digest rows, for the rare verbs that supersede rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KINDS = (DigestAction.DROP, DigestAction.REDACT, DigestAction.CHUNK, DigestActi
 
 
 async def frontiers(unit: Unit, rows: Sequence[Digest], view_start: int) -> dict[str, Frontier]:
-    """The frontier of each stage that has one among `rows`, all of which views use; those before `view_start` are
+    """The frontiers by stage, from `rows`, all of which must be visible. Rows that end before `view_start` give
     none."""
     furthest: dict[str, Digest] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""Making one digest: from what it is made of to what is written."""
+"""Making one digest: reads the messages, calls the model or the compaction endpoint, returns what is to be written."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ _BIG = 200_000
 
 @dataclass(frozen=True, slots=True)
 class DigestResult:
-    """A digest that was made, and what its messages tell of the conversation's subject, if that was asked for and
-    answered."""
+    """A digest that was made, and the facts found in its messages, if they were asked for and the model gave any
+    answer."""
 
     outcome: DigestOutcome
     found_facts: FoundFacts | None = None
 
 
 class DigestMaker:
-    """Makes digests; what it asks of a model goes through `calls`."""
+    """Makes digests; all model calls go through `calls`."""
 
     def __init__(self, services: Services, calls: Calls) -> None:
         self._services = services
@@ -54,10 +54,10 @@ class DigestMaker:
         self._archivist = Archiver(services, calls)
 
     async def make(self, work: DigestWork, ledger: list[ModelCall]) -> DigestResult:
-        """The digest of `work`; every model call on the way is added to `ledger`.
+        """Make the digest of `work`; every model call is added to `ledger`.
 
-        Raises CallPostponed and ModelUnavailable where a later try may have more luck, any other error of ours where it
-        will not.
+        Raises CallPostponed and ModelUnavailable where a later try may succeed, any other HithertoError where it will
+        not.
         """
         action = Stage.from_json(json.loads(work.digest.spec)).action
         match action:
@@ -110,7 +110,8 @@ class DigestMaker:
         return DigestResult(outcome, found_facts)
 
     async def _read(self, step: Callable[[], Prompt], big: bool, ledger: list[ModelCall]) -> Prompt | DigestContent:
-        """What an answer leads to. One that cannot be used came to nothing, in the ledger too."""
+        """Pass a model's answer to the digest's generator; returns the next prompt or the finished content. An answer
+        that cannot be used is marked as such in the ledger."""
         try:
             made = await _step(step, big)
         except InvalidModelAnswer:
@@ -130,8 +131,8 @@ class DigestMaker:
         return await self._calls.make(ask, what, ledger)
 
     async def _compacted(self, work: DigestWork, ledger: list[ModelCall]) -> DigestOutcome:
-        """The opaque items of the base and the messages since, redacted where the view has them so, as the model's own
-        endpoint makes them anew."""
+        """Have the compaction endpoint make new opaque items from those of the base and the messages since, which are
+        redacted where the view redacts them."""
         compactor, codec = self._services.compactor, self._services.codec(RESPONSES)
         if compactor is None:
             raise InvalidPolicy("this process has no endpoint that compacts; set compact_model")
@@ -154,7 +155,7 @@ class DigestMaker:
         try:
             for item in found.items:
                 self._services.read(item, RESPONSES)
-        except InvalidMessage:  # which quotes the item
+        except InvalidMessage:  # the error quotes the item
             _came_to_nothing(ledger)
             raise InvalidModelAnswer(
                 f"{compactor.name!r} answered with an item that no request can carry; the messages stay as they are"
@@ -168,7 +169,7 @@ class DigestMaker:
         )
 
     async def _masking(self, work: DigestWork) -> Redactor:
-        """The redactions of the view, as the conversation's policy has them now."""
+        """The redactions of the view under the conversation's current policy."""
         handle = Handle(self._services, work.scope, work.conversation)
         head = await handle.head()
         return Redactor(layout_of(handle.governing(head, None)[0], head), self._services.codec(RESPONSES))
@@ -195,7 +196,8 @@ def _came_to_nothing(ledger: list[ModelCall]) -> None:
 
 
 async def _step(step: Callable[[], Prompt], big: bool) -> Prompt | DigestContent:
-    """What the making comes to next, outside of the event loop where there is much to count."""
+    """Run one step of the digest's generator: returns the next prompt or the finished content. With `big` it runs in a
+    thread, as there is much to count."""
 
     def taken() -> Prompt | DigestContent:
         try:
@@ -207,7 +209,7 @@ async def _step(step: Callable[[], Prompt], big: bool) -> Prompt | DigestContent
 
 
 async def _once_more(ask: Callable[[], Awaitable[CompactionResult]]) -> CompactionResult:
-    """An answer that cannot be used is asked for once more: there is nobody to tell what was wrong with it."""
+    """Ask a second time after an answer that cannot be used; the endpoint cannot be told what was wrong with it."""
     try:
         return await ask()
     except InvalidModelAnswer:

@@ -1,4 +1,5 @@
-"""A worker: takes digests in hand, keeps hold of them while a model thinks, and finds those that others left."""
+"""The digest worker: claims due digests, renews its claims while a model works, and takes over what dead workers
+left."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _FIRST_SWEEP, _SWEEP_EVERY, _TIDY_EVERY = 0.5, 10.0, 60.0
 
 @dataclass(slots=True)
 class _InHand:
-    """What works on a claim: `writing` once there is a result, `lost` when somebody else has the claim."""
+    """The task that works on a claim: `writing` once there is a result, `lost` when another worker has the claim."""
 
     task: asyncio.Task[None]
     writing: bool = False
@@ -32,11 +33,11 @@ class _InHand:
 
 
 class Worker:
-    """Makes the digests that are due, whoever set them off.
+    """Makes the digests that are due, whichever process started them.
 
-    Each is claimed for half of the setting `lease_timeout`, and the claim is renewed while the work goes on. A dead
-    worker's digests are found by a sweep of any other within the rest of that time. No connection is held while a model
-    thinks. Whatever goes wrong with a model ends in the digest's row, never in an exception.
+    Each is claimed for half of the setting `lease_timeout`, and the claim is renewed while the work goes on. The sweep
+    of another worker finds a dead worker's digests within the rest of that time. No connection is held during a model
+    call. A model's failure is written to the digest's row and never raised.
     """
 
     def __init__(self, services: Services, calls: Calls | None = None) -> None:
@@ -50,7 +51,7 @@ class Worker:
         self._beat = services.settings.lease_timeout.total_seconds() / 6
 
     async def start(self) -> None:
-        """Begin to take work."""
+        """Start to take jobs, and start the loops that renew claims, sweep and purge."""
         await self._services.queue.start(self.work)
         self._loops = [
             asyncio.create_task(self._keep_claims(), name="digest claims"),
@@ -59,8 +60,7 @@ class Worker:
         ]
 
     async def aclose(self) -> None:
-        """Stop; what is in hand finishes within the setting `grace` or is given back. Cancelled, or told to `hurry`, it
-        does so without grace."""
+        """Stop. Digests in progress finish within the setting `grace` or are given back; `hurry` ends the grace."""
         self._closing = True
         try:
             await self._services.queue.aclose(grace=self._services.settings.grace)
@@ -70,7 +70,7 @@ class Worker:
             self._loops = []
 
     async def hurry(self) -> None:
-        """The grace is over: what is in hand is given back."""
+        """Give the digests in progress back now."""
         await self._services.queue.aclose(grace=0)
 
     async def work(self, job: DigestJob) -> None:
@@ -83,7 +83,7 @@ class Worker:
         except StoreError as error:
             log.warning("Digest %s could not be claimed: %s", job.digest, error)
             return
-        except Exception:  # a row that cannot be read must not end what goes through the others
+        except Exception:  # a row that cannot be read must not end the loop over the others
             log.exception("Digest %s could not be claimed", job.digest)
             return
         if work is None:
@@ -105,7 +105,7 @@ class Worker:
                 await uninterrupted(attempt.hand_back())
                 raise
             await uninterrupted(attempt.lose())
-        except Exception as error:  # the edge of a worker: neither the claim nor the ledger is to be lost with it
+        except Exception as error:  # the edge of a worker: the claim and the ledger must not be lost
             log.exception("The attempt at digest %s broke down", job.digest)
             hand.writing = True
             await uninterrupted(attempt.break_down(error))
@@ -113,7 +113,8 @@ class Worker:
             self._in_hand.pop(work.claim, None)
 
     async def _claimed(self, job: DigestJob) -> DigestWork | None:
-        """The claim on a digest, if there is one to be had. Cancelled meanwhile, it gives back what it got."""
+        """Claim a digest and read its input; None if it cannot be claimed. If cancelled meanwhile, it gives the claim
+        back."""
         found: DigestWork | None = None
 
         async def claim() -> None:
@@ -130,7 +131,7 @@ class Worker:
         return found
 
     def _cannot_write(self) -> None:
-        """Nothing can be made here, and nothing is tried for a while."""
+        """Log once that the database is read-only, and sweep less often."""
         if not self._read_only:
             log.warning("The database is read-only: no digests are made here until it takes writes again")
         self._read_only = True
@@ -139,7 +140,7 @@ class Worker:
         return Attempt(self._services, self._calls, work, impatient=lambda: self._closing)
 
     async def _keep_claims(self) -> None:
-        """Renews what is in hand, and ends the work on what was lost."""
+        """Renew the claims on digests in progress, and cancel the work on those that were lost."""
         while True:
             await asyncio.sleep(self._beat)
             if not self._in_hand:
@@ -155,12 +156,12 @@ class Worker:
                 continue
             for claim in asked.keys() - held:
                 hand = self._in_hand.get(claim)
-                if hand is not None and not hand.writing:  # what is being written meets the fence
+                if hand is not None and not hand.writing:  # a result that is being written is refused by the fence
                     hand.lost = True
                     hand.task.cancel()
 
     async def _sweep(self) -> None:
-        """Takes up what nobody took in time; at first, whatever is due: no hint of it may be left."""
+        """Take digests that no worker took in time. The first sweep takes whatever is due, as its jobs may be lost."""
         pause, since = _FIRST_SWEEP, timedelta(0)
         while True:
             await asyncio.sleep(pause * jitter())
@@ -179,7 +180,8 @@ class Worker:
                 log.exception("Looking for digests left behind failed")
 
     async def _purge(self) -> None:
-        """Purges now and then; whoever holds a conversation with expired messages holds nothing else up."""
+        """Purge every minute, in a loop of its own: waiting for a conversation that is held must not delay anything
+        else."""
         while True:
             await asyncio.sleep(_TIDY_EVERY * jitter())
             try:

@@ -30,15 +30,16 @@ _DocumentList = list[Document]
 
 
 def own_namespace(user: str) -> str:
-    """Where the documents that a user adds are kept, unless told otherwise."""
+    """The default namespace of the documents that a user adds."""
     return f"documents:{user}"
 
 
 class Documents:
-    """The knowledge base of a scope's user: documents of the user's own, and conversations that were archived, of every
-    agent; of the scope's agent alone without `all_agents`.
+    """The documents of a scope's user: those that the user added, and archived conversations of every agent (without
+    `all_agents`, of the scope's agent alone).
 
-    What is added is searched by `Memory.recall` at once: by its words, and by its meaning too once it is indexed.
+    A document that is added can be found by `Memory.recall` at once by its words, and by its meaning once it is
+    indexed.
     """
 
     def __init__(self, services: Services, scope: Scope, *, all_agents: bool = True) -> None:
@@ -56,12 +57,12 @@ class Documents:
         namespace: str | None = None,
         markdown: bool | None = None,
     ) -> KeptDocument:
-        """Keep a document of the user's own. The same text again, in the same namespace, is the same document: then
-        nothing is written.
+        """Add a document of the user. The same text in the same namespace is the same document: nothing is written
+        then.
 
-        Without a `title`, that is the heading it begins with; without a `namespace`, it is `documents:` and the user.
-        With `markdown` it is cut into passages at its headings; by default the text itself tells whether it has any.
-        Raises InvalidDocument.
+        The default `title` is the heading that the text begins with; the default `namespace` is `documents:` and the
+        user. With `markdown` the text is cut into passages at its headings; by default, the text itself tells whether
+        it has any. Raises InvalidDocument.
         """
         text = checked_text(text)
         marked = is_markdown(text) if markdown is None else markdown
@@ -90,7 +91,7 @@ class Documents:
         return await self._documents.document(self._scope, _number(id), all_agents=self._all_agents)
 
     async def remove(self, id: int) -> bool:
-        """Delete a document, and let it be found no more; whether it was there."""
+        """Delete a document, so that it is no longer found. Returns whether it existed."""
         return await self._documents.discard(self._scope, _number(id), all_agents=self._all_agents)
 
     async def list(
@@ -101,9 +102,9 @@ class Documents:
         metadata: Mapping[str, Any] | None = None,
         limit: int = 100,
     ) -> _DocumentList:
-        """The newest kept first, their texts cut short (see `DocumentStore.documents`). `doc_type` is one type
-        ("conversations" is "conversation"), or "all"; `metadata` what a document must have, each an equal value or a
-        list with it. Raises InvalidDocument."""
+        """The documents, the latest first, with their texts cut to 1,000 characters. `doc_type` is one type
+        ("conversations" is "conversation"), or "all". `metadata`: only documents that have every entry of it, as an
+        equal value or in a list. Raises InvalidDocument."""
         await purge(self._services, self._scope.tenant)
         return await self._documents.documents(
             self._scope,

@@ -1,4 +1,4 @@
-"""What the review of facts is given: each function says how it is used, or raises InvalidFact."""
+"""Checks of the arguments of `Facts`: each function returns the value to use, or raises InvalidFact."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ MOST = 1_000
 
 
 def content_of(given: object) -> str:
-    """A fact's content as it is kept: one line. What is no text, says nothing or is too long is none."""
+    """A fact's content as it is kept: one line. Raises InvalidFact for what is not text, has no letter or digit, or is
+    too long."""
     if not isinstance(given, str):
         raise InvalidFact(f"the fact is {type(given).__name__}; give its content as text")
     if len(given) > 10 * LONGEST_FACT:
@@ -36,8 +37,8 @@ def _too_long(length: int) -> InvalidFact:
 
 
 def category_of_new(given: object, defined: tuple[str, ...]) -> tuple[str, str]:
-    """The category of a fact that is added, and its metadata: None is "other", and so is what is not defined; that is
-    in the metadata then."""
+    """The category of a fact that is added, and its metadata (JSON). None gives "other"; so does a category that is not
+    defined, which is kept in the metadata then."""
     if given is None:
         return OTHER, "{}"
     kept, told = category_of(_named(given, defined), defined)
@@ -45,8 +46,8 @@ def category_of_new(given: object, defined: tuple[str, ...]) -> tuple[str, str]:
 
 
 def category_of_known(given: object, fact: Fact, defined: tuple[str, ...]) -> str:
-    """The category that a fact is to have: one that is defined, or the one it has, which another program may define.
-    There is no falling to "other": whoever puts a fact right would lose what it was by a slip."""
+    """The category of a fact that is edited: one that is defined, or the one it has, which another program may define.
+    Any other is an error and not "other": the fact would lose its category by a typo."""
     kept, told = category_of(_named(given, defined), (fact.category, *defined))
     if told:
         raise InvalidFact(
@@ -57,7 +58,7 @@ def category_of_known(given: object, fact: Fact, defined: tuple[str, ...]) -> st
 
 
 def category_listed(given: object, defined: tuple[str, ...]) -> str:
-    """The defined category that is meant; one that is not defined may have been, when facts were kept under it."""
+    """The category to list by. One that is not defined is accepted: it may have been when facts were kept under it."""
     named = _named(given, defined)
     kept, told = category_of(named, defined)
     return named if told else kept
@@ -70,7 +71,7 @@ def _named(given: object, defined: tuple[str, ...]) -> str:
 
 
 def state_of(given: object) -> FactState | None:
-    """The state that is listed, None for all."""
+    """The state to list by; None for all."""
     if given is None or given == "all":
         return None
     try:

@@ -1,4 +1,4 @@
-"""The review of facts: what is known, whose it is and where it comes from, and putting it right."""
+"""Facts: list, add, edit, share and delete a user's facts, and see their history and sources."""
 
 from __future__ import annotations
 
@@ -23,12 +23,11 @@ Listing = list[Fact]
 
 
 class Facts:
-    """The facts of a scope's user, and those that others share with him, about one `subject` or (None) any.
+    """The facts of a scope's user, and those that others share with this user, about one `subject` or (None) any.
 
-    Only its owner can change a fact or see where it comes from; a fact of somebody else's is not found, as if it were
-    not there. Of what others share, `confidence`, `confirmed` and `repeated` are None, `evidence` and `metadata` are
-    empty, and `updated_at` is when it was learned: nobody else is told more. `all_agents`: those that the user's other
-    agents have learned too.
+    Only its owner can change a fact or see where it comes from; for anyone else, those methods raise NotFound. In facts
+    that others share, `confidence`, `confirmed` and `repeated` are None, `evidence` and `metadata` are empty, and
+    `updated_at` is when the fact was learned. `all_agents` adds the facts that the user's other agents have learned.
     """
 
     def __init__(
@@ -50,12 +49,12 @@ class Facts:
         after: int = 0,
         limit: int = 100,
     ) -> Listing:
-        """Facts in the order in which they were learned: the user's own (`mine`), and those that others share with him
-        (`shared`).
+        """Facts in the order in which they were learned: the user's own (`mine`), and those that others share with the
+        user (`shared`).
 
-        `category` is that which they are kept under; `conversation` leaves those that a message of it says; `state` is
-        "current", "superseded", "withdrawn" or "deleted", None for all. A page has at most `limit` (1 to 1,000); the
-        next one begins `after` the id of its last. Raises InvalidFact.
+        `category`: only facts kept under it. `conversation`: only facts that a message of it says. `state`: "current",
+        "superseded", "withdrawn" or "deleted"; None for all. A page has at most `limit` facts (1 to 1,000); the next
+        page begins `after` the id of the last one. Raises InvalidFact.
         """
         if not mine and not shared:
             raise InvalidFact("mine and shared are both False, so that no fact could be listed; leave one of them True")
@@ -83,11 +82,12 @@ class Facts:
         return None if found is None else self._seen(found)
 
     async def add(self, content: str, *, category: str | None = None) -> AddedFact:
-        """Keep a fact about the subject by hand: it is confirmed, and private; without a category it is in "other".
+        """Add a fact about the subject (without one, about the user) by hand: it is confirmed and private; the default
+        category is "other".
 
-        A statement that is known already stays the fact that it is: it is confirmed, counts as added by hand from then
-        on, and has the category that was given, unless that is "other". In a category that holds one value at a time,
-        what is added ends the one before. Raises InvalidFact.
+        If the same statement is current already, that fact is kept: it is confirmed, counts as added by hand from then
+        on, and takes the given category unless that is "other". In a category that holds one value at a time (the
+        setting `single_fact_categories`), the new value supersedes the one before. Raises InvalidFact.
         """
         subject = self._subject or THE_USER
         content = arguments.content_of(content)
@@ -108,11 +108,11 @@ class Facts:
     async def edit(
         self, id: int, *, content: str | None = None, category: str | None = None, expect: int | None = None
     ) -> Fact:
-        """Put a fact's content or category right; it is confirmed with that. `expect` is the version that was reviewed.
+        """Correct a fact's content or category, which also confirms it. `expect` is the version that was reviewed.
 
-        Raises NotFound where it is none of the user's own, StaleVersion when somebody else changed it meanwhile,
-        InvalidFact for an unusable content, one that another fact has already, a category that is neither defined nor
-        the one it has, and a fact that is not current.
+        Raises NotFound for a fact that is not the user's own, StaleVersion when it was changed meanwhile, InvalidFact
+        for an unusable content, one that another fact has already, a category that is neither defined nor the one it
+        has, and a fact that is not current.
         """
         if content is None and category is None:
             raise InvalidFact("there is nothing to edit; give the fact a content or a category")
@@ -139,32 +139,31 @@ class Facts:
         )
 
     async def restore(self, id: int, *, expect: int | None = None) -> Fact:
-        """Let a fact that was superseded or withdrawn hold again; it is confirmed and private with that. Where its
-        category holds one value at a time, it ends the one that holds now. Raises as `edit`, and InvalidFact for one
-        that is current.
-        """
+        """Make a superseded or withdrawn fact current again; it is then confirmed and private. Where its category holds
+        one value at a time, it supersedes the value that is current now. Raises as `edit`, and InvalidFact for a fact
+        that is current."""
         fact = await self._own(id)
         change = FactChange(did=FactAction.RESTORED, expect=expect, alone=self._single(fact.category))
         return await self._changed(id, change)
 
     async def confirm(self, id: int, *, expect: int | None = None) -> Fact:
-        """Say that a fact is right. Raises as `edit`."""
+        """Confirm that a fact is right. Raises as `edit`."""
         return await self._changed(id, FactChange(did=FactAction.CONFIRMED, expect=expect))
 
     async def share(self, id: int, *, expect: int | None = None) -> Fact:
         """Show a fact to all members of its subject, from their next context on. Raises as `edit`; InvalidFact for a
-        fact about the user, and where the user is no member."""
+        fact about the user, and where the user is not a member."""
         await self._check_shareable(await self._own(id))
         return await self._changed(id, FactChange(did=FactAction.SHARED, expect=expect))
 
     async def unshare(self, id: int, *, expect: int | None = None) -> Fact:
-        """Show it to nobody else any more, from their next context on. Raises as `edit`."""
+        """Stop sharing a fact, from the other members' next context on. Raises as `edit`."""
         return await self._changed(id, FactChange(did=FactAction.UNSHARED, expect=expect))
 
     async def set_visibility(
         self, id: int, visibility: Visibility | Literal["private", "shared"], *, expect: int | None = None
     ) -> Fact:
-        """`share` or `unshare`, by the words "shared" and "private". Raises InvalidFact for any other."""
+        """Calls `share` for "shared" and `unshare` for "private". Raises InvalidFact for any other value."""
         try:
             wanted = Visibility(visibility)
         except ValueError:
@@ -176,8 +175,8 @@ class Facts:
                 return await self.unshare(id, expect=expect)
 
     async def delete(self, id: int, *, expect: int | None = None) -> None:
-        """Delete a fact: what it said is gone, from its history too, and it is not extracted from the same messages
-        again. Raises NotFound where it is none of the user's own, StaleVersion."""
+        """Delete a fact: its content is gone, from its history too, and it is not extracted from the same messages
+        again. Raises NotFound for a fact that is not the user's own, StaleVersion."""
         await self._changed(id, FactChange(did=FactAction.DELETED, expect=expect))
 
     async def history(self, id: int) -> Sequence[FactEvent]:
@@ -189,8 +188,9 @@ class Facts:
         return found
 
     async def sources(self, id: int) -> Sequence[tuple[str, Logged]]:
-        """The messages that say a fact of the user's own, oldest first, each with the name of its conversation; none
-        for one that was added by hand, or whose conversation was deleted. Raises NotFound for any other fact."""
+        """The messages that say one of the user's own facts, oldest first, each with the name of its conversation;
+        empty for a fact that was added by hand, or whose conversation was deleted. Raises NotFound for any other
+        fact."""
         fact = await self._own(id)
         scope = replace(self._scope, agent=fact.agent)
         found: list[tuple[str, Logged]] = []
@@ -204,8 +204,8 @@ class Facts:
         return found
 
     def _seen(self, fact: Fact) -> Fact:
-        """A fact as the user may see it: of what another shares the statement, and nothing of how often and how surely
-        it was said, or when last."""
+        """A fact as the user may see it: of one that another user shares, not how often or how surely it was said, or
+        when last."""
         if fact.user == self._scope.user:
             return fact
         return replace(
@@ -220,7 +220,7 @@ class Facts:
         return fact
 
     def _not_there(self, id: int, fact: Fact | None) -> NotFound:
-        """Why there is no such fact of the user's own, where `fact` is what he may see of it."""
+        """The error for a fact that is not the user's own; `fact` is what the user may see of it."""
         if fact is None:
             return no_such_fact(self._scope, id, all_agents=self._all_agents)
         if fact.user != self._scope.user:
@@ -273,10 +273,10 @@ def _is_there(logged: Logged, now: datetime) -> bool:
 
 
 def _no_member(fact: Fact, tenant: str, members: Sequence[str]) -> InvalidFact:
-    """Says how to become one so that nobody who is one is dropped: members are replaced, not added."""
+    """The error for a user who is not a member. It names all members, as setting members replaces the list."""
     named = [*members, fact.user]
     python, shell = ", ".join(map(repr, named)), " ".join(f"--member {shlex.quote(one)}" for one in named)
-    if not members:  # to share with oneself alone is nothing
+    if not members:  # a member alone shares with nobody
         python, shell = f"{python}, …", f"{shell} --member …"
     return InvalidFact(
         f"{fact.user!r} is no member of the subject {fact.subject!r}; name all of its members: "

@@ -1,4 +1,4 @@
-"""Learning facts with a digest: what the model is asked to find, and what becomes of it."""
+"""Learning facts with a digest: the task for the model, and merging what it found with the known facts."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ log = logger("hitherto.facts")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundFacts:
-    """What a digest's messages make known of a subject: `found` by the model, from the messages `start` to `end`
-    (inclusive)."""
+    """The facts about a subject that a model found in a digest's messages, `start` to `end` (inclusive)."""
 
     subject: str
     found: tuple[ExtractedFact, ...]
@@ -34,8 +33,8 @@ class FoundFacts:
 
 
 async def facts_task(services: Services, work: DigestWork, action: Summarize | Chunk) -> tuple[str, FactsTask] | None:
-    """What a model is asked to find in the messages of `work` beside the digest, and the subject's id; None where facts
-    are not wanted, or cannot be kept."""
+    """The subject's id, and the task of finding facts about it in the messages of `work`, for the model that makes the
+    digest. None where facts are not wanted or cannot be kept."""
     if not action.facts or services.facts is None or not work.messages:
         return None
     head = await services.store.head(work.scope, work.conversation)
@@ -58,10 +57,10 @@ def lesson_of(work: DigestWork, subject: str, found: Sequence[ExtractedFact]) ->
 
 
 async def learned_in(unit: Unit, services: Services, work: DigestWork, found_facts: FoundFacts) -> LearnedFacts | None:
-    """What the lesson teaches as things stand in `unit`, whatever became known since the model was asked.
+    """The found facts, merged with the facts current in `unit`, which may have changed since the model was asked.
 
-    None where a defect keeps it from being learned: the digest that was made and paid for must not go with it. Its
-    messages do not count as read then, so that the next digest of them can learn what they say.
+    None where merging fails: an error here must not lose the digest that was made and paid for. The messages then do
+    not count as extracted, so that the next digest of them can learn their facts.
     """
     current = await unit.current_facts(found_facts.subject)
     try:
@@ -81,5 +80,5 @@ async def learned_in(unit: Unit, services: Services, work: DigestWork, found_fac
 
 
 def noted(head: Head, found_facts: FoundFacts) -> tuple[tuple[int, int], ...]:
-    """The messages from which facts have been extracted, those of the lesson among them."""
+    """The ranges of messages from which facts have been extracted, those of `found_facts` among them."""
     return joined((*head.extracted, (found_facts.start, found_facts.end)))

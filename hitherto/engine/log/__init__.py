@@ -1,1 +1,1 @@
-"""Writing and taking back messages."""
+"""Appending messages, retracting and erasing them."""

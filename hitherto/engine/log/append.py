@@ -1,4 +1,4 @@
-"""Appending: the batch, its receipt and what it sets off, in one transaction."""
+"""Appending a batch of messages: the messages, their receipt and the digests that they start, in one transaction."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from hitherto.ports.queue import DigestJob
 from hitherto.uninterrupted import uninterrupted
 
 _BIG = 200_000
-"""Characters from which on counting a batch's tokens leaves the event loop."""
+"""From so many characters on, a batch's tokens are counted in a thread."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendResult:
-    """What an append answers: its messages are `start` to `end` (inclusive) at revision `rev`, durable by now.
+    """The result of an append: its messages are `start` to `end` (inclusive) at revision `rev`, and durable.
 
-    `replayed` says that the key had been used for this very batch before, and nothing was written this time.
-    `fired` are the ids of the rows that this append set off, one for each stage that was due, `digest` the first of
-    those that are made in the background.
+    `replayed` says that the key had been used for this very batch before, and nothing was written this time. `fired`
+    are the ids of the digest rows that this append wrote, one for each stage that was due; `digest` is the first of
+    those that are made in the background, None if there is none.
     """
 
     start: int
@@ -86,12 +86,12 @@ class Appender:
                         head = replace(head, latest=LatestDigest(digest=earlier.digest))
                     receipt = Receipt(start=logged[0].seq, end=logged[-1].seq, rev=head.rev, fingerprint=mark)
                     return await self._write(unit, logged, head, key, receipt)
-            # Looked for while nothing is held, then begun anew.
+            # Looked for while the conversation is not locked; then the append starts again.
             earlier, looked = await earlier_than(self.handle), True
 
     def _begins_with_earlier(self, head: Head) -> bool:
-        """Whether this is a conversation's beginning and it wants memory of earlier ones: with its first messages it
-        gets its digest for good."""
+        """Whether this append begins a conversation that shows "latest" of `cross_session`: the digest to be shown is
+        chosen once, with the first messages."""
         return head.next_seq == 0 and bool(self.handle.crossing(head).latest)
 
     async def _write(

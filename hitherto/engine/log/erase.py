@@ -1,4 +1,4 @@
-"""Erasing messages whose time has come, and what was derived from them."""
+"""Erasing expired messages, and what was derived from them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ def is_due(head: Head) -> bool:
 async def erase_expired(
     store: Store, scope: Scope, conversation: str, counter: TokenCounter, *, unread: int | None = None
 ) -> int:
-    """Erase what is due in a conversation, from the log and from every digest; returns how many messages it was.
+    """Erase a conversation's expired messages from the log and from every digest; returns how many messages it erased.
 
     A digest loses the statements that rest on erased messages only. A summary with a statement that rests on others too
     is superseded, so that the next one is made from the messages that are left; a chunk loses that statement. A digest
-    in progress over erased messages, or built on a digest that is superseded, ends. So does one that a worker is making
-    from a digest that changes; but not `unread`, which the caller has claimed and read nothing for yet.
+    in progress is superseded if its range has erased messages, if it is built on a superseded digest, or if a worker is
+    making it from a base that changes. The last does not apply to `unread`, which the caller has claimed and read
+    nothing for yet.
     """
     head = await store.head(scope, conversation)
     if head is None or not is_due(head):
@@ -73,10 +74,10 @@ async def erase_expired(
 
 
 def _rewritten(digests: Sequence[Digest], erased: Ranges, counter: TokenCounter) -> list[RewrittenDigest]:
-    """What becomes of the completed digests.
+    """The completed digests that change, as they read afterwards.
 
-    A chunk loses every statement that rests on what was erased: it stands between others, and cannot be made anew. If a
-    summary is superseded, so are the chunks behind it, lest there be a hole before them.
+    A chunk loses every statement that rests on erased messages: it stands between other digests and cannot be made
+    again. If a summary is superseded, so are the chunks after it, as there would be a hole before them.
     """
     found: list[RewrittenDigest] = []
     gone: list[Digest] = []
@@ -86,7 +87,7 @@ def _rewritten(digests: Sequence[Digest], erased: Ranges, counter: TokenCounter)
         match digest.action:
             case DigestAction.SUMMARIZE if any(not _covered(item.rests, erased) for item in touched):
                 gone.append(digest)
-            case DigestAction.COMPACT if _overlaps(digest, erased):  # what it says of which message, nobody can tell
+            case DigestAction.COMPACT if _overlaps(digest, erased):  # nobody can tell what it says of which message
                 gone.append(digest)
             case DigestAction.SUMMARIZE | DigestAction.CHUNK if touched:
                 items = tuple(item for item in digest.items if item not in touched)

@@ -1,4 +1,5 @@
-"""Taking messages back, and putting other items in their place: the log keeps everything, views go on without it."""
+"""Retracting the newest message (`pop`), and showing other items in place of messages (`replace`). The log keeps
+everything."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from hitherto.ports.digests import DigestOutcome, NewDigest
 from hitherto.ports.log import Changes, MessageRange, Unit
 
 _TAIL = 32
-"""How many messages are read at first to learn what the log ends with once its newest is taken back."""
+"""Messages that are read at first to work out the state of the log without its newest message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +49,14 @@ class Rewinder:
                 return await self._retract(unit, tail) if tail else None
 
     def _shown_last(self, head: Head, policy: Policy | None, model: str | None) -> Frontier | None:
-        """The opaque items, if they are all that is shown."""
+        """The frontier of the opaque items, if nothing else is shown."""
         governing, _ = self.handle.governing(head, policy)
         item = layout_of(governing, head, family=self.handle.services.family(model)).opaque
         return item if item is not None and item.sums == head.sums else None
 
     async def _pop_item(self, unit: Unit, item: Frontier, items: Sequence[Payload]) -> Payload:
-        """Put all but the last of the opaque items in their place; without any left, nothing is shown any more."""
+        """Replace the opaque items by all but the last of them, which is returned; where none is left, nothing is shown
+        any more."""
         head, rest = unit.head, items[:-1]
         assert item.digest is not None, "the caller checked it"
         if rest:
@@ -191,7 +193,7 @@ class Rewinder:
                 tokens=fire[0].tokens,
             )
             after = replace(after, frontiers={**after.frontiers, REPLACED: end})
-        # A digest in progress would come to stand where these items do.
+        # A digest in progress would be shown in place of these items.
         fenced = tuple(DigestOutcome(digest=one.id, superseded=True, error="replaced") for one in head.running)
         changes = Changes(head=after, fire=fire, supersede=tuple(row.id for row in gone), outcomes=fenced)
         await unit.commit(changes)
@@ -219,7 +221,7 @@ class Rewinder:
 
 
 def cleared(head: Head) -> Changes:
-    """What hides all messages so far; there have to be some."""
+    """The changes that hide all messages so far. There must be at least one."""
     after = replace(
         head,
         rev=head.rev + 1,

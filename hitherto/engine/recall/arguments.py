@@ -1,4 +1,4 @@
-"""What a caller asks of a recall, checked."""
+"""Checks of the arguments of a recall."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ MOST = 1_000
 
 
 def checked_limit(k: object, *, least: int = 1, name: str = "limit") -> int:
-    """Raises InvalidInput for what is no number of things from `least` on."""
+    """The number. Raises InvalidInput for anything but a whole number from `least` to `MOST`."""
     if not isinstance(k, int) or isinstance(k, bool) or not least <= k <= MOST:
         raise InvalidInput(f"{name} is {k!r}; give a whole number from {least} to {MOST}")
     return k
 
 
 def checked_share(share: object, name: str, *, ends: bool) -> float:
-    """Raises InvalidInput for what is no number from 0 to 1; without its `ends`, for these too."""
+    """The number. Raises InvalidInput for anything but a number from 0 to 1; without `ends`, for 0 and 1 too."""
     usable = isinstance(share, int | float) and not isinstance(share, bool) and math.isfinite(share)
     if not usable or not (0 <= cast(float, share) <= 1) or (not ends and share in (0, 1)):
         span = "from 0 to 1" if ends else "between 0 and 1"
@@ -31,7 +31,7 @@ def checked_share(share: object, name: str, *, ends: bool) -> float:
 
 
 def checked_kinds(kinds: Iterable[EntryKind | str] | None) -> frozenset[EntryKind]:
-    """Raises InvalidInput for what is no kind of entry, and for none at all."""
+    """The kinds; all for None. Raises InvalidInput for an unknown kind, and for none at all."""
     if kinds is None:
         return frozenset(EntryKind)
     known = ", ".join(EntryKind)
@@ -45,7 +45,7 @@ def checked_kinds(kinds: Iterable[EntryKind | str] | None) -> frozenset[EntryKin
 
 
 def checked_time(time: object, name: str) -> datetime | None:
-    """Raises InvalidInput for what is no time with a zone."""
+    """The time. Raises InvalidInput for anything but a datetime with a zone, or None."""
     if time is None:
         return None
     if not isinstance(time, datetime) or time.tzinfo is None:
@@ -54,7 +54,7 @@ def checked_time(time: object, name: str) -> datetime | None:
 
 
 def checked_seq(seq: object, name: str) -> int | None:
-    """Raises InvalidInput for what is no seq."""
+    """The seq. Raises InvalidInput for anything but a whole number, or None."""
     if seq is None:
         return None
     if not isinstance(seq, int) or isinstance(seq, bool):
@@ -63,7 +63,7 @@ def checked_seq(seq: object, name: str) -> int | None:
 
 
 def checked_switch(value: object, name: str) -> bool:
-    """Raises InvalidInput for what is neither true nor false."""
+    """The switch. Raises InvalidInput for anything but True and False."""
     if not isinstance(value, bool):
         raise InvalidInput(f"{name} is {value!r}; give True or False")
     return value

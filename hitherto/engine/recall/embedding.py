@@ -1,4 +1,4 @@
-"""Vectors from embedders, through the breaker and into the ledger."""
+"""Vectors from the embedders, behind the circuit breaker and entered in the ledger."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from hitherto.ports.embedder import Embedder, Embeddings, Space, Vector, Vectors
 log = logger("hitherto.embedding")
 
 _NOBODY = "-"
-"""The tenant of what is asked for none of them."""
+"""The tenant named where a call is made for none."""
 
 
 class Embedding:
-    """What asks the embedders of a memory."""
+    """Calls the embedders of a memory."""
 
     def __init__(self, services: Services, calls: Calls) -> None:
         self._services, self._calls = services, calls
 
     @property
     def space(self) -> Space | None:
-        """The space that is filled; None where there is no embedder, or nothing is known of its space yet."""
+        """The space of the current embedder; None where there is none, or its space is not known yet."""
         return None if self._services.embedder is None else _space(self._services.embedder)
 
     @property
     def known(self) -> bool:
-        """Whether there is nothing to be learned of the embedder: its space is known, or there is none."""
+        """Whether the embedder's space is known, or there is no embedder."""
         return self._services.embedder is None or _space(self._services.embedder) is not None
 
     async def learn(self) -> None:
-        """Ask the embedder for a word, where nothing is known of its space yet. Raises CallPostponed and what it
-        raises."""
+        """Embed one word if the embedder's space is not known yet, which makes it known. Raises CallPostponed and what
+        the embedder raises."""
         embedder = self._services.embedder
         if embedder is not None and _space(embedder) is None:
             ledger: list[ModelCall] = []
@@ -48,18 +48,18 @@ class Embedding:
             try:
                 await self._calls.make(lambda: embedder.query("hello"), what, ledger)
             finally:
-                self._calls.written(_NOBODY, ledger)  # for nobody there is no ledger
+                self._calls.written(_NOBODY, ledger)  # a call for no tenant goes into no ledger
 
     @property
     def spaces(self) -> tuple[Space, ...]:
-        """The spaces that questions can be asked in, the preferred one first."""
+        """The spaces that questions can be embedded in, that of the current embedder first."""
         embedders = (*([self._services.embedder] if self._services.embedder else []), *self._services.previous)
         found = [_space(one) for one in embedders]
         return tuple(dict.fromkeys(space for space in found if space is not None))
 
     async def documents(self, texts: Sequence[str], tenant: str, ledger: list[ModelCall]) -> tuple[Space, Vectors]:
-        """The space that is filled, and the vectors of texts in it. Raises CallPostponed and what the embedder
-        raises."""
+        """The space of the current embedder, and the vectors of texts in it, in their order; zeros for a text that the
+        endpoint refuses. Raises CallPostponed and what the embedder raises."""
         embedder = self._services.embedder
         assert embedder is not None, "who has a space has an embedder"
         made: list[Vectors] = []
@@ -68,7 +68,7 @@ class Embedding:
             try:
                 made.append(await self._batch(embedder, batch, tenant, ledger))
             except (ModelRejected, InvalidEmbedding):
-                # Of the key, the model, or one of the texts? A word that nobody refuses tells.
+                # Is it the key, the model, or one of the texts? A harmless word tells: if refused too, it raises.
                 await self._batch(embedder, ["hello"], tenant, ledger)
                 made.append(await self._without_refused(embedder, batch, tenant, ledger))
         space = embedder.space
@@ -77,7 +77,8 @@ class Embedding:
     async def _without_refused(
         self, embedder: Embedder, texts: Sequence[str], tenant: str, ledger: list[ModelCall]
     ) -> Vectors:
-        """The vectors of texts of which the endpoint refuses some; zeros for those, which are found by their words."""
+        """The vectors of texts of which the endpoint refuses some. Halving the batch finds the refused ones; they get
+        zeros, and are still found by their words."""
         try:
             return await self._batch(embedder, texts, tenant, ledger)
         except (ModelRejected, InvalidEmbedding) as error:
@@ -104,11 +105,11 @@ class Embedding:
     async def question(
         self, text: str, space: Space, tenant: str, ledger: list[ModelCall], *, authors: Collection[int]
     ) -> Vector:
-        """The vector of a question. It is asked for once, and not waited for longer than the setting
-        `embedder_timeout`. Raises CallPostponed and what the embedder raises.
+        """The vector of a question in `space`, from one request of at most the setting `embedder_timeout`. Raises
+        CallPostponed and what the embedder raises.
 
-        In a mean of words the name of an author (`authors`: see `analysis.topic`) drowns all others, so it is left out
-        for what computes in this process; a model that reads gets the question as it is.
+        In a mean of word vectors the name of an author drowns all other words. So for a local embedder the names of
+        `authors` are left out (see `core.recall.terms.topic`); any other gets the question as it is.
         """
         known = (*([self._services.embedder] if self._services.embedder else []), *self._services.previous)
         embedder = next(one for one in known if _space(one) == space)
@@ -155,12 +156,12 @@ class Embedding:
 def _space(embedder: Embedder) -> Space | None:
     try:
         return embedder.space
-    except ModelError:  # of an endpoint that could not be asked yet
+    except ModelError:  # its endpoint was unavailable so far
         return None
 
 
 def _name(embedder: Embedder) -> str:
-    """As price lists and the ledger have it: the model's name without what else makes the space."""
+    """The model's name as price lists and the ledger have it: the name of the space up to its dimensions."""
     space = _space(embedder)
     return "an embedder" if space is None else _BESIDE.split(space.name)[0]
 

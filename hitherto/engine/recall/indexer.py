@@ -1,4 +1,4 @@
-"""Indexing in the background: messages, digests and passages get entries, then vectors, batch by batch."""
+"""Indexing in the background: messages, digests, passages and facts get entries, then vectors, batch by batch."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from hitherto.uninterrupted import uninterrupted
 log = logger("hitherto.index")
 
 _EVERY = 2.0
-"""Seconds between two looks for what others appended."""
+"""Seconds between two checks for what other processes appended."""
 
 _GATHER = 0.1
-"""Seconds without an append of this process after which what it appended is indexed together; at the latest it is
-when others' are looked for."""
+"""After so many seconds without an append, what this process appended is indexed together; at the latest after
+`_EVERY`."""
 
 _BATCH, _IN_A_ROW = 512, 8
-"""So many messages at once, and so many times before the next scope has its turn."""
+"""Sources in a batch, and batches before the next scope has its turn."""
 
 _LATER = 30.0
-"""Seconds for which an embedder that failed is left alone."""
+"""Seconds before an embedder that failed is called again."""
 
 _DOCUMENTS = "documents"
-"""Whom the ledger names for what belongs to no agent."""
+"""The agent in the ledger for what belongs to no agent."""
 
 _PORTION = 50_000
-"""Characters of texts that are analyzed in a thread at once; whoever closes the memory waits for no more."""
+"""Characters of texts that one call in a thread analyzes; closing the memory waits for no more."""
 
 
 class Wakeup(asyncio.Event):
-    """Is rung where something was appended: that is written by then, and must not fail for want of one who listens, as
-    it would where the event loop that the indexer ran in has ended."""
+    """Set when something was appended. Setting it never fails, even where the indexer's event loop has ended: the
+    append is already written."""
 
     def set(self) -> None:
         with suppress(RuntimeError):
@@ -51,9 +51,9 @@ class Wakeup(asyncio.Event):
 
 
 class Indexer:
-    """Keeps the search index up to date, for all tenants, and never leaves the store in the middle of a statement: one
-    scope at a time, behind a claim. A dead process's scope is taken over when its claim ends. Whatever goes wrong with
-    an embedder is tried again later; meanwhile what was said is found by its words."""
+    """Keeps the search index of all tenants up to date, one scope at a time, under a claim. A dead process's scope is
+    taken over when its claim ends. A failed embedder is tried again later; meanwhile what was said is found by its
+    words. Closing never interrupts a statement to the store."""
 
     def __init__(self, services: Services, index: SearchIndex, calls: Calls) -> None:
         self._services, self._index = services, index
@@ -62,22 +62,22 @@ class Indexer:
         self._lease = services.settings.lease_timeout
         self._loop: asyncio.Task[None] | None = None
         self._again = 0.0
-        """When the embedder is to be asked again, by the event loop's clock."""
+        """When a failed embedder may be called again, by the event loop's clock."""
 
     async def start(self) -> None:
-        """Begin to index what comes."""
+        """Start the background task."""
         self._loop = asyncio.create_task(self._run(), name="indexing")
 
     async def aclose(self) -> None:
-        """Stop; a batch in hand is given back."""
+        """Stop; the claim on the current scope is given back."""
         loop, self._loop = self._loop, None
         if loop is not None:
             loop.cancel()
             await asyncio.wait([loop])
 
     async def caught_up(self) -> bool:
-        """Index all that waits, and wait for what others have in hand; returns whether all of it has vectors too, which
-        an embedder that is away prevents."""
+        """Index all that waits, and wait for what other processes are indexing. Returns whether all of it has vectors
+        too: False while the embedder is unavailable."""
         self._again = 0.0
         while True:
             worked = await self._round()
@@ -104,7 +104,7 @@ class Indexer:
                 await asyncio.sleep(_EVERY * 5 * jitter())
 
     async def _wait(self) -> None:
-        """Until others may have appended something, or this process has and is quiet again for a moment."""
+        """Wait until this process has appended something and then paused, or until other processes may have."""
         appended = self._services.appended
         try:
             async with asyncio.timeout(_EVERY * jitter()):
@@ -116,11 +116,11 @@ class Indexer:
             appended.clear()
 
     def _space(self) -> Space | None:
-        """The space to be filled; None while the embedder is left alone."""
+        """The space to be filled; None while a failed embedder is not called."""
         return self._embedding.space if asyncio.get_running_loop().time() >= self._again else None
 
     async def _round(self) -> bool:
-        """One scope, until nothing is left to be done there or it is others' turn; whether there was one."""
+        """Index one scope, until nothing is left there or it is another's turn. Returns whether there was one."""
         await self._learn()
         work = await self._taken()
         if work is None:
@@ -140,17 +140,17 @@ class Indexer:
         return True
 
     async def _learn(self) -> None:
-        """An endpoint that was away when the memory was opened may be there by now."""
+        """Learn the embedder's space, if its endpoint was unavailable when the memory was opened."""
         if self._embedding.known or asyncio.get_running_loop().time() < self._again:
             return
         try:
             await self._embedding.learn()
-        except Exception as error:  # noqa: BLE001 (an embedder may be somebody's own; whatever it does, there are words)
+        except Exception as error:  # noqa: BLE001 (a user-supplied embedder may raise anything; there are still words)
             self._again = asyncio.get_running_loop().time() + _LATER
             log.warning("Embedder unavailable; texts will be embedded later: %s", told(error))
 
     async def _taken(self) -> IndexWork | None:
-        """A claim, if there is one to be had. Cancelled meanwhile, it gives back what it got."""
+        """Claim a scope; None where nothing is to be done. If cancelled meanwhile, it gives the claim back."""
         found: IndexWork | None = None
 
         async def take() -> None:
@@ -166,7 +166,7 @@ class Indexer:
         return found
 
     async def _keep(self, work: IndexWork) -> None:
-        """Renews the claim while an embedder takes its time."""
+        """Renew the claim until cancelled: an embedder may be slow."""
         while True:
             await asyncio.sleep(self._lease.total_seconds() / 3)
             try:
@@ -181,7 +181,7 @@ class Indexer:
             log.debug("A claim on an index could not be released and will time out: %s", error)
 
     async def _worked(self, work: IndexWork) -> bool:
-        """Whether the claim still holds after this batch."""
+        """Index this batch. Returns whether the claim still holds."""
         if work.seen or work.sources:
             entries = [one for some in _portions(work.sources) for one in await asyncio.to_thread(_analysed, some)]
             if not await uninterrupted(self._index.add(work, entries)):
@@ -198,7 +198,7 @@ class Indexer:
         try:
             async with self._calls.recorded(scope) as ledger:
                 space, vectors = await self._embedding.documents(texts, work.tenant, ledger)
-        except Exception as error:  # noqa: BLE001 (an embedder may be somebody's own; whatever it does, there are words)
+        except Exception as error:  # noqa: BLE001 (a user-supplied embedder may raise anything; there are still words)
             seconds = error.seconds if isinstance(error, CallPostponed) else _LATER
             self._again = asyncio.get_running_loop().time() + min(seconds, _LATER)
             log.warning("Embedder unavailable; texts will be embedded later: %s", told(error), tenant=work.tenant)
@@ -211,7 +211,7 @@ def _analysed(sources: Sequence[Source]) -> list[TermCounts]:
 
 
 def _portions(sources: Sequence[Source]) -> Iterator[list[Source]]:
-    """All sources in their order; each portion but the last has at least so many characters."""
+    """All sources in their order, in portions that have at least `_PORTION` characters each, but for the last."""
     portion, size = list[Source](), 0
     for source in sources:
         portion.append(source)

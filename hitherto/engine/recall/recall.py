@@ -1,4 +1,4 @@
-"""Recall: what was said that answers a question, from everything a scope has."""
+"""Recall: searches a scope's messages, digests, passages and facts for what answers a question."""
 
 from __future__ import annotations
 
@@ -30,30 +30,31 @@ from hitherto.uninterrupted import uninterrupted
 log = logger("hitherto.recall")
 
 _WAITING = 500
-"""So many of the newest things that have no entry yet are looked at."""
+"""At most so many sources without an entry are searched, the newest ones."""
 
 _LONGEST = 20_000
 """Characters of a question that are read."""
 
 _LAG = 0.1
-"""The part of all that is searched that may be without vectors for a while before it is worth a word."""
+"""The part of all that is searched that may be without vectors before `missing` names "vectors"."""
 
 _OF_DOCUMENTS = 500
-"""So many go on to the second stage where documents or facts are chosen by what only that looks at."""
+"""So many candidates go on to the second stage where documents or facts are filtered by what only that stage looks
+at."""
 
 _MANY = 20_000
-"""So many entries are gone through before another thread is asked to."""
+"""With more entries than this, the first stage runs in a thread."""
 
 _LONG = 50_000
-"""Characters of what has no entry yet, from which on another thread reads them."""
+"""With more characters than this in the sources without an entry, the first stage runs in a thread."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scores:
-    """The parts of a hit's place. `fused`, by which hits are ordered, is made of `lexical` (BM25), `semantic` (the
-    cosine, None without a vector, times a weight), `author` (the question names who said it), `asking` (0, or less for
-    what itself asks something) and `neighbors` (what the messages around it lend); docs/recall.md has the weights.
-    `reranked` is the place that a reranker gave it, from 1."""
+    """The parts of a hit's score. Hits are ordered by `fused`, which is made of `lexical` (BM25), `semantic` (the
+    cosine times a weight, None without a vector), `author` (the question names who said it), `asking` (0, or negative
+    for a text that asks something itself) and `neighbors` (what the messages around it add); docs/recall.md has the
+    weights. `reranked` is the place that a reranker gave it, from 1."""
 
     lexical: float
     semantic: float | None
@@ -66,14 +67,14 @@ class Scores:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """Something that was said. `score` (0 to 1) is how relevant it is, judged by itself: see
+    """Something that a search found. `score` (0 to 1) is how relevant it is, comparable between questions: see
     `core.recall.rank.relevance`.
 
     `kind` is "message", "digest", "passage" or "fact". It stands for the messages `start` to `end` (inclusive) of
     `conversation`; a fact, and a passage of a document that a user added, stands for none. `digest`, `fact`, or
-    `document` with the `passage`'s place in it, say which one it is. `subject` is what it, or its conversation, is
-    about ("": the user). `said_at` is when it was said. `text` is cut after 4,000 characters.
-    `Memory.around` opens what is around it.
+    `document` with the `passage`'s place in it, identify it. `subject` is what it, or its conversation, is about ("":
+    the user). `said_at` is when it was said. `text` is cut after 4,000 characters. `Memory.around` gives the messages
+    around it.
     """
 
     kind: EntryKind
@@ -111,10 +112,10 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallResult:
-    """What was found, the best first. `missing` names what it had to do without: "embedder" (it is away, or answered
-    with what is no vector: only words were compared), "vectors" (more than a tenth is not embedded yet), "reranker"
-    (the order of the fusion stands). `space` names the space in which meanings were compared, None if they were not.
-    `searched` is among how many entries."""
+    """The hits, the best first. `missing` names what was unavailable: "embedder" (or its answer was unusable: only
+    words were compared), "vectors" (more than a tenth is not embedded yet), "reranker" (the hits keep their fused
+    order). `space` names the space in which meanings were compared, None if they were not. `searched` is how many
+    entries were searched."""
 
     hits: tuple[Hit, ...]
     missing: tuple[str, ...] = ()
@@ -133,8 +134,8 @@ class RecallResult:
 
 @dataclass(slots=True)
 class LoadedSearch:
-    """The first part of a search, which does not depend on what is wanted within the scope: the data of the search, and
-    the question's vector in its space."""
+    """The first half of a search: the data of its first stage, and the question's vector in its space. It does not
+    depend on how the scope is filtered further."""
 
     question: str
     terms: QuestionTerms
@@ -147,7 +148,7 @@ class LoadedSearch:
 
 
 class Recaller:
-    """Searches; what it asks of embedders and rerankers goes through `calls`."""
+    """Searches the index; all calls to embedders and rerankers go through `calls`."""
 
     def __init__(self, services: Services, calls: Calls) -> None:
         self._services, self._calls = services, calls
@@ -161,7 +162,7 @@ class Recaller:
     async def recall(
         self, question: str, wanted: SearchFilter, *, limit: int, min_score: float = 0.0, rerank: bool = True
     ) -> RecallResult:
-        """The `limit` best answers, all of a score of at least `min_score`. Raises InvalidInput where there is no
+        """The `limit` best hits, all with a score of at least `min_score`. Raises InvalidInput where there is no
         index."""
         began = time.perf_counter()
         with self._services.watch.span("recall", tenant=wanted.scope.tenant, limit=limit) as span:
@@ -179,7 +180,8 @@ class Recaller:
         return self._embedding.space
 
     async def vector(self, question: str, scope: Scope) -> Vector | None:
-        """The vector of a question in `space`; None where there is none, and where the embedder is away."""
+        """The vector of a question in `space`; None where there is no space, for an empty question, and where the
+        embedder is unavailable."""
         space, asked = self._embedding.space, question[:_LONGEST].strip()
         if space is None or not asked:
             return None
@@ -187,8 +189,8 @@ class Recaller:
             return await self._vector(asked, space, scope.tenant, ledger, authors=())
 
     async def load_search(self, question: str, wanted: SearchFilter) -> LoadedSearch:
-        """One round trip, and then the question's vector. What `wanted` says beside its scope may be given
-        more precisely to `find`, but not name conversations or times where this names none."""
+        """Load the data of the first stage in one round trip, then the question's vector. `find` may get a narrower
+        filter of the same scope, but not one that names conversations or times where this one names none."""
         question = question[:_LONGEST].strip()
         terms = question_terms(question)
         spaces = self._embedding.spaces if question else ()
@@ -209,10 +211,10 @@ class Recaller:
         return loaded
 
     async def _compare(self, loaded: LoadedSearch, spaces: Sequence[Space], ledger: list[ModelCall]) -> None:
-        """The vectors by which meanings are compared, or the word that the embedder is missing."""
+        """Add to `loaded` the vectors by which meanings are compared, or "embedder" to what is missing."""
         search_data, tenant, space = loaded.search_data, loaded.wanted.scope.tenant, loaded.search_data.space
         if search_data.waiting and self._embedding.local and spaces and space in (None, spaces[0]):
-            # What has just been said is compared by its meaning too: here that takes no time.
+            # A local embedder is fast enough to embed what is not indexed yet.
             space = spaces[0]
             loaded.waiting = await self._documents([source.text for source in search_data.waiting], tenant, ledger)
             if loaded.waiting is None:
@@ -230,7 +232,7 @@ class Recaller:
     async def find(
         self, loaded: LoadedSearch, wanted: SearchFilter, *, limit: int, min_score: float, rerank: bool
     ) -> RecallResult:
-        """The second part: one round trip more, and the reranker's answer if there is one."""
+        """The second half: one more round trip, and a call of the reranker if there is one."""
         space = loaded.space
         hits: list[Hit] = []
         searched = 0
@@ -270,12 +272,12 @@ class Recaller:
         return await asyncio.to_thread(first) if many or long else first()
 
     async def _documents(self, texts: Sequence[str], tenant: str, ledger: list[ModelCall]) -> Vectors | None:
-        """The vectors of what has no entry yet, waited for no longer than a question's; None where the embedder is
-        away."""
+        """The vectors of sources without an entry; None where the embedder fails or takes longer than the setting
+        `embedder_timeout`."""
         try:
             async with asyncio.timeout(self._services.settings.embedder_timeout):
                 return (await self._embedding.documents(texts, tenant, ledger))[1]
-        except Exception as error:  # noqa: BLE001 (an embedder may be somebody's own; whatever it does, there are words)
+        except Exception as error:  # noqa: BLE001 (a user-supplied embedder may raise anything; there are still words)
             why = "it took too long" if isinstance(error, TimeoutError) else told(error)
             log.warning(
                 "Embedder unavailable; what is not indexed yet is searched by words only: %s", why, tenant=tenant
@@ -285,15 +287,15 @@ class Recaller:
     async def _vector(
         self, question: str, space: Space, tenant: str, ledger: list[ModelCall], *, authors: Collection[int]
     ) -> Vector | None:
-        """The question's vector; None where the embedder is away."""
+        """The question's vector; None where the embedder is unavailable."""
         try:
             return await self._embedding.question(question, space, tenant, ledger, authors=authors)
-        except Exception as error:  # noqa: BLE001 (an embedder may be somebody's own; whatever it does, there are words)
+        except Exception as error:  # noqa: BLE001 (a user-supplied embedder may raise anything; there are still words)
             log.warning("Embedder unavailable; searching by words only: %s", told(error), tenant=tenant)
             return None
 
     async def _reranked(self, loaded: LoadedSearch, hits: list[Hit], ledger: list[ModelCall]) -> tuple[list[Hit], bool]:
-        """The hits in the reranker's order, or as they are where it is away, slow or answers with nothing of use."""
+        """The hits in the reranker's order, and False; as they are, and True, where it fails or is slow."""
         reranker = self._services.reranker
         assert reranker is not None, "who calls this has looked"
         first, rest = hits[: reranker.limit], hits[reranker.limit :]
@@ -306,7 +308,7 @@ class Recaller:
         try:
             what = CallContext(model=reranker.name, purpose=Purpose.RERANK, tenant=tenant)
             answer = await self._calls.make(ask, what, ledger, tries=1)
-        except Exception as error:  # noqa: BLE001 (a reranker may be somebody's own; whatever it does, there is an order)
+        except Exception as error:  # noqa: BLE001 (a user-supplied reranker may raise anything; the order stands)
             why = "it took too long" if isinstance(error, TimeoutError) else told(error)
             log.warning("Reranker unavailable; hits stay in the order of the search: %s", why, tenant=tenant)
             return hits, True

@@ -1,4 +1,4 @@
-"""The two stages of a search: everything that is wanted, then the few that are weighed."""
+"""The two stages of a search: a rough score for every entry, then an exact one for the best of them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Population:
-    """All that is searched, in columns: the blocks of the index one after another, then what waits for an entry.
+    """All that is searched, in columns: the blocks of the index one after another, then the sources without an entry.
 
-    `within` says what is wanted, as far as columns tell. `codes` are None where nothing has one.
+    `within` marks what passes the filter, as far as columns tell. `codes` are None where nothing has one.
     """
 
     blocks: tuple[IndexBlock, ...]
@@ -46,17 +46,17 @@ class Population:
 
     @property
     def indexed(self) -> int:
-        """From here on they are the waiting ones."""
+        """The number of indexed entries: the places from here on are sources without an entry."""
         return len(self.lengths) - len(self.waiting)
 
     def candidate(self, number: int) -> Candidate:
-        """What waits at this place."""
+        """The source without an entry at this place, as a candidate."""
         at = number - self.indexed
         vector = None if self.vectors is None else self.vectors[at]
         return Candidate(key=(-1, -1), source=self.waiting[at], vector=vector)
 
     def keys(self, numbers: Numbers) -> list[Key]:
-        """The entries at these places, the waiting ones left out."""
+        """The entries at these places; sources without an entry are left out."""
         found: list[Key] = []
         for number in numbers[numbers < self.indexed].tolist():
             at = bisect_right(self.begins, number) - 1
@@ -85,8 +85,8 @@ class Population:
 def population(
     search_data: SearchData, wanted: SearchFilter, terms: Sequence[int], *, waiting: Vectors | None = None
 ) -> Population:
-    """What is searched of `search_data`, with the postings of `terms`, and the vectors of what waits, if these are
-    known."""
+    """The population of `search_data` within the filter, with the postings of `terms`; `waiting` are the vectors of the
+    sources without an entry, if these are known."""
     blocks, vectors = search_data.blocks, waiting
     begins = tuple(accumulate((len(block.lengths) for block in blocks), initial=0))
     kept = [at for at, source in enumerate(search_data.waiting) if keeps(source, wanted)]
@@ -133,7 +133,7 @@ def population(
 def _codes(
     blocks: Sequence[IndexBlock], waiting: int, vectors: Vectors | None
 ) -> tuple[NDArray[np.uint8] | None, NDArray[np.bool_]]:
-    """The codes of all, zeros where there are none, and who has one."""
+    """The codes of all, zeros where there are none, and which of them have one."""
     of_waiting = None if vectors is None or not waiting else codes_of(vectors)
     widths = [block.codes.shape[1] for block in blocks if block.codes is not None]
     width = next(iter(widths), 0 if of_waiting is None else of_waiting.shape[1])
@@ -151,7 +151,8 @@ def _codes(
 
 
 def _within(block: IndexBlock, wanted: SearchFilter, search_data: SearchData) -> NDArray[np.bool_]:
-    """What of a block is wanted, as far as its columns tell. What is no message is looked at again as a candidate."""
+    """Which entries of a block pass the filter, as far as its columns tell. All but messages are checked again as
+    candidates."""
     if wanted.kinds == frozenset(EntryKind):
         mask = block.kinds > 0
     else:
@@ -161,7 +162,7 @@ def _within(block: IndexBlock, wanted: SearchFilter, search_data: SearchData) ->
     assert block.origins is not None, "it was asked for"
     assert block.places is not None, "it was asked for"
     assert block.times is not None, "it was asked for"
-    # The origin of anything else is no conversation.
+    # The origin of a passage or a fact is not a conversation.
     apart = (block.kinds == CODES[EntryKind.PASSAGE]) | (block.kinds == CODES[EntryKind.FACT])
     if wanted.conversation is not None:
         mask = mask & (apart | (block.origins == search_data.refs.get(wanted.conversation, -1)))
@@ -184,7 +185,7 @@ def _within(block: IndexBlock, wanted: SearchFilter, search_data: SearchData) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedCandidate:
-    """A candidate with its place in the order of all: `rank.Ranked` has what the figures are."""
+    """A candidate with its scores: see `rank.Ranking`."""
 
     candidate: Candidate
     relevance: float
@@ -198,8 +199,8 @@ class RankedCandidate:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Search:
-    """One question to one population: the first stage is done, and `best` are the places of what goes on to the second,
-    `keys` the entries among it."""
+    """One question after the first stage: `best` are the places of what goes on to the second stage, `keys` the entries
+    among it."""
 
     population: Population
     first: rank.FirstStage
@@ -211,8 +212,9 @@ class Search:
         return self.population.keys(self.best)
 
     def weighed(self, candidates: Sequence[Candidate], *, most: int, least: float) -> list[RankedCandidate]:
-        """The `most` best of the candidates and of what waits, the best first, all of a relevance of at least `least`.
-        Neighbors that were not looked for lend what they score, and may be hits themselves."""
+        """The second stage: the `most` best of the candidates and of the sources without an entry, the best first, all
+        with a relevance of at least `least`. Messages around a candidate add to its score, and may be hits
+        themselves."""
         among = self.population
         waiting: list[int] = [number for number in self.best.tolist() if number >= among.indexed]
         every: list[Candidate] = [

@@ -1,4 +1,4 @@
-"""What a session is given, checked before anything is done with it."""
+"""Checks of the arguments of a session's methods."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def checked_limit(limit: object) -> int | None:
 
 
 def checked_items(items: object) -> list[Payload]:
-    """The items as dicts of their own. Raises InvalidMessage for what is no list of dicts."""
+    """Copies of the items as dicts. Raises InvalidMessage for anything but a list of dicts."""
     if not isinstance(items, Sequence) or isinstance(items, str | bytes):
         raise InvalidMessage(f"items are {items!r}; give a list of items as the Responses API takes them")
     for at, item in enumerate(cast("Sequence[object]", items)):
@@ -28,7 +28,7 @@ def checked_items(items: object) -> list[Payload]:
 
 
 def checked_seconds(wait: object) -> float:
-    """Raises InvalidInput for what is no time to wait."""
+    """`wait` as a float. Raises InvalidInput unless it is a finite number of seconds, at least 0."""
     if isinstance(wait, int | float) and not isinstance(wait, bool) and 0 <= wait < inf:
         return float(wait)
     raise InvalidInput(f"wait is {wait!r}; give a number of seconds of at least 0")

@@ -1,6 +1,6 @@
-"""Replacement of what a session shows, as the SDK's compaction does it: clear, then add, and the same to undo it.
+"""Recognizes when the SDK's compaction replaces what a session shows: it clears, then adds, also to undo itself.
 
-On a log that only grows, the second half must not be taken for new messages.
+The log is append-only, so what is added then must not be taken for new messages.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from hitherto.engine.conversation import Conversation
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What the SDK's compaction session asks a store for: the newest items, whether these are all, and how to put
-    others in the place of those from a position on, which says False if they are not the newest any more."""
+    """What the SDK's compaction session asks a store for: the newest items, whether these are all items, and a function
+    that replaces those from a position on. It returns False if they are no longer the newest."""
 
     items: list[TResponseInputItem]
     complete: bool
@@ -37,14 +37,14 @@ class _Cleared:
 
 
 class Clears:
-    """The clears of one session object, by scope. It only tells a replacement from a fresh start; without it, say in
-    another process, items are appended."""
+    """The clears of one session object, by scope. They only serve to tell a replacement from a fresh start; where they
+    are not known, for example in another process, items are appended."""
 
     def __init__(self) -> None:
         self._of: dict[Scope, _Cleared] = {}
 
     def remember(self, shown: Sequence[Payload], conversation: Conversation) -> None:
-        """That `shown` was cleared."""
+        """Record that `shown` was cleared."""
         if shown or conversation.scope in self._of:
             cleared = self._of.setdefault(conversation.scope, _Cleared())
             cleared.just = True
@@ -52,13 +52,14 @@ class Clears:
                 cleared.shown.add(_fingerprint(shown))
 
     def over(self, conversation: Conversation) -> None:
-        """That something was appended since."""
+        """Record that something was appended since the last clear."""
         self._of.pop(conversation.scope, None)
 
     async def undone_by(self, items: Sequence[Payload], conversation: Conversation) -> bool:
-        """Whether to add `items` means to replace what was cleared, and nobody has written since.
+        """Whether adding `items` means replacing what was cleared, and nothing has been written since.
 
-        One lone item is a fresh start, even if it is the same as before: people say hello again.
+        A single item is a fresh start, even if it is the same as before, unless it is a compaction: people say hello
+        again.
         """
         cleared = self._of.get(conversation.scope)
         if cleared is None or not cleared.just:
@@ -79,15 +80,18 @@ def replaced_suffix(
     output: Sequence[Payload],
     prune_prefix: Callable[[TResponseInputItem], bool] | None = None,
 ) -> list[Payload] | None:
-    """`shown` with `output` in the place of `suffix`, or None if it does not end with that (an empty one included).
+    """`shown` with `output` in the place of `suffix`; None if `shown` does not end with `suffix`, or that is empty.
 
-    `prune_prefix` says of each of the oldest items whether it goes too, up to the first that stays.
+    `prune_prefix` says of each of the oldest items whether to remove it too, up to the first one that stays.
     """
     start = len(shown) - len(suffix)
     if not suffix or start < 0 or list(shown[start:]) != list(suffix):
         return None
     first = 0
-    while prune_prefix is not None and first < start and prune_prefix(shown[first]):  # pyright: ignore[reportArgumentType] — a payload is what the SDK's union of dicts names
+    # A payload is one of the dicts in the SDK's union.
+    while (
+        prune_prefix is not None and first < start and prune_prefix(shown[first])  # pyright: ignore[reportArgumentType]
+    ):
         first += 1
     return [*shown[first:start], *output]
 

@@ -20,8 +20,8 @@ Route = Callable[[RunContextWrapper[Any]], Scope]
 def knowledge_tools(memory: Memory | Portal, scope: Scope | Route) -> list[FunctionTool]:
     """`search_knowledge_base` and `list_documents`, to be given to an `Agent`; what they answer is JSON.
 
-    `memory` is an open memory, used from the loop that runs now, or a `Portal`. `scope` says whose knowledge base
-    it is; a function is asked at each call, with the run's context. Raises InvalidScope, InvalidInput.
+    `memory` is an open memory, used from the running event loop, or a `Portal`. `scope` says whose knowledge base it
+    is; a function is called with the run's context at each call of a tool. Raises InvalidScope, InvalidInput.
     """
     home: MemoryLoop = memory if isinstance(memory, Portal) else CurrentLoop(memory)
     route = scope if callable(scope) else _always(Scope.checked(scope))

@@ -1,6 +1,6 @@
-"""Items that the SDK's `EncryptedSession` has sealed: the log keeps them, as what it cannot read.
+"""Items that the SDK's `EncryptedSession` has encrypted: the log keeps them as reasoning items that it cannot read.
 
-Nobody can tell a user's message from a tool's result in them, so no policy has anything to count or to cut.
+A user's message and a tool's result look the same in them, so there is nothing that a policy could count or cut.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _OPENS = f'{{"{_MARK}"'
 
 
 def sealed(item: Mapping[str, object]) -> Payload:
-    """The item as the log takes it: itself, or a reasoning item around it if it is sealed."""
+    """The item as the log accepts it: a copy, or a reasoning item around it if it is encrypted."""
     if _MARK not in item:
         return dict(item)
     first = {_MARK: item[_MARK]}

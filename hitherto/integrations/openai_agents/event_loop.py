@@ -1,4 +1,4 @@
-"""Where a memory is at home: its connections belong to one event loop, and sessions are used from any."""
+"""Runs work on the event loop that a memory's connections belong to, because sessions are used from any loop."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ Work = Callable[[Memory], Coroutine[Any, Any, Result]]
 
 
 class MemoryLoop(Protocol):
-    """Does work with a memory on the loop it belongs to, whichever loop asks."""
+    """Runs work with a memory on the event loop it belongs to, whichever loop calls."""
 
     async def run(self, work: Work[Result]) -> Result:
-        """What `work` gives. Cancelling the caller cancels the work. Raises InvalidInput when that loop is gone."""
+        """The result of `work`. Cancelling the caller cancels the work. Raises InvalidInput when that loop is gone."""
         ...
 
 
 class CurrentLoop:
-    """An open memory on the running loop: its sessions work on that loop, and from others as long as it runs.
+    """An open memory on the running event loop. Its sessions can be used from that loop, and from others as long as it
+    runs.
 
-    Raises InvalidInput where no loop runs.
+    Raises InvalidInput if no loop is running.
     """
 
     def __init__(self, memory: Memory) -> None:
@@ -52,10 +53,10 @@ class CurrentLoop:
 
 
 class Portal:
-    """A memory in a thread of its own, for code that has no event loop or one that comes and goes.
+    """A memory in its own thread, for code without an event loop, or with a new one for each call.
 
     It is opened when it is first used, and closed by `close` or at the end of a `with`. Any number of sessions and
-    threads may share it. A memory that could not be opened is tried again at the next use.
+    threads may share it. If the memory could not be opened, the next use tries again.
     """
 
     def __init__(self, opening: Opening) -> None:
@@ -74,8 +75,8 @@ class Portal:
         self.close()
 
     async def run(self, work: Work[Result]) -> Result:
-        """What `work` gives, done in the portal's thread. Raises InvalidInput when the portal is closed, even if only
-        meanwhile, and what opening the memory raises."""
+        """The result of `work`, run in the portal's thread. Raises InvalidInput if the portal is closed, or is closed
+        while the work runs, and what opening the memory raises."""
         try:
             return await asyncio.wrap_future(self._submitted(work))
         except asyncio.CancelledError:
@@ -86,7 +87,7 @@ class Portal:
 
     def close(self) -> None:
         """Close the memory as `Memory.aclose` does, and end the thread. Returns when that is done; safe to call
-        twice. Work that is still in hand then is cancelled."""
+        twice. Work that is still running then is cancelled."""
         with self._guard:
             if self._closed:
                 return
@@ -102,7 +103,7 @@ class Portal:
             loop.close()
 
     def _submitted(self, work: Work[Result]) -> Future[Result]:
-        # Under the guard, so that what is submitted at all is there when the portal closes, and ended with it.
+        # Under the lock, so that `close` sees all work that was submitted, and ends it.
         with self._guard:
             if self._closed:
                 raise InvalidInput("the portal of this memory is closed; make a new one")
@@ -128,7 +129,7 @@ class Portal:
         for task in rest:
             task.cancel()
         await asyncio.gather(*rest, return_exceptions=True)
-        if self._memory is not None:  # it was being opened, and that was done before it could be cancelled
+        if self._memory is not None:  # the opening finished before it could be cancelled
             await self._memory.aclose()
         loop = asyncio.get_running_loop()
         await loop.shutdown_asyncgens()

@@ -38,16 +38,16 @@ _LONGEST_WAIT = 30.0
 class HithertoSession:
     """A session of the SDK on a conversation: it shows what the policy leaves of the log, and the log keeps everything.
 
-    `session_id` is the conversation's id. `memory` is an open memory, used from the loop that runs now; or
-    `hitherto.open(…)` as it is, which the session opens in a thread of its own and closes with `close`; or a
-    `Portal` that several sessions share. `scope` says whose conversation it is; a function is asked at each call,
-    with the run's context, so that one session serves many tenants. `policy`, an object or its name, governs what is
-    shown and the appends; without one that of the conversation counts, then the agent's, the memory's, `none`. `model`
-    is the agent's model, by which opaque compaction items are told apart. `wait` is for how many seconds `get_items`,
-    and so a run, lets a digest in progress finish first; by default it does not wait, and a later run sees the digest.
+    `session_id` is the conversation's id. `memory` is an open memory, used from the running event loop; or
+    `hitherto.open(…)`, not awaited, which the session opens in its own thread and closes with `close`; or a `Portal`
+    that several sessions share. `scope` says whose conversation it is; a function is called at each call with the run's
+    context, so that one session serves many tenants. `policy`, an object or its name, governs what is shown and the
+    appends; by default the conversation's policy applies, then the agent's, the memory's, `none`. `model` is the
+    agent's model, which decides which opaque compaction items it can be shown. `wait` is how many seconds `get_items`,
+    and so a run, waits for a digest in progress; by default it does not wait, and a later run sees the digest.
 
-    It implements the SDK's `Session`. All verbs take the run's context as `wrapper`. Making one raises InvalidScope,
-    InvalidPolicy, InvalidInput.
+    It implements the SDK's `Session`. All methods take the run's context as `wrapper`. The constructor raises
+    InvalidScope, InvalidPolicy, InvalidInput.
     """
 
     def __init__(
@@ -79,11 +79,11 @@ class HithertoSession:
         return f"<{type(self).__name__} {self.session_id!r}>"
 
     async def get_items(self, limit: int | None = None, *, wrapper: Wrapper | None = None) -> list[TResponseInputItem]:
-        """The newest `limit` items of what the policy leaves, oldest first; without one the session settings' limit
-        counts, then all.
+        """The newest `limit` items of what the policy leaves, oldest first; by default as many as the session settings
+        say, or all.
 
-        A limit counts items, wherever that cuts: of a tool call and its result there may be the result alone. The
-        Runner leaves such a one out of what it sends. Raises InvalidInput for a negative limit.
+        The limit counts items and may separate a tool result from its call. The Runner leaves such a result out of its
+        request. Raises InvalidInput for a negative limit.
         """
         settings = self.session_settings
         newest = checked_limit(settings.limit if limit is None and settings is not None else limit)
@@ -98,13 +98,13 @@ class HithertoSession:
         return cast("list[TResponseInputItem]", await self._do(shown, wrapper))
 
     async def add_items(self, items: list[TResponseInputItem], *, wrapper: Wrapper | None = None) -> None:
-        """Append the items to the log, all or none; no item is nothing to do.
+        """Append the items to the log, all or none; an empty list does nothing.
 
-        Items that take the place of what was cleared just before, as the SDK's compaction puts them, are shown in its
-        place and not logged anew: a list with a compaction item in it, or just what was shown before the clear.
+        Items that replace what was cleared just before, as the SDK's compaction does it, are shown in its place and not
+        logged again: a list with a compaction item in it, or exactly what was shown before the clear.
 
         Raises InvalidMessage for an item that the API would not accept, InvalidBatch for a result without its call;
-        nothing is written then. If the caller is cancelled, what was begun is finished first.
+        nothing is written then. If the caller is cancelled, the write is finished first.
         """
         given = checked_items(items)
 
@@ -127,7 +127,7 @@ class HithertoSession:
         return None if popped is None else cast(TResponseInputItem, unsealed(popped))
 
     async def clear_session(self, *, wrapper: Wrapper | None = None) -> None:
-        """Show nothing of what there is so far. The log keeps it."""
+        """Hide all items so far. The log keeps them."""
 
         async def cleared(conversation: Conversation) -> None:
             shown = await self._shown(conversation)
@@ -141,8 +141,8 @@ class HithertoSession:
     ) -> None:
         """Let the digest in progress finish, for at most 30 seconds.
 
-        Nothing is set off here: an append sets off what is due. When the Runner calls this at the end of a run, it
-        returns at once; a run that shall wait for a digest does so at its beginning, for the session's `wait`.
+        It starts no digest: appends do that. When the Runner calls this at the end of a run, it returns at once; to
+        make a run wait for a digest at its beginning, set the session's `wait`.
         """
         if args is None or args.get("force", False):
             await self._do(lambda conversation: _rested(conversation, _LONGEST_WAIT), wrapper)
@@ -156,9 +156,9 @@ class HithertoSession:
         return await self._do(Conversation.digests, wrapper)
 
     def instructions(self, base: str = "") -> Callable[[Wrapper, Agent[Any]], Awaitable[str]]:
-        """For `Agent(instructions=…)`: `base`, and behind it what memory injection brings from earlier conversations of
-        the scope, if it is enabled, and what is known of the conversation's subject, if facts are shown (the setting
-        `facts`)."""
+        """A function for `Agent(instructions=…)`. It returns `base`, then the memory of earlier conversations of the
+        scope, if memory injection is enabled, then the facts about the conversation's subject, if they are shown (the
+        setting `facts`)."""
 
         async def instructed(wrapper: Wrapper, agent: Agent[Any]) -> str:
             injected = await self._do(Conversation.injected, wrapper)
@@ -175,14 +175,14 @@ class HithertoSession:
             self._own.close()
 
     async def aclose(self) -> None:
-        """As `close`, for async code: the loop goes on meanwhile."""
+        """As `close`, without blocking the event loop."""
         await asyncio.to_thread(self.close)
 
     async def _get_compaction_snapshot(
         self, limit: int, *, prune_prefix: Callable[[TResponseInputItem], bool] | None = None
     ) -> Snapshot | None:
-        """The newest `limit` items and how to replace the last of them: asked by the SDK's compaction session, which
-        replaces a part of the history at once where a store can."""
+        """The newest `limit` items and a function that replaces the last of them; None if a subclass changes the items.
+        Called by the SDK's compaction session, which replaces part of the history in one step if a store can."""
         if not self._as_made():
             return None
         items = await self._do(lambda conversation: self._shown(conversation, limit + 1), None)
@@ -206,7 +206,8 @@ class HithertoSession:
         return Snapshot(cast("list[TResponseInputItem]", newest), len(items) <= limit, replace)
 
     async def _atomic_replace_items(self, items: list[TResponseInputItem]) -> bool:
-        """Show `items` in the place of everything: asked by the SDK's compaction session before it would clear."""
+        """Show `items` in the place of everything; False if that is not possible. Called by the SDK's compaction
+        session, which otherwise clears and adds."""
         if not self._as_made():
             return False
         given = checked_items(items)
@@ -221,7 +222,7 @@ class HithertoSession:
         return await uninterrupted(self._do(replaced, None))
 
     def _as_made(self) -> bool:
-        """Whether no subclass has changed how items go in and out: a replacement must not go round that."""
+        """Whether no subclass changes how items go in and out: a replacement must not bypass that."""
         verbs = ("get_items", "add_items", "pop_item", "clear_session")
         return all(getattr(type(self), verb) is getattr(HithertoSession, verb) for verb in verbs)
 
@@ -239,7 +240,7 @@ class HithertoSession:
         await conversation.replace(given, wire=RESPONSES, model=self._model, policy=self.policy, expect=expect)
 
     async def _do(self, verb: Callable[[Conversation], Awaitable[Result]], wrapper: Wrapper | None) -> Result:
-        """What `verb` gives on the conversation of the scope that the run belongs to."""
+        """The result of `verb` on the conversation in the run's scope."""
         if self._closed:
             raise InvalidInput(f"session {self.session_id!r} is closed; make a new one")
         scope = self._scope(wrapper)
@@ -272,7 +273,7 @@ def _home(memory: object) -> MemoryLoop:
 
 
 async def _rested(conversation: Conversation, seconds: float) -> None:
-    """Until no digest is in progress, here or in another process, or until the time is up."""
+    """Waits until no digest is in progress, here or in another process, or until the time is up."""
     pause = 0.01
     deadline = asyncio.get_running_loop().time() + seconds
     while (head := await conversation.head()) is not None and head.running:

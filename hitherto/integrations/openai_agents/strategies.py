@@ -1,4 +1,4 @@
-"""Sessions with a strategy: a preset each, under the names that such sessions have elsewhere."""
+"""Session classes with a fixed policy preset each, under the names that such sessions have elsewhere."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hitherto.wiring import Opening
 
 
 class _SessionOptions(TypedDict, total=False):
-    """What every session takes."""
+    """Options that every session takes."""
 
     model: str | None
     session_settings: SessionSettings | dict[str, Any] | None
@@ -44,7 +44,7 @@ class DefaultSession(HithertoSession):
 
 
 class TrimmingSession(HithertoSession):
-    """At `max_turns` user turns the oldest are shown no more, but for the newest `keep_last_n_turns`: preset `trim`.
+    """At `max_turns` user turns, all but the newest `keep_last_n_turns` are hidden: preset `trim`.
 
     Raises InvalidPolicy for numbers that make no sense.
     """
@@ -64,8 +64,8 @@ class TrimmingSession(HithertoSession):
 
 
 class SummarizingSession(HithertoSession):
-    """At `context_limit` user turns all but the newest `keep_last_n_turns` become a summary, shown as a turn of its
-    own: preset `summarize`. The memory's model writes it, in the background.
+    """At `context_limit` user turns, all but the newest `keep_last_n_turns` become a summary, shown as a separate turn:
+    preset `summarize`. The memory's model writes it, in the background.
 
     Raises InvalidPolicy for numbers that make no sense.
     """
@@ -86,9 +86,9 @@ class SummarizingSession(HithertoSession):
 
 
 class CompactingSession(HithertoSession):
-    """Over `trigger` user turns, tool results become placeholders, but for those of the newest `keep` turns: preset
+    """Over `trigger` user turns, tool results become placeholders, except those of the newest `keep` turns: preset
     `compact`. `trigger` is a number of turns, or `{"turns": n}`; `calls` redacts the calls' arguments too; `at_least`
-    is how many tokens that must free.
+    is the minimum of tokens that this must free.
 
     Raises InvalidPolicy for numbers that make no sense.
     """
@@ -121,10 +121,10 @@ class Freed:
 
 
 class TrackingCompactingSession(CompactingSession):
-    """A `CompactingSession` that tells what it freed: `freed` for all turns so far, `on_freed` as it happens.
+    """A `CompactingSession` that reports what it freed: `freed` for all turns so far, `on_freed` as it happens.
 
-    `on_freed` is called behind the write, on the memory's loop; what it raises reaches the caller of `add_items`,
-    whose items are in the log then.
+    `on_freed` is called after the write, on the memory's event loop. What it raises reaches the caller of `add_items`,
+    whose items are in the log by then.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class TrackingCompactingSession(CompactingSession):
 
 
 async def _freed(conversation: Conversation, *, fired: Sequence[int] | None = None) -> list[Freed]:
-    """Of the redactions with the ids `fired`, or of all."""
+    """What the redactions with the ids `fired` freed, or all redactions, oldest first."""
     made = [one for one in await conversation.digests() if one.action is DigestAction.REDACT]
     digests = made if fired is None else [one for one in made if one.id in fired]
     if not digests:
@@ -178,5 +178,5 @@ def _turn(messages: list[Logged], digest: Digest) -> int:
 
 
 def _given(**parameters: Any) -> dict[str, Any]:
-    """The parameters that were given; for the others the preset's defaults count."""
+    """The parameters that were given; for the others the preset's defaults apply."""
     return {name: value for name, value in parameters.items() if value is not None}

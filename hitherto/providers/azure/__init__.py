@@ -1,1 +1,1 @@
-"""Azure OpenAI."""
+"""Adapters for Azure OpenAI."""

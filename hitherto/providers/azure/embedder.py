@@ -13,9 +13,10 @@ _NAMED = replace(NAMED, form=FORM, example=EXAMPLE)
 class AzureOpenAIEmbedder(OpenAICompatibleEmbedder):
     """A deployment, named by `model`, of the resource at `base_url`, through the official SDK.
 
-    With `api_version` ("2024-10-21") it speaks the API that names one; without, the newer one under /openai/v1. Nothing
-    is known of the model unless the deployment has its name. Everything else is as with `OpenAICompatibleEmbedder`.
-    Raises InvalidSettings for an address that does not go with that.
+    With `api_version` ("2024-10-21") it uses the older API, which has versions; without, the newer one under
+    /openai/v1. The model's dimensions, limit and prefixes are known only if the deployment has the model's name.
+    Everything else is as with `OpenAICompatibleEmbedder`. Raises InvalidSettings for an address that is not one of the
+    chosen API.
     """
 
     def __init__(

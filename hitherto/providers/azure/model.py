@@ -1,4 +1,4 @@
-"""A deployment of an Azure OpenAI resource."""
+"""A model deployed in an Azure OpenAI resource."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _NEWER = "/openai/v1"
 class AzureOpenAI(OpenAICompatible):
     """A deployment, named by `model`, of the resource at `base_url`, through the official SDK.
 
-    With `api_version` ("2024-10-21") it speaks the API that names one; without, the newer one under /openai/v1, which
-    has none. Everything else is as with `OpenAICompatible`. Raises InvalidSettings for an address that does not go with
-    that.
+    With `api_version` ("2024-10-21") it uses the older API, which has versions; without, the newer one under
+    /openai/v1. Everything else is as with `OpenAICompatible`. Raises InvalidSettings for an address that is not one of
+    the chosen API.
     """
 
     def __init__(
@@ -48,8 +48,8 @@ class AzureOpenAI(OpenAICompatible):
 
 
 def resource_address(base_url: str, api_version: str | None, named: EndpointSettings) -> str:
-    """What an endpoint of the resource is made with. Raises InvalidSettings, in the words of `named`, where address and
-    version do not go together."""
+    """The base URL for an endpoint of the resource. Raises InvalidSettings, with the setting names of `named`, if the
+    address and the version do not fit together."""
     shown = shown_url(base_url, named)
     if api_version is None:
         return with_path(base_url, _NEWER)

@@ -1,4 +1,4 @@
-"""Where a model is and what key it is asked with, looked at before the first call."""
+"""Base URLs and keys of endpoints, checked before the first call."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from urllib.parse import urlsplit
 from hitherto.errors import InvalidSettings
 
 _CALLS = ("/chat/completions", "/completions", "/responses", "/messages", "/embeddings", "/rerank")
-"""Ends of a call's own address, which are put there by whoever makes the call."""
+"""Paths of single calls, which a base URL must not end in: whoever makes the call adds them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointSettings:
-    """The settings that an endpoint's faults are blamed on, as they stand in the environment, and what a base URL looks
-    like. `smaller` is what makes a request smaller."""
+    """The settings that an endpoint's error messages refer to, as environment variables. `smaller` says how to make a
+    request smaller; `form` and `example` say what a base URL looks like."""
 
     model: str = "HITHERTO_MODEL"
     key: str = "HITHERTO_MODEL_KEY"
@@ -38,7 +38,7 @@ def usable_key(key: str | None, named: EndpointSettings) -> str:
 
 
 def shown_url(url: str, named: EndpointSettings) -> str:
-    """A base URL without what may be secret in it. Raises InvalidSettings where it is none."""
+    """`url` without what may be secret (user, password, query). Raises InvalidSettings if it is not a base URL."""
     wrong = InvalidSettings(
         f"the model's base URL ({named.base_url}) needs the form http(s)://host[:port]/path in ASCII, "
         f"e.g. {named.example}"
@@ -71,7 +71,7 @@ def with_path(url: str, path: str) -> str:
 
 
 def _is_host(host: str) -> bool:
-    """Whether each label has a length that DNS has room for; the SDKs fail on others in words of their own."""
+    """Whether each label has a length that DNS allows; on other lengths, the SDKs raise errors that are not ours."""
     return ":" in host or all(0 < len(label) < 64 for label in host.removesuffix(".").split("."))
 
 

@@ -1,7 +1,7 @@
-"""An endpoint's failures in our words, whichever SDK it is reached through.
+"""Turns an endpoint's failures into Hitherto's errors, whichever SDK makes the calls.
 
-An endpoint's own words are never repeated: they may quote the request, and errors are logged and stored. Of them only
-the status is kept, and what the error is called where that is a short name.
+An error message never repeats the endpoint's text: that may quote the request, and errors are logged and stored. Only
+the status is kept, and the error's type or code if it is a short name.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from hitherto.providers.endpoints.response import LONGEST
 from hitherto.providers.endpoints.retry_after import retry_after
 
 _EXCERPT = 300
-"""Characters of the system's words in an error."""
+"""Characters of the operating system's message in an error."""
 
 _NAME = re.compile(r"[A-Za-z][\w.-]{0,63}", re.ASCII)
 
 _NO_CREDIT = re.compile(r"insufficient_quota|billing|credit|spend_limit|usage_limit", re.IGNORECASE)
-"""In what OpenAI and Anthropic call the fault of an account that must be paid for, or that has reached what it may
-spend in a month. Both send it as a 429 too."""
+"""In the error codes of OpenAI and Anthropic for an account that has no credit or has reached its monthly limit. Both
+also send it as a 429."""
 
 _LOW_CREDIT = "credit balance is too low"
-"""In what Anthropic says of such an account with a 400."""
+"""In Anthropic's message about such an account, with a 400."""
 
 _TOO_LARGE = "request too large"
-"""In OpenAI's 429 for one request beyond the tokens that an account has in a whole minute: waiting does not help."""
+"""In OpenAI's 429 for one request above the account's tokens per minute: waiting does not help."""
 
 _TOO_LONG = re.compile(r"(context|input|prompt|sequence) (length|window|size)|too long", re.IGNORECASE)
-"""In what OpenAI, Anthropic, vLLM and llama.cpp say of a request that is too long for the model."""
+"""In the messages of OpenAI, Anthropic, vLLM and llama.cpp about a request that is too long for the model."""
 
 
 class Endpoint:
-    """One model at one address.
+    """One model at one address, and the errors for what can go wrong there.
 
-    `timeout` bounds one `in_time` in seconds. No key is read from the environment, and none appears in a message.
-    `url` is the address without what may be secret in it. Raises InvalidSettings for a key or a base URL that no
-    request can be made with.
+    `timeout` limits one `in_time` in seconds. No key is read from the environment, and none appears in an error
+    message. `url` is the address without what may be secret in it. Raises InvalidSettings for a key or a base URL that
+    no request can be made with.
     """
 
     def __init__(
@@ -55,8 +55,8 @@ class Endpoint:
 
     @asynccontextmanager
     async def in_time(self, seconds: float | None = None) -> AsyncGenerator[None]:
-        """Ends the block after `seconds` (the timeout, if left out) with ModelUnavailable, however busy the endpoint
-        keeps it."""
+        """Ends the block after `seconds` (default: the timeout) with ModelUnavailable, even while the endpoint still
+        sends."""
         seconds = self.timeout if seconds is None else seconds
         try:
             async with asyncio.timeout(seconds):
@@ -98,8 +98,8 @@ class Endpoint:
         return InvalidModelAnswer(f"{self.model!r} {why}; what it was to do is left undone until the next attempt")
 
     def answer(self, body: str) -> object:
-        """A body as JSON, None for anything else. Raises ModelError for an error in the place of an answer, which is
-        how a gateway passes on what happened behind it: with the status as `code`, or without."""
+        """A body as JSON, None if it is not JSON. Raises ModelError if the body is an error instead of an answer:
+        gateways pass failures on in this way, with the status as `code` or without."""
         answer = parsed(body)
         error = at(answer, "error")
         if not error:
@@ -112,12 +112,12 @@ class Endpoint:
         raise ModelRejected(f"{self.url} answered with an error{named}; see the endpoint's own log for the reason")
 
     def told(self, status: int, body: object) -> str:
-        """The status and what the endpoint calls the error, in brackets."""
+        """The status and the names of the error, in parentheses: "(429: rate_limit_error)"."""
         names = self._names(body)
         return f"({status}: {names})" if names else f"({status})"
 
     def failure(self, status: int, body: object, headers: Mapping[str, str]) -> ModelError:
-        """What a response that is no success means for the caller."""
+        """The error to raise for a response that is not a success."""
         said, reason = self.told(status, body), _reason(body)
         if status == 402 or (status == 429 and _is_without_credit(body)) or (status == 400 and _LOW_CREDIT in reason):
             return ModelRejected(
@@ -145,15 +145,15 @@ class Endpoint:
         return ModelRejected(self._refusal(status, said))
 
     def _names(self, body: object) -> str:
-        """What the endpoint calls the error; only what is a name, and not the key."""
+        """The error's type, code and status as far as they are short names, joined by commas; never the key."""
         error = _error(body)
         places = (("type",), ("code",), ("status",), ("details", "error_code"))
         found = dict.fromkeys(name for place in places if (name := name_of(at(error, *place))) is not None)
         return ", ".join(name for name in found if not (self.key and self.key in name))
 
     def _fault(self, error: BaseException) -> str:
-        """Why there was no answer: the system's own words, and of any other error only the kind: that of a broken
-        protocol quotes what was received."""
+        """Why there was no answer: the operating system's message, or only the class of any other error, because a
+        protocol error quotes what was received."""
         kind, cause = type(error).__name__, error
         while cause.__cause__ is not None and not isinstance(cause, OSError):
             cause = cause.__cause__
@@ -180,24 +180,24 @@ class Endpoint:
 
 
 def _error(body: object) -> object:
-    """An error's own object. The SDKs leave it in its envelope or not, and Google's is in a list."""
+    """The error object in a body. The SDKs may have unwrapped it already, and Google's is in a list."""
     return at(body, "error") or at(body, 0, "error") or body
 
 
 def _reason(body: object) -> str:
-    """An error's own sentence, where there is one in one of the usual places: to be told from, and not to be told."""
+    """The text of an error from one of the usual places, else "". It serves to tell errors apart and is never shown."""
     error = _error(body)
     said = at(error, "message") or at(error, "detail") or error
     return said if isinstance(said, str) else ""
 
 
 def name_of(value: object) -> str | None:
-    """`value`, if it is a short name such as endpoints give to kinds of errors; None for anything else."""
+    """`value`, if it is a short name, as endpoints give to kinds of errors; else None."""
     return value if isinstance(value, str) and _NAME.fullmatch(value) else None
 
 
 def shape_of(body: str) -> str:
-    """What kind of thing a body is, without a word of it."""
+    """What kind of thing a body is, without quoting it."""
     if not body.strip():
         return "nothing"
     if body.lstrip().startswith("<"):
@@ -213,7 +213,7 @@ def _is_without_credit(body: object) -> bool:
 
 @contextmanager
 def paid(tokens: tuple[int | None, int | None, int | None]) -> Generator[None]:
-    """Says what an answer took on what is raised in the block because it cannot be used."""
+    """Sets `tokens` (in, cached, out) on an InvalidModelAnswer from the block: an unusable answer costs too."""
     try:
         yield
     except InvalidModelAnswer as error:

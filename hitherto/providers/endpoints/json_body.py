@@ -1,4 +1,4 @@
-"""What stands in the body of an endpoint's answer, of which nothing can be taken for granted."""
+"""Reads the JSON body of an endpoint's answer without relying on its shape."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def parsed(body: str) -> object:
 
 
 def is_json(text: str) -> bool:
-    """Whether it is complete; line breaks in its strings, as some servers' grammars let them stand, do no harm."""
+    """Whether `text` is complete JSON. Line breaks in strings are allowed, as some servers' grammars allow them."""
     try:
         json.loads(text, strict=False)
     except (ValueError, RecursionError):
@@ -24,7 +24,7 @@ def is_json(text: str) -> bool:
 
 
 def at(value: object, *path: str | int) -> object:
-    """What stands at `path` in parsed JSON; None where there is no such place."""
+    """The value at `path` in parsed JSON; None if there is no such place."""
     for step in path:
         if isinstance(value, dict) and isinstance(step, str):
             value = cast(dict[str, object], value).get(step)
@@ -37,5 +37,5 @@ def at(value: object, *path: str | int) -> object:
 
 
 def tokens(value: object) -> int | None:
-    """A figure of an endpoint's usage, where it is one."""
+    """`value` if it can be a count of tokens, else None."""
     return value if type(value) is int and 0 <= value < 2**53 else None

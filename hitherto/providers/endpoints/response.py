@@ -1,4 +1,4 @@
-"""A response read to its end, or to the bound beyond which nobody sends a digest."""
+"""Reads the body of a response up to a maximum size."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ if TYPE_CHECKING:  # whichever of the two the SDK brings: httpx or httpx2
     from httpx2 import Response
 
 LONGEST = 10_000_000
-"""Bytes of a body, unpacked. The longest answers are compactions, of some hundred thousand."""
+"""Bytes of a decompressed body. The longest useful answers are compactions, of some hundred thousand bytes."""
 
 _LONGEST_ERROR = 64 * 1024
-"""Bytes that are read of a failure's body: its reason stands in the first of them."""
+"""Bytes that are read of an error's body: the reason is at its beginning."""
 
 _PACKED = ("content-encoding", "content-length", "transfer-encoding")
 
@@ -21,10 +21,10 @@ class TooLong(Exception):
 
 
 async def bounded(response: Response) -> Response:
-    """A streamed `response` with its whole body, and its connection given back.
+    """A streamed `response` with its body read and its connection released.
 
-    The SDKs read any body to its end, however long, that of a failure even where they are asked to stream. Raises
-    TooLong for the body of a success; that of a failure is cut.
+    The SDKs themselves read any body to its end, however long, and that of an error even when they stream. Raises
+    TooLong if the body of a success is longer than `LONGEST`; the body of an error is cut.
     """
     body = bytearray()
     try:

@@ -1,4 +1,4 @@
-"""How long an endpoint wants to be left alone."""
+"""Reads from a response's headers how long to wait before the next call."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 LONGEST = 3600.0
-"""Seconds. Who asks for more is asked again after that: no endpoint's word stops the digests for a day."""
+"""Seconds. A longer wait is cut to this, so that no endpoint stops the digests for a day."""
 
 _NUMBER = re.compile(r"\d+(?:\.\d*)?", re.ASCII)
 
 
 def retry_after(headers: Mapping[str, str], *, now: datetime | None = None) -> float | None:
-    """Seconds until the same call may be made again, at most `LONGEST`; None where `headers` (with names that match in
-    lower case) do not say so, or say nonsense or a time that has passed.
+    """Seconds until the same call may be made again, at most `LONGEST`; None if `headers` (looked up by lower-case
+    names) do not say, or say nonsense or a time that has passed.
 
     `retry-after-ms`, which OpenAI and Azure send, comes before `retry-after` (RFC 9110, 10.2.3: a number of seconds,
     which some send with a fraction, or a date). A date is measured from the response's own `date`, whose clock it

@@ -1,1 +1,1 @@
-"""No model at all: digests of the conversation's own sentences."""
+"""Digests of the conversation's own sentences, without a language model."""

@@ -1,4 +1,4 @@
-"""No model at all: a digest made of the conversation's own sentences, for the demo and for offline use."""
+"""Digests of the conversation's own sentences, without a language model: for the demo and for offline use."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ from hitherto.providers.extractive.sentences import REMARKABLE, SUBSTANCE, key, 
 from hitherto.providers.extractive.topics import names, topics
 
 _SHARE = 0.4
-"""The most of the new messages' tokens that their statements take, beside one statement a round."""
+"""The maximum share of the new messages' tokens that their statements take, besides one statement a round."""
 
 _LONGEST = 240
 """Characters of one statement."""
 
 _INLINE = 50_000
-"""Characters of a prompt that is answered on the spot. A longer one is answered in a thread, and the event
-loop goes on meanwhile."""
+"""Characters of a prompt up to which it is answered on the event loop; a longer one is answered in a thread."""
 
 
 class Extractive(Model):
@@ -33,10 +32,10 @@ class Extractive(Model):
 
     A statement is one sentence with its speaker ("User: …") and rests on the one message it is from. Nothing
     is merged or reworded: a decision that is changed later stays beside the new one, in the order in which
-    they were made. A known statement that rests partly on messages which left the window is let go, since
-    there is no telling which part of it. For an archive, topics are the words that come most often, and
-    entities the names that do; it does not judge what is a decision or an open question. It finds no facts, which
-    takes understanding, and its answers say nothing of any. Tokens are estimated as a quarter of the UTF-8 bytes.
+    they were made. A known statement that rests partly on messages which left the window is dropped, because
+    nobody can tell which part of it that is. For an archive, topics are the most frequent words, and entities the
+    most frequent names; it does not judge what is a decision or an open question. It finds no facts, which takes
+    understanding, and its answers have no list of them. Tokens are estimated as a quarter of the UTF-8 bytes.
     """
 
     @property
@@ -65,7 +64,7 @@ def _answer(task: Task) -> str:
             changes = {"items": [{"text": text, "items": [number]} for number, text in _condensed(task)]}
         case ArchiveTask():
             changes = _archived(task)
-        case RerankTask():  # which takes reading: they stay in their order
+        case RerankTask():  # ranking takes understanding: they stay in their order
             changes = {"ranking": list(range(1, len(task.passages) + 1))}
         case _:
             raise NotImplementedError(f"extractive does not know the task {type(task).__name__}")
@@ -90,8 +89,9 @@ class _Candidate:
 def _picked(task: DigestTask) -> list[_Candidate]:
     """The statements to add, in the order of the conversation.
 
-    They may take what `limit` leaves beside the known statements, but always a quarter of `limit`: a digest
-    that is full would otherwise learn nothing any more. What is then too much is condensed, oldest first.
+    They may take what the known statements leave of `limit`, but always a quarter of `limit`: otherwise a full
+    digest would take in nothing new. A digest that is then above the limit is condensed, oldest
+    statements first.
     """
     known = [item for number, item in enumerate(task.known, 1) if number not in task.leaving]
     room = max(task.limit - sum(_size(item.text) for item in known), task.limit // 4)
@@ -119,7 +119,7 @@ def _picked(task: DigestTask) -> list[_Candidate]:
 
 
 def _distinct(task: DigestTask, known: Sequence[Item]) -> Iterator[tuple[int, _Candidate]]:
-    """The candidates that say nothing said before, each with the number of its round."""
+    """The candidates that repeat nothing, each with the number of its round."""
     seen = {key(_speaker_and_words(item.text)[1]) for item in known} | {""}
     longest = max(min(_LONGEST, task.limit), 40)
     turn = 0
@@ -142,7 +142,7 @@ def _statements(line: PromptLine, longest: int) -> Iterator[tuple[str, str]]:
 
 
 def _fitting(candidates: Iterable[_Candidate], room: int) -> list[_Candidate]:
-    """The weightiest that fit into `room` tokens together."""
+    """The candidates of the highest weight that together fit into `room` tokens."""
     fitting: list[_Candidate] = []
     for one in sorted(candidates, reverse=True):
         if one.size <= room:
@@ -152,8 +152,8 @@ def _fitting(candidates: Iterable[_Candidate], room: int) -> list[_Candidate]:
 
 
 def _condensed(task: CondenseTask) -> list[tuple[int, str]]:
-    """The weightiest statements that fit, each with its number and in the old order. Long ones are cut to
-    half of the limit first, so that one alone cannot take it all."""
+    """The statements of the highest weight that fit, each with its number and in the old order. Long ones are first
+    cut to half of the limit, so that a single one cannot take it all."""
 
     def rank(number: int) -> tuple[int, int]:
         speaker, words = _speaker_and_words(task.items[number - 1].text)
@@ -173,8 +173,8 @@ def _condensed(task: CondenseTask) -> list[tuple[int, str]]:
 
 
 def _archived(task: ArchiveTask) -> dict[str, object]:
-    """The conversation's own sentences, or the digest's statements where there are none; what it was about by what
-    comes often."""
+    """An archive's answer: the summary has the conversation's own sentences, or the digest's statements if there are
+    none; topics and entities are what comes often."""
     everything = DigestTask(known=(), leaving=frozenset(), lines=task.lines, limit=task.limit)
     summary = "\n".join(one.text for one in _picked(everything)) or task.digest
     texts = [storable(line.text) for line in task.lines if line.role != "tool"]
@@ -200,7 +200,7 @@ def _within(text: str, tokens: int) -> str:
 
 
 def _speaker_and_words(statement: str) -> tuple[str, str]:
-    """A statement's role and its words; one without a known speaker counts as the user's."""
+    """A statement's role and its words; a statement without a known speaker counts as the user's."""
     speaker, colon, words = statement.partition(": ")
     role = speaker.lower()
     if colon and role in ("user", "assistant", "tool", "system"):
@@ -209,5 +209,5 @@ def _speaker_and_words(statement: str) -> tuple[str, str]:
 
 
 def _size(text: str) -> int:
-    """Tokens, by estimate, with the line's end."""
+    """The estimated tokens of a line, with its end."""
     return len(text.encode("utf-8", "replace")) // 4 + 1

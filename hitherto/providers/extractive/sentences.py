@@ -1,4 +1,4 @@
-"""Sentences and what they weigh: how `extractive` reads. Each function takes any text, in linear time."""
+"""Splits text into sentences and weighs them, for `extractive`. Each function takes any text, in linear time."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 SUBSTANCE = 2
-"""The weight from which on a sentence says something. A user's plain sentence has just that."""
+"""The lowest weight of a sentence that says something. A user's plain sentence has exactly this."""
 
 REMARKABLE = 3
-"""The weight from which on a sentence is worth having beside a better one of the same round."""
+"""The lowest weight of a sentence that is worth adding to a better one of the same round."""
 
 _LONGEST_WORD = 40
 """Characters between two spaces that still pass for a word. A longer run (a hash, or Thai, which is written
 without spaces) may be cut inside."""
 
-# It starts only where a run of stops does, and no quantifier gives anything back: linear on "......" too.
+# A match starts only where a run of stops does, and all quantifiers are possessive: linear on "......" too.
 _STOP = re.compile(r"""(?<![.!?…])[.!?…]++["'”’»)\]*_]*+\s++|[。！？｡]++[」』”’）]*+\s*+""")
 _ABBREVIATION = re.compile(
     r"""(?:^|[\s("'])(?:[^\W\d_]|mrs?|ms|dr|prof|st|vs|etc|approx|ca|bzw|usw|e\.g|i\.e|z\.b|d\.h)\Z|^\d{1,3}\Z""",
@@ -49,7 +49,7 @@ _MONEY = re.compile(r"[$€£¥₹%]")
 
 
 def sentences(text: str) -> Iterator[str]:
-    """The sentences of `text`, in order, as they stand. The end of a line ends one; none is blank."""
+    """The sentences of `text`, in order and unchanged. The end of a line ends a sentence; none is blank."""
     for line in text.splitlines():
         start = 0
         for stop in _STOP.finditer(line):
@@ -71,7 +71,7 @@ def _ends_sentence(line: str, stop: re.Match[str]) -> bool:
 
 
 def plain(sentence: str, chars: int) -> str:
-    """A sentence in at most `chars` characters, blanks made one, without the mark of a list or a heading."""
+    """A sentence in at most `chars` characters, with single spaces, without the marker of a list or a heading."""
     markup = _MARKUP.match(sentence)
     words = _BLANKS.sub(" ", sentence[markup.end() :] if markup else sentence)
     return shortened(words.strip(), chars)
@@ -95,7 +95,7 @@ def shortened(text: str, chars: int) -> str:
 
 
 def key(text: str) -> str:
-    """What two ways to write the same sentence have in common; empty for one without letters and digits."""
+    """Equal for two spellings of the same sentence (case, punctuation, spaces); "" without letters and digits."""
     return _NOT_LETTERS.sub("", text.casefold())
 
 

@@ -1,4 +1,4 @@
-"""What texts are about, by the words that come most often in them: how `extractive` fills an archive."""
+"""Topics and names of texts, by how often words occur: how `extractive` fills an archive."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _WORD = re.compile(r"[^\W\d_](?:[\w'’-]*\w)?")
 
 
 def topics(texts: Iterable[str]) -> list[str]:
-    """The words of more than three letters that come most often, at least twice; those of one count in the order in
-    which they come first. Names and English words that say little are not among them."""
+    """The most frequent words of more than three letters, at least twice each; words of the same count in the order in
+    which they first occur. Names and English stop words are left out."""
     counted: Counter[str] = Counter()
     named: set[str] = set()
     for words in _sentences(texts):
@@ -31,7 +31,7 @@ def topics(texts: Iterable[str]) -> list[str]:
 
 
 def names(texts: Iterable[str]) -> list[str]:
-    """The runs of words with a capital inside of a sentence that come most often, at least twice."""
+    """The most frequent runs of capitalized words that do not begin a sentence, at least twice each."""
     counted: Counter[str] = Counter()
     for words in _sentences(texts):
         counted.update(_runs(words))
@@ -45,7 +45,7 @@ def _sentences(texts: Iterable[str]) -> Iterable[Sequence[str]]:
 
 
 def _capitals(words: Sequence[str]) -> list[str]:
-    """Words with a capital that no sentence begins with; which words of German are names, this cannot tell."""
+    """Capitalized words that do not begin a sentence. In German these are all nouns, not only names."""
     return [word for _, word in pairwise(words) if word[0].isupper() and not _is_common(word.casefold())]
 
 

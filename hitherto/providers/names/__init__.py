@@ -1,1 +1,1 @@
-"""The providers that settings name."""
+"""Makes the models, embedders and rerankers that the settings name."""

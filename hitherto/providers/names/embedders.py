@@ -1,4 +1,4 @@
-"""The embedders that settings name."""
+"""Makes the embedders that the settings name."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class _Learner(Protocol):
 
 
 def embedder_of(settings: Settings) -> Embedder | None:
-    """The embedder, None for none at all; close it with `aclose`.
+    """The embedder, None if the settings name "none"; close it with `aclose`.
 
-    Nothing is sent and nothing loaded: whether a model is there shows with the first call, or with `learn`. Raises
-    InvalidSettings where the settings contradict each other, or cannot be used.
+    Nothing is sent and nothing is loaded: a missing model shows at the first call, or at `learn`. Raises
+    InvalidSettings if the settings contradict each other, or cannot be used.
     """
     if settings.embedder in (WORDLLAMA, NONE) and settings.previous_embedder in (None, WORDLLAMA, NONE):
         _nothing_else(settings)
@@ -41,12 +41,12 @@ def embedder_of(settings: Settings) -> Embedder | None:
 
 
 def previous_of(settings: Settings) -> tuple[Embedder, ...]:
-    """The embedders that answer for what `embedder_of` has not caught up with: `previous_embedder`, if there is one,
-    and wordllama, which was there before anything was set. None where there is no embedder. They are loaded, or asked,
-    with their first question; close them with `aclose`.
+    """The embedders that searches use until the new embedder's vectors are complete: `previous_embedder`, if it is set,
+    and wordllama, the default, unless that is the new one. Empty if there is no embedder. They load, or call their
+    endpoint, only for their first question; close them with `aclose`.
 
-    `previous_embedder` is wordllama, the name of a model, or of its space, whose dimensions it then has: "small/512".
-    Raises InvalidSettings as `embedder_of`.
+    `previous_embedder` is "wordllama", the name of a model, or the name of its space, which has the dimensions too:
+    "small/512". Raises InvalidSettings as `embedder_of`.
     """
     if settings.embedder == NONE:
         return ()
@@ -65,16 +65,16 @@ def previous_of(settings: Settings) -> tuple[Embedder, ...]:
 
 
 async def learn(embedder: Embedder) -> None:
-    """Finds out what has to be known of a space before it is used: asks the endpoint for one vector where its
-    dimensions are not known, and loads a model that computes here. Raises what `Embedder.query` raises; trying again
-    later is allowed, and so is going on without: the first vectors tell as well."""
+    """Finds out the dimensions of an embedder's space: asks the endpoint for one vector if they are not known, or loads
+    a model that runs in this process. Raises what `Embedder.query` raises. It may be tried again or left out: the
+    first vectors tell the dimensions too."""
     if isinstance(embedder, _Learner):
         await embedder.learn()
 
 
 def _nothing_else(settings: Settings) -> None:
-    """Raises InvalidSettings where something is set that an embedder without an endpoint has no use for: most likely
-    the name of the model has been forgotten."""
+    """Raises InvalidSettings if a setting is given that an embedder without an endpoint does not use: most likely the
+    model's name was forgotten."""
     given = settings.model_fields_set
     if "embedder" in given and settings.embedder == NONE:
         return

@@ -1,4 +1,4 @@
-"""What is known of embedding models by their names, wherever they run."""
+"""Dimensions, limits and prefixes of well-known embedding models, by name."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from dataclasses import dataclass
 
 INPUT_LIMIT = 8_191
-"""Tokens that one text may have with OpenAI's models, and with those of which nothing else is known."""
+"""Maximum tokens of one text for OpenAI's models, and for models of which nothing else is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownModel:
-    """A model's own dimensions (None: not known), the most tokens that it reads of a text, and what it wants in front
-    of a question and of a document, having been trained so."""
+    """A model's own dimensions (None: not known), the maximum tokens it reads of a text, and the prefixes of questions
+    and documents that it was trained with."""
 
     dimensions: int | None = None
     limit: int = INPUT_LIMIT
@@ -23,7 +23,7 @@ class KnownModel:
 _SEARCHING = "Represent this sentence for searching relevant passages: "
 _INSTRUCTED = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:"
 
-# The figures and phrases of the models' own cards.
+# From the models' own cards.
 _KNOWN: tuple[tuple[str, KnownModel], ...] = (
     (r"text-embedding-3-small", KnownModel(dimensions=1536)),
     (r"text-embedding-3-large", KnownModel(dimensions=3072)),
@@ -52,8 +52,8 @@ _KNOWN: tuple[tuple[str, KnownModel], ...] = (
 
 
 def known_of(model: str) -> KnownModel:
-    """What is known of `model`, whoever's name stands before it ("BAAI/bge-m3") and whatever tag of Ollama's behind
-    ("nomic-embed-text:latest"); case does not matter. Of another model nothing is."""
+    """What is known of `model`: the defaults of `KnownModel`, if nothing is. An organization before the name
+    ("BAAI/bge-m3"), an Ollama tag after it ("nomic-embed-text:latest") and case do not matter."""
     name = model.strip().lower().rpartition("/")[2]
     for form, known in _KNOWN:
         if re.fullmatch(form, name) or re.fullmatch(form, name.partition(":")[0]):

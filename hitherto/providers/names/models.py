@@ -1,4 +1,4 @@
-"""The models that settings name."""
+"""Makes the models that the settings name."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class _ModelOptions(TypedDict):
 def model_of(settings: Settings) -> Model:
     """The model for digests; close it with `aclose`.
 
-    Nothing is sent: whether the endpoint is there and takes the key shows with the first call. Raises InvalidSettings
-    where the settings contradict each other, or cannot be used.
+    Nothing is sent: a wrong address or key shows at the first call. Raises InvalidSettings if the settings contradict
+    each other, or cannot be used.
     """
     provider, url = settings.model_provider, settings.model_base_url
     if settings.model == _EXTRACTIVE:
@@ -80,8 +80,7 @@ def model_of(settings: Settings) -> Model:
 
 
 def lacks_key(settings: Settings) -> bool:
-    """Whether the model is one of a provider that takes no request without a key, and none is set. A server of one's
-    own may want none."""
+    """Whether the provider accepts no request without a key, and none is set. A self-hosted server may need none."""
     if settings.model == _EXTRACTIVE or settings.model_key is not None:
         return False
     own_server = settings.model_provider == "ollama" or (
@@ -91,8 +90,8 @@ def lacks_key(settings: Settings) -> bool:
 
 
 def compactor_of(settings: Settings) -> Compactor | None:
-    """The model that compacts, None where none is named; close it with `aclose`. Nothing is sent: see
-    `Compactor.check`. Raises InvalidSettings where the settings cannot be used."""
+    """The model that compacts, None if the settings name none; close it with `aclose`. Nothing is sent: see
+    `Compactor.check`. Raises InvalidSettings if the settings cannot be used."""
     if settings.compact_model is None:
         return None
     from hitherto.providers.openai_compatible.compactor import OpenAICompactor

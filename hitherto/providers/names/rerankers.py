@@ -1,4 +1,4 @@
-"""The reranker that settings name."""
+"""Makes the reranker that the settings name."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _MODEL = "model"
 
 
 def reranker_of(settings: Settings, model: Model) -> Reranker | None:
-    """What puts found passages in order, None for nothing; close it with `aclose`, which leaves `model`, the one for
-    digests, open.
+    """The reranker, None if the settings name none; close it with `aclose`. That leaves `model`, the one for digests,
+    open.
 
-    Nothing is sent. Raises InvalidSettings where the settings contradict each other, or cannot be used.
+    Nothing is sent. Raises InvalidSettings if the settings contradict each other, or cannot be used.
     """
     name, url = settings.reranker, settings.reranker_base_url
     if name is None:

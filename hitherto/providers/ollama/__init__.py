@@ -1,1 +1,1 @@
-"""Ollama."""
+"""Adapters for Ollama."""

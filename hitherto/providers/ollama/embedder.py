@@ -8,7 +8,7 @@ from hitherto.providers.openai_compatible.embedder import OpenAICompatibleEmbedd
 
 
 class OllamaEmbedder(OpenAICompatibleEmbedder):
-    """A model of the Ollama at `base_url`, which needs no key, through its OpenAI-compatible API.
+    """A model of the Ollama server at `base_url`, which needs no key, through its OpenAI-compatible API.
 
     The address may leave out /v1. Everything else is as with `OpenAICompatibleEmbedder`.
     """

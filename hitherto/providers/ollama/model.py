@@ -9,10 +9,10 @@ HERE = "http://localhost:11434/v1"
 
 
 class Ollama(OpenAICompatible):
-    """A model of the Ollama at `base_url`, which needs no key, through its OpenAI-compatible API.
+    """A model of the Ollama server at `base_url`, which needs no key, through its OpenAI-compatible API.
 
-    The address may leave out /v1. `input_limit` should stay below Ollama's own `num_ctx`, because it cuts what is
-    longer without a word. Everything else is as with `OpenAICompatible`.
+    The address may leave out /v1. `input_limit` should stay below Ollama's own `num_ctx`, because Ollama cuts longer
+    prompts silently. Everything else is as with `OpenAICompatible`.
     """
 
     def __init__(

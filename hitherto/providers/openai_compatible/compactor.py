@@ -1,4 +1,4 @@
-"""OpenAI's own compaction of a conversation: the call `responses.compact`, and whoever else offers it."""
+"""Compaction of a conversation by OpenAI's call `responses.compact`, at OpenAI or another endpoint that has it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hitherto.providers.endpoints.json_body import at, parsed, tokens
 from hitherto.providers.openai_compatible.endpoint import OpenAIEndpoint
 
 _NO_MODEL = ("model_not_found", "DeploymentNotFound")
-"""What OpenAI and Azure call the fault of an unknown model, which otherwise looks like that of an unknown call."""
+"""Error codes of OpenAI and Azure for an unknown model; the status alone could also mean an unknown call."""
 
 _NAMED = EndpointSettings(
     model="HITHERTO_COMPACT_MODEL", key="HITHERTO_COMPACT_KEY", base_url="HITHERTO_COMPACT_BASE_URL"
@@ -31,8 +31,8 @@ _NO_INPUT: dict[str, object] = {"input": {}}
 class OpenAICompactor(Compactor):
     """A model's compaction behind an endpoint that has OpenAI's `POST /responses/compact`, through the official SDK.
 
-    `timeout` bounds one call in seconds. No key is read from the environment, and none appears in a message. Raises
-    InvalidSettings for a key or a base URL that no request can be made with.
+    `timeout` limits one call in seconds. No key is read from the environment, and none appears in an error message.
+    Raises InvalidSettings for a key or a base URL that no request can be made with.
     """
 
     def __init__(
@@ -55,9 +55,9 @@ class OpenAICompactor(Compactor):
         return family_of(self._model)
 
     async def check(self) -> None:
-        """Asks with an input that cannot be one: that it is refused for its shape (400, 422) shows the call is there.
+        """Sends an invalid input: if it is refused for its shape (400, 422), the endpoint has the call.
 
-        An answer of success without a compaction in it comes from a server that has a page for everything.
+        A success without a compaction counts as missing: some servers answer every path with a page.
         """
         try:
             await self._check()
@@ -109,7 +109,7 @@ class OpenAICompactor(Compactor):
         return CompactionResult(items=items, tokens_in=took[0], tokens_cached=took[1], tokens_out=took[2])
 
     def _items(self, answer: object, body: str) -> tuple[Payload, ...]:
-        """The answer's items. Raises InvalidModelAnswer unless just one of them is a compaction."""
+        """The answer's items. Raises InvalidModelAnswer unless exactly one of them is a compaction."""
         output = at(answer, "output")
         if not isinstance(output, list):
             raise self._endpoint.no_answer(body, "compaction")
@@ -127,7 +127,7 @@ class OpenAICompactor(Compactor):
         return self._endpoint.told(error.status_code, error.body)
 
     def _is_missing(self, error: APIStatusError) -> bool:
-        """Whether it is the call that is not there, and not the model."""
+        """Whether the endpoint lacks the call, and not only the model."""
         said = str(error.body)
         about_model = at(error.body, "code") in _NO_MODEL or ("model" in said and self._model in said)
         return error.status_code in _NOT_HERE and not about_model
@@ -141,7 +141,7 @@ class OpenAICompactor(Compactor):
 
 
 def _sendable(value: Any) -> Any:
-    """`value` in characters that a request can carry, as `storable` says; items are never nested deeper than 100."""
+    """`value` with each text made `storable`, so that a request can carry it. Items are at most 100 levels deep."""
     if isinstance(value, str):
         return storable(value)
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Any endpoint that has OpenAI's embeddings: OpenAI, vLLM, llama.cpp, Text Embeddings Inference, a gateway, …"""
+"""Embedders behind any endpoint with OpenAI's embeddings API: OpenAI, vLLM, llama.cpp, a gateway, …"""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ NAMED = EndpointSettings(
 BATCH = 64
 
 _NUMBERS = 64 * 2_048
-"""The most numbers in one answer: written out as decimals they are three million bytes, within the bound of a body, and
-are read in some 30 milliseconds, in which nothing else goes on in the process."""
+"""The most numbers in one answer. As decimals they take three million bytes, which is below the limit of a body, and
+about 30 milliseconds to read, in which nothing else runs in the process."""
 
 _BYTES = 200_000
 """The most text in one request. OpenAI takes 300,000 tokens, which are never more than the bytes."""
 
 _INLINE = 50_000
-"""Characters of texts or of an answer that are worked on at once. More is worked on in a thread."""
+"""Characters of texts or of an answer up to which they are processed on the event loop; more are in a thread."""
 
 _Worked = TypeVar("_Worked")
 
@@ -51,18 +51,18 @@ _Worked = TypeVar("_Worked")
 class OpenAICompatibleEmbedder(Embedder):
     """An embedding model behind an OpenAI-compatible endpoint, through the official SDK.
 
-    `dimensions` are asked for where they are given. `input_limit` is the most tokens of one text, the rest of which is
-    cut off. An endpoint that objects to a parameter, to a text's length or to the number of texts is asked without it,
-    for less, or for fewer; what works is remembered as long as the instance lives. Blank texts are not sent, and have
-    rows of zeros. `query_prefix` and `document_prefix` go in front of questions and documents; without them, those do
-    that the model is known to want.
+    `dimensions` are sent if they are given. `input_limit` is the maximum tokens of one text; the rest is cut off. If
+    the endpoint objects to a parameter, to the length of a text or to the number of texts, the request is repeated
+    without the parameter, with shorter texts, or with fewer; the instance remembers what works. Blank texts are not
+    sent, and have rows of zeros. `query_prefix` and `document_prefix` go in front of questions and documents; by
+    default those that the model is known to need.
 
     A question gets `timeout` seconds, one request for documents `patience`. No key is read from the environment, and
-    none appears in a message. Raises InvalidSettings for a key or a base URL that no request can be made with.
+    none appears in an error message. Raises InvalidSettings for a key or a base URL that no request can be made with.
 
-    `space` is named after the model, its dimensions, and what stands in front of documents. Where the dimensions are
-    neither given nor known of the model, the first answer tells them: until then `space` raises ModelUnavailable, and
-    `learn` asks.
+    `space` is named after the model, its dimensions, and the prefix of documents. If the dimensions are neither given
+    nor known for the model, the first answer tells them: until then `space` raises ModelUnavailable. `learn` asks for
+    them.
     """
 
     def __init__(
@@ -145,14 +145,14 @@ class OpenAICompatibleEmbedder(Embedder):
         return Embeddings(whole, tokens=took)
 
     async def _some(self, texts: Sequence[str], seconds: float) -> tuple[Vectors, int | None]:
-        """The vectors of as many of the first of `texts` as one request takes, and its tokens."""
+        """The vectors of the first of `texts`, as many as one request takes, and the tokens it took."""
         with _embedding():
             async with self._endpoint.answering(seconds):
                 body, count = await self._answer(texts)
                 return await _off_the_loop(len(body), lambda: self._read(body, count))
 
     async def _answer(self, texts: Sequence[str]) -> tuple[str, int]:
-        """The body of the endpoint's answer, in the first dialect that it takes, and for how many texts it is."""
+        """The body of the endpoint's answer, in the first dialect that it accepts, and for how many texts it is."""
         dialect = self._dialect
         while True:
             some = texts[: portion(texts, most=self._most(dialect), size=_BYTES)]
@@ -211,7 +211,7 @@ class OpenAICompatibleEmbedder(Embedder):
 
 @contextmanager
 def _embedding() -> Generator[None]:
-    """Calls an answer that is none by its own name."""
+    """Turns an InvalidModelAnswer from the block into an InvalidEmbedding with the same tokens."""
     try:
         yield
     except InvalidEmbedding:
@@ -223,10 +223,10 @@ def _embedding() -> Generator[None]:
 
 
 async def _off_the_loop(size: int, work: Callable[[], _Worked]) -> _Worked:
-    """What `work` on so many characters gives, without holding up others where they are many."""
+    """The result of `work`, which runs in a thread if `size`, in characters, would block the event loop for long."""
     return work() if size <= _INLINE else await asyncio.to_thread(work)
 
 
 def _encoding(model: str) -> str:
-    """What a model's tokens are counted in; a name that tells nothing gets an upper estimate."""
+    """The name for `counter_for`: an encoding, or the model's own name, which gets an upper estimate if unknown."""
     return "cl100k_base" if "text-embedding-" in model else model

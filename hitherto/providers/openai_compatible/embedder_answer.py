@@ -1,4 +1,4 @@
-"""The vectors in an answer of OpenAI's embeddings, of which nothing can be taken for granted."""
+"""Reads the vectors in an answer of OpenAI's embeddings API, and checks its shape."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from hitherto.providers.endpoints.json_body import at
 
 
 def rows_of(answer: object, count: int) -> list[Vector] | None:
-    """One vector for each of `count` texts, in their order, as they were sent: in base64 (float32, the lowest byte
-    first) or as decimals. None where `answer` has no list of them.
+    """One vector for each of `count` texts, in the order of the texts. The answer has them in base64 (little-endian
+    float32) or as decimals. None if `answer` has no list of vectors.
 
-    The order is that of their `index`, where all have one. Raises InvalidEmbedding for another number of them, for
-    indexes that name no place or one twice, and for what are no vectors.
+    Vectors are ordered by their `index`, or as listed if none has one. Raises InvalidEmbedding for another number of
+    vectors, for indexes that are not 0 to `count` - 1, each once, and for items that are not vectors.
     """
     data = at(answer, "data")
     if not isinstance(data, list):

@@ -1,4 +1,4 @@
-"""Texts cut to what a model reads, and put together into requests that an endpoint takes."""
+"""Cuts texts to a model's limit of tokens, and says how many of them go into one request."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Callable, Sequence
 from hitherto.tokens.estimate import utf8_length
 
 _LONGEST_TOKEN = 8
-"""Characters. What has longer ones on average is blanks or a pattern, of which the rest may go."""
+"""Characters. Only blanks and repeated patterns have longer tokens on average, and their rest may be lost."""
 
 _TRIES = 8
-"""So often a text is cut by what its characters take on average."""
+"""How often a text is cut by its average of characters per token, before the place is searched for."""
 
 
 def without_rest(text: str, limit: int) -> str:
-    """`text` without what nobody needs to look at who wants no more than `limit` tokens of it."""
+    """The beginning of `text` that is long enough for its first `limit` tokens."""
     return text[: limit * _LONGEST_TOKEN]
 
 
 def cut(text: str, limit: int, count: Callable[[str], int]) -> str:
-    """The beginning of `text` that has at most `limit` tokens by `count`, which counts no more than the bytes of UTF-8;
-    in time that grows with `limit`, however long the text is."""
+    """The beginning of `text` that has at most `limit` tokens by `count`, which must never count more than the bytes of
+    UTF-8. The time grows with `limit`, not with the length of the text."""
     text = without_rest(text, limit)
     if utf8_length(text) <= limit:
         return text
@@ -29,7 +29,7 @@ def cut(text: str, limit: int, count: Callable[[str], int]) -> str:
         if tokens <= limit:
             return text
         text = text[: min(len(text) * limit // tokens, len(text) - 1)]
-    # Its tokens stand close together at its beginning, where few are left to go each time.
+    # The tokens are dense at the beginning, so that each cut above removed little: bisect.
     fits, over = 0, len(text) + 1
     while over - fits > 1:
         middle = (fits + over) // 2
@@ -38,8 +38,8 @@ def cut(text: str, limit: int, count: Callable[[str], int]) -> str:
 
 
 def portion(texts: Sequence[str], *, most: int, size: int) -> int:
-    """How many of the first of `texts` go into one request: at most `most`, of at most `size` bytes of UTF-8 together;
-    one in any case."""
+    """How many of the first of `texts` go into one request: at most `most`, of at most `size` bytes of UTF-8 together,
+    but always at least one."""
     used = 0
     for number, text in enumerate(texts[:most]):
         used += utf8_length(text)

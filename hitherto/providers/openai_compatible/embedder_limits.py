@@ -1,4 +1,4 @@
-"""What an endpoint with OpenAI's embeddings takes, as far as its refusals have told."""
+"""What an endpoint with OpenAI's embeddings API accepts, learned from its error messages."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import re
 from dataclasses import dataclass, replace
 
 _SHORTEST = 16
-"""Tokens of a text, below which it is not its length that is at fault."""
+"""Tokens of a text at which its length is no longer taken for the cause of an error."""
 
 _TOO_LONG = re.compile(
     r"(maximum|max|exceeds?|longer than)\W.{0,40}(context|input|sequence|length)|context (length|size|window)|"
     r"too (long|large to process)|must have less than \d+ tokens",
     re.IGNORECASE,
 )
-"""In what OpenAI, vLLM, llama.cpp, Ollama and Text Embeddings Inference say of a text that is too long."""
+"""In the messages of OpenAI, vLLM, llama.cpp, Ollama and Text Embeddings Inference about a text that is too long."""
 
 _TOO_MANY = re.compile(r"(allowed|maximum) batch size|too many inputs|(max|maximum) number of inputs", re.IGNORECASE)
-"""In what Text Embeddings Inference and Azure say of too many texts."""
+"""In the messages of Text Embeddings Inference and Azure about too many texts."""
 
 _TOO_LARGE = "request too large"
-"""In OpenAI's 429 for one request beyond the tokens that an account has in a whole minute."""
+"""In OpenAI's 429 for one request above the account's tokens per minute."""
 
 _DIMENSIONS = re.compile(r"dimension|matryoshka", re.IGNORECASE)
 
@@ -28,8 +28,8 @@ _NUMBER = re.compile(r"(?<![\w.-])\d{2,6}(?![\w-]|\.\d)")
 
 @dataclass(frozen=True, slots=True)
 class EmbedderDialect:
-    """Tokens of one text, texts of one request, dimensions to ask for (None: none), and whether vectors are asked for
-    in base64, or else as decimals."""
+    """The maximum tokens of one text (`limit`) and texts of one request (`most`), the dimensions to ask for (None: not
+    sent), and whether vectors are requested in base64 or as decimals."""
 
     limit: int
     most: int
@@ -37,7 +37,7 @@ class EmbedderDialect:
     base64: bool = True
 
     def after_refusal(self, status: int, reason: str) -> EmbedderDialect:
-        """The next to try after an error of `status` that says `reason`; the same where that is about other things."""
+        """The dialect to try after an error with `status` and `reason`; this one if they are about something else."""
         if self.most > 1 and (_TOO_LARGE in reason.lower() if status == 429 else _TOO_MANY.search(reason)):
             return replace(self, most=self.most // 2)
         # llama.cpp's server answers 500 to what is too long for it.
@@ -53,7 +53,7 @@ class EmbedderDialect:
 
 
 def _shorter(limit: int, reason: str) -> int:
-    """The length that a refusal names, if it is shorter; else half of it: an endpoint may count more tokens than we
-    do."""
+    """The smallest limit that the error names below `limit`, else half of `limit`: an endpoint may count more tokens
+    than we do."""
     named = [int(number) for number in _NUMBER.findall(reason)]
     return min((one for one in named if _SHORTEST <= one < limit), default=max(limit // 2, _SHORTEST))

@@ -1,4 +1,4 @@
-"""An endpoint of OpenAI's kind through the official SDK."""
+"""An OpenAI-compatible endpoint, called through the official SDK."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 OPENAI = "https://api.openai.com/v1"
 
 _NO_KEY = "none"
-"""Sent where no key is set: the SDK insists on one, and servers at home ignore it. Left to itself it would
-take OPENAI_API_KEY and send that to whatever address is configured."""
+"""Sent if no key is set: the SDK requires one, and local servers ignore it. Otherwise the SDK would take OPENAI_API_KEY
+and send it to whatever address is configured."""
 
 
 class OpenAIEndpoint(Endpoint):
     """One model at one address. Calls on `client` are made inside `answering`.
 
-    With `api_version` it is the address of an Azure resource, whose older API names a version. One call is one
-    request: the SDK tries nothing again. No redirect is followed, and of what the SDK finds in the environment only
-    organization and project remain, for OpenAI's own address.
+    With `api_version` it is the address of an Azure resource, whose older API has versions. One call is one request:
+    the SDK does not retry. Redirects are not followed. Of the environment variables that the SDK reads, only the
+    organization and the project are used, and only without a `base_url`, for OpenAI's own address.
     """
 
     def __init__(
@@ -66,9 +66,9 @@ class OpenAIEndpoint(Endpoint):
                 max_retries=0,
                 http_client=http,
             )
-            # SDKs before 3 prefer AZURE_OPENAI_AD_TOKEN to the key that they are given.
+            # SDKs before 3 prefer AZURE_OPENAI_AD_TOKEN to the given key.
             self.client._azure_ad_token = None  # pyright: ignore[reportPrivateUsage]
-        # OPENAI_CUSTOM_HEADERS, meant for someone else's calls, may hold a key; there is no public way to leave it out.
+        # OPENAI_CUSTOM_HEADERS may hold a key for other calls; the SDK has no public way to ignore it.
         self.client._custom_headers = {}  # pyright: ignore[reportPrivateUsage]
         if base_url:
             self.client.organization = self.client.project = None
@@ -78,14 +78,14 @@ class OpenAIEndpoint(Endpoint):
 
     @asynccontextmanager
     async def answering(self, seconds: float | None = None) -> AsyncGenerator[None]:
-        """Turns what the SDK raises in the block into an error of a model, within `seconds`, which are less than the
-        timeout, or the timeout."""
+        """Limits the block to `seconds` (at most the timeout, which is the default), and turns what the SDK raises in
+        it into a ModelError."""
         async with self.in_time(seconds):
             try:
                 yield
             except TooLong:
                 raise self.too_long() from None
-            # None is chained: the SDK's errors quote the endpoint, which may repeat the key or the request.
+            # `from None`: the SDK's errors quote the endpoint, which may repeat the key or the request.
             except APITimeoutError:
                 raise self.late() from None
             except APIConnectionError as error:

@@ -1,4 +1,4 @@
-"""Any endpoint that speaks OpenAI's chat completions: OpenAI, vLLM, llama.cpp, LM Studio, a gateway, …"""
+"""Models behind any endpoint with OpenAI's chat completions: OpenAI, vLLM, llama.cpp, LM Studio, a gateway, …"""
 
 from __future__ import annotations
 
@@ -31,14 +31,13 @@ _THOUGHTS = re.compile(r"\A\s*+<think>(?:.*?</think>|.*)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class _OpenAIDialect:
-    """What an endpoint takes: how structured output is asked for, and the name of the bound on its answer."""
+    """What an endpoint accepts: the format of structured output, and the parameter that limits the answer."""
 
     format: _Format | None
     bound: Literal["max_tokens", "max_completion_tokens"]
 
     def after_refusal(self, status: int, reason: str) -> _OpenAIDialect:
-        """The next to try after an error of `status` that says `reason`; the same where that is about other
-        things."""
+        """The dialect to try after an error with `status` and `reason`; this one if they are about something else."""
         # llama-cpp-python's server answers 500 where it does not know a format, and names the field.
         if status not in (400, 404, 422) and not (status == 500 and "response_format" in reason):
             return self
@@ -53,12 +52,12 @@ class _OpenAIDialect:
 class OpenAICompatible(Model):
     """A model behind an OpenAI-compatible endpoint, through the official SDK.
 
-    Structured output is asked for as a JSON schema; an endpoint that refuses it is asked for a JSON object
-    with the schema beside it, then for a JSON object, then for nothing. An objection to `max_tokens` or
-    `max_completion_tokens` is answered with the other. What works is remembered as long as the instance lives.
+    Structured output is requested as a JSON schema; if the endpoint refuses that, as a JSON object with the schema
+    beside it, then as a JSON object, then not at all. If it objects to `max_tokens` or `max_completion_tokens`, the
+    other one is sent. The instance remembers what works.
 
-    `timeout` bounds one `complete` in seconds, refused formats included. No key is read from the environment, and
-    none appears in a message. `api_version` and `named` are for adapters built on this one: see `OpenAIEndpoint`.
+    `timeout` limits one `complete` in seconds, refused formats included. No key is read from the environment, and none
+    appears in an error message. `api_version` and `named` are for adapters built on this class: see `OpenAIEndpoint`.
     Raises InvalidSettings for a key or a base URL that no request can be made with.
     """
 
@@ -98,7 +97,7 @@ class OpenAICompatible(Model):
         await self._endpoint.aclose()
 
     async def _answer(self, prompt: Prompt) -> str:
-        """The body of the endpoint's answer, in the first dialect that it takes."""
+        """The body of the endpoint's answer, in the first dialect that it accepts."""
         dialect = self._dialect
         tried = {dialect}
         while True:

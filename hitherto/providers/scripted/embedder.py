@@ -1,4 +1,4 @@
-"""An embedder that does what a test tells it to: vectors of words, delays and faults from a list."""
+"""An embedder for tests, with vectors, delays and faults from a list."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def not_a_number(vectors: Vectors) -> Vectors:
 
 @dataclass(frozen=True, slots=True)
 class EmbedCall:
-    """What one call asked for."""
+    """One call of an embedder."""
 
     verb: Literal["documents", "query"]
     texts: tuple[str, ...]
@@ -58,11 +58,11 @@ class EmbedCall:
 class ScriptedEmbedder(Embedder):
     """Answers its calls with `replies`, one each, in the order in which they come; then always with `then`.
 
-    A text's vector is the one that `vectors` has for it, else one of its words: texts with words in common are the
-    nearer, the more they have; nothing else is known of their meaning. The same text always has the same. What a
-    function in `replies` answers goes out as it is, whatever is wrong with it.
+    A text's vector is the one in `vectors`, else it is made from the text's words: the more words two texts share, the
+    nearer they are. The same text always has the same vector. What a function in `replies` returns is passed on
+    unchecked.
 
-    `calls` is what it was asked, `texts` the texts of all calls. `closed` counts calls of `aclose`.
+    `calls` are the calls it got, `texts` the texts of all calls. `closed` counts calls of `aclose`.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A model that says what a test tells it to say: replies, delays and faults from a list."""
+"""A model for tests, with replies, delays and faults from a list."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Hang:
 class Gate:
     """`reply`, once the test calls `open`, so that a digest can be looked at while it is being made.
 
-    `await gate.reached()` returns when a call has come this far. A gate once opened stays open. It belongs to
-    one event loop: from another thread, call `open` through that loop.
+    `await gate.reached()` returns when a call waits at the gate. An open gate stays open. It belongs to one event
+    loop: from another thread, call `open` through that loop.
     """
 
     def __init__(self, reply: Reply) -> None:
@@ -48,7 +48,7 @@ class Gate:
         await self._reached.wait()
 
     async def passed(self) -> None:
-        """Waits until the gate is open; what the model does with it."""
+        """Waits until the gate is open; called by the model."""
         self._reached.set()
         await self._opened.wait()
 
@@ -112,7 +112,7 @@ class Scripted(Model):
     """Answers its calls with `replies`, one each, in the order in which they come; then always with `then`,
     which is a reply or another model (`extractive` if left out).
 
-    `calls` are the prompts it was asked, each from the moment of asking. `closed` counts calls of `aclose`.
+    `calls` are the prompts of its calls, each added when the call begins. `closed` counts calls of `aclose`.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A reranker that does what a test tells it to: orders, delays and faults from a list."""
+"""A reranker for tests, with orders, delays and faults from a list."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hitherto.ports.reranker import Reranker, RerankResult
 from hitherto.providers.scripted.model import Hang
 
 Order: TypeAlias = "Sequence[int] | Callable[[str, Sequence[str]], Sequence[int]]"
-"""Places from 0, or what gives them for a question and its passages."""
+"""Places from 0, the best first, or a function that returns them for a question and its passages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +27,10 @@ Reply: TypeAlias = "Order | Exception | DelayedOrder | Hang"
 
 
 class ScriptedReranker(Reranker):
-    """Answers its calls with `replies`, one each, in the order in which they come; then always with `then`: the order
-    as it is, if left out.
+    """Answers its calls with `replies`, one each, in the order in which they come; then always with `then`. By
+    default the passages stay in their order.
 
-    `calls` are the questions and passages it was asked about. `closed` counts calls of `aclose`.
+    `calls` are the questions and passages of its calls. `closed` counts calls of `aclose`.
     """
 
     def __init__(

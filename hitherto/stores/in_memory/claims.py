@@ -1,4 +1,4 @@
-"""The digests in progress in memory, over all conversations: who has each in hand, and when it is due."""
+"""Claims on digests in progress, in memory: which worker has which digest, and when each digest is due."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ Name = tuple[Scope, str]
 
 
 class Claims:
-    """What `Store` says of claims, over `conversations` by name. `clock` gives the time, with a zone."""
+    """The verbs of `DigestStore` on digests in progress, over `conversations` by name. `clock` gives the time, with a
+    zone."""
 
     def __init__(self, conversations: Mapping[Name, StoredConversation], clock: Callable[[], datetime]) -> None:
         self._conversations = conversations
@@ -27,7 +28,7 @@ class Claims:
         self._owners: dict[int, Name] = {}
 
     def note(self, name: Name, fired: Iterable[int]) -> None:
-        """These digests are the conversation's."""
+        """Record that the digests `fired` belong to the conversation `name`."""
         self._owners.update(dict.fromkeys(fired, name))
 
     def take(self, tenant: str, digest: int, lease: timedelta) -> DigestWork | None:

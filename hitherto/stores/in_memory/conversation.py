@@ -1,4 +1,4 @@
-"""One conversation in memory, and what a set of changes makes of it."""
+"""One conversation in memory: its head, its log, its digests, and how a set of changes is applied to them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from hitherto.ports.log import Changes, MessageRange
 from hitherto.stores.in_memory import digests as rows
 
 FARTHEST = timedelta(hours=2)
-"""No time that is waited for lies further ahead; one that does was set by a clock that has been put back."""
+"""No due time, and no end of a claim, is set further ahead than this. One that lies beyond was set before the clock was
+put back, and counts as reached."""
 
 _TOOL_KINDS = (Kind.TOOL_CALL, Kind.TOOL_RESULT, Kind.REASONING)
 _REACHING = (DigestAction.DROP, DigestAction.REDACT, DigestAction.CHUNK, DigestAction.COMPACT)
@@ -29,7 +30,7 @@ _REACHING = (DigestAction.DROP, DigestAction.REDACT, DigestAction.CHUNK, DigestA
 @dataclass
 class StoredConversation:
     """One conversation: its head as last committed, its log and its digests. `live` are the seqs of the messages that
-    were not taken back, ascending: over them the running sums ascend too."""
+    were not retracted, ascending: over them the running sums ascend too."""
 
     head: Head
     updated_at: datetime
@@ -50,7 +51,8 @@ class StoredConversation:
         )
 
     def head_at(self, at: int, clock: datetime) -> Head | None:
-        """The head as it was at revision `at`, read off what carries its revision; None for one that is not there."""
+        """The head as it was at revision `at`, rebuilt from rows that carry their revisions; None if there is no such
+        revision."""
         if not 0 <= at <= self.head.rev:
             return None
         log = [logged for logged in self.log if logged.rev <= at]
@@ -114,11 +116,12 @@ class StoredConversation:
         return [self.log[seq] for seq in wanted]
 
     def replaced(self, row: Digest) -> None:
-        """Put `row` in the place of the one with its id."""
+        """Replace the digest that has the id of `row`."""
         self.digests = [row if one.id == row.id else one for one in self.digests]
 
     def behind(self, row: Digest) -> int:
-        """How many messages there are since the end of what the digest of `row` builds on."""
+        """How many messages the log has from the first one that is new to the digest of `row`: the one after its base's
+        end, or its start if that is later."""
         base = next((made.end for made in self.digests if made.id == row.base), -1)
         return self.head.next_seq - max(row.start, base + 1)
 
@@ -149,7 +152,7 @@ class StoredConversation:
         )
 
     def expiring(self, now: datetime) -> bool:
-        """Whether messages wait to be erased: their time has come."""
+        """Whether it has expired messages that are not erased yet."""
         return self.head.next_expiry is not None and self.head.next_expiry <= now
 
     def expired(self, now: datetime) -> tuple[Ranges, datetime | None]:
@@ -159,10 +162,11 @@ class StoredConversation:
         return due, min((at for _, at in times if at is not None and at > now), default=None)
 
     def apply(self, changes: Changes, fired: Sequence[int], now: datetime, *, due_at: datetime) -> None:
-        """Write all of `changes` but the receipt, at the time `now`; new digests get the ids `fired` and are due at
-        `due_at`: `now` never goes back, and a clock that did would keep them waiting.
+        """Write all of `changes` but the receipt, at the time `now`. New digests get the ids `fired` and are due at
+        `due_at`, the clock's time: `now` never goes back, so it would make them wait after the clock was put back.
 
-        Raises Conflict, before anything is written, for a digest that would be a second one where only one may be.
+        Raises Conflict, before anything is written, for a second digest of a stage in progress, and for a second
+        completed one of a stage and range.
         """
         self.digests = rows.changed(self.digests, changes, fired, now, due_at)
         retracted = joined([*self.head.retracted, *((seq, seq) for seq in changes.retract)])
@@ -176,7 +180,7 @@ class StoredConversation:
             self.log[first : last + 1] = [_erased(logged) for logged in self.log[first : last + 1]]
 
     def standing(self) -> Digest | None:
-        """The row of the summary that stands for the conversation now."""
+        """The standing summary: of those that views use now, the one that reaches furthest."""
         return rows.standing(self.digests, self.head.view_start, self.head.rev)
 
     def _retract(self, seqs: Sequence[int], rev: int) -> None:
@@ -188,7 +192,7 @@ class StoredConversation:
         return self.live if at >= self.head.rev else [logged.seq for logged in self.log if logged.live(at)]
 
     def _sums(self, seq: int, at: int) -> Sums:
-        """The running sums through message `seq`: those of the nearest one up to it that was there at revision `at`."""
+        """The running sums through message `seq`: those of the last message up to it that is live at revision `at`."""
         live = self._live(at)
         found = bisect_left(live, seq + 1)
         return self.log[live[found - 1]].sums if found else Sums()
@@ -206,7 +210,7 @@ class StoredConversation:
         return Freeable(tokens=sum(found), messages=len(found))
 
     def _with_digest(self, head: Head) -> Head:
-        """`head` with the summary that stands at its revision."""
+        """`head` with the standing summary at its revision."""
         found = rows.standing(self.digests, head.view_start, head.rev)
         if found is None:
             return replace(head, digest=None, digest_sums=Sums())

@@ -1,4 +1,4 @@
-"""The rows of digests in memory: what becomes of each with a set of changes."""
+"""Digest rows in memory, and how a set of changes updates them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from hitherto.ports.log import Changes
 def changed(
     digests: Sequence[Digest], changes: Changes, fired: Sequence[int], now: datetime, due_at: datetime
 ) -> list[Digest]:
-    """The rows after `changes`, made at the time `now`; the new ones get the ids `fired` and are due at `due_at`.
+    """The rows after `changes`, made at the time `now`, ascending by id; new ones get the ids `fired` and are due at
+    `due_at`.
 
-    Raises Conflict for a digest that would be a second one where only one may be.
+    Raises Conflict for a second digest of a stage in progress, and for a second completed one of a stage and range.
     """
     rev = changes.head.rev
     outcomes = {outcome.digest: outcome for outcome in changes.outcomes}
@@ -35,12 +36,13 @@ def changed(
 
 
 def standing(digests: Iterable[Digest], view_start: int, at: int) -> Digest | None:
-    """The summary that reaches furthest of those that views at revision `at` use and that rest on nothing cleared."""
+    """The standing summary at revision `at`: of the summaries that views use then and that end at or after
+    `view_start`, the one that reaches furthest."""
     return furthest(d for d in digests if d.action is DigestAction.SUMMARIZE and d.end >= view_start and d.visible(at))
 
 
 def furthest(digests: Iterable[Digest]) -> Digest | None:
-    """The one that reaches furthest, of several the newest."""
+    """The digest that reaches furthest; of several, the newest. None if there is none."""
     return max(digests, key=lambda digest: (digest.end, digest.id), default=None)
 
 

@@ -21,7 +21,7 @@ from hitherto.stores.in_memory.unexpired import Unexpired
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredDocument:
-    """A document, whose it is, and its passages."""
+    """A document with its owner, its fingerprint and its passages."""
 
     tenant: str
     user: str
@@ -30,13 +30,13 @@ class StoredDocument:
     passages: tuple[Passage, ...]
 
     def within(self, scope: Scope, *, all_agents: bool) -> bool:
-        """Whether it belongs to the scope."""
+        """Whether it belongs to the scope, or, with `all_agents`, to any agent of the scope's user."""
         agents = (None, self.document.agent) if all_agents else (None, scope.agent)
         return (self.tenant, self.user) == (scope.tenant, scope.user) and self.document.agent in agents
 
     @property
     def origin(self) -> Name | None:
-        """The conversation that it was archived from."""
+        """The conversation that it was archived from, if it was."""
         archived, agent = self.document.archived, self.document.agent
         if archived is None or agent is None:
             return None
@@ -44,7 +44,7 @@ class StoredDocument:
 
 
 class InMemoryDocuments:
-    """`DocumentStore` in this process's memory. What is archived is shown as `unexpired` says."""
+    """`DocumentStore` in this process's memory. `unexpired` decides which archived documents may be shown."""
 
     def __init__(self, unexpired: Unexpired, clock: Callable[[], datetime]) -> None:
         self._unexpired = unexpired
@@ -101,11 +101,11 @@ class InMemoryDocuments:
         del self._shelved[id]
         return True
 
-    # What the store tells it of.
+    # What the store calls.
 
     def follow(self, name: Name, before: Iterable[Digest], changes: Changes, view_start: int) -> None:
-        """Do to the conversation's documents what `changes` ask for; `before` are its digests as they were, and
-        `view_start` where its view began."""
+        """Apply `changes` to the conversation's archived documents. `before` are its digests before the changes, and
+        `view_start` is where its view began then."""
         digests = [*changes.supersede, *(one.digest for one in changes.rewritten if one.superseded)]
         cleared = changes.head.view_start - 1 if changes.head.view_start > view_start else -1
         self.remove(name, (*changes.erase, *((seq, seq) for seq in changes.retract), (0, cleared)), digests)
@@ -120,7 +120,7 @@ class InMemoryDocuments:
                 self._shelve(name[0], outcome.archive, origin)
 
     def remove(self, name: Name, ranges: Ranges, digests: Iterable[int] = ()) -> None:
-        """The conversation's documents go that stand for any message in `ranges`, or belong to one of `digests`."""
+        """Remove the conversation's documents that stand for any message in `ranges`, or belong to one of `digests`."""
         gone = set(digests)
         for number, one in list(self._shelved.items()):
             archived = one.document.archived

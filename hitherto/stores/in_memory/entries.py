@@ -1,4 +1,5 @@
-"""The index of one scope in memory: its entries, their postings and vectors, and who has it in hand."""
+"""The search index of one scope in memory: its entries, their postings and vectors, and the claim of the worker that
+indexes it."""
 
 from __future__ import annotations
 
@@ -19,11 +20,11 @@ from hitherto.ports.recall import OF_NO_AGENT, IndexBlock
 from hitherto.stores.in_memory.sources import SearchableText, SourceKey
 
 _IN_BLOCK = 2**16
-"""Entries of a block: an offset is a number of 16 bits."""
+"""Entries of a block: offsets in it have 16 bits."""
 
 
 class Owner(NamedTuple):
-    """Whose an index is; the agent may be `OF_NO_AGENT`."""
+    """The scope that an index belongs to; the agent may be `OF_NO_AGENT`."""
 
     tenant: str
     user: str
@@ -35,18 +36,19 @@ class Owner(NamedTuple):
 
     @property
     def scope(self) -> Scope:
-        """The scope, where there is an agent."""
+        """The same as a `Scope`. Raises InvalidScope for `OF_NO_AGENT`."""
         return Scope(tenant=self.tenant, user=self.user, agent=self.agent)
 
     def within(self, wanted: SearchFilter) -> bool:
-        """Whether it belongs to the scope. Every search goes through this one place."""
+        """Whether a search with this filter may read the index. Every search is checked here."""
         asked = Owner.of(wanted.scope)
         agents = wanted.all_agents or self.agent in (asked.agent, OF_NO_AGENT)
         return self[:2] == asked[:2] and agents
 
 
 class Entry(NamedTuple):
-    """One thing that is indexed. `text` is a hash of what it was made of, by which is told that it was rewritten."""
+    """An entry of the index. `text` is a hash of the text it was made of, which tells whether that was rewritten.
+    `time` is in seconds of the epoch, `length` in terms."""
 
     place: SourceKey
     text: int
@@ -57,8 +59,8 @@ class Entry(NamedTuple):
 
 @dataclass
 class Entries:
-    """The index of the scope with the number `ref`. `postings` are by term, then by entry. `taken` tells when it was
-    last in somebody's hands: the larger, the later."""
+    """The index of the scope with the number `ref`. `postings` are by term, then by entry. `taken` is larger the later
+    the scope was last claimed."""
 
     ref: int
     owner: Owner
@@ -71,7 +73,7 @@ class Entries:
     postings: dict[int, dict[int, int]] = field(default_factory=dict[int, dict[int, int]])
     vectors: dict[Space, dict[int, Vector]] = field(default_factory=dict[Space, dict[int, Vector]])
     _columns: dict[tuple[int, Space | None, bool], IndexBlock] = field(default_factory=dict[Any, IndexBlock])
-    """Blocks without postings, as made since the last change."""
+    """A cache of blocks without postings, emptied at each change."""
 
     def add(self, place: SourceKey, text: str, time: float, made: TermCounts) -> None:
         self._columns.clear()
@@ -82,7 +84,7 @@ class Entries:
             self.postings.setdefault(term, {})[no] = count
 
     def sweep(self, findable: Mapping[SourceKey, SearchableText]) -> None:
-        """Remove the entries of all that cannot be found any more, or reads differently."""
+        """Remove each entry whose source is not in `findable`, or has another text there."""
         for no, entry in list(self.by_no.items()):
             found = findable.get(entry.place)
             if found is None or hash(found.text) != entry.text:
@@ -112,7 +114,7 @@ class Entries:
         return len(self.vectors.get(space, {}))
 
     def blocks(self, terms: Sequence[int], space: Space | None, *, told: bool) -> Iterator[IndexBlock]:
-        """All entries; with their origins, places and times if those are to be `told`."""
+        """All entries, with the postings of `terms`; with origins, places and times if `told`."""
         for first in range(0, self.next_no, _IN_BLOCK):
             nos = range(first, min(first + _IN_BLOCK, self.next_no))
             if (key := (first, space, told)) not in self._columns:
@@ -120,7 +122,7 @@ class Entries:
             yield replace(self._columns[key], postings={term: self._postings(term, nos) for term in terms})
 
     def _block(self, nos: range, space: Space | None, *, told: bool) -> IndexBlock:
-        """Without postings."""
+        """A block without postings."""
         found = [self.by_no.get(no, _NOTHING) for no in nos]
         vectors = {} if space is None else self.vectors.get(space, {})
         return IndexBlock(

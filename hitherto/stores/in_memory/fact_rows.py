@@ -1,4 +1,4 @@
-"""The facts in memory, one row each, and what conversations do to them."""
+"""The facts in memory, one row each, and what changes to conversations do to them."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from hitherto.stores.in_memory.claims import Name
 
 
 class FactSource(NamedTuple):
-    """A message that says a fact; `ref` is the number of its conversation. One that was taken back is `live` no more:
-    it speaks for nothing, but as long as it is in the log, it is known what it said."""
+    """A message that says a fact; `ref` is the number of its conversation. A retracted message is not `live`, and so is
+    no evidence. It is kept until it is erased, because erasing it also erases what rests on it."""
 
     ref: int
     evidence: Evidence
@@ -41,7 +41,7 @@ class FactSource(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactRow:
-    """A fact, but for its evidence, whose it is, and what only the store looks at."""
+    """A fact with its owner and the columns that only the store uses. Its evidence is in `said`, not in `fact`."""
 
     owner: Scope
     fact: Fact
@@ -63,7 +63,7 @@ class FactRow:
 
     @property
     def live(self) -> bool:
-        """Whether a message says it."""
+        """Whether a message says it that was not retracted."""
         return any(one.live for one in self.said)
 
     @property
@@ -73,7 +73,7 @@ class FactRow:
 
     @property
     def unsaid(self) -> bool:
-        """Whether nothing stands for it: neither a message nor a person."""
+        """Whether nothing supports it: no live message says it, and no person confirmed it."""
         return not self.fact.confirmed and not self.live
 
     def is_about(self, scope: Scope, subject: str) -> bool:
@@ -81,14 +81,14 @@ class FactRow:
         return self.owner == scope and self.fact.subject == subject and self.current
 
     def shared_with(self, scope: Scope, subject: Subject) -> bool:
-        """Whether it is another's that is shared with the user; `subject` is the one it is about."""
+        """Whether it belongs to another user, who shares it with the scope's user; `subject` is the one it is about."""
         others = self.owner != scope and self.owner == replace(scope, user=self.owner.user)
         members = {scope.user, self.owner.user} <= set(subject.members)
         shared = self.current and self.fact.subject != THE_USER and self.fact.visibility is Visibility.SHARED
         return others and members and shared
 
     def after(self, did: FactAction, at: datetime, by: str | None, **changes: object) -> FactRow:
-        """The row with `changes` to its fact, and what was done in its history."""
+        """The row with `changes` to its fact, and with what was done added to its history."""
         fact = replace(self.fact, updated_at=at, **changes)
         event = FactEvent(
             did=did,
@@ -102,13 +102,13 @@ class FactRow:
         return replace(self, fact=fact, events=(*self.events, event))
 
     def restored(self, at: datetime, by: str | None, **changes: object) -> FactRow:
-        """The row, current again, for its owner alone."""
+        """The row, current again, private, and one version on."""
         again = {"state": FactState.CURRENT, "superseded_by": None, "ended_at": None}
         seen = {"visibility": Visibility.PRIVATE, "version": self.fact.version + 1}
         return self.after(FactAction.RESTORED, at, by, **again, **seen, **changes)
 
     def forgetting(self) -> FactRow:
-        """The row without what it said otherwise before."""
+        """The row without the contents in its history that differ from the present one."""
         now = self.fact.content
         events = (event if event.content == now else replace(event, content="") for event in self.events)
         return replace(self, events=tuple(events))
@@ -117,7 +117,8 @@ class FactRow:
 class FactRows:
     """All facts by their ids, ascending, and the subjects that were set. `clock` gives the time, with a zone.
 
-    Who changes facts of a scope holds its lock; it is one for all subjects, so that nobody can wait for a second.
+    Whoever changes facts of a scope holds the scope's lock. One lock covers all its subjects, so that there is no
+    second one to wait for.
     """
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
@@ -131,7 +132,7 @@ class FactRows:
         return self._locks.setdefault(scope, asyncio.Lock())
 
     def subject(self, scope: Scope, subject: str) -> Subject:
-        """The subject as it was set, or as it is called until then."""
+        """The subject as it was set. One that was never set has its id as its name; `THE_USER` has the user's name."""
         name = scope.user if subject == THE_USER else subject
         return self.subjects.get((scope.tenant, subject), Subject(id=subject, name=name))
 
@@ -140,18 +141,18 @@ class FactRows:
         return [row for row in self.by_id.values() if row.is_about(scope, subject)]
 
     def same(self, scope: Scope, subject: str, fingerprint: str) -> FactRow | None:
-        """The current one of these that has the fingerprint."""
+        """The scope's current fact about the subject that has the fingerprint."""
         return next((row for row in self.about(scope, subject) if row.fingerprint == fingerprint), None)
 
     def put(self, row: FactRow) -> FactRow:
-        """Write a row, in the place of what had its id."""
+        """Write a row, replacing the one with its id."""
         self.by_id[row.fact.id] = row
         return row
 
     def write(
         self, scope: Scope, subject: str, new: NewFact, *, by: str | None, said: Iterable[FactSource] = ()
     ) -> FactRow:
-        """Write a new fact: by hand where a user did it, extracted otherwise."""
+        """Write a new fact: added by hand if there is a user `by`, extracted otherwise."""
         now, number = self._clock(), next(self._ids)
         fact = Fact(
             id=number,
@@ -184,7 +185,7 @@ class FactRows:
         return row
 
     def keep(self, row: FactRow, new: NewFact, *, by: str) -> None:
-        """A user adds by hand what `row` says already."""
+        """The user `by` adds by hand what `row` says already. A row that this does not change is not written."""
         fact = row.fact
         kept = {"category": fact.category, "metadata": fact.metadata}
         if new.category != OTHER:
@@ -196,7 +197,8 @@ class FactRows:
             self.leave_alone(row, by=by)
 
     def replace(self, row: FactRow, ids: Iterable[int], *, by: str | None) -> None:
-        """End the facts that `row` takes the place of, as far as they are its owner's and about the same."""
+        """Supersede the facts `ids` by `row`: those of them that are current, its owner's and about the same
+        subject."""
         ending, now = set(ids) - {row.fact.id}, self._clock()
         for old in self.about(row.owner, row.fact.subject):
             if old.fact.id in ending:
@@ -204,14 +206,14 @@ class FactRows:
                 self.put(old.after(FactAction.SUPERSEDED, now, by, **ended))
 
     def leave_alone(self, row: FactRow, *, by: str | None) -> None:
-        """End all others of its category that are its owner's and about the same."""
+        """Supersede all other current facts of its category that are its owner's and about the same subject."""
         there = self.about(row.owner, row.fact.subject)
         self.replace(row, (old.fact.id for old in there if old.fact.category == row.fact.category), by=by)
 
-    # What conversations do to facts.
+    # What changes to conversations do to facts.
 
     def learn(self, name: Name, ref: int, learned: LearnedFacts, log: Sequence[Logged]) -> None:
-        """Write what a digest of the conversation taught."""
+        """Write the facts that a digest of the conversation has learned."""
         scope, conversation = name
         subject = learned.subject
 
@@ -233,8 +235,8 @@ class FactRows:
             self.replace(row, new.supersedes, by=None)
 
     def retract(self, ref: int, seqs: Iterable[int]) -> None:
-        """Messages of a conversation were taken back: what nothing else says is withdrawn, and what it had taken the
-        place of holds again."""
+        """Messages of a conversation were retracted: withdraw the current facts that nothing supports any more, and
+        restore those that these had superseded."""
         gone, now = set(seqs), self._clock()
         withdrawn: set[int] = set()
         for row in list(self.by_id.values()):
@@ -246,13 +248,15 @@ class FactRows:
                 left = left.after(FactAction.WITHDRAWN, now, None, state=FactState.WITHDRAWN, ended_at=now)
                 withdrawn.add(left.fact.id)
             self.put(left)
-        # Only now: what is withdrawn may say the same as what is to hold again. Of several that do, the newest does.
+        # After all withdrawals: a withdrawn fact may say the same as one to be restored. Of several that say the same,
+        # only the newest is restored.
         for row in sorted(self._ended_by(withdrawn), key=lambda row: row.fact.id, reverse=True):
             if self.same(row.owner, row.fact.subject, row.fingerprint) is None:
                 self.put(row.restored(now, None))
 
     def erase(self, ref: int, ranges: Ranges) -> None:
-        """Messages of a conversation are erased: what nothing else says is erased too."""
+        """Messages of a conversation are erased: erase the facts that nothing supports any more, and earlier contents
+        of the confirmed ones that no message says any more."""
         for row in list(self.by_id.values()):
             said = tuple(one for one in row.said if not _within(one, ref, ranges))
             if said != row.said:
@@ -263,7 +267,8 @@ class FactRows:
                     self.put(left.forgetting())
 
     def leave(self, ref: int, *, facts: bool) -> None:
-        """A conversation is deleted: its facts stay without it, or go as well where nothing else says them."""
+        """A conversation is deleted: its facts stay without that evidence. With `facts`, those that have no other
+        evidence and were not added by hand are removed."""
         for row in list(self.by_id.values()):
             said = tuple(one for one in row.said if one.ref != ref)
             if said != row.said:
@@ -278,8 +283,8 @@ class FactRows:
                 self.by_id[old.fact.id] = replace(old, fact=replace(old.fact, superseded_by=None))
 
     def _ended_by(self, withdrawn: set[int]) -> list[FactRow]:
-        """What those facts had taken the place of. In the stead of what was taken back itself stands what that had
-        taken the place of."""
+        """The facts that the facts `withdrawn` had superseded. Of these, one whose messages are all retracted and that
+        nobody confirmed is passed over for those that it had superseded itself."""
         found: list[FactRow] = []
         for row in self.by_id.values():
             if row.fact.state is FactState.SUPERSEDED and row.fact.superseded_by in withdrawn:
@@ -288,7 +293,7 @@ class FactRows:
         return found
 
     def _repeat(self, row: FactRow, said: Sequence[FactSource], again: RepeatedFact) -> None:
-        """A fact was said again, unless it is known already that these messages say it."""
+        """A fact was said again. Nothing is written if it is known already that all these messages say it."""
         known = {(one.ref, one.evidence.seq) for one in row.said}
         more = [one for one in said if (one.ref, one.evidence.seq) not in known]
         if not more:

@@ -1,4 +1,4 @@
-"""Facts in memory: what `FactStore` promises, over the rows of `inmemory_fact_rows`."""
+"""`FactStore` in memory, over the rows of `fact_rows`."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from hitherto.stores.in_memory.unexpired import Unexpired
 
 
 class InMemoryFacts:
-    """`FactStore` over `rows`, as far as `unexpired` shows them; their vectors are those of the `index`. `clock` gives
-    the time, with a zone."""
+    """`FactStore` over `rows`. `unexpired` decides which facts may be shown; their vectors are in the `index`. `clock`
+    gives the time, with a zone."""
 
     def __init__(
         self, rows: FactRows, index: InMemoryIndex, unexpired: Unexpired, clock: Callable[[], datetime]
@@ -160,7 +160,7 @@ class InMemoryFacts:
             return after.shown
 
     def _changed(self, row: FactRow, change: FactChange, by: str) -> FactRow:
-        """The row after a change; itself where there is nothing to be changed."""
+        """The row after a change; `row` itself if there is nothing to change."""
         now, next_version = self._clock(), {"version": row.fact.version + 1}
         sure = {"confirmed": True, "confidence": 1.0, **next_version}
         match change.did:
@@ -189,21 +189,24 @@ class InMemoryFacts:
                 raise AssertionError("check_change has refused it")
 
     def _row(self, id: int) -> FactRow | None:
-        """A fact that may be shown."""
+        """The fact with the id, if it may be shown."""
         row = self._rows.by_id.get(id)
         return row if row is not None and self._unexpired.facts()(row) else None
 
     def _own(self, scope: Scope, id: int, *, all_agents: bool) -> FactRow | None:
-        """A fact of the scope's own. Every verb but those that show what is shared goes through here."""
+        """The fact with the id, if it is the scope's own and may be shown. Every verb goes through here, but for
+        showing facts that others share."""
         row = self._row(id)
         return row if row is not None and _is_own(scope, row, all_agents=all_agents) else None
 
     def _shared(self, scope: Scope, row: FactRow) -> bool:
-        """Whether others share it with the user: the one way out of a scope."""
+        """Whether another user shares it with the scope's user: the only case in which a fact is shown outside its
+        scope."""
         return row.shared_with(scope, self._rows.subject(scope, row.fact.subject))
 
     def _listed(self, scope: Scope, row: FactRow, wanted: FactFilter) -> Fact | None:
-        """The fact as the scope's user is shown it, if it is one of whose he asked for."""
+        """The fact as the scope's user is shown it; None if it is neither own nor shared, or the filter leaves out its
+        kind."""
         if _is_own(scope, row, all_agents=wanted.all_agents):
             return row.shown if wanted.mine else None
         return row.fact if wanted.shared and self._shared(scope, row) else None
@@ -211,7 +214,7 @@ class InMemoryFacts:
     def _codes(
         self, rows: Sequence[FactRow], space: Space | None
     ) -> tuple[NDArray[np.uint8] | None, NDArray[np.bool_] | None]:
-        """The codes of their vectors, and which have one."""
+        """The codes of the rows' vectors, and which rows have one; None for both if none has."""
         if space is None:
             return None, None
         vectors = [self._index.vector(row.owner, SourceKey(EntryKind.FACT, row.fact.id, 0), space) for row in rows]
@@ -227,7 +230,8 @@ def _is_own(scope: Scope, row: FactRow, *, all_agents: bool) -> bool:
 
 
 _SAYS_SO = (FactAction.ADDED, FactAction.EDITED, FactAction.CONFIRMED, FactAction.RESTORED)
-"""By these a person says that a fact holds; sharing says nothing of that, nor does the time at which a digest ends."""
+"""The actions by which a person says that a fact holds. Sharing it does not; and what a digest does counts by the times
+of its messages, not by the time at which the digest ends."""
 
 
 def _known(row: FactRow) -> KnownFact:
@@ -246,7 +250,7 @@ def _known(row: FactRow) -> KnownFact:
 
 
 def _deleted(row: FactRow, now: datetime, by: str) -> FactRow:
-    """What is left of a fact that a person deletes."""
+    """The row of a fact that a person deletes: without its contents, those in its history, and its evidence."""
     gone = row.after(
         FactAction.DELETED,
         now,

@@ -1,7 +1,7 @@
 """The search index in memory, written to be read.
 
-Nothing is remembered of what is taken away, and nothing has to be: an entry stands as long as what it was made of is
-there and reads the same, and everything that can be found and has no entry waits for one.
+There is no record of what was removed or is still to be indexed. Each access compares entries and sources: an entry is
+removed once its source is gone or reads differently, and a source without an entry waits for one.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _age = attrgetter("said_at", "origin", "place")
 
 
 class InMemoryIndex:
-    """`SearchIndex` over `conversations` by name, `documents`, and `facts` by id, as far as `unexpired`
-    lets them be shown. `clock` gives the time, with a zone."""
+    """`SearchIndex` over `conversations` by name, `documents`, and `facts` by id. `unexpired` decides which of them may
+    be shown. `clock` gives the time, with a zone."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class InMemoryIndex:
         waiting = sorted((one for owner in found for one in self._waiting(owner, found, wanted.kinds)), key=_age)
         entries = sum(len(scope.by_no) for scope in mine)
         embedded = {space: sum(scope.embedded(space) for scope in mine) for space in spaces}
-        # The first of those that are complete; of none, the first of those that are so far.
+        # The space with the most vectors, and of several the first: one in which every entry has a vector has the most.
         space = max(spaces, key=lambda one: embedded[one], default=None)
         if space is not None and embedded[space] == 0:
             space = None
@@ -112,7 +112,8 @@ class InMemoryIndex:
         for owner in found:
             if owner not in self._scopes:
                 self._scopes[owner] = Entries(next(self._refs), owner)
-        # Whose turn was longest ago; what nobody can do anything with must not keep the others waiting.
+        # The scope that was claimed longest ago comes first, so that one whose work always fails cannot keep the others
+        # waiting.
         for scope in sorted(self._scopes.values(), key=lambda one: one.taken):
             work = self._work(scope, found, space, limit)
             if not work.done and not _claimed(scope, now):
@@ -173,11 +174,12 @@ class InMemoryIndex:
         )
 
     def changed(self, name: Name) -> None:
-        """Something was written to the conversation: what can be found of it is looked for anew."""
+        """The conversation was written to: what can be found in it has to be looked up anew."""
         self._changes[name] = self._changes.get(name, 0) + 1
 
     def _of(self, name: Name, kept: StoredConversation, now: datetime) -> dict[SourceKey, SearchableText]:
-        """What can be found in a conversation; known until it changes, or time may have changed it."""
+        """What can be found in a conversation. Cached until the conversation changes, and not cached while messages of
+        it can expire."""
         changes = self._changes.get(name, 0)
         known = self._known.get(name)
         if known is None or known[0] != changes or kept.head.next_expiry is not None:
@@ -186,19 +188,19 @@ class InMemoryIndex:
         return known[1]
 
     def vector(self, scope: Scope, place: SourceKey, space: Space) -> Vector | None:
-        """The vector in the space of what stands at a place, if it has one."""
+        """The vector in the space of the source with the key `place`, if it has one."""
         entries = self._scopes.get(Owner.of(scope))
         if entries is None or place not in entries.by_place:
             return None
         return entries.vectors.get(space, {}).get(entries.by_place[place])
 
     def forget(self, scope: Scope) -> None:
-        """Something of the scope was erased: its entries go at once, not only when somebody looks."""
+        """Something of the scope was erased: remove its entries now, not only at the next search."""
         if (mine := Owner.of(scope)) in self._scopes:
             self._found(lambda owner: owner == mine)
 
     def _found(self, mine: Callable[[Owner], bool]) -> _Found:
-        """What can be found now in the scopes that are asked for; entries of anything else in them are gone."""
+        """What can be found now in the indexes for which `mine` is true. Removes all other entries from these."""
         now = self._clock()
         found: _Found = {}
         seen: dict[Owner, list[object]] = {}
@@ -228,7 +230,7 @@ class InMemoryIndex:
     def _waiting(
         self, owner: Owner, found: _Found, kinds: Iterable[EntryKind] = frozenset(EntryKind)
     ) -> Iterable[Source]:
-        """What has no entry, of these kinds."""
+        """The sources of these kinds that have no entry."""
         scope = self._scopes.get(owner)
         for place, one in found.get(owner, {}).items():
             if place.kind in kinds and (scope is None or place not in scope.by_place):
@@ -256,19 +258,19 @@ class InMemoryIndex:
         return None if scope is None or scope.claimed_until is None or scope.attempt != work.attempt else scope
 
     def _numbers(self, wanted: SearchFilter) -> dict[str, int]:
-        """The numbers of the conversations that it names: those of its own agent."""
+        """The numbers of the conversations that the filter names, by name; they are those of the scope's own agent."""
         found = {name: self._conversations.get((wanted.scope, name)) for name in wanted.names}
         return {name: kept.head.ref for name, kept in found.items() if kept is not None}
 
     def _about(self, wanted: SearchFilter) -> tuple[int, ...] | None:
-        """The numbers of the conversations about the subject that it names."""
+        """The numbers of the conversations about the filter's subject, ascending; None if it has none."""
         if wanted.subject is None:
             return None
         mine = [kept.head for name, kept in self._conversations.items() if Owner.of(name[0]).within(wanted)]
         return tuple(sorted(head.ref for head in mine if head.subject == wanted.subject))
 
     def _subject(self, owner: Owner, shelved: StoredDocument) -> str | None:
-        """What the conversation is about that a document was archived from."""
+        """The subject of the conversation that a document was archived from, if there is one."""
         archived = shelved.document.archived
         if archived is None:
             return None

@@ -1,4 +1,4 @@
-"""The ledger in memory."""
+"""The ledger in memory: what every model call cost."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ class InMemoryLedger:
         self._keys = set[UUID]()
 
     def note(self, scope: Scope, ref: int | None, calls: Iterable[ModelCall], now: datetime) -> None:
-        """Put calls in that were made for the conversation `ref`, or for none: there is then no digest either."""
+        """Add calls that were made for the conversation `ref`, or for none: then without a digest. A call whose key is
+        known is skipped."""
         for call in calls:
             if call.key in self._keys:
                 continue
@@ -55,7 +56,7 @@ class InMemoryLedger:
             self._entries.append(_Entry(scope, ref, kept, now))
 
     def forget(self, ref: int) -> None:
-        """Keep the figures of a deleted conversation's calls, and nothing that tells whose they are."""
+        """Keep the calls of a deleted conversation, but no longer name the conversation or its digests in them."""
         self._entries = [
             replace(one, ref=None, call=replace(one.call, digest=None)) if one.ref == ref else one
             for one in self._entries

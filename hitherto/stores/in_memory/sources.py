@@ -1,4 +1,4 @@
-"""What can be found in memory: messages, digests, passages and facts as they stand now, and whose they are."""
+"""The sources of the search index in memory: the messages, digests, passages and facts that can be found now."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KINDS = (Kind.TEXT, Kind.TOOL_CALL, Kind.TOOL_RESULT)
 
 
 class SourceKey(NamedTuple):
-    """What tells a source from all others: its kind, origin and place."""
+    """Identifies a source: its kind, origin and place, as in `Source`."""
 
     kind: EntryKind
     origin: int
@@ -35,15 +35,15 @@ class SourceKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SearchableText:
-    """Something that can be found: its text, and all of it where it is asked for."""
+    """Something that can be found: its text, and a function that makes the whole `Source`."""
 
     text: str
     source: Callable[[], Source]
 
 
 def of_conversation(name: Name, kept: StoredConversation, now: datetime) -> Iterator[tuple[SourceKey, SearchableText]]:
-    """The messages of a conversation that views at the time `now` can show and that have text, then its digests, unless
-    messages wait to be erased."""
+    """The messages of a conversation that have text and that views can show at the time `now`; then its digests, unless
+    it has expired messages that are not erased yet."""
     ref = kept.head.ref
     for seq in kept.live[bisect_left(kept.live, kept.head.view_start) :]:
         logged = kept.log[seq]
@@ -74,7 +74,7 @@ def of_document(id: int, shelved: StoredDocument, subject: str | None) -> Iterat
 
 
 def _digests(kept: StoredConversation) -> Iterator[Digest]:
-    """The summary that stands for the conversation, and every chunk that views can show, as far as they have text."""
+    """The standing summary, and every chunk that views can show, if they have text."""
     standing = kept.standing()
     for digest in kept.digests:
         chunk = digest.action is DigestAction.CHUNK and digest.visible(kept.head.rev)

@@ -1,4 +1,4 @@
-"""The store in memory: the same promises but durability, written to be read.
+"""The store in memory, written to be read: it keeps all promises of a store but durability.
 
 It is the reference of how a store behaves. Nothing is lost while the process lives; nothing is kept when it ends.
 """
@@ -67,11 +67,11 @@ class InMemoryStore:
         self._closed = False
 
     async def open(self) -> None:
-        """What is kept stays until the object goes: a store that was closed has it again."""
+        """Open the store, or open it again: its data stay until the object goes."""
         self._closed = False
 
     async def aclose(self) -> None:
-        """From now on conversations are neither read nor written."""
+        """From now on `write` and `head` raise StoreError."""
         self._closed = True
 
     def _check_open(self) -> None:
@@ -223,14 +223,14 @@ class InMemoryStore:
         return len(old)
 
     def _is_held(self, tenant: str, digest: int) -> bool:
-        """Whether a unit of work of the tenant's holds the digest."""
+        """Whether a unit of work of the tenant holds the digest."""
         name = self._held.get(digest)
         return name is not None and name[0].tenant == tenant
 
     def _lock(self, name: Name) -> asyncio.Lock:
         return self._locks.setdefault(name, asyncio.Lock())
 
-    # What a unit needs of the store.
+    # What a unit of work calls.
 
     def begin(self, name: Name, key: str | None) -> tuple[Head, Receipt | None]:
         kept = self._kept.get(name)
@@ -284,8 +284,8 @@ class InMemoryStore:
             self._forget_content(name, 0, kept.head.last_seq)
 
     def _completed(self, scope: Scope, head: Head) -> Head:
-        """`head` with what other rows say: its agent's defaults, and the digest that was chosen for its instructions,
-        as long as that is a completed one of this scope that may be shown and what it rests on was not cleared."""
+        """`head` with its agent's defaults and the digest that was chosen for its instructions. That digest is left out
+        unless it is a completed one of this scope, may be shown, and rests on nothing that was cleared."""
         agent = self._defaults.get((scope.tenant, scope.agent), AgentDefaults())
         latest = LatestDigest()
         chosen = [
@@ -299,7 +299,8 @@ class InMemoryStore:
         return replace(head, agent_policy=agent.policy, agent_cross_session=agent.cross_session, latest=latest)
 
     def _forget_content(self, name: Name, first: int, last: int) -> None:
-        """Leave of the receipts of these messages only what still answers, and nothing in the index."""
+        """Remove the content of these messages from the index, and their fingerprints from the receipts, which still
+        answer."""
         self.index.forget(name[0])
         for key, (receipt, created_at) in self._receipts.items():
             if key[0] == name and receipt.start <= last and receipt.end >= first:

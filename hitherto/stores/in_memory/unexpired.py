@@ -1,4 +1,4 @@
-"""What may be shown: what rests on no message whose time has come, whether that is erased yet or not."""
+"""What a store in memory may show: nothing that rests on an expired message, whether that is erased yet or not."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from hitherto.stores.in_memory.fact_rows import FactRow
 
 
 class Unexpired:
-    """The rule, for `conversations` by name. `clock` gives the time, with a zone."""
+    """Decides what may be shown, over `conversations` by name. `clock` gives the time, with a zone."""
 
     def __init__(self, conversations: Mapping[Name, StoredConversation], clock: Callable[[], datetime]) -> None:
         self._conversations = conversations
         self._clock = clock
 
     def due(self, tenant: str) -> bool:
-        """Whether messages of the tenant wait to be erased."""
+        """Whether the tenant has expired messages that are not erased yet."""
         now = self._clock()
         return any(scope.tenant == tenant and kept.expiring(now) for (scope, _), kept in self._conversations.items())
 
     def shows(self, name: Name) -> bool:
-        """Whether digests of the conversation, and documents archived from it, may be shown: as long as none of its
-        messages waits to be erased. Which of them rest on such a message is known once it is."""
+        """Whether digests of the conversation, and documents archived from it, may be shown: not while it has expired
+        messages that are not erased yet. Which of them rest on such a message is known only once it is erased."""
         kept = self._conversations.get(name)
         return kept is None or not kept.expiring(self._clock())
 
     def facts(self) -> Callable[[FactRow], bool]:
-        """Whether a fact may be shown, now: a person confirmed it, or a message says it whose time has not come. One
-        that lost all its messages with their conversation stays too."""
+        """A function that says whether a fact may be shown now: a person confirmed it, or a message that has not
+        expired says it, or no live message says it at all (as when its conversation was deleted)."""
         now = self._clock()
         waiting = {kept.head.ref: kept for kept in self._conversations.values() if kept.expiring(now)}
 

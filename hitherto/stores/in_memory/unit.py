@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 
 class InMemoryUnit:
-    """`Unit`: holds the conversation's lock, which the store took, and `held` what else it takes."""
+    """`Unit` on a conversation that the store has locked. The locks that the unit takes itself are released with
+    `held`."""
 
     def __init__(self, store: InMemoryStore, name: Name, key: str | None, held: AsyncExitStack) -> None:
         self._store, self._name, self._held = store, name, held
@@ -75,7 +76,7 @@ class InMemoryUnit:
         self._store.drop(self._name, facts=facts)
 
     async def _hold_facts(self) -> None:
-        """From here to the end of the unit nobody else changes facts of the scope."""
+        """Lock the scope's facts until the unit ends."""
         if not self._facts_held:
             await self._held.enter_async_context(self._store.facts_lock(self._name[0]))
             self._facts_held = True

@@ -1,4 +1,4 @@
-"""Connections to borrow, of which none is lost when who borrows is cancelled."""
+"""A pool of connections that loses none when a task that borrows one is cancelled."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ that is the operator's choice."""
 
 _RECONNECT_TIMEOUT = 1.0
 """Seconds for which psycopg's pool tries to replace a connection. It waits twice as long after each attempt that fails:
-after a minute without the database, another minute. So it gives up soon, and is asked to begin anew."""
+after a minute without the database, another minute. So it is made to give up soon, and then asked to begin again."""
 
 
 class Connections:
-    """At most `size` connections to the server at `url`; who wants one waits at most `patience` seconds for it. Unless
-    they are not to be `prepared`, statements that come often are, for as long as a connection lasts.
+    """At most `size` connections to the server at `url`; a task waits at most `patience` seconds for one. If
+    `prepared`, statements that come often are prepared, for as long as a connection lasts.
 
-    While no connection can be made, it is tried again every second or so. `start_again`, if given, is called each time
-    that has failed, for a server that this process may start.
+    While no connection can be made, another attempt follows every second or so. `start_again`, if given, is called
+    after each that fails, for a server that this process may start.
 
-    psycopg's pool makes, checks and replaces them. It can lose one when a task is cancelled while it waits inside the
-    pool (psycopg/psycopg#1208, #1345), until none is left. So nobody who can be cancelled waits there: turns are taken
-    outside, and what may take long goes on in tasks of its own.
+    psycopg's pool makes, checks and replaces the connections. It can lose one when a task is cancelled while it waits
+    inside the pool (psycopg/psycopg#1208, #1345), until none is left. So no task that can be cancelled waits there:
+    tasks take turns outside of it, and what may take long runs in separate tasks.
 
-    It also counts a statement as prepared from when a pipeline sends it for the first time, whether or not the server
-    comes to it. So after a block that fails, the connection forgets what is prepared.
+    psycopg also counts a statement as prepared from when a pipeline sends it for the first time, whether or not the
+    server comes to it. So after a block that fails, the connection forgets what is prepared.
 
-    A server tells a connection when it is made whether it may write, and that holds for as long as it lasts. So one
-    that was refused a write is replaced, and all at rest are once a new one may write where the one before could not.
+    Whether a connection may write is asked once, when it is made. So one that was refused a write is replaced; and all
+    idle ones are replaced once a new connection may write where the one before could not.
 
-    They belong to the event loop in which they are opened: in any other, all verbs raise InvalidInput.
+    The connections belong to the event loop in which they are opened: in any other, all verbs raise InvalidInput.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Connections:
             reconnect_timeout=_RECONNECT_TIMEOUT,
             reconnect_failed=self._given_up,
             kwargs={
-                # Without one, a host that has lost its power holds an attempt up for two minutes.
+                # Without a timeout, a host that has lost its power holds an attempt up for two minutes.
                 "connect_timeout": max(2, int(patience)),
                 "autocommit": True,
                 "application_name": "hitherto",
@@ -93,15 +93,15 @@ class Connections:
         await self._pool.open(wait=True, timeout=self._patience)
 
     async def aclose(self) -> None:
-        """Close all connections, once those that are on their way back have arrived."""
+        """Close all connections, after those that are being returned."""
         self._check_loop()
         while self._returning:
             await asyncio.wait(tuple(self._returning))
         await self._pool.close()
 
     async def check(self) -> None:
-        """Replace the connections at rest that are dead."""
-        # In a task of its own: the pool takes a cancellation for the death of a connection, and goes on.
+        """Replace the idle connections that are dead."""
+        # In a separate task: the pool takes a cancellation for a dead connection, and goes on.
         await asyncio.shield(self._background(self._pool.check()))
 
     @asynccontextmanager
@@ -126,13 +126,14 @@ class Connections:
             )
 
     async def _configured(self, connection: AsyncConnection[Any]) -> None:
-        # Times as far off as datetime.max would overflow Python's in a time zone to the east of their own.
+        # In a time zone east of UTC, times near datetime.max would overflow Python's datetime.
         await connection.execute("set time zone 'UTC'")
         await connection.execute("set datestyle = 'ISO'")  # the only one psycopg reads
-        # A claim that waited for another is to see what that did, and not to fail for it, whatever the database's
-        # default.
+        # Whatever the database's default: a claim that waited for another must see what that did, and not fail because
+        # of it.
         await connection.execute("set default_transaction_isolation = 'read committed'")
-        # Who holds a conversation may never let go: a host without power is noticed after hours.
+        # A client's host that has lost its power is noticed only after hours: so long could its lock on a conversation
+        # last.
         patience = f"{max(self._patience, 0.001) * 1_000:.0f}ms"
         told = await connection.execute(_SETTINGS, [patience])
         read_only = bool((await told.fetchall())[0][0])
@@ -142,7 +143,7 @@ class Connections:
         self._read_only = read_only
 
     def _given_up(self, _: object) -> None:
-        # In a task of its own: the pool has few for its work, and to start a server takes long.
+        # In a separate task: the pool has few tasks for its work, and to start a server takes long.
         self._background(self._try_again())
 
     async def _try_again(self) -> None:
@@ -160,10 +161,10 @@ class Connections:
             raise PoolTimeout(f"couldn't get a connection after {self._patience:.2f} sec") from None
 
     async def _taken(self) -> AsyncConnection[Any]:
-        """A connection for who has a turn; without one the turn is given back."""
+        """A connection for a task that has its turn. If there is none to be had, the turn is given back."""
         try:
             if self._pool.get_stats().get("pool_available"):
-                return await self._pool.getconn()  # one at rest is given without a wait
+                return await self._pool.getconn()  # an idle one is returned without a wait
         except BaseException:
             self._turns.release()
             raise
@@ -178,7 +179,7 @@ class Connections:
             raise
 
     async def _return(self, connection: AsyncConnection[Any], error: BaseException | None = None) -> None:
-        """Give a connection and its turn back, ending a transaction that was not committed without a trace."""
+        """Give a connection and its turn back; a transaction that was not committed is rolled back."""
         try:
             await self._cleared(connection, error)
         finally:
@@ -189,19 +190,19 @@ class Connections:
 
     @staticmethod
     async def _cleared(connection: AsyncConnection[Any], error: BaseException | None) -> None:
-        # Where the connection is lost, the server has ended and forgotten likewise, and the pool sees that it is.
+        # If the connection is lost, so are its transaction and its prepared statements, and the pool notices.
         with suppress(Error):
             if isinstance(error, DatabaseReadOnly):
                 await connection.close()
             elif error is not None and connection.info.transaction_status is TransactionStatus.IDLE:
-                await connection.execute("begin")  # it forgets with a rollback
+                await connection.execute("begin")  # with the rollback below, psycopg forgets what is prepared
             if connection.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
                 await connection.rollback()
 
     async def _return_late(self, taking: asyncio.Task[AsyncConnection[Any]]) -> None:
         try:
             connection = await taking
-        except Exception:  # noqa: BLE001 (who asked has gone; whatever it was, there is nobody to tell)
+        except Exception:  # noqa: BLE001 (the task that asked has gone: there is nobody to tell)
             self._turns.release()
         else:
             await self._return(connection)
@@ -218,7 +219,8 @@ _told = set[str]()
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Whether the pool has not logged the same of this outage: it would, two or three times a second."""
+    """Whether to log a record. The pool repeats its warnings two or three times a second; each passes once in an
+    outage."""
     if record.levelno < logging.WARNING or not isinstance(record.args, tuple) or record.args[:1] != (_NAME,):
         return True
     line = record.getMessage()

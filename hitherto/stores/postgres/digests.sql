@@ -1,11 +1,11 @@
--- Digests: set off, ended, read, and the work on them.
+-- Digests: started, ended, read, and claimed by workers.
 
 -- name: next_digest
--- An id for a row that is still to be written.
+-- An id for a row that is written later.
 select nextval('hitherto.digest_id_seq');
 
 -- name: insert_digest
--- A digest in progress with its job, or one that is complete at once.
+-- Insert a digest in progress with its job, or one that is completed at once.
 with d as (
     insert into hitherto.digest (tenant, id, conversation, stage, spec, action, start_seq, end_seq, base_id, status, attempt,
         tokens, freed, since, kept_from, opaque, family, fired_rev, visible_rev, created_at, completed_at, due_at)
@@ -21,7 +21,7 @@ select d.id, case when not %(completed)s then hitherto.procrastinate_defer_jobs_
 from d;
 
 -- name: end_digest
--- What became of a digest in progress.
+-- Write what became of a digest in progress.
 update hitherto.digest
 set status = %(status)s, items = %(items)s, text = %(text)s, tokens = %(tokens)s, model = %(model)s,
     prompt_version = %(prompt_version)s, generation_time_ms = %(generation_time_ms)s, error = %(error)s,
@@ -30,13 +30,13 @@ set status = %(status)s, items = %(items)s, text = %(text)s, tokens = %(tokens)s
 where tenant = %(tenant)s and conversation = %(ref)s and id = %(digest)s and status = 'processing';
 
 -- name: supersede_digests
--- Completed digests that views use no more from this revision on.
+-- Supersede completed digests: views from this revision on do not use them.
 update hitherto.digest set status = 'superseded', hidden_rev = %(rev)s
 where tenant = %(tenant)s and conversation = %(ref)s and id = any(%(digests)s) and status = 'completed';
 
 -- name: rewrite_digest
--- A completed digest after messages it rested on were erased; one that cannot do without them is used by no view, past
--- ones neither.
+-- Rewrite a completed digest after messages it rested on were erased. If it is superseded (it cannot do without them),
+-- no view uses it any more, not even past ones.
 update hitherto.digest
 set items = %(items)s, text = %(text)s, tokens = %(tokens)s, status = %(status)s,
     hidden_rev = case when %(superseded)s then 0 else hidden_rev end, opaque = case when %(superseded)s then null else opaque end
@@ -65,7 +65,7 @@ where d.tenant = %(tenant)s
   and d.id = %(digest)s;
 
 -- name: earlier
--- The newest of the summaries that stand for a scope's other conversations.
+-- The newest standing summary of the scope's other conversations, if it is recent enough.
 select c.id, c.digest, c.text
 from (
     select c.id, d.id as digest, d.text, c.digested_at from hitherto.conversation c
@@ -77,11 +77,13 @@ from (
 where clock_timestamp() - c.digested_at <= %(within)s;
 
 -- name: claim
--- Take a digest in progress whose time has come. With it: whose it is, where its base ends, that one's opaque items, and the
--- statements of the base; for a summary on a chunk, before them those of the chunk's own base, and so on. (No time is set further ahead
--- than an hour: one that lies beyond was set by a clock that has been put back since.) Here and below, what is in progress
--- is told by `completed_at` where the key finds it: by its status, the planner may without statistics take an index of all
--- that is in progress for as good. And a row that somebody holds is passed over: who holds it may never let go.
+-- Claim a digest in progress that is due. With it: its conversation, and whether that has expired messages; the opaque
+-- items of its base; and the statements of the base. For a summary whose base is a chunk, those of the chunk's own base
+-- come before them, and so on down the chain. A row that is locked is skipped: the lock may never be released.
+--
+-- No due time is set more than an hour ahead: one beyond two hours was set before the clock was put back, and counts as
+-- reached. Here and below, where a row is found by its key, `completed_at is null` selects what is in progress: with a
+-- condition on `status`, the planner without statistics may prefer an index of everything in progress.
 with recursive free as materialized (
     select tenant, id from hitherto.digest
     where tenant = %(tenant)s and id = %(digest)s and completed_at is null
@@ -120,7 +122,7 @@ cross join lateral (
 ) c;
 
 -- name: claimed_messages
--- The live messages that a claimed digest is made of.
+-- The live messages that are new to a claimed digest.
 select m.seq, m.payload::text, m.wire, m.role, m.kind, m.text, nullif(m.call_ids, '{}'), nullif(m.result_ids, '{}'),
        nullif(m.tool_names, '{}'),
        m.metadata::text, m.expires_at, m.tokens, m.sum_tokens, m.sum_turns, m.sum_dialogue, m.sum_results, m.rev,
@@ -141,7 +143,7 @@ cross join lateral (
 order by m.seq;
 
 -- name: prolong
--- Hold on to a claim, and say whether it is still held.
+-- Extend a claim, unless its row is locked; and say whether it is still held.
 with free as materialized (
     select tenant, id from hitherto.digest
     where tenant = %(tenant)s and id = %(digest)s and attempt = %(attempt)s and completed_at is null and claimed
@@ -154,7 +156,7 @@ select id from hitherto.digest
 where tenant = %(tenant)s and id = %(digest)s and attempt = %(attempt)s and completed_at is null and claimed;
 
 -- name: put_off
--- Give a claim back, with a job for when the digest is due again.
+-- Give a claim back, with a job for the time when the digest is due again.
 with d as (
     update hitherto.digest
     set attempt = attempt + 1, tries = tries - case when %(counted)s then 0 else 1 end, claimed = false,
@@ -169,7 +171,8 @@ select hitherto.procrastinate_defer_jobs_v1(array[row(
 from d;
 
 -- name: overdue
--- Digests in progress that nobody took in time: off an index that holds rows in progress alone.
+-- Digests in progress that nobody claimed in time, read from an index of rows in progress alone. The second part has
+-- those whose due time was set before the clock was put back.
 (select tenant, id from hitherto.digest
  where status = 'processing' and due_at <= statement_timestamp() - %(since)s::interval order by due_at limit %(limit)s)
 union all
@@ -178,7 +181,7 @@ union all
 limit %(limit)s;
 
 -- name: unsettled
--- Which of some digests are due or in a worker's hands.
+-- Which of some digests are due or claimed.
 select d.tenant, d.id
 from unnest(%(tenants)s::text[], %(digests)s::bigint[]) as asked (tenant, id)
 cross join lateral (
@@ -188,7 +191,8 @@ cross join lateral (
 ) d;
 
 -- name: backlog
--- How the digests in progress stand, how many conversations rest, and how many workers have shown themselves.
+-- Figures on the digests in progress, how many conversations begin none for now, and how many workers had a heartbeat
+-- lately.
 select count(*) filter (where due_at <= now), count(*) filter (where claimed and due_at > now),
        count(*) filter (where not claimed and due_at > now),
        coalesce(extract(epoch from max(now - created_at)), 0)::float8, coalesce(max(behind), 0),

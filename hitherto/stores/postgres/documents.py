@@ -1,4 +1,4 @@
-"""Documents on PostgreSQL."""
+"""`DocumentStore` on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class PostgresDocuments:
         values = {**_scope_filter(scope, all_agents=all_agents), "id": id}
 
         async def discard(connection: AsyncConnection[Any]) -> list[Any]:
-            # One transaction. What goes is looked for once its index is held: see `unindexing`.
+            # One transaction. What is deleted is looked up once the index is locked: see `removal.hold`.
             async with connection.pipeline():
                 await connection.execute(SQL["hold_document"], values)
                 await connection.execute(SQL["index_hold_scopes"], values)

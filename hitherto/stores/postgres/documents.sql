@@ -1,7 +1,7 @@
 -- Documents: kept, archived, read and removed.
 
 -- name: keep_document
--- A document of a user's own with its passages; nothing if its content is there.
+-- Insert a document of a user's own with its passages; nothing if its content is there.
 with d as (
     insert into hitherto.document (tenant, user_id, namespace, doc_type, title, content, metadata, fingerprint, said_at)
     values (%(tenant)s, %(user)s, %(namespace)s, %(doc_type)s, %(title)s, %(content)s, %(metadata)s, %(fingerprint)s,
@@ -24,8 +24,8 @@ where tenant = %(tenant)s and user_id = %(user)s and agent = '' and namespace = 
   and fingerprint = %(fingerprint)s;
 
 -- name: archive_document
--- The document of a digest that is about to be completed, with its passages; nothing if that one is in progress no more. It
--- stands for the messages that are new to the digest.
+-- Insert the document of a digest that is about to be completed, with its passages; nothing if the digest is no longer
+-- in progress. The document stands for the messages that are new to the digest.
 with d as (
     insert into hitherto.document (tenant, user_id, agent, namespace, doc_type, title, content, metadata, fingerprint,
         conversation, digest, start_seq, end_seq, said_at)
@@ -82,8 +82,8 @@ where hitherto.within(d.tenant, d.user_id, d.agent, %(tenant)s, %(user)s, %(agen
 order by p.no;
 
 -- name: discard_document
--- One document goes, with its passages, their entries in the index and their vectors; what stands in segments is put in
--- order later.
+-- Delete one document, with its passages, their entries in the index and their vectors. Segments with such entries
+-- become stale, and are rebuilt later.
 with d as (
     delete from hitherto.document d
     where hitherto.within(d.tenant, d.user_id, d.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s) and d.id = %(id)s
@@ -96,18 +96,18 @@ with d as (
 select d.id, (select hitherto.unindexed(tenant, scope, array_agg(no)) from gone group by tenant, scope) from d;
 
 -- name: hold_documents
--- Hold the documents of a conversation, ahead of the scope's index, as an indexing worker does.
+-- Lock the documents of a conversation. As for an indexing worker, this comes before the lock on the scope's index.
 select id from hitherto.document where tenant = %(tenant)s and conversation = %(ref)s order by id for update;
 
 -- name: hold_document
--- Hold one document likewise.
+-- Lock one document, before the scope's index.
 select id from hitherto.document d
 where hitherto.within(d.tenant, d.user_id, d.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s) and d.id = %(id)s
 for update;
 
 -- name: remove_documents
--- Archived documents of a conversation go likewise: those of some digests, those that stand for any message from `first` to
--- `last`, or for any of `seqs`.
+-- Delete archived documents of a conversation likewise: those of some digests, those that stand for any message from
+-- `first` to `last`, or for any of `seqs`.
 with d as (
     delete from hitherto.document d
     where d.tenant = %(tenant)s and d.conversation = %(ref)s

@@ -1,4 +1,4 @@
-"""What PostgreSQL reports, as errors of ours."""
+"""PostgreSQL's errors, translated to Hitherto's."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from psycopg_pool import PoolClosed, PoolTimeout
 from hitherto.errors import Conflict, DatabaseReadOnly, DatabaseUnavailable, StoreError
 
 _GONE = ("08", "57P", "25P03", "25P04")
-"""How the SQLSTATEs begin with which the server ends a connection: connection exceptions, shutdowns, and transactions
-that take longer than they may."""
+"""Prefixes of the SQLSTATEs with which the server ends a connection: connection exceptions, shutdowns, and transactions
+that exceed a timeout."""
 
 _TAKEN = {
     "digest_one_in_progress": "a digest of this stage is already in progress in this conversation; let it end first",
@@ -25,7 +25,8 @@ _TAKEN = {
 
 @contextmanager
 def ours() -> Generator[None]:
-    """Raises what psycopg raises inside as an error of ours; but PoolTimeout as it is, for who knows the address."""
+    """Translates the errors that psycopg raises inside to Hitherto's. PoolTimeout passes unchanged: only the caller
+    knows the address to name."""
     try:
         yield
     except PoolTimeout:
@@ -70,7 +71,8 @@ def unreachable(url: str, error: Exception) -> DatabaseUnavailable:
 
 
 def checked_address(url: str) -> None:
-    """Raises DatabaseUnavailable where `url` is not an address at all. libpq's own complaint may quote the password."""
+    """Raises DatabaseUnavailable if `url` is not an address at all. libpq's own complaint is not shown: it may quote
+    the password."""
     try:
         conninfo_to_dict(url)
     except psycopg.ProgrammingError:

@@ -1,4 +1,4 @@
-"""A head to the columns of its row, and back; and what is set for an agent."""
+"""Heads and agents' defaults: from rows, and to the values that statements bind."""
 
 from __future__ import annotations
 
@@ -82,7 +82,8 @@ def _sums(one: list[int]) -> Sums:
 
 
 def _frontiers(found: dict[str, list[Any]], view_start: int) -> dict[str, Frontier]:
-    """By the stage's fingerprint, each as `_frontier_values` writes it."""
+    """Frontiers by the stage's fingerprint, without those that end before the view. Each of `found` is as
+    `_frontier_values` writes it."""
     return {stage: _frontier(one) for stage, one in found.items() if one[2] >= view_start}
 
 
@@ -109,7 +110,8 @@ def _running(found: dict[str, Any]) -> RunningDigest:
 
 
 def retracted_with(row: Any, seqs: Iterable[int], rev: int) -> str:
-    """The column `retracted` of a head's row, with `seqs` taken back at `rev`: [first, last, rev], ascending."""
+    """The new value of the column `retracted`, after `seqs` were retracted at `rev`: JSON, [first, last, rev] each,
+    ascending."""
     before: list[tuple[int, int, int]] = [(first, last, at) for first, last, at in json.loads(row.retracted)]
     gone = {seq for first, last, _ in before for seq in range(first, last + 1)}
     now = ((first, last, rev) for first, last in ranges(seq for seq in seqs if seq not in gone))

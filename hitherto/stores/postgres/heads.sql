@@ -1,27 +1,28 @@
--- The state of a conversation, now and at any revision. In all of these files: one named block a statement, values bound
--- by name, nothing glued.
+-- The head of a conversation (its state), now and at any revision.
+--
+-- In all of these files, each named block is one statement. Values are bound by name; no statement is glued together.
 
 -- name: lock
--- Hold the conversation until the end of the transaction; a statement of its own, so that what is read after it is
--- read from a snapshot taken once the lock was granted.
+-- Lock the conversation until the end of the transaction. A separate statement, so that the statements after it read
+-- snapshots that are taken once the lock was granted.
 select ref from hitherto.conversation
 where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id = %(conversation)s
 for no key update;
 
 -- name: hold_digest
--- Hold a digest of the conversation too, so that nobody claims it or puts it off meanwhile.
+-- Lock a digest of the conversation too, so that nobody claims it or puts it off meanwhile.
 select id from hitherto.digest where tenant = %(tenant)s and id = %(digest)s for no key update;
 
 -- name: create
--- Make the conversation's row; nothing if somebody else just did.
+-- Insert the conversation's row; nothing if it is there.
 insert into hitherto.conversation (tenant, user_id, agent, id)
 values (%(tenant)s, %(user)s, %(agent)s, %(conversation)s)
 on conflict (tenant, user_id, agent, id) do nothing;
 
 -- name: head
--- The newest head of a conversation, with its standing digest and those in progress, what is set for its agent, and the
--- digest whose text it was given. (Here and below, `limit 1` on what a key finds keeps the planner from joining in
--- another order, which without statistics it may hold for as good.)
+-- The newest head of a conversation, with its standing summary, its digests in progress, its agent's defaults, and the
+-- digest that was chosen for its instructions. (Here and below, `limit 1` on a look-up by key keeps the planner from
+-- another join order, which without statistics may look as cheap to it.)
 select c.ref, c.rev, c.next_seq, c.tokens, c.turns, c.dialogue, c.results,
        c.view_start, c.view_tokens, c.view_turns, c.view_dialogue, c.view_results,
        c.closed, c.policy::text as policy, c.open_calls::text as open_calls, c.erased::text as erased, c.next_expiry,
@@ -63,9 +64,9 @@ left join lateral (
 where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s;
 
 -- name: head_at
--- The head as it was at a past revision: every part of it is read off rows that carry their revisions. Those of messages
--- ascend with seq, so halving finds the last one; no digest that was visible then reaches beyond it. Running sums are
--- those of the nearest message that was there then. Of each stage the row is found by a look-up of its own.
+-- The head as it was at a past revision, read from rows that carry their revisions. Those of messages ascend with seq,
+-- so a binary search finds the last message; no digest that was visible then reaches beyond it. Running sums are those
+-- of the nearest earlier message that was live then. The row of each stage is found by a separate index look-up.
 with recursive c as (
     select * from hitherto.conversation
     where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id = %(conversation)s
@@ -196,7 +197,7 @@ left join lateral (
 ) e on true;
 
 -- name: update_conversation
--- The conversation's counters after a unit of work.
+-- The conversation's state after a unit of work.
 update hitherto.conversation
 set rev = %(rev)s, next_seq = %(next_seq)s, tokens = %(tokens)s, turns = %(turns)s, dialogue = %(dialogue)s, results = %(results)s,
     view_start = %(view_start)s, view_tokens = %(view_tokens)s, view_turns = %(view_turns)s, view_dialogue = %(view_dialogue)s,
@@ -207,21 +208,21 @@ set rev = %(rev)s, next_seq = %(next_seq)s, tokens = %(tokens)s, turns = %(turns
 where tenant = %(tenant)s and ref = %(ref)s;
 
 -- name: note_retracted
--- Which messages were taken back, and at which revisions.
+-- Record which messages were retracted, and at which revisions.
 update hitherto.conversation set retracted = %(retracted)s where tenant = %(tenant)s and ref = %(ref)s;
 
 -- name: note_digested
--- When the summary was made that stands for the conversation now.
+-- Record when the standing summary was completed.
 update hitherto.conversation c
 set digested_at = (select s.completed_at from hitherto.standing_summary(c.tenant, c.ref, c.view_start) s)
 where c.tenant = %(tenant)s and c.ref = %(ref)s;
 
 -- name: defaults
--- What is set for an agent.
+-- The defaults of an agent.
 select policy::text, cross_session::text from hitherto.agent where tenant = %(tenant)s and agent = %(agent)s;
 
 -- name: set_defaults
--- Set it, whatever was set before.
+-- Set the defaults of an agent, replacing those before.
 insert into hitherto.agent (tenant, agent, policy, cross_session, updated_at)
 values (%(tenant)s, %(agent)s, %(policy)s, %(cross_session)s, clock_timestamp())
 on conflict (tenant, agent) do update

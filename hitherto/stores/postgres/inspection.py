@@ -1,4 +1,4 @@
-"""A database looked at from outside, before anything is opened: nothing is written, made or brought up to date."""
+"""A report on a database before a store is opened on it: nothing is written, created or upgraded."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ _ROUND_TRIPS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InspectionReport:
-    """What there is. `address` has no password; `version` is the server's own word for its version; `too_old` says that
-    Hitherto needs a later one. `read_only`: it takes no writes, or none from us. `fsync` and `full_page_writes` are the
-    server's settings of these names.
+    """What was found. `address` has no password; `version` is the server's own text for its version; `too_old` says
+    that Hitherto needs a later one. `read_only`: the server takes no writes, or none from this role. `fsync` and
+    `full_page_writes` are the server's settings of these names.
 
-    `schema`: it is there; `usable`, and `makeable` (or to be brought up to date) by this role, else by `owner`.
-    `revision` is the schema's, of `revisions` that this version knows, oldest first; None where there is none, or none
-    that may be read. `lacking` are rights that a store needs and the role has not, as "table: SELECT, …".
+    `schema`: the schema exists. `usable`: this role may use it. `makeable`: this role may create or upgrade it; else
+    its `owner` may. `revision` is the schema's; None where there is none, or where it may not be read. `revisions` are
+    those that this version knows, oldest first. `lacking` are rights that a store needs and the role lacks, as "table:
+    SELECT, …".
 
-    `queue`: the job queue's tables are there; `lost_functions` are those of its functions that do not name the schema
-    they work in.
+    `queue`: the job queue's tables are there. `lost_functions` are those of its functions that do not set their
+    search_path, and so would not find the tables.
     """
 
     address: str
@@ -55,7 +56,7 @@ class InspectionReport:
 
     @property
     def newer(self) -> bool:
-        """Whether the schema is of a Hitherto that this one does not know."""
+        """Whether the schema is of a newer Hitherto than this one."""
         return self.revision is not None and self.revision not in self.revisions and not self.development
 
     @property
@@ -65,9 +66,9 @@ class InspectionReport:
 
 
 async def examine(url: str, *, patience: float) -> InspectionReport:
-    """Look at the database at `url` over a connection of its own, waiting `patience` seconds for it.
+    """Inspect the database at `url` over a new connection, waiting `patience` seconds for it.
 
-    Raises DatabaseUnavailable, and StoreError where PostgreSQL refuses even to be looked at.
+    Raises DatabaseUnavailable if it cannot be reached, and StoreError if PostgreSQL refuses a query.
     """
     errors.checked_address(url)
     try:
@@ -115,7 +116,7 @@ async def _examined(connection: AsyncConnection[Any]) -> InspectionReport:
 
 
 async def _round_trip(connection: AsyncConnection[Any]) -> float:
-    """Milliseconds from here to the database and back, the middle of a few."""
+    """Milliseconds from here to the database and back: the median of a few."""
     taken: list[float] = []
     for _ in range(_ROUND_TRIPS):
         begun = time.perf_counter()

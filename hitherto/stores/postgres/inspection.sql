@@ -1,7 +1,8 @@
--- What a database is found to be, by looks that change nothing and need no rights but to connect.
+-- What a database looks like from outside: these queries change nothing, and need no right but to connect
+-- (examine_revision only runs where examine_schema has found its right).
 
 -- name: examine_server
--- The server, who we are on it, whether it takes no writes, and what it does so that they survive a crash.
+-- The server's version, our role, whether it takes no writes, and the settings by which writes survive a crash.
 select current_setting('server_version'), current_setting('server_version_num')::integer, current_user::text,
        pg_is_in_recovery() or current_setting('default_transaction_read_only')::boolean,
        current_setting('fsync')::boolean, current_setting('full_page_writes')::boolean;
@@ -11,8 +12,8 @@ select current_setting('server_version'), current_setting('server_version_num'):
 select 1;
 
 -- name: examine_schema
--- The schema as the catalog has it, which tells even a role that may not use it: is it there, may it be used, may it be
--- made or brought up to date, and can its revision be read?
+-- The schema as the catalog has it, which even a role without rights on the schema may read: whether it exists, may be
+-- used, may be created or upgraded, whether its revision may be read, and who owns it.
 select n.oid is not null,
        coalesce(has_schema_privilege(n.oid, 'usage'), false),
        case when n.oid is null then has_database_privilege(current_database(), 'create')
@@ -30,8 +31,9 @@ left join pg_namespace n on n.nspname = 'hitherto';
 select version_num from hitherto.alembic_version;
 
 -- name: examine_rights
--- What the role may not do, of what a store does. Identity columns need no right to their sequence, but digests' ids are
--- asked for beforehand. The `case` keeps what is no sequence from being asked as one.
+-- The rights that a store needs and the role lacks. Identity columns need no right to their sequence, but ids of
+-- digests are taken from theirs beforehand. The `case` keeps has_sequence_privilege() from being called for other
+-- relations.
 select c.relname::text || ': ' || string_agg(needed.right, ', ' order by needed.at)
 from pg_class c
 join pg_namespace n on n.oid = c.relnamespace and n.nspname = 'hitherto'
@@ -50,7 +52,7 @@ where case when c.relkind = 'S' then not has_sequence_privilege(c.oid, 'usage') 
 order by 1;
 
 -- name: examine_queue
--- Whether the queue's tables are there, and which of its functions would not find them.
+-- Whether the queue's tables are there, and which of its functions have no search_path and so would not find them.
 select exists (select from pg_class c where c.relnamespace = n.oid and c.relname = 'procrastinate_jobs'),
        array(select p.proname::text from pg_proc p
              where p.pronamespace = n.oid and p.proname like 'procrastinate\_%%'

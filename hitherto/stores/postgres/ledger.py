@@ -1,4 +1,4 @@
-"""Rows of the ledger to values and back."""
+"""Model calls to the values that statements bind, and rows of the ledger to sums."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
--- The ledger: model calls noted, added up, and cut off from what was deleted.
+-- The ledger: model calls recorded, added up, and detached from deleted conversations.
 
 -- name: insert_call
--- A call, from within the unit of work that it was made for.
+-- Record a call, within the unit of work that it was made for.
 insert into hitherto.model_call (tenant, key, user_id, agent, conversation, digest, purpose, model, tokens_in, tokens_cached,
     tokens_out, latency_ms, cost, cause)
 values (%(tenant)s, %(key)s, %(user)s, %(agent)s, %(ref)s, %(digest)s, %(purpose)s, %(model)s, %(tokens_in)s, %(tokens_cached)s,
@@ -9,8 +9,8 @@ values (%(tenant)s, %(key)s, %(user)s, %(agent)s, %(ref)s, %(digest)s, %(purpose
 on conflict (tenant, key) do nothing;
 
 -- name: note_call
--- A call that was made for a conversation of that name, or for none. A deletion waits for the lock and then finds the
--- row; if it is under way already, the call is noted without the conversation.
+-- Record a call that was made for a conversation of that name, or for none. A later deletion waits for the lock and
+-- then finds the row; if one is under way already, the call is recorded without the conversation.
 with c as (
     select ref from hitherto.conversation
     where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id = %(conversation)s
@@ -28,12 +28,12 @@ left join c on true
 on conflict (tenant, key) do nothing;
 
 -- name: forget_calls_of
--- A deleted conversation's calls keep their figures, but tell nothing of whose they are.
+-- A deleted conversation's calls stay, but no longer name the conversation or its digests.
 update hitherto.model_call set conversation = null, digest = null
 where tenant = %(tenant)s and conversation = %(ref)s;
 
 -- name: spent
--- What a tenant's calls took on a day in UTC, or today: off an index that has all of it.
+-- The cost and the tokens of a tenant's calls on a day in UTC (null: today), read from an index that has all of it.
 select coalesce(sum(cost), 0), coalesce(sum(coalesce(tokens_in, 0) + coalesce(tokens_out, 0)), 0)::bigint
 from hitherto.model_call
 where tenant = %(tenant)s
@@ -42,7 +42,7 @@ where tenant = %(tenant)s
       at time zone 'utc';
 
 -- name: costs
--- The calls of one tenant or of all in sums, over days in UTC.
+-- The calls of one tenant or of all, summed up by tenant, user, model, purpose or day; days are in UTC.
 select c.part, count(*), count(cause), count(*) - count(cost), coalesce(sum(tokens_in), 0)::bigint,
        coalesce(sum(tokens_cached), 0)::bigint, coalesce(sum(tokens_out), 0)::bigint, coalesce(sum(cost), 0) as dollars,
        sum(latency_ms)::bigint

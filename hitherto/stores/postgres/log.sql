@@ -27,7 +27,8 @@ where tenant = %(tenant)s and conversation = %(ref)s and seq <= %(n)s and retrac
 order by seq desc limit 1;
 
 -- name: tool_tokens
--- What live tool results, and calls if asked for, take in a range, those of some tools left out.
+-- The tokens and the number of live tool results in a range (with tool calls, if asked for), those of some tools left
+-- out.
 select coalesce(sum(tokens), 0)::bigint, count(*) from hitherto.message
 where tenant = %(tenant)s and conversation = %(ref)s and seq >= %(start)s and seq <= %(end)s
   and kind in ('tool_call', 'tool_result', 'reasoning') and (kind = 'tool_result' or kind = 'tool_call' and %(calls)s)
@@ -44,8 +45,8 @@ where m.tenant = %(tenant)s and m.conversation = %(ref)s and m.seq >= %(view_sta
 order by m.seq desc limit %(n)s;
 
 -- name: messages
--- Messages from a bound on, the first at which the running sum of tokens is enough; and the tool items from an earlier seq
--- on. The limit stands in both parts too, so that neither reads further than it is asked to.
+-- Messages from a bound on: the first message at which the running sum of tokens is enough. Before them, the tool items
+-- from an earlier seq on. Both parts have the limit too, so that neither reads more rows than that.
 with bound as materialized (
     select c.tenant, c.ref, case when %(tokens)s <= 0 then %(start)s::bigint
         else greatest(%(start)s::bigint, coalesce((
@@ -79,7 +80,7 @@ order by m.seq
 limit %(limit)s;
 
 -- name: payloads
--- The items of messages alone, and whether each is of a format and still there.
+-- The items of messages alone, and whether each has the wire format asked for and is not erased.
 select m.payload::text, m.wire = %(wire)s and not m.erased
 from hitherto.conversation c
 cross join lateral (
@@ -99,22 +100,23 @@ values (%(tenant)s, %(ref)s, %(seq)s, %(wire)s, %(role)s, %(kind)s, %(text)s, %(
     %(created_at)s, %(expires_at)s);
 
 -- name: retract_messages
--- Take messages back: they stay, and are shown no more from this revision on.
+-- Retract messages: the rows stay, and views from this revision on do not show them.
 update hitherto.message set retracted_rev = %(rev)s
 where tenant = %(tenant)s and conversation = %(ref)s and seq = any(%(seqs)s) and retracted_rev is null;
 
 -- name: erase_messages
--- Leave only the place of messages whose time had come.
+-- Erase the content of expired messages; the rows stay.
 update hitherto.message
 set payload = '{}', text = '', metadata = '{}', call_ids = '{}', result_ids = '{}', tool_names = '{}', erased = true
 where tenant = %(tenant)s and conversation = %(ref)s and seq between %(first)s and %(last)s;
 
 -- name: expired
--- Messages whose time has come, in any order: one by seq would draw the planner away from the index on the time.
+-- Expired messages that are not erased yet, in any order: ordering by seq would draw the planner away from the index on
+-- the time.
 select seq from hitherto.message
 where tenant = %(tenant)s and conversation = %(ref)s and expires_at <= %(now)s and not erased;
 
 -- name: next_expiry
--- When the next message's time comes.
+-- When the next message expires.
 select min(expires_at) from hitherto.message
 where tenant = %(tenant)s and conversation = %(ref)s and expires_at > %(now)s and not erased;

@@ -1,4 +1,4 @@
--- Receipts, listings, and what is to be tidied.
+-- Receipts, the list of conversations, deletion and expiry.
 
 -- name: receipt
 -- What an idempotency key answered.
@@ -32,8 +32,8 @@ order by updated_at desc, ref desc
 limit %(limit)s;
 
 -- name: due
--- Conversations with messages whose time has come: off an index that holds such rows alone, which the volatile
--- clock_timestamp() would keep from being used.
+-- Conversations with expired messages that are not erased yet, read from an index of such rows alone; the volatile
+-- clock_timestamp() would keep it from being used.
 select tenant, user_id, agent, id from hitherto.conversation where next_expiry <= statement_timestamp()
   and (%(tenant)s::text is null or tenant = %(tenant)s) limit %(limit)s;
 

@@ -1,4 +1,4 @@
-"""Rows to values and back."""
+"""Messages and digests: from rows, and to the values that statements bind."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def message_values(logged: Logged) -> dict[str, Any]:
 
 
 def logged_from(row: Row) -> Logged:
-    """A message from a row of the statements that read messages, with its columns in this order. Whole histories are
-    read, so this saves what it can: by position, no call of an enum, and no `__init__`."""
+    """A message from a row of the statements that read messages, with its columns in this order. It is fast because
+    whole histories are read: columns by position, no call of an enum, no `__init__`."""
     (
         seq, raw, wire, role, kind, text, calls, answers, tools, metadata, expires_at, tokens,
         sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at, erased, retracted_rev,
@@ -101,8 +101,8 @@ def logged_from(row: Row) -> Logged:
 
 
 def _made(kind: type[T], /, **fields: object) -> T:
-    """A frozen value of all its fields at once: its own `__init__` sets one after the other, and takes three times as
-    long."""
+    """An instance of a frozen dataclass with all its fields set at once: its own `__init__` sets one after the other,
+    which takes three times as long."""
     made = object.__new__(kind)
     object.__setattr__(made, "__dict__", fields)
     return made
@@ -196,7 +196,7 @@ def work_from(tenant: str, row: Any, messages: Sequence[Row]) -> DigestWork:
 
 
 def fire_values(fire: NewDigest, rev: int) -> dict[str, Any]:
-    """The values of a new digest but the time, which its caller knows as `now`."""
+    """What `insert_digest` binds of a new digest, without the time: the caller adds it as `now`."""
     return {
         "stage": fire.stage,
         "spec": fire.spec,
@@ -218,7 +218,7 @@ def fire_values(fire: NewDigest, rev: int) -> dict[str, Any]:
 
 
 def outcome_values(outcome: DigestOutcome, rev: int) -> dict[str, Any]:
-    """The values of a digest's end but the time, which its caller knows as `now`."""
+    """What `end_digest` binds of an outcome, without the time: the caller adds it as `now`."""
     status = Status.COMPLETED if outcome.error is None else Status.FAILED
     if outcome.superseded:
         status = Status.SUPERSEDED

@@ -1,4 +1,4 @@
-"""The database schema: found, brought up to date, or refused."""
+"""The database schema: created, brought up to date, or refused."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ OLDEST_SERVER = 140000
 _UPGRADE_LOCK = 0x68697468  # "hith": one number for the advisory lock that upgrades of one database share
 
 LOCK_TIMEOUT = 3.0
-"""Seconds that an upgrade waits for a table. Whoever comes after it waits behind it: so it does not wait for the end of
-somebody's long transaction, but lets the others through and tries again."""
+"""Seconds that an upgrade waits for the lock on a table. Every later statement on the table waits behind it: so it does
+not wait for the end of a long transaction, but gives up, lets the others through and tries again."""
 _TRIES = 5
 
 _upgrading = threading.Lock()
@@ -27,7 +27,7 @@ _upgrading = threading.Lock()
 def revisions() -> list[str]:
     """The revisions this version knows, oldest first: the numbers that begin the migrations' file names.
 
-    A database below the first was made by a development version, before the first release.
+    A database at an older revision was made by a development version, before the first release.
     """
     files = resources.files(__package__ or "").joinpath("migrations", "versions")
     return sorted(file.name.split("_")[0] for file in files.iterdir() if file.name.endswith(".py"))
@@ -36,10 +36,10 @@ def revisions() -> list[str]:
 async def ensure(url: str, *, patience: float, lock_timeout: float = LOCK_TIMEOUT) -> None:
     """Bring the schema `hitherto` in the database at `url` to the newest revision this version knows.
 
-    Any number of processes may do it at once, and others may be at work on it. Raises DatabaseUnavailable,
+    Any number of processes may do it at once, while others use the schema. Raises DatabaseUnavailable,
     DatabaseReadOnly, SchemaMismatch for a schema of a newer Hitherto, one from before the first release, or a server
-    that is too old, StoreError where the role may not create what is needed, or others never let go of a table for
-    `lock_timeout` seconds.
+    that is too old, StoreError where the role may not create what is needed, or where each try waits longer than
+    `lock_timeout` seconds for a table.
     """
     errors.checked_address(url)
     try:
@@ -90,7 +90,7 @@ async def _ensure(connection: psycopg.AsyncConnection[Any], url: str, lock_timeo
             "upgrade Hitherto, or use another database"
         )
     if current != known[-1]:
-        # `if not exists` alone would demand the right to create schemas where the schema was made ready for the role.
+        # Asked first, because `if not exists` needs the right to create schemas even where the schema is there.
         if await _value(connection, "select to_regnamespace('hitherto')::text") is None:
             await connection.execute("create schema if not exists hitherto")
         await _upgraded(url, lock_timeout)
@@ -124,7 +124,7 @@ async def _upgraded(url: str, lock_timeout: float) -> None:
 
 
 def _upgrade(url: str, lock_timeout: float) -> None:
-    # Alembic keeps the upgrade it runs in module globals: one at a time in a process, whatever databases they are of.
+    # Alembic keeps the upgrade it runs in module globals: one at a time in a process, even for different databases.
     with _upgrading:
         _run_upgrade(url, lock_timeout)
 

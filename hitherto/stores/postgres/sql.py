@@ -1,4 +1,4 @@
-"""The named statements of the `.sql` files beside this one and in the folders beside it, read once."""
+"""The SQL statements by name, read once from the `.sql` files of this package."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _load() -> dict[str, LiteralString]:
     folder = resources.files(__package__ or "")
     text = "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in _FILES)
     blocks = re.split(r"^-- name: (\w+)\n", text, flags=re.MULTILINE)[1:]
-    # The files ship with the package and are never made of input: their text is as literal as this source.
+    # The files ship with the package and are never built from input: their text is as literal as this source.
     return {
         name: cast(LiteralString, body.strip().rstrip(";"))
         for name, body in zip(blocks[::2], blocks[1::2], strict=True)

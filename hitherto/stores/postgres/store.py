@@ -44,8 +44,9 @@ _T = TypeVar("_T")
 class PostgresStore:
     """`Store` on the PostgreSQL at `url` (a libpq URL or key=value string), version 14 or later.
 
-    Holds at most `pool_size` connections; a verb waits at most `patience` seconds for one. Statements that come often
-    are `prepared`, which a pooler in between must be able to follow. `start_again` is called when none can be made.
+    Holds at most `pool_size` connections; a verb waits at most `patience` seconds for one. If `prepared`, statements
+    that come often are prepared, which a connection pooler in between must support. `start_again` is called when no
+    connection can be made.
     """
 
     def __init__(
@@ -86,8 +87,8 @@ class PostgresStore:
             await unit.begin(key, digest)
             return unit
 
-        # Who waits for a conversation waits here, without a connection: else a busy one would take the whole pool from
-        # the others. The row's lock does the same between processes.
+        # Tasks that want the same conversation wait here, without a connection: else a busy conversation would take the
+        # whole pool from the others. Between processes, the row's lock does the same.
         gate = self._gates.setdefault((scope, conversation), asyncio.Lock())
         async with gate, self._got(begin) as unit:
             yield unit
@@ -125,7 +126,7 @@ class PostgresStore:
             "tools_from": _NEVER if reading.tools_from is None else reading.tools_from,
             "limit": None if reading.limit is None else max(reading.limit, 0),
         }
-        # Whole histories are read: numbers and times are parsed in a fraction of the time.
+        # Binary, as whole histories are read: numbers and times are parsed in a fraction of the time.
         return rows.logged_all(await self._all(SQL["messages"], values, binary=True))
 
     async def payloads(
@@ -180,7 +181,7 @@ class PostgresStore:
 
     async def prolong(self, claims: Sequence[Claim], *, lease: timedelta) -> frozenset[Claim]:
         async def hold(connection: AsyncConnection[Any]) -> frozenset[Claim]:
-            # One transaction, in the order in which units of work take digests: neither waits for the other for ever.
+            # One transaction, in the order in which units of work lock digests, so that there is no deadlock.
             asked: list[tuple[Claim, AsyncCursor[Any]]] = []
             async with connection.pipeline():
                 for one in sorted(claims, key=lambda claim: claim.digest):
@@ -211,7 +212,7 @@ class PostgresStore:
         }
 
         async def give_back(connection: AsyncConnection[Any]) -> bool:
-            # One transaction, as a pipeline on a connection that commits by itself is.
+            # One transaction: on an autocommit connection, a pipeline is one.
             async with connection.pipeline():
                 done = await connection.execute(SQL["put_off"], values)
                 for call in calls:
@@ -293,26 +294,33 @@ class PostgresStore:
 
     @asynccontextmanager
     async def _got(self, get: Callable[[AsyncConnection[Any]], Awaitable[_T]]) -> AsyncGenerator[_T]:
-        """What `get` gets with a connection, which stays held until the end.
+        """Yields what `get` returns for a connection, which stays borrowed until the block ends.
 
-        It must do no harm twice: where the connection turns out to be dead, as all in the pool are after a restart of
-        the server, it is tried once more with a living one.
+        `get` must be safe to run again: see `_got_alive`. Raises Hitherto's errors for psycopg's, and
+        DatabaseUnavailable if no connection is there in time.
         """
         async with AsyncExitStack() as held:
             try:
                 with errors.ours():
-                    connection = await held.enter_async_context(self._connections.borrowed())
-                    try:
-                        got = await get(connection)
-                    except psycopg.Error:
-                        if not connection.closed:
-                            raise
-                        await held.aclose()
-                        await self._connections.check()
-                        got = await get(await held.enter_async_context(self._connections.borrowed()))
+                    got = await self._got_alive(get, held)
             except PoolTimeout as error:
                 raise errors.unreachable(self._url, error) from error
             yield got
+
+    async def _got_alive(self, get: Callable[[AsyncConnection[Any]], Awaitable[_T]], held: AsyncExitStack) -> _T:
+        """What `get` returns for a connection that `held` gives back. If the connection turns out to be dead, as all in
+        the pool are after a restart of the server, `get` runs again with another one: at most three times, since a dead
+        connection may come back to the pool after it was checked."""
+        for _ in range(2):
+            connection = await held.enter_async_context(self._connections.borrowed())
+            try:
+                return await get(connection)
+            except psycopg.Error:
+                if not connection.closed:
+                    raise
+            await held.aclose()
+            await self._connections.check()
+        return await get(await held.enter_async_context(self._connections.borrowed()))
 
 
 def _reading_values(scope: Scope, conversation: str, ref: int, reading: MessageRange) -> dict[str, Any]:

@@ -26,7 +26,8 @@ from hitherto.stores.postgres.sql import SQL
 
 
 class PostgresUnit:
-    """`Unit` as one transaction, from `begin` to `leave`."""
+    """`Unit` as one transaction, from `begin` to `commit` or `delete`. If neither comes, it is rolled back when the
+    connection is given back."""
 
     def __init__(self, connection: AsyncConnection[Any], scope: Scope, conversation: str) -> None:
         self._connection = connection
@@ -55,16 +56,17 @@ class PostgresUnit:
         return {**self._names, **self._at}
 
     async def begin(self, key: str | None, digest: int | None) -> None:
-        """Hold the conversation, and the digest if there is one, and read its head and the key's receipt: one round
-        trip, two for a new one. Raises what psycopg raises."""
-        # What is read after the lock must be read from a snapshot of its own, whatever the database's default.
+        """Lock the conversation, and the digest if there is one, and read its head and the key's receipt: one round
+        trip, two for a new conversation. Raises psycopg's errors."""
+        # Read committed, whatever the database's default: what is read after the lock needs a new snapshot.
         held = await self._hold(key, digest, "begin isolation level read committed")
         while not held:
-            # Made here, or by another just now. It is gone again only if a third deleted it in between.
+            # The row was inserted here, or by another just now. It is missing again only if a third deleted it in
+            # between.
             held = await self._hold(key, digest, SQL["create"])
 
     async def _hold(self, key: str | None, digest: int | None, first: LiteralString) -> bool:
-        """After the statement `first`, lock the conversation and read it; whether it is there."""
+        """After the statement `first`, lock the conversation and read it. Returns whether it is there."""
         receipt = None
         # Results are fetched after the pipeline: to fetch one inside it would cost a round trip more.
         async with self._connection.pipeline():
@@ -78,7 +80,8 @@ class PostgresUnit:
         row = await rows.named(found).fetchone()
         earlier = None if receipt is None else await receipt.fetchone()
         if row is None or await locked.fetchone() is None:
-            # A head without the lock: what was waited for was deleted, and the conversation made anew by another since.
+            # A head without the lock: the row that was waited for was deleted, and another has created the conversation
+            # anew.
             return False
         self._row, self._head = row, heads.head_from(row)
         if earlier is not None:
@@ -156,7 +159,7 @@ class PostgresUnit:
                 if facts:
                     await forget_facts_of(self._connection, self._whose, last=self.head.last_seq)
                 await self._connection.execute(SQL["delete_conversation"], self._at)
-                # Last: calls that were noted while the line before waited are there now.
+                # Last, to find the calls too that were recorded while the deletion waited for its lock.
                 await self._connection.execute(SQL["forget_calls_of"], self._at)
                 await self._connection.execute("commit")
         self._done = True
@@ -206,7 +209,7 @@ class PostgresUnit:
         return fired
 
     async def _take_away(self, changes: Changes) -> None:
-        """What is taken back, superseded and erased."""
+        """Write what is retracted, superseded, erased and rewritten."""
         connection, at, rev = self._connection, self._at, changes.head.rev
         if changes.retract:
             retracted = heads.retracted_with(self._row, changes.retract, rev)
@@ -224,7 +227,8 @@ class PostgresUnit:
             await connection.execute(SQL["rewrite_digest"], {**at, **rows.rewritten_values(digest)})
 
     async def _archive(self, outcome: DigestOutcome) -> None:
-        """Keep the document that came with a digest, ahead of the digest itself: as long as that is in progress."""
+        """Insert the document that came with a digest. It comes before the end of the digest itself, which must still
+        be in progress for it."""
         if outcome.archive is None or outcome.error is not None or outcome.superseded:
             return
         whose = {"user": self._scope.user, "agent": self._scope.agent, "digest": outcome.digest}

@@ -18,9 +18,8 @@ class StoreConformance(
     DocumentConformance,
     LedgerConformance,
 ):
-    """Every promise of `Store`, `Unit` and their values, as tests of whatever the fixture `store` gives them.
+    """Every promise of `Store`, `Unit` and their values, as tests of the store that the fixture `store` yields.
 
-    The fixture gives an open, empty store to each test; the tests use two dozen tasks at most, and no time but a few
-    hundredths of a second here and there. What only one kind of store can promise (durability, several processes) is
-    not in it.
+    The fixture must yield an open, empty store to each test. A test runs at most two dozen tasks at once and sleeps for
+    at most two seconds. What only one kind of store can promise (durability, several processes) is not covered.
     """

@@ -1,4 +1,4 @@
-"""Messages and units of work for the conformance suites to write with."""
+"""Helpers of the conformance suites: sample messages, units of work, and digests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCOPE = Scope(tenant="acme", user="u-17", agent="planner")
 LONG_AGO = datetime(2001, 2, 3, 4, 5, 6, 789, tzinfo=UTC)
 
 AT_ONCE = timedelta(0)
-"""A lease that is over as soon as it is given; a wait that is none."""
+"""A lease that ends as soon as it begins, or no wait."""
 
 HOUR = timedelta(hours=1)
 """Longer than any test takes."""
@@ -68,7 +68,7 @@ def result(id: str, text: str = "42") -> Message:
 
 
 def dialogue(rounds: int) -> list[Message]:
-    """So many times a question and its answer."""
+    """`rounds` questions, each followed by its answer."""
     return [message for n in range(rounds) for message in (user(f"question {n}"), assistant(f"answer {n}"))]
 
 
@@ -119,7 +119,7 @@ async def write(
     **after: Any,
 ) -> Written:
     """One unit of work, committed. A message has 10 tokens unless `tokens` says otherwise; with a `key`, a receipt is
-    written; `same_rev` leaves the revision as it is; `after` are parts of the head as it is to be afterwards."""
+    written; `same_rev` leaves the revision as it is; `after` replaces fields of the head that is committed."""
     async with store.write(scope, name, key=key) as unit:
         logged, head = (), replace(unit.head, rev=unit.head.rev + (0 if same_rev else 1))
         if messages:
@@ -148,7 +148,7 @@ async def write(
 
 
 def fingerprint_of(key: str) -> str:
-    """What `write` gives the receipt of a key as the batch's fingerprint."""
+    """The fingerprint that `write` puts into the receipt of a key."""
     return f"of {key.encode('unicode_escape').decode()}"
 
 
@@ -162,7 +162,7 @@ async def fire(
     stage: str = STAGE,
     base: int | None = None,
 ) -> int:
-    """A digest in progress; its id."""
+    """Set off a digest; its id."""
     written = await write(store, name, scope=scope, fire=[digest_of(start, end, stage=stage, base=base)], same_rev=True)
     (made,) = written.fired
     return made
@@ -171,7 +171,7 @@ async def fire(
 async def digested(
     store: Store, name: str, start: int, end: int, *items: Item, stage: str = STAGE, base: int | None = None
 ) -> int:
-    """A completed digest of these items; its id."""
+    """Set off a digest and complete it with these items; its id."""
     made = await fire(store, name, start, end, stage=stage, base=base)
     text = "\n".join(item.text for item in items)
     await write(store, name, outcomes=[DigestOutcome(digest=made, items=items, text=text, tokens=len(text))])
@@ -179,14 +179,14 @@ async def digested(
 
 
 async def claimed(store: Store, digest: int, *, lease: timedelta = HOUR, tenant: str = SCOPE.tenant) -> DigestWork:
-    """The work on a digest that is due, taken in hand."""
+    """Claim a digest that is due; the work on it."""
     work = await store.claim(tenant, digest, lease=lease)
     assert work is not None, f"the digest {digest} is due"
     return work
 
 
 async def clear(store: Store, name: str) -> None:
-    """Hide what there is, as `Conversation.clear` does."""
+    """Hide all messages so far, as `Conversation.clear` does."""
     async with store.write(SCOPE, name) as unit:
         head = unit.head
         hide = NewDigest(
@@ -211,7 +211,7 @@ ENDS = {
 
 
 def ending(how: str, digest: int) -> DigestOutcome:
-    """The end of that digest, by its key in `ENDS`."""
+    """The outcome `ENDS[how]`, for that digest."""
     return replace(ENDS[how], digest=digest)
 
 
@@ -220,25 +220,25 @@ def digest_of(start: int, end: int, *, stage: str = STAGE, base: int | None = No
 
 
 async def head_of(store: Store, name: str, *, scope: Scope = SCOPE) -> Head:
-    """The newest head of a conversation that is there."""
+    """The newest head of an existing conversation."""
     head = await store.head(scope, name)
     assert head is not None, f"the conversation {name!r} is there"
     return head
 
 
 async def log_of(store: Store, name: str, *, scope: Scope = SCOPE) -> list[Logged]:
-    """The whole log of a conversation that is there."""
+    """The whole log of an existing conversation."""
     head = await head_of(store, name, scope=scope)
     return await store.messages(scope, name, head.ref, MessageRange(start=0, stop=head.next_seq))
 
 
 def timeless(head: Head | None) -> Head | None:
-    """`head` but for the clock, which no two reads agree on."""
+    """`head` without its clock readings, which differ from read to read."""
     return None if head is None else replace(head, now=LONG_AGO, clock=LONG_AGO)
 
 
 async def snapshot(store: Store, name: str, *, scope: Scope = SCOPE) -> tuple[object, ...]:
-    """All that a store tells of a conversation, to compare before and after."""
+    """Everything the store returns about a conversation, to compare before and after."""
     head = await store.head(scope, name)
     log = [] if head is None else await log_of(store, name, scope=scope)
     return timeless(head), log, await store.digests(scope, name), await store.listed(scope)

@@ -1,4 +1,4 @@
-"""The account that the embedded server runs as when this process is root's, and what it must be able to do."""
+"""The account that the embedded server runs as when this process is root's, and the permissions it needs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def _system_account() -> tuple[int, int]:
 
 
 def let_in(account: tuple[int, int], way: list[Folder], programs: Path) -> None:
-    """Lets an account go the way to a directory and run the programs, where it could not; grants nothing else."""
+    """Lets an account pass the folders on the way to a directory and run the programs, where it could not; grants
+    nothing else."""
     for folder in way:
         _grant(account, folder.descriptor, stat.S_IXOTH)
     for folder in programs.parents:
@@ -60,7 +61,8 @@ def let_in(account: tuple[int, int], way: list[Folder], programs: Path) -> None:
 
 
 def _grant(account: tuple[int, int], what: Path | int, permission: int) -> None:
-    """`what` is a path, or the descriptor of what is open."""
+    """Gives the account a permission that it lacks. `what` is a path, or an open descriptor; `permission` is the mode
+    bit for others."""
     status = os.stat(what)
     # Permissions are looked up for the owner, else for the group, else for the others.
     level = 6 if status.st_uid == account[0] else 3 if status.st_gid == account[1] else 0

@@ -58,7 +58,7 @@ def check_length(directory: Path) -> None:
 
 
 def check(directory: Path) -> None:
-    """Raises EmbeddedServerError for a directory that holds something else than data of this PostgreSQL."""
+    """Raises EmbeddedServerError for a directory that holds the data of another PostgreSQL server or version."""
     with files.opened(directory) as folder:
         if files.exists(folder, "PG_VERSION"):
             raise EmbeddedServerError(
@@ -111,7 +111,7 @@ def ensure_running(directory: Path) -> None:
     """Returns when the server of `directory` accepts connections, after starting it if it was not there."""
     with files.opened(directory) as folder:
         options = f"-k . -p {_PORT} -c listen_addresses= -c cluster_name={_mark(folder)}"
-    # Statements that fail are their caller's to report; the log would keep pieces of what users said.
+    # Errors of statements are not logged: the caller reports them, and the log would keep pieces of what users said.
     options += " -c log_min_messages=log -c log_checkpoints=off"
     failures, deadline = 0, time.monotonic() + PATIENCE
     while (answer := _ping(directory)) != pq.Ping.OK:
@@ -123,7 +123,8 @@ def ensure_running(directory: Path) -> None:
         if answer == pq.Ping.REJECT or residents(directory):
             time.sleep(0.02)
             continue
-        # Nobody is left: a pid in these files is somebody else's by now, to whom PostgreSQL would give way.
+        # No process is left: a pid in these files is an unrelated process's by now, because of which PostgreSQL would
+        # not start.
         with files.opened(directory / "data") as data:
             for stale in ("postmaster.pid", _SOCKET, f"{_SOCKET}.lock"):
                 with contextlib.suppress(FileNotFoundError):
@@ -144,8 +145,8 @@ def shut_down(directory: Path) -> None:
     while (processes := residents(directory)) and time.monotonic() < deadline:
         for process in processes:
             with contextlib.suppress(psutil.Error):
-                # Only the postmaster, which has no title in place of its command line: the signal means other
-                # things to the others.
+                # Only the postmaster: the signal means other things to the others, which have a title in place of their
+                # command line.
                 if process.name() == "postgres" and not "".join(process.cmdline()).startswith("postgres:"):
                     process.send_signal(signal.SIGINT)
         time.sleep(0.02)
@@ -173,7 +174,7 @@ def residents(directory: Path) -> list[psutil.Process]:
     for pid in psutil.pids():
         with contextlib.suppress(psutil.Error):
             process = psutil.Process(pid)
-            # As "sh", one of the others is about to begin.
+            # "sh" is the shell that is about to become one of the others (see `_run`).
             if (
                 process.name() in {"postgres", "pg_ctl", "initdb", "sh"}
                 and mark in " ".join(process.cmdline())
@@ -217,7 +218,7 @@ def _run(program: str, *arguments: str, directory: Path, data: str) -> str:
     handed_on = os.environ if account is None else {k: v for k, v in os.environ.items() if k in _HANDED_ON}
     try:
         done = subprocess.run(  # noqa: S603 (our own arguments, and the shell is told nothing but where to go)
-            # It goes there as the account: as root, it could be led to where the account may not go.
+            # The shell changes the directory, as the account: root could be led to where the account may not go.
             ["/bin/sh", "-c", _IN_DATA, programs / program, *arguments],
             cwd="/",
             # Not the user's language: the machine may lack its locale, and then initdb would fail.

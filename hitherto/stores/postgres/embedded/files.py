@@ -134,7 +134,7 @@ def _status(folder: Folder, name: str) -> os.stat_result | None:
 
 
 def _owner_for(folder: Folder) -> tuple[int, int] | None:
-    """The uid and gid to which a folder belongs that root makes in `folder`; None: to root."""
+    """The uid and gid for a folder that root makes in `folder`; None: it stays root's."""
     uid = folder.status.st_uid
     return (uid, folder.status.st_gid) if uid != 0 and _is_account(uid) else None
 
@@ -156,7 +156,7 @@ def _is_account(uid: int) -> bool:
 
 
 def exists(folder: Folder, name: str) -> bool:
-    """Returns whether there is anything of that name, be it a link to nothing."""
+    """Returns whether there is anything of that name, even a link to nothing."""
     return _status(folder, name) is not None
 
 
@@ -168,7 +168,7 @@ def make_folder(folder: Folder, name: str, owner: tuple[int, int] | None, *, mod
     with ExitStack() as held:
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
         made = _folder(folder.path / name, os.open(name, flags, dir_fd=folder.descriptor), held)
-        # By now it may be another one. An empty one of root's is all that is given away.
+        # By now it may be another folder. Only an empty one of root's is given away.
         if made.status.st_uid != 0 or os.listdir(made.descriptor):
             raise EmbeddedServerError(
                 f"another process has replaced {made.path} while it was made. End it, and start again, {OTHERWISE}"
@@ -205,8 +205,8 @@ def end_of(folder: Folder, name: str, *, size: int = 4_096) -> str:
 def _open_file(folder: Folder, name: str, flags: int) -> int:
     """Opens a file that is there.
 
-    Raises FileNotFoundError, and EmbeddedServerError for what is no regular file of its own: a symbolic link, a pipe,
-    and for root also a file with several names (hard links) or of a user who is neither root nor the folder's owner.
+    Raises FileNotFoundError, and EmbeddedServerError for anything but a regular file: a symbolic link, a pipe; and, run
+    by root, for a file with several names (hard links) or of a user who is neither root nor the folder's owner.
     """
     path = folder.path / name
     try:

@@ -2,9 +2,9 @@
 
 Its directory holds
 
-    data/      the database cluster (see `embedded_cluster`)
+    data/      the database cluster (see `cluster`)
     lock       locked while a process starts, adopts or stops the server
-    clients    locked, shared, by every process that uses the server: who can lock it alone is the last
+    clients    locked, shared, by every process that uses the server: one that can lock it alone is the last
 
 Both locks are the kernel's (flock) and end with the process that holds them, however it ends.
 """
@@ -39,7 +39,7 @@ _CREATE_ROLE: Final = "CREATE ROLE hitherto LOGIN NOSUPERUSER NOCREATEDB NOCREAT
 _CREATE_DATABASE: Final = "CREATE DATABASE hitherto OWNER hitherto"
 
 _REST: Final = 30.0
-"""Seconds after a start that failed in which `start_again` does not try another."""
+"""Seconds that `start_again` waits after a start that failed before it tries another."""
 
 log = logger("hitherto.server")
 
@@ -92,10 +92,10 @@ class EmbeddedServer:
         return cls(await asyncio.to_thread(_enter, directory))
 
     async def start_again(self) -> None:
-        """Starts the server if it has died, for whoever cannot connect; what goes wrong is logged.
+        """Starts the server if it has died, for a caller that cannot connect; errors are logged.
 
-        Returns at once if it is being started, has not rested for long enough after a start that failed, or this use
-        has ended. Leaves a server alone of which any process is left. If cancelled, as `start`.
+        Returns at once if it is being started, if a start has failed less than `_REST` seconds ago, or if this use has
+        ended. Leaves a server alone of which any process is left. If cancelled, as `start`.
         """
         if self._stopped or self._starting or time.monotonic() < self._rests_until:
             return
@@ -148,7 +148,7 @@ def _enter(directory: Path) -> Path:
                 try:
                     _ensure_role_and_database(directory)
                 except psycopg.OperationalError:
-                    # Perhaps it was killed just now.
+                    # Perhaps the server was killed just now.
                     cluster.ensure_running(directory)
                     _ensure_role_and_database(directory)
             except BaseException:
@@ -179,7 +179,7 @@ def _start_again(directory: Path) -> bool:
     """Starts the server that this process uses if nothing of it is left; returns whether it did."""
     with _ours(directory), _gate(directory):
         use = _uses.get(directory)
-        # While something of it is there, it starts, recovers or stops, or has no connection to spare.
+        # While a process of it is left, the server starts, recovers or stops, or has no connection to spare.
         if use is None or use.pid != os.getpid() or cluster.residents(directory):
             return False
         cluster.ensure_running(directory)
@@ -221,7 +221,7 @@ def _release(directory: Path, use: _Use) -> None:
     del _uses[directory]
     alone = _try_lock(use.clients)
     os.close(use.clients)
-    # One that does not answer is recovering or dying: to stop it would only make the next recovery start again.
+    # A server that does not answer is recovering or dying: to stop it would only make the next recovery start again.
     if alone and cluster.answers(directory):
         cluster.shut_down(directory)
 

@@ -1,4 +1,4 @@
-"""What a context may show of a subject: columns of facts, taken apart without a look at each fact."""
+"""The facts that a context may show: unpacked from whole columns, without a loop over the facts."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _FIGURES = np.dtype(
 
 _Order = NDArray[np.int64] | slice
 _Spans = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""Where each begins and ends, of what stands side by side."""
+"""Where the parts of a concatenation begin and where they end."""
 
 
 class Slices(Sequence[str]):
-    """Texts that stand in one: each is cut out when it is asked for."""
+    """The parts of one concatenated text; each is cut out on access."""
 
     __slots__ = ("_ends", "_starts", "_text")
 
@@ -61,12 +61,13 @@ def subject_from(id: str, name: str | None, members: Sequence[str], scope: Scope
 
 
 def known_from(rows: Sequence[Row], scope: Scope) -> KnownFacts:
-    """What the statement `known` gave: the scope's own facts, and those of others if any can be."""
+    """`KnownFacts` from the rows of the statement `known`: the scope's own facts and those that others share, ascending
+    by id."""
     (subject, space, name, members), *_ = (row[:4] for row in rows)
     columns = [tuple(row[at] for row in rows if row[at]) for at in range(4, 10)]
     figures = np.frombuffer(b"".join(columns[0]), _FIGURES)
     mine = len(rows[0][4] or b"") // _FIGURES.itemsize
-    # What others share stands between one's own.
+    # By id, shared facts come between the scope's own.
     order: _Order = slice(None) if mine == len(figures) else np.argsort(figures["id"])
     sizes = figures["size"]
     at: _Order = slice(None) if isinstance(order, slice) else _side_by_side(_spans(sizes, order))
@@ -98,7 +99,7 @@ def _spans(sizes: NDArray[Any], order: _Order) -> _Spans:
 
 
 def _side_by_side(spans: _Spans) -> NDArray[np.int64]:
-    """The places within the spans, one span after the other."""
+    """The indices in the spans, one span after the other."""
     starts, ends = spans
     sizes: NDArray[np.int64] = ends - starts
     ahead: NDArray[np.int64] = starts - np.cumsum(sizes) + sizes

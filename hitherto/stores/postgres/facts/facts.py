@@ -1,4 +1,4 @@
-"""Facts on PostgreSQL."""
+"""`FactStore` on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ class PostgresFacts:
         }
 
         async def put(connection: _Connection) -> Row | None:
-            # Who holds the subject's row sets its members alone, and reads what others have set before.
+            # The first statement locks the subject's row: one transaction at a time sets members, and reads what was
+            # set before.
             async with connection.pipeline():
                 await connection.execute("begin isolation level read committed")
                 await connection.execute(SQL["set_subject"], values)
@@ -182,7 +183,7 @@ class PostgresFacts:
                 return rows.facts_from(await found.fetchall(), await evidence.fetchall())[0]
 
     async def _facts(self, scope: Scope, name: LiteralString, values: dict[str, Any]) -> list[Fact]:
-        """Facts, and then the messages that say those of the user's own."""
+        """The facts that a statement finds, with the evidence of the user's own."""
         found = await self._all(name, values)
         own = [row[0] for row in found if row[1] == scope.user]
         evidence: Sequence[Row] = ()
@@ -203,14 +204,15 @@ def _scope_filter(scope: Scope, *, all_agents: bool) -> dict[str, Any]:
 
 
 def _beside(values: dict[str, Any], alone: bool) -> dict[str, Any]:
-    """What `hold_facts` binds: what ends with a fact is held before the scope's index is, as whoever indexes does."""
+    """What `hold_facts` binds: the fact, and with `alone` all others of its category. They are locked before the
+    scope's index, as an indexing worker does."""
     categories = [values["category"]] if alone else []
     nothing: dict[str, Any] = {"firsts": [], "lasts": [], "ref": None, "categories_of": []}
     return {**values, **nothing, "fingerprints": [values["fingerprint"]], "categories": categories}
 
 
 def _statement(did: FactAction, visibility: str) -> LiteralString | None:
-    """What writes a change that may be made to a fact so visible; None where there is nothing to be changed."""
+    """The statement for a change to a fact with this visibility; None if there is nothing to change."""
     match did:
         case FactAction.EDITED:
             return SQL["edit_fact"]

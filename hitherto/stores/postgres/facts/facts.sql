@@ -1,4 +1,5 @@
--- Facts: read, added and changed by hand. Every statement names the owner, or goes by the rule of what is shared.
+-- Facts: read, and added and changed by hand. A statement that shows facts names their owner, or takes what others
+-- share from hitherto.shared_with(). One that changes a fact by its id alone runs after the owner was checked.
 
 -- name: subject
 -- A subject as it was set.
@@ -16,34 +17,34 @@ where s.tenant = %(tenant)s
 order by s.id collate "C";
 
 -- name: set_subject
--- Set a subject's name, if one is given; who sets it holds it.
+-- Create a subject, or set its name if one is given. Its row is locked from then on.
 insert into hitherto.subject as s (tenant, id, name) values (%(tenant)s, %(subject)s, coalesce(%(name)s, %(subject)s))
 on conflict (tenant, id) do update set name = coalesce(%(name)s, s.name), updated_at = excluded.updated_at;
 
 -- name: forget_members
--- A subject has no members.
+-- Remove all members of a subject.
 delete from hitherto.subject_member where tenant = %(tenant)s and subject = %(subject)s;
 
 -- name: set_members
--- A subject has these members.
+-- Insert the members of a subject.
 insert into hitherto.subject_member (tenant, subject, no, user_id)
 select %(tenant)s, %(subject)s, m.no, m.user_id
 from unnest(%(members)s::text[]) with ordinality as m (user_id, no);
 
 -- name: make_fact_subject
--- Make the row of a scope and a subject; nothing if it is there.
+-- Insert the row that stands for a scope's facts about a subject; nothing if it is there.
 insert into hitherto.fact_subject (tenant, user_id, agent, subject)
 values (%(tenant)s, %(user)s, %(agent)s, %(subject)s)
 on conflict (tenant, user_id, agent, subject) do nothing;
 
 -- name: hold_fact_subject
--- Hold a scope's facts about a subject, before any of them is read or changed.
+-- Lock a scope's facts about a subject, before any of them is read or changed.
 select subject from hitherto.fact_subject
 where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and subject = %(subject)s
 for no key update;
 
 -- name: current_facts
--- The current facts of a scope about a subject.
+-- The current facts of a scope about a subject, each with when it was last said, by a message or a person.
 select f.id, f.category, f.content, f.confidence, f.confirmed, coalesce(greatest(case when f.confirmed then (
            select max(v.at) from hitherto.fact_event v
            where v.tenant = f.tenant and v.fact = f.id and v.by_user is not null
@@ -56,9 +57,9 @@ where f.tenant = %(tenant)s and f.user_id = %(user)s and f.agent = %(agent)s and
 order by f.id;
 
 -- name: known
--- What a context may show: a row of columns for a scope's own facts about a subject, with what that is, and one for those
--- that other members share with the user. (Columns are read in a fraction of the time that rows take. Each part is read in
--- the order of an index; `offset 0` keeps what the columns are made of from being read in another.)
+-- What a context may show, as two rows of columns: the scope's own facts about a subject, with that subject; and those
+-- that other members share with the user. (Columns are read in a fraction of the time that rows take. Each part is read
+-- in the order of an index; `offset 0` keeps that order for the columns.)
 with about as materialized (
     select coalesce((
         select c.subject from hitherto.conversation c
@@ -109,7 +110,7 @@ cross join lateral (
 ) f;
 
 -- name: facts
--- A page of facts: the scope's own, those of the user's other agents, and those that others share with him.
+-- A page of facts: the scope's own, those of the user's other agents, and those that others share with the user.
 select f.id, f.user_id, f.agent, f.subject, f.category, f.content, f.visibility, f.state, f.confidence, f.confirmed,
        f.repeated, f.version, f.metadata::text, f.extracted_at, f.updated_at, f.ended_at, f.superseded_by
 from (
@@ -146,7 +147,8 @@ from (
 order by f.id;
 
 -- name: facts_said_in
--- A page of the user's own facts that messages of one conversation say; or, if so asked, of all his agents' of that name.
+-- A page of the user's own facts that messages of one conversation say; if asked for, of the conversations of that name
+-- of all the user's agents.
 select f.id, f.user_id, f.agent, f.subject, f.category, f.content, f.visibility, f.state, f.confidence, f.confirmed,
        f.repeated, f.version, f.metadata::text, f.extracted_at, f.updated_at, f.ended_at, f.superseded_by
 from (
@@ -177,7 +179,7 @@ where f.user_id = %(user)s and (%(all_agents)s or f.agent = %(agent)s)
 order by e.id limit %(limit)s;
 
 -- name: fact
--- One fact likewise: the user's own in any state, or one that is shared with him.
+-- One fact: the user's own in any state, or one that is shared with the user.
 select f.id, f.user_id, f.agent, f.subject, f.category, f.content, f.visibility, f.state, f.confidence, f.confirmed,
        f.repeated, f.version, f.metadata::text, f.extracted_at, f.updated_at, f.ended_at, f.superseded_by
 from (
@@ -217,8 +219,8 @@ cross join lateral (
 order by e.no;
 
 -- name: fact_versions
--- Facts as they read at a version each: the user's own, and those that are shared with him and were so then. Of what was
--- blanked nothing is left to be shown.
+-- Facts as they read at one version each: the user's own, and those that are shared with the user and were shared at
+-- that version. A version whose content was erased is left out.
 select f.id, f.user_id, f.agent, f.subject, v.category, v.content, v.visibility, f.state, f.confidence, f.confirmed,
        f.repeated, v.version, f.metadata::text, f.extracted_at, f.updated_at, f.ended_at, f.superseded_by
 from unnest(%(ids)s::bigint[], %(versions)s::integer[]) as n (id, version)
@@ -238,7 +240,7 @@ cross join lateral (
 where (v.content <> '' or f.content = '') and (f.user_id = %(user)s or v.visibility = 'shared');
 
 -- name: hold_subject_of_fact
--- Hold the scope and subject that a fact of the user's own is about.
+-- Lock the row that stands for the scope and subject of one of the user's own facts.
 select b.subject from hitherto.fact_subject b
 where b.tenant = %(tenant)s and b.user_id = %(user)s
   and b.agent = (
@@ -250,7 +252,8 @@ where b.tenant = %(tenant)s and b.user_id = %(user)s
 for no key update;
 
 -- name: held_fact
--- That fact, which stays as it is as long as its scope and subject are held; and the other current one that says what it says, or is to.
+-- That fact, which cannot change while its scope and subject are locked; and the id of another current fact that says
+-- what it says, or is to say after an edit.
 select f.agent, f.subject, f.category, f.fingerprint, f.state, f.version, f.visibility, f.content, nullif((
     select o.id from hitherto.fact o
     where o.tenant = %(tenant)s and o.user_id = %(user)s and o.agent = f.agent and o.subject = f.subject
@@ -270,14 +273,14 @@ where f.tenant = %(tenant)s and f.user_id = %(user)s and f.agent = %(agent)s and
   and f.fingerprint = %(fingerprint)s and f.state = 'current';
 
 -- name: keep_fact
--- A fact is kept by hand, in a category.
+-- Confirm a fact that a user adds by hand though it is there, and set its category.
 update hitherto.fact
 set category = %(category)s, metadata = %(metadata)s, confidence = 1, confirmed = true, version = version + 1,
     updated_at = greatest(clock_timestamp(), updated_at)
 where tenant = %(tenant)s and id = %(id)s;
 
 -- name: edit_fact
--- A fact reads otherwise, and is confirmed. Where its content is another one, it is indexed anew.
+-- Edit a fact, which confirms it. If its content changes, it is indexed anew.
 update hitherto.fact
 set category = %(category)s, content = %(content)s, fingerprint = %(fingerprint)s, tokens = %(tokens)s,
     metadata = %(metadata)s, length = %(length)s, hashes = %(hashes)s, counts = %(counts)s, confidence = 1, confirmed = true,
@@ -287,26 +290,26 @@ set category = %(category)s, content = %(content)s, fingerprint = %(fingerprint)
 where tenant = %(tenant)s and id = %(id)s;
 
 -- name: confirm_fact
--- A fact is confirmed.
+-- Confirm a fact.
 update hitherto.fact
 set confidence = 1, confirmed = true, version = version + 1, updated_at = greatest(clock_timestamp(), updated_at)
 where tenant = %(tenant)s and id = %(id)s;
 
 -- name: restore_fact
--- A fact holds again, for its owner alone, and is confirmed and indexed anew.
+-- Make a fact current again: private, confirmed, and to be indexed anew.
 update hitherto.fact
 set state = 'current', visibility = 'private', ended_at = null, superseded_by = null, confidence = 1, confirmed = true, indexed = false,
     version = version + 1, updated_at = greatest(clock_timestamp(), updated_at)
 where tenant = %(tenant)s and id = %(id)s;
 
 -- name: show_fact
--- A fact is shared, or shared no more.
+-- Share a fact, or make it private.
 update hitherto.fact
 set visibility = %(visibility)s, version = version + 1, updated_at = greatest(clock_timestamp(), updated_at)
 where tenant = %(tenant)s and id = %(id)s;
 
 -- name: blank_fact
--- Of a fact nothing is left but its number, its category and its dates; nor of what it was.
+-- Delete what a fact says, and said before, and its evidence; its id, category and dates stay.
 with now as materialized (
     select clock_timestamp() as at
 ), events as (
@@ -322,7 +325,7 @@ from now
 where tenant = %(tenant)s and id = %(id)s;
 
 -- name: note_fact
--- What happened to a fact, and how it reads from now on.
+-- Add to a fact's history what was done, and how the fact reads from now on.
 insert into hitherto.fact_event (tenant, fact, no, did, at, by_user, version, category, content, visibility)
 select f.tenant, f.id,
        coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = f.tenant and e.fact = f.id), 0) + 1,

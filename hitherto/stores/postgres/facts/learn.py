@@ -1,4 +1,4 @@
-"""What a unit of work writes of facts: what was learned, and what goes with the messages it rested on."""
+"""Facts in a unit of work: writes what was learned, and withdraws or erases what rested on removed messages."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ _NOTHING = LearnedFacts(subject=THE_USER)
 
 
 def ends_facts(changes: Changes) -> bool:
-    """Whether entries of facts may go from the index."""
+    """Whether entries of facts may be deleted from the index."""
     learned = changes.learned or _NOTHING
     learned_anew = any(fact.supersedes or fact.alone for fact in learned.facts)
     return bool(changes.erase or changes.retract or learned_anew or any(one.alone for one in learned.repeated))
 
 
 async def hold_facts(connection: AsyncConnection[Any], at: dict[str, Any], changes: Changes) -> None:
-    """Hold the subjects and the facts that the changes are about.
+    """Lock the subjects and the facts that the changes are about.
 
-    Whoever wants several takes them in one order. Only the subject that is learned about comes first, as the unit holds
-    it already. (So two units could wait for each other that both learn about one subject and take away what was said
-    when their conversation was about another; the database would end one of them.)
+    Subjects, and then facts, are locked in order, so that there is no deadlock. Only the subject that is learned about
+    comes first, as the unit has locked it already. (So a deadlock is possible between two units that both learn about
+    one subject and remove messages that were said when their conversation was about another; the database would end one
+    of them.)
     """
     learned = changes.learned or _NOTHING
     taken = (*changes.erase, *_each(changes.retract))
@@ -59,7 +60,7 @@ async def hold_facts(connection: AsyncConnection[Any], at: dict[str, Any], chang
 
 
 async def hold_facts_of(connection: AsyncConnection[Any], at: dict[str, Any], *, last: int) -> None:
-    """Hold the subjects and the facts that rest on any message of a conversation that is to go."""
+    """Lock the facts that rest on any message of a conversation that is to be deleted, and their subjects."""
     nothing: dict[str, Any] = {"subject": "", "facts": [], "fingerprints": [], "categories": [], "categories_of": []}
     values = {**at, **nothing, **_bounds([(0, last)])}
     await connection.execute(SQL["hold_fact_subjects"], values)
@@ -67,8 +68,8 @@ async def hold_facts_of(connection: AsyncConnection[Any], at: dict[str, Any], *,
 
 
 async def learn(connection: AsyncConnection[Any], scope: Scope, at: dict[str, Any], changes: Changes) -> None:
-    """Write what was learned, then let go of what rested on messages that are taken back or erased. Who calls it holds
-    the facts, and the scope's index where entries may go (`ends_facts`)."""
+    """Write what was learned, then withdraw or erase what rested on messages that are retracted or erased. The caller
+    has locked the facts, and the scope's index where entries may be deleted (`ends_facts`)."""
     learned = changes.learned or _NOTHING
     about = {**at, "subject": learned.subject}
     for one in learned.repeated:
@@ -76,7 +77,7 @@ async def learn(connection: AsyncConnection[Any], scope: Scope, at: dict[str, An
             category = None if one.category is None else storable(one.category)
             values = {**about, "id": one.fact, "seqs": list(one.seqs), "confidence": one.confidence}
             again = await connection.execute(SQL["repeat_fact"], {**values, "category": category})
-            # A look at the answer costs a round trip.
+            # Only then: to fetch the result costs a round trip.
             row = await again.fetchone() if one.alone else None
             if row is not None:
                 fingerprint, category = row
@@ -87,7 +88,7 @@ async def learn(connection: AsyncConnection[Any], scope: Scope, at: dict[str, An
         values = {**new, "ref": at["ref"], "seqs": list(fact.seqs)}
         made = await connection.execute(SQL["learn_fact"], values)
         if fact.alone:
-            # What is not new ends nothing by being alone. A look at the answer costs a round trip.
+            # Only a new fact ends others by `alone`. To fetch the result costs a round trip.
             row = await made.fetchone()
             values["alone"] = row is not None and row[1]
         if fact.supersedes or values["alone"]:
@@ -101,7 +102,7 @@ async def learn(connection: AsyncConnection[Any], scope: Scope, at: dict[str, An
 
 
 async def forget_facts_of(connection: AsyncConnection[Any], at: dict[str, Any], *, last: int) -> None:
-    """Let go of all facts that rest on this conversation alone."""
+    """Delete all facts that rest on this conversation alone, except those that were added by hand."""
     await connection.execute(SQL["erase_facts"], {**at, **_bounds([(0, last)]), "confirmed": True})
 
 

@@ -1,8 +1,10 @@
--- Facts in a unit of work: learned, and going with the messages that they rest on. Who runs these holds the subjects,
--- the facts and, where entries go, the scope's index. What a statement writes is read by the next.
+-- Facts in a unit of work: learned, and withdrawn or erased with the messages that they rest on. The caller has locked
+-- the subjects, the facts and, where entries are deleted, the scope's index. Each statement sees what the one before
+-- has written.
 
 -- name: hold_fact_subjects
--- Hold the subjects with facts that rest on messages of these ranges, in the order in which all do who hold several.
+-- Lock the subjects with facts that rest on messages of these ranges, by id: everybody who locks several does so in
+-- this order.
 select b.subject from hitherto.fact_subject b
 where b.tenant = %(tenant)s and b.user_id = %(user)s and b.agent = %(agent)s and b.subject = any(array(
     select distinct f.subject
@@ -18,8 +20,9 @@ order by b.subject
 for no key update;
 
 -- name: hold_facts
--- Hold facts in the order in which all do who hold several: those that rest on messages of these ranges, with all that these
--- have superseded; and of the subject those with these numbers, fingerprints or categories, or in a category of these facts.
+-- Lock facts by id, the order in which everybody locks several: those that rest on messages of these ranges, with all
+-- that these have superseded; and of the subject those with these ids, fingerprints or categories, or in the category
+-- of one of `categories_of`.
 with recursive resting (id) as (
     select e.fact
     from unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) as r (first, last)
@@ -68,8 +71,8 @@ order by id
 for no key update;
 
 -- name: learn_fact
--- A fact, with the messages that say it. If the subject has it already, it was said again: unless nothing that says so is new.
--- Returns its number, and whether it is new.
+-- Insert a fact, with the messages that say it. If the subject has it already, it was said again, unless all these
+-- messages are its evidence already. Returns its id, and whether it is new.
 with now as materialized (
     select clock_timestamp() as at
 ), made as (
@@ -115,8 +118,8 @@ with now as materialized (
 select id, new from fact;
 
 -- name: repeat_fact
--- A fact of the subject was said again, unless nothing that says so is new; in another category, if one is given. Returns its
--- fingerprint and its category.
+-- A fact of the subject was said again, unless all these messages are its evidence already; it gets another category,
+-- if one is given. Returns its fingerprint and its category; nothing if it was not said again.
 with there as (
     select tenant, id, version + other::integer as version, coalesce(%(category)s::text, category) as category,
            case when other then '{}' else metadata end as metadata, content, fingerprint, visibility,
@@ -153,8 +156,8 @@ with there as (
 select fingerprint, category from there where exists (select from evidence);
 
 -- name: supersede_facts
--- Facts of the subject end with another one, that of this fingerprint; if it is to be alone, all others of its category. Their
--- entries go.
+-- Supersede facts of the subject by the one with this fingerprint; if that is to be alone, all others of its category
+-- too. Deletes their entries.
 with successor as (
     select id from hitherto.fact
     where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and subject = %(subject)s
@@ -191,8 +194,8 @@ with successor as (
 select hitherto.unindexed(tenant, scope, array_agg(no)) from gone group by tenant, scope;
 
 -- name: withdraw_facts
--- Messages of these ranges were taken back, and say nothing any more. A current fact that nobody confirmed holds no more
--- without any that does, and its entry goes.
+-- Messages of these ranges were retracted, and are no evidence any more. Withdraw the current facts that nobody
+-- confirmed and that have no other evidence, and delete their entries.
 with lost as materialized (
     select e.fact, e.seq
     from unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) as r (first, last)
@@ -239,9 +242,9 @@ with lost as materialized (
 select hitherto.unindexed(tenant, scope, array_agg(no)) from gone group by tenant, scope;
 
 -- name: restore_replaced
--- What facts had superseded that are withdrawn with these messages holds again, for its owner alone: of several that say the
--- same the newest, and none that a current one says. In the stead of what nobody stands for and nothing says any more, what
--- that had superseded.
+-- Restore, as private, what was superseded by facts that are withdrawn with these messages: of several that say the
+-- same the newest, and none that says what a current one says. A fact whose messages are all retracted, and that nobody
+-- confirmed, is passed over for those that it had superseded itself.
 with recursive gone (id) as (
     select f.id
     from unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) as r (first, last)
@@ -290,8 +293,9 @@ select f.tenant, f.id,
 from restored f;
 
 -- name: erase_facts
--- Messages of these ranges are erased. Facts that nobody confirmed (or, if so asked, all that were not added by hand) go with
--- the last message that says them: whole, with their entries. Of what stays, nothing is kept that it said otherwise before.
+-- Messages of these ranges are erased. Delete the facts that thereby lose their last evidence and that nobody confirmed
+-- (with `confirmed`: that were not added by hand), with their entries. The others that lose their last evidence keep no
+-- earlier content that differs from the present one (except with `confirmed`).
 with lost as materialized (
     select e.fact, e.seq
     from unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) as r (first, last)
@@ -336,7 +340,7 @@ with lost as materialized (
 select hitherto.unindexed(tenant, scope, array_agg(no)) from gone group by tenant, scope;
 
 -- name: unindex_fact
--- The entry of a fact goes.
+-- Delete the entry of a fact.
 with gone as (
     delete from hitherto.search_entry
     where tenant = %(tenant)s and kind = 4 and origin = %(id)s

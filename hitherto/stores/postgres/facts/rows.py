@@ -1,4 +1,4 @@
-"""Facts to the values of statements, and rows back to facts."""
+"""Facts: from rows, and to the values that statements bind."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from hitherto.stores.postgres.rows import Row
 from hitherto.stores.postgres.sql import SQL
 
 NUMBERS = range(1, 2**63)
-"""What a fact's id can be; the database refuses to look for others."""
+"""The ids that a fact can have; the database refuses to look for others."""
 
 
 def owner_values(scope: Scope) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def wanted_values(scope: Scope, wanted: FactFilter) -> dict[str, Any] | None:
 
 
 def new_values(scope: Scope, subject: str, fact: NewFact, *, by: str | None) -> dict[str, Any]:
-    """What `learn_fact` and `supersede_facts` bind; without a conversation, for a fact that a user adds."""
+    """What `learn_fact` and `supersede_facts` bind for a new fact, without messages: as a user adds it."""
     return {
         **owner_values(scope),
         "subject": subject,
@@ -82,7 +82,8 @@ def new_values(scope: Scope, subject: str, fact: NewFact, *, by: str | None) -> 
 
 
 def kept_values(values: dict[str, Any], alike: Row) -> tuple[dict[str, Any], bool]:
-    """`values` of what a user adds that `alike` says already, as that is to be; and whether it is otherwise."""
+    """`values` of what a user adds, with the id of `alike`, the fact that says it already, and the category and
+    metadata that this is to have; and whether that changes it."""
     number, category, metadata, confirmed, by_hand = alike
     kept = {"category": category, "metadata": metadata} if values["category"] == OTHER else {}
     values = {**values, **kept, "id": number}
@@ -91,7 +92,7 @@ def kept_values(values: dict[str, Any], alike: Row) -> tuple[dict[str, Any], boo
 
 
 def change_values(change: FactChange) -> dict[str, Any]:
-    """What is bound of a change, whatever it is."""
+    """What statements bind of a change, whatever its action."""
     shared = change.did is FactAction.SHARED
     return {
         "did": change.did.value,
@@ -118,14 +119,14 @@ def _said(fact: NewFact | FactChange) -> dict[str, Any]:
 
 
 def numbers(facts: Iterable[int]) -> list[int]:
-    """Those that can be facts at all: a model may make up any number."""
+    """Those that can be ids of facts: a model may make up any number."""
     return [fact for fact in facts if fact in NUMBERS]
 
 
 async def read_current_facts(
     connection: AsyncConnection[Any], scope: Scope, subject: str, *, hold: bool = False
 ) -> CurrentFacts:
-    """The current facts of a scope about a subject; to `hold` them until the transaction ends. One round trip."""
+    """The current facts of a scope about a subject; with `hold`, locked until the transaction ends. One round trip."""
     values = {**owner_values(scope), "subject": subject}
     async with connection.pipeline():
         if hold:

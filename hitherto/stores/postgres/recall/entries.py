@@ -1,4 +1,4 @@
-"""Entries of the search index: written behind a claim, once what they stand for is held."""
+"""Writes entries and vectors of the search index under a claim, after locking what they stand for."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from hitherto.ports.recall import IndexWork, Source
 from hitherto.stores.postgres.sql import SQL
 
 VIEW = "view"
-"""Beside what was looked at of a conversation's messages is noted where its view began then."""
+"""The kind under which `IndexWork.seen` has where a conversation's view began when its messages were read."""
 
 _What = tuple[EntryKind, int]
-"""What was looked at for sources: a conversation's messages, a digest, a document or a fact, by its number."""
+"""What was read for sources (a conversation's messages, a digest, a document or a fact): its kind and its id."""
 
 
 def at_claim(work: IndexWork) -> dict[str, Any]:
-    """What statements behind a claim bind."""
+    """What statements under a claim bind."""
     return {"tenant": work.tenant, "ref": work.ref, "attempt": work.attempt}
 
 
 async def write_entries(connection: AsyncConnection[Any], work: IndexWork, made: Sequence[TermCounts]) -> bool:
-    """Write an entry for each source that has stayed as it was; whether the claim still held."""
+    """Write an entry for each source that is still as it was read. Returns whether the claim was still held; if not,
+    nothing is written."""
     await connection.execute("begin")
     held = await _seen(connection, work)
     row = await (await connection.execute(SQL["index_hold"], at_claim(work))).fetchone()
@@ -43,7 +44,7 @@ async def write_entries(connection: AsyncConnection[Any], work: IndexWork, made:
     async with connection.pipeline():
         if values:
             await cursor.executemany(SQL["index_entry"], values)
-        # A summary without text has no entry either, but the one before stands no more.
+        # Also for a summary without text: it gets no entry, but replaces the one before as the standing summary.
         summarized = {ref for kind, _, ref, _ in work.seen if kind == EntryKind.DIGEST.value}
         for origin in sorted(summarized):
             await connection.execute(SQL["index_older_summaries"], {**at_claim(work), "origin": origin})
@@ -54,8 +55,8 @@ async def write_entries(connection: AsyncConnection[Any], work: IndexWork, made:
 
 
 async def _seen(connection: AsyncConnection[Any], work: IndexWork) -> set[_What]:
-    """Note what was looked at, which holds its rows: nobody takes anything of it away meanwhile. Returns what has
-    stayed as it was."""
+    """Record that what was read is indexed. This locks its rows, so that nobody removes any of it meanwhile. Returns
+    what is still as it was read."""
     looked = sorted((CODES[EntryKind(kind)], EntryKind(kind), *span) for kind, *span in work.seen if kind != VIEW)
     views = {origin: view_start for kind, origin, view_start, _ in work.seen if kind == VIEW}
     conversations = {
@@ -67,7 +68,7 @@ async def _seen(connection: AsyncConnection[Any], work: IndexWork) -> set[_What]
     asked: list[tuple[_What, Any]] = []
     kept = None
     async with connection.pipeline():
-        # Conversations first: whoever holds one may want its digests, then its documents, and then facts.
+        # The order in which units of work lock too: conversations, digests, documents, facts.
         await connection.execute(
             SQL["index_hold_conversations"], {"tenant": work.tenant, "refs": sorted(conversations)}
         )
@@ -92,7 +93,8 @@ async def _seen(connection: AsyncConnection[Any], work: IndexWork) -> set[_What]
 
 
 async def write_vectors(connection: AsyncConnection[Any], work: IndexWork, space: int, vectors: Vectors) -> bool:
-    """Write the vectors of entries, and the codes of facts beside these too; whether the claim still held."""
+    """Write the vectors of entries, and copy the codes of facts to the facts. Returns whether the claim was still held;
+    if not, nothing is written."""
     codes = codes_of(vectors)
     halves = vectors.astype("<f2")
     values = [
@@ -102,7 +104,7 @@ async def write_vectors(connection: AsyncConnection[Any], work: IndexWork, space
     entries = {**at_claim(work), "nos": [one.no for one in work.unembedded]}
     async with connection.pipeline():
         await connection.execute("begin")
-        # Facts first: whoever takes one away holds it, and then the scope's row.
+        # The order in which units of work lock too: facts, then the scope's row.
         await connection.execute(SQL["index_hold_facts_of"], entries)
         held = await connection.execute(SQL["index_hold"], at_claim(work))
         found = await connection.execute(SQL["index_facts_of"], entries)

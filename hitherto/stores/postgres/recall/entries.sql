@@ -1,32 +1,32 @@
--- Entries of the index: made, given vectors, and let go with what they stand for.
+-- Entries of the index: written, given vectors, and deleted with their sources.
 
 -- name: index_hold_conversations
--- Hold conversations, as their own verbs do before anything else of theirs.
+-- Lock conversations, as units of work do before anything else.
 select ref from hitherto.conversation where tenant = %(tenant)s and ref = any(%(refs)s::bigint[])
 order by ref for no key update;
 
 -- name: index_seen_messages
--- Messages up to here are indexed; unless something was put back meanwhile, or what a clear hid when they were looked at
--- is there again.
+-- Record that messages up to here are indexed, unless they are to be indexed again since, or a clear that hid some of
+-- them when they were read was undone.
 update hitherto.conversation set indexed_seq = %(stop)s
 where tenant = %(tenant)s and ref = %(origin)s and indexed_seq = %(start)s and view_start >= %(view_start)s;
 
 -- name: index_seen_digest
--- This digest is indexed, if it still reads as it did, or still does not belong in an index.
+-- Record that this digest is indexed, if it still reads as it did, or still does not belong in an index.
 update hitherto.digest d set indexed = true
 where d.tenant = %(tenant)s and d.id = %(digest)s and d.status = 'completed' and hashtext(coalesce((
     select l.text from hitherto.live_digest l where l.tenant = %(tenant)s and l.id = %(digest)s limit 1), '')) = %(stop)s;
 
 -- name: index_seen_document
--- This document is indexed.
+-- Record that this document is indexed.
 update hitherto.document set indexed = true where tenant = %(tenant)s and id = %(document)s;
 
 -- name: index_hold_facts
--- Hold facts, in the order in which all do who hold several.
+-- Lock facts by id, the order in which everybody locks several.
 select id from hitherto.fact where tenant = %(tenant)s and id = any(%(facts)s::bigint[]) order by id for no key update;
 
 -- name: index_seen_facts
--- Those facts are indexed, as far as they still read as they did.
+-- Record that those facts are indexed that still read as they did.
 update hitherto.fact set indexed = true
 where tenant = %(tenant)s and id = any(array(
     select s.id
@@ -38,7 +38,7 @@ where tenant = %(tenant)s and id = any(array(
 returning id;
 
 -- name: index_entry
--- An entry, if what it is made of is still there and has none.
+-- Insert an entry, if its source is still there and has none.
 insert into hitherto.search_entry (tenant, scope, no, kind, origin, place, length, said_at, author, hashes, counts)
 select %(tenant)s, %(ref)s, %(no)s, %(kind)s, %(origin)s, %(place)s, %(length)s, %(said_at)s, %(author)s, %(hashes)s,
        %(counts)s
@@ -60,14 +60,14 @@ end
 on conflict (tenant, kind, origin, place) do nothing;
 
 -- name: index_grown
--- The scope has entries up to here; vectors of them are wanted in every space that is being filled, and in this one.
+-- Record up to where the scope has entries; vectors of them are wanted in every space that is being filled.
 with filling as (
     update hitherto.search_filling set behind = true where tenant = %(tenant)s and scope = %(ref)s
 )
 update hitherto.search_scope set next_no = %(next_no)s where tenant = %(tenant)s and ref = %(ref)s;
 
 -- name: index_older_summaries
--- The entries of summaries that no longer stand for a conversation go.
+-- Delete the entries of summaries that are no longer the standing one of their conversation (of the ten newest such).
 with stale as (
     select d.id from hitherto.digest d
     where d.tenant = %(tenant)s and d.conversation = %(origin)s and d.action = 'summarize' and d.indexed and d.id <> (
@@ -84,7 +84,7 @@ with stale as (
 select hitherto.unindexed(tenant, scope, array_agg(no)) from gone group by tenant, scope;
 
 -- name: index_hold_facts_of
--- Hold the facts that some entries stand for likewise, ahead of the scope's index.
+-- Lock the facts of some entries likewise, before the scope's index.
 select id from hitherto.fact
 where tenant = %(tenant)s and id = any(array(
     select e.origin from unnest(%(nos)s::bigint[]) as n (no)
@@ -96,7 +96,7 @@ where tenant = %(tenant)s and id = any(array(
 order by id for no key update;
 
 -- name: index_facts_of
--- The facts that some entries stand for.
+-- The facts of some entries.
 select e.no, e.origin
 from unnest(%(nos)s::bigint[]) as n (no)
 cross join lateral (
@@ -113,37 +113,38 @@ where exists (select from hitherto.search_entry e where e.tenant = %(tenant)s an
 on conflict (tenant, scope, space, no) do nothing;
 
 -- name: index_fact_code
--- The code of a fact, beside it: a context reads it there.
+-- Copy the code of a fact's vector to the fact, where contexts read it.
 update hitherto.fact set space = %(space)s, code = %(code)s where tenant = %(tenant)s and id = %(id)s;
 
 -- name: index_embedded
--- Vectors of the scope's entries are there up to here.
+-- Record up to where the scope's entries have vectors.
 update hitherto.search_filling f
 set embedded = greatest(embedded, %(to)s), behind = %(to)s < (
     select next_no from hitherto.search_scope s where s.tenant = f.tenant and s.ref = f.scope limit 1)
 where tenant = %(tenant)s and scope = %(ref)s and space = %(space)s;
 
 -- name: index_hold_scope
--- Hold a scope's index, before entries of it go: what is being packed or embedded is waited for, and seen from then on.
+-- Lock a scope's index before entries of it are deleted. So a worker that packs or embeds is waited for, and what it
+-- has written is seen.
 select ref from hitherto.search_scope
 where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s for no key update;
 
 -- name: index_hold_scopes
--- Hold the index of all scopes of a user, in one order.
+-- Lock the index of all scopes of a user, by id.
 select ref from hitherto.search_scope where tenant = %(tenant)s and user_id = %(user)s order by ref for no key update;
 
 -- name: reindex_messages
--- A clear was taken back: what it hid is to be found again.
+-- A clear was undone: index the messages again that it hid.
 update hitherto.conversation set indexed_seq = least(indexed_seq, %(view_start)s) where tenant = %(tenant)s and ref = %(ref)s;
 
 -- name: reindex_digests
--- Those of a conversation's digests that can still be found get their entries anew.
+-- Index a conversation's digests again: those that can still be found.
 update hitherto.digest set indexed = false
 where tenant = %(tenant)s and conversation = %(ref)s and action in ('summarize', 'chunk') and indexed;
 
 -- name: unindex_messages
--- The entries of messages that are taken away go, with their vectors; what stands in segments is put in order later. (A
--- conversation's entries are all of one scope.)
+-- Delete the entries of messages that are removed, with their vectors. Segments with such entries become stale, and are
+-- rebuilt later. (A conversation's entries are all of one scope.)
 with gone as (
     delete from hitherto.search_entry e
     where e.tenant = %(tenant)s and e.kind = 1 and e.origin = %(ref)s
@@ -153,7 +154,7 @@ with gone as (
 select hitherto.unindexed(tenant, scope, array_agg(no)) from gone group by tenant, scope;
 
 -- name: unindex_digests
--- The entries of a conversation's digests go.
+-- Delete the entries of a conversation's digests likewise.
 with gone as (
     delete from hitherto.search_entry e
     where e.tenant = %(tenant)s and e.kind = 2 and e.origin = %(ref)s

@@ -1,4 +1,4 @@
-"""The search index on PostgreSQL: what a search reads, and how a scope is indexed behind a claim."""
+"""The search index on PostgreSQL: reading for a search, and indexing a scope under a claim."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ from hitherto.stores.postgres.sql import SQL
 _T = TypeVar("_T")
 
 _NOBODY = ("", "", "")
-"""What comes before the names of all scopes."""
+"""Sorts before the names of all scopes."""
 
 _ABREAST = 20
-"""So many scopes are looked at for one that nobody else has."""
+"""How many scopes with work are read at once, to find one that nobody has claimed."""
 
 
 class Borrow(Protocol):
-    """What a function gets with a connection of the store's, which stays held until the end."""
+    """Runs a function with a connection of the store, and yields what it returns; the connection stays borrowed until
+    the block ends."""
 
     def __call__(self, get: Callable[[AsyncConnection[Any]], Awaitable[_T]]) -> AbstractAsyncContextManager[_T]: ...
 
@@ -44,7 +45,7 @@ class PostgresIndex:
         self._got = got
         self._spaces: dict[Space, int] = {}
         self._after = _NOBODY
-        """The scope that was taken last: the next one is looked for from there on, so that each gets its turn."""
+        """The scope that was claimed last: the search for the next one begins after it, so that each gets its turn."""
 
     async def search_data(
         self, wanted: SearchFilter, *, terms: Sequence[int], spaces: Sequence[Space], limit: int
@@ -104,7 +105,7 @@ class PostgresIndex:
             **search.wanted_values(wanted),
             "scopes": [scope for scope, _ in keys],
             "nos": [no for _, no in keys],
-            # A space that no vector was found in needs no number; to make one would be to write.
+            # None for a space that no search has found yet: to ask for its id would create it, which is a write.
             "space": None if space is None else self._spaces.get(space),
             "around": around,
         }
@@ -126,10 +127,10 @@ class PostgresIndex:
                     try:
                         return await self._filled(work, number, limit)
                     except BaseException:
-                        with suppress(StoreError):  # else it ends by itself
+                        with suppress(StoreError):  # else the claim ends by itself
                             await self.release(work)
                         raise
-            if due:  # others have all of these
+            if due:  # others have claimed all of these
                 after = tuple(due[-1])
             elif begun == _NOBODY:
                 self._after = _NOBODY
@@ -157,7 +158,7 @@ class PostgresIndex:
         return bool(await self._all(SQL["index_prolong"], {**at_claim(work), "lease": lease}))
 
     async def _filled(self, work: IndexWork, space: int | None, limit: int) -> IndexWork:
-        """The claim with the next of what is to be done."""
+        """The claim with the next sources and entries to work on."""
         values = {**at_claim(work), "space": space, "limit": limit, "size": SEGMENT}
 
         async def read(connection: AsyncConnection[Any]) -> list[list[Any]]:
@@ -229,7 +230,7 @@ class PostgresIndex:
 
     async def compact_index(self, work: IndexWork) -> bool:
         async def write(connection: AsyncConnection[Any]) -> bool | None:
-            """One segment; whether there is more, None where the claim is lost."""
+            """Pack or rebuild one segment. Returns whether there is more to do; None if the claim is lost."""
             await connection.execute("begin")
             row = await (await connection.execute(SQL["index_hold"], at_claim(work))).fetchone()
             if row is None:
@@ -242,7 +243,7 @@ class PostgresIndex:
             return left is not None and left[0]
 
         more: bool | None = True
-        while more:  # each in a transaction of its own: whoever takes something away waits for no more than one
+        while more:  # one transaction per segment: whoever deletes entries waits for no more than one
             async with self._got(write) as more:
                 pass
         return more is not None
@@ -261,13 +262,13 @@ class PostgresIndex:
         return IndexBacklog(waiting=waiting, unembedded=unembedded)
 
     async def _space(self, space: Space) -> int:
-        """The number of a space, which is to be filled in every scope from now on."""
+        """The id of a space. A space that is new is to be filled with vectors in every scope from now on."""
         if space not in self._spaces:
             values = {"name": space.name, "dimensions": space.dimensions}
 
             async def begin(connection: AsyncConnection[Any]) -> int:
                 row = await (await connection.execute(SQL["index_space"], values)).fetchone()
-                if row is None:  # another one has just made it
+                if row is None:  # another transaction has just created it
                     row = await (await connection.execute(SQL["index_space"], values)).fetchone()
                 assert row is not None, "a space has a number once it was asked for"
                 await connection.execute(SQL["index_begin_filling"], {"space": row[0]})

@@ -1,9 +1,9 @@
--- Indexing: what is to be done, and who does it.
+-- Indexing: which scopes have work, who has claimed them, and what is to be indexed.
 
 -- name: index_due
--- Scopes, in the order of their names from one on, in which something has no entry or no vector, or is to be put in order.
--- Each part reads an index that holds such rows alone (in whose order they are asked for: no estimate of how many rows wait
--- is any good).
+-- Scopes that come after one by name and in which something has no entry or no vector, or a segment is to be packed or
+-- rebuilt. Each part reads an index of such rows alone (and in that index's order, because no estimate of how many rows
+-- wait is any good).
 select tenant, user_id, agent from (
     (select tenant, user_id, agent from hitherto.conversation
      where indexed_seq < next_seq and (tenant, user_id, agent) > (%(tenant)s, %(user)s, %(agent)s)
@@ -42,13 +42,13 @@ order by tenant, user_id, agent
 limit %(limit)s;
 
 -- name: index_scope
--- Make the row of a scope's index; nothing if it is there.
+-- Insert the row of a scope's index; nothing if it is there.
 insert into hitherto.search_scope (tenant, user_id, agent) values (%(tenant)s, %(user)s, %(agent)s)
 on conflict (tenant, user_id, agent) do nothing;
 
 -- name: index_claim
--- Take a scope's index, if nobody has it. (A claim is not held for longer than an hour: what lies beyond was set by a clock
--- that has been put back.)
+-- Claim a scope's index, if nobody has. (No claim lasts longer than an hour: one that ends later than two hours from
+-- now was set before the clock was put back, and has ended.)
 with free as materialized (
     select tenant, ref from hitherto.search_scope
     where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s
@@ -60,7 +60,7 @@ from free where s.tenant = free.tenant and s.ref = free.ref
 returning s.ref, s.attempt;
 
 -- name: index_prolong
--- Hold on to a claim.
+-- Extend a claim.
 update hitherto.search_scope set claimed_until = clock_timestamp() + %(lease)s
 where tenant = %(tenant)s and ref = %(ref)s and attempt = %(attempt)s
 returning ref;
@@ -71,7 +71,7 @@ update hitherto.search_scope set claimed_until = '-infinity', attempt = attempt 
 where tenant = %(tenant)s and ref = %(ref)s and attempt = %(attempt)s;
 
 -- name: index_hold
--- Hold the scope's row, if the claim still holds.
+-- Lock the scope's row, if the claim is still held.
 select next_no, packed from hitherto.search_scope
 where tenant = %(tenant)s and ref = %(ref)s and attempt = %(attempt)s
 for no key update;
@@ -148,7 +148,7 @@ where s.tenant = %(tenant)s and s.ref = %(ref)s
 order by f.id;
 
 -- name: index_unembedded
--- The next entries without a vector in a space, with their texts; and up to where that is looked at.
+-- The next entries without a vector in a space, with their texts.
 select e.no, case e.kind
     when 1 then (select m.text from hitherto.message m
                  where m.tenant = e.tenant and m.conversation = e.origin and m.seq = e.place limit 1)
@@ -165,7 +165,8 @@ cross join lateral (
 where f.tenant = %(tenant)s and f.scope = %(ref)s and f.space = %(space)s and f.behind;
 
 -- name: index_untidy
--- Whether the scope has something to be put in order: enough entries, or codes, for a segment, or something gone from one.
+-- Whether the scope has something to pack or to rebuild: enough entries, or codes, for a segment, or a segment with
+-- deleted entries.
 select s.stale or s.next_no - s.packed >= %(size)s or exists (
     select from hitherto.search_filling f
     where f.tenant = s.tenant and f.scope = s.ref and least(f.embedded, s.packed) - f.coded >= %(size)s)
@@ -173,7 +174,7 @@ from hitherto.search_scope s
 where s.tenant = %(tenant)s and s.ref = %(ref)s;
 
 -- name: index_space
--- The number of a space.
+-- The id of a space, which is created if need be; nothing if another transaction has just created it.
 with made as (
     insert into hitherto.search_space (name, dimensions) values (%(name)s, %(dimensions)s)
     on conflict (name, dimensions) do nothing returning id
@@ -184,7 +185,7 @@ select id from hitherto.search_space where name = %(name)s and dimensions = %(di
 limit 1;
 
 -- name: index_begin_filling
--- A space is to be filled in all scopes.
+-- Vectors of a space are wanted in all scopes from now on.
 insert into hitherto.search_filling (tenant, scope, space)
 select s.tenant, s.ref, %(space)s from hitherto.search_scope s
 where not exists (
@@ -192,12 +193,12 @@ where not exists (
 on conflict do nothing;
 
 -- name: index_fill
--- A space is to be filled in this scope too.
+-- Vectors of a space are wanted in this scope too.
 insert into hitherto.search_filling (tenant, scope, space) values (%(tenant)s, %(ref)s, %(space)s)
 on conflict (tenant, scope, space) do nothing;
 
 -- name: index_caught_up
--- There is nothing left to be embedded.
+-- If no entry lacks a vector in a space, record that.
 update hitherto.search_filling f
 set behind = false, embedded = (select next_no from hitherto.search_scope s where s.tenant = f.tenant and s.ref = f.scope limit 1)
 where tenant = %(tenant)s and scope = %(ref)s and space = %(space)s and behind and not exists (

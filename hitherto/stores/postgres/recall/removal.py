@@ -1,4 +1,4 @@
-"""What goes from the search index with a unit of work's changes."""
+"""What a unit of work removes from the search index and from the archived documents."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from hitherto.stores.postgres.sql import SQL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """What changes take away from what can be found, apart from facts. `reads` says that digests are to be looked at
-    anew; `shown_from`, that messages from there on can be found again."""
+    """What changes remove from what can be found, facts aside: the messages in `ranges` and `seqs`, and the documents
+    that stand for them or belong to `digests`. `reads` says that the conversation's digests are to be indexed again;
+    `shown_from`, that messages from there on can be found again."""
 
     ranges: Ranges
     seqs: tuple[int, ...]
@@ -30,7 +31,8 @@ class Removal:
 
 
 def going(changes: Changes, *, view_start: int) -> Removal:
-    """What goes where the view began at `view_start`. Documents that stand for anything before the view go too."""
+    """What the changes remove, where the view began at `view_start` before them. What is hidden by a clear is removed
+    too, with the documents that stand for any of it."""
     after = changes.head.view_start
     return Removal(
         ranges=(*changes.erase, *([(view_start, after - 1)] if after > view_start else [])),
@@ -42,9 +44,9 @@ def going(changes: Changes, *, view_start: int) -> Removal:
 
 
 async def hold(connection: AsyncConnection[Any], at: dict[str, Any], changes: Changes, gone: Removal) -> None:
-    """Hold what is about to be changed, in the one order: conversations, digests, documents, subjects, facts, the
-    scope's index; so does whoever indexes. What that has written while it held the scope's row is seen afterwards, for
-    each statement looks anew."""
+    """Lock what is about to be changed, in the same order as indexing workers: conversations, digests, documents,
+    subjects, facts, the scope's index. Marks what is to be indexed again. What a worker has written while it held the
+    scope's row is seen afterwards, for each statement reads a new snapshot."""
     if gone.shown_from is not None:
         await connection.execute(SQL["reindex_messages"], {**at, "view_start": gone.shown_from})
     if gone.reads:
@@ -57,7 +59,7 @@ async def hold(connection: AsyncConnection[Any], at: dict[str, Any], changes: Ch
 
 
 async def unindex(connection: AsyncConnection[Any], at: dict[str, Any], gone: Removal) -> None:
-    """Let the entries and the archived documents go of what the changes take away. Who calls it holds them."""
+    """Delete the entries and the archived documents of what the changes remove. The caller has locked them."""
     if gone.reads:
         await connection.execute(SQL["unindex_digests"], at)
     if gone.digests or gone.seqs:
@@ -67,7 +69,7 @@ async def unindex(connection: AsyncConnection[Any], at: dict[str, Any], gone: Re
 
 
 async def hold_all(connection: AsyncConnection[Any], at: dict[str, Any], *, last: int) -> None:
-    """Hold all that belongs to a conversation; see `hold`."""
+    """Lock everything that belongs to a conversation, in the order of `hold`."""
     await connection.execute(SQL["reindex_digests"], at)
     await connection.execute(SQL["hold_documents"], at)
     await hold_facts_of(connection, at, last=last)
@@ -75,7 +77,7 @@ async def hold_all(connection: AsyncConnection[Any], at: dict[str, Any], *, last
 
 
 async def unindex_all(connection: AsyncConnection[Any], at: dict[str, Any], *, last: int) -> None:
-    """Let everything of a conversation go but its facts."""
+    """Delete all entries and archived documents of a conversation; its facts are left alone."""
     await connection.execute(SQL["unindex_digests"], at)
     await _gone(connection, at, first=0, last=last)
 

@@ -1,4 +1,4 @@
-"""What a search reads of the index: rows of packed columns, taken apart."""
+"""Unpacks the rows that a search reads from the index: packed columns to blocks, and rows to sources."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hitherto.ports.embedder import Space
 from hitherto.ports.recall import TEXT, Candidate, IndexBlock, Source
 
 SEGMENT = 4_096
-"""Entries that stand side by side in a segment. It is stored: another size needs a migration."""
+"""Entries of a segment. Segments are stored in this size: another one needs a migration."""
 
 KINDS = {number: kind for kind, number in CODES.items()}
 
@@ -22,7 +22,7 @@ Row = Sequence[Any]
 
 
 def wanted_values(wanted: SearchFilter) -> dict[str, Any]:
-    """What `hitherto.within` and the kinds are bound to."""
+    """What the statements of a search bind: the scope for `hitherto.within`, and the kinds."""
     scope = wanted.scope
     return {
         "tenant": scope.tenant,
@@ -40,13 +40,14 @@ def space_values(spaces: Sequence[Space]) -> dict[str, Any]:
 
 _Postings = dict[int, tuple[NDArray[np.uint16 | np.uint32], NDArray[np.uint8]]]
 _Loose = tuple[NDArray[np.int64], NDArray[np.uint8]]
-"""Codes that stand in no segment, and the numbers of their entries."""
+"""The numbers of entries whose codes are in no segment, and their codes."""
 
 
 def blocks_from(
     terms: Sequence[int], segments: Iterable[Row], postings: Iterable[Row], tails: Iterable[Row], codes: Iterable[Row]
 ) -> tuple[IndexBlock, ...]:
-    """The blocks of all scopes that are searched: each segment, and what is in none."""
+    """The blocks of all scopes that are searched: one for each segment, and one for the entries of a scope that are in
+    none."""
     found: dict[tuple[int, int], _Postings] = {}
     for scope, segment, term, offsets, counts in postings:
         found.setdefault((scope, segment), {})[term] = (np.frombuffer(offsets, "<u2"), np.frombuffer(counts, np.uint8))
@@ -157,7 +158,7 @@ def source_from(row: Row, *, author: str | None = None) -> Source:
 
 
 def message_from(row: Row, payload: str) -> Source:
-    """A message that is to be indexed, with its item, in which its author's name may stand."""
+    """The source of a message; its author's name is read from its item, the `payload`."""
     return source_from(row, author=author_in(row[8], payload))
 
 

@@ -1,7 +1,7 @@
--- What a search reads of the index, and of what is not in it yet.
+-- What a search reads of the index, and of the sources that have no entry yet.
 
 -- name: search_segments
--- The columns of the segments of all scopes that are searched; those that tell where an entry comes from if asked for.
+-- The columns of the segments of all scopes that are searched; origins, places and times only if asked for.
 select g.scope, g.segment, g.lengths, g.kinds, case when %(told)s then g.origins end, case when %(told)s then g.places end,
        case when %(told)s then g.times end
 from hitherto.search_scope s
@@ -21,7 +21,7 @@ cross join lateral (
 where hitherto.within(s.tenant, s.user_id, s.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s);
 
 -- name: search_tail
--- The entries that stand in no segment yet, a row a scope.
+-- The entries that are in no segment yet, as one row of columns per scope.
 select e.scope, e.packed, string_agg(int8send(e.no), ''::bytea), string_agg(int4send(e.length), ''::bytea),
        string_agg(int2send(e.kind), ''::bytea), string_agg(int8send(e.origin), ''::bytea),
        string_agg(int8send(e.place), ''::bytea), string_agg(float8send(extract(epoch from e.said_at)::float8), ''::bytea),
@@ -37,8 +37,8 @@ from (
 group by e.scope, e.packed;
 
 -- name: search_codes
--- The codes of segments, and of the entries whose codes stand in none, in the space to search in: of those that are asked
--- for the first in which every entry has a vector, else the one in which most have.
+-- The codes in the space to search in: those of segments, and those of entries whose codes are in none. The space is
+-- the first of those asked for in which every entry has a vector, else the one in which most have.
 with space as materialized (
     select p.id, p.name, p.dimensions
     from unnest(%(names)s::text[], %(dimensions)s::integer[]) with ordinality as a (name, dimensions, at)
@@ -87,7 +87,8 @@ cross join lateral (
 ) c;
 
 -- name: search_about
--- The numbers of the conversations about a subject; of those about the user there is no index of their own.
+-- The numbers of the conversations about a subject. In two parts, as the index on the subject leaves out conversations
+-- about the user.
 select ref from (
     select c.ref from hitherto.conversation c
     where hitherto.within(c.tenant, c.user_id, c.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s)
@@ -100,12 +101,13 @@ select ref from (
 order by ref;
 
 -- name: search_due
--- Whether messages of the tenant wait to be erased.
+-- Whether the tenant has expired messages that are not erased yet.
 select exists (select from hitherto.expiring_conversation c where c.tenant = %(tenant)s);
 
 -- name: search_waiting
--- The newest of what has no entry yet, of all scopes that are searched. Digests are found by what waits in the tenant, so
--- that the conversations of the scope need not be gone through; where very many wait, as after an upgrade, not all of them.
+-- The newest sources without an entry, of all scopes that are searched. Digests are found by what waits in the tenant,
+-- so that the conversations of the scope need not be gone through; where very many wait, as after an upgrade, not all
+-- of them are found.
 select * from (
     (select m.payload::text, 1 as kind, c.ref as origin, m.seq as place, left(m.text, %(text)s) as text,
             m.created_at as said_at, c.id, m.seq, m.seq, m.role, c.agent, c.subject, null as title, null as doc_type,
@@ -156,7 +158,7 @@ order by said_at desc, place desc
 limit %(limit)s;
 
 -- name: search_candidates
--- Entries as they stand now, with the messages near those that are messages, and their vectors.
+-- Entries as they are now, and the messages near those that are messages, with their vectors.
 with hit as (
     select e.tenant, e.scope, e.no, e.kind, e.origin, e.place, e.said_at, e.author
     from unnest(%(scopes)s::bigint[], %(nos)s::bigint[]) as k (scope, no)

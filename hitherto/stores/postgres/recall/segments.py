@@ -1,4 +1,4 @@
-"""Packing: entries side by side in segments, so that a search reads few rows."""
+"""Packs entries of the search index side by side in segments, so that a search reads few rows."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from hitherto.stores.postgres.sql import SQL
 
 
 async def pack(connection: AsyncConnection[Any], at: dict[str, Any], *, next_no: int, packed: int) -> None:
-    """One full segment of what stands in none, or else one anew of which something has gone, in the transaction that is
-    open."""
+    """Pack one full segment of entries that are in none; if there are not enough, rebuild one with deleted entries. In
+    the open transaction."""
     if next_no - packed >= SEGMENT:
         await _pack(connection, at, packed // SEGMENT)
         await connection.execute(SQL["index_packed"], {**at, "packed": packed + SEGMENT})
@@ -29,7 +29,7 @@ async def pack(connection: AsyncConnection[Any], at: dict[str, Any], *, next_no:
 
 
 async def pack_codes(connection: AsyncConnection[Any], at: dict[str, Any]) -> None:
-    """The codes of one segment's entries in each space in which all have a vector."""
+    """Pack the codes of one segment in each space in which all its entries have a vector."""
     row = await (await connection.execute(SQL["index_hold"], at)).fetchone()
     packed = 0 if row is None else row[1]
     for space, embedded, coded in await (await connection.execute(SQL["index_fillings"], at)).fetchall():

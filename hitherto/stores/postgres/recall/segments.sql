@@ -1,7 +1,7 @@
--- Entries side by side in segments.
+-- Segments: entries packed side by side.
 
 -- name: index_stale_segment
--- A segment that has something that is gone.
+-- A segment with deleted entries.
 select segment from hitherto.search_segment
 where tenant = %(tenant)s and scope = %(ref)s and stale order by segment limit 1;
 
@@ -16,47 +16,47 @@ select no, code from hitherto.search_vector
 where tenant = %(tenant)s and scope = %(ref)s and space = %(space)s and no >= %(first)s and no < %(stop)s;
 
 -- name: index_fillings
--- How far the scope's spaces are filled.
+-- How far the scope's entries have vectors, and codes in segments, in each space.
 select space, embedded, coded from hitherto.search_filling where tenant = %(tenant)s and scope = %(ref)s;
 
 -- name: index_drop_segment
--- A segment that is made anew, or that has nothing left.
+-- Delete a segment, to rebuild it or because it has no entries left.
 with postings as (
     delete from hitherto.search_posting where tenant = %(tenant)s and scope = %(ref)s and segment = %(segment)s
 )
 delete from hitherto.search_segment where tenant = %(tenant)s and scope = %(ref)s and segment = %(segment)s;
 
 -- name: index_segment
--- The columns of a segment.
+-- Insert the columns of a segment.
 insert into hitherto.search_segment (tenant, scope, segment, lengths, kinds, origins, places, times)
 values (%(tenant)s, %(ref)s, %(segment)s, %(lengths)s, %(kinds)s, %(origins)s, %(places)s, %(times)s);
 
 -- name: index_postings
--- The postings of a segment.
+-- Insert the postings of a segment.
 insert into hitherto.search_posting (tenant, scope, term, segment, offsets, counts)
 select %(tenant)s, %(ref)s, p.term, %(segment)s, p.offsets, p.counts
 from unnest(%(terms)s::bigint[], %(offsets)s::bytea[], %(counts)s::bytea[]) as p (term, offsets, counts);
 
 -- name: index_drop_codes
--- The codes of a segment that are made anew.
+-- Delete the codes of a segment, to rebuild them.
 delete from hitherto.search_codes
 where tenant = %(tenant)s and scope = %(ref)s and space = %(space)s and segment = %(segment)s;
 
 -- name: index_codes
--- The codes of a segment.
+-- Insert the codes of a segment.
 insert into hitherto.search_codes (tenant, scope, space, segment, codes)
 values (%(tenant)s, %(ref)s, %(space)s, %(segment)s, %(codes)s);
 
 -- name: index_coded
--- The codes of the scope's entries stand in segments up to here.
+-- Record up to where the codes of the scope's entries are in segments.
 update hitherto.search_filling set coded = %(coded)s where tenant = %(tenant)s and scope = %(ref)s and space = %(space)s;
 
 -- name: index_packed
--- The scope's entries stand in segments up to here.
+-- Record up to where the scope's entries are in segments.
 update hitherto.search_scope set packed = %(packed)s where tenant = %(tenant)s and ref = %(ref)s;
 
 -- name: index_tidy
--- Nothing in the scope's segments is gone any more.
+-- Record that the scope has no stale segments, if it has none.
 update hitherto.search_scope set stale = false
 where tenant = %(tenant)s and ref = %(ref)s and not exists (
     select from hitherto.search_segment g where g.tenant = %(tenant)s and g.scope = %(ref)s and g.stale);

@@ -20,4 +20,4 @@ class DigestConformance(
     FenceCases,
     LoadCases,
 ):
-    """Every promise of `DigestStore`, as tests of whatever the fixture `store` gives them."""
+    """Every promise of `DigestStore`, as tests of the store that the fixture `store` yields."""

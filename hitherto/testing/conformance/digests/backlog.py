@@ -1,4 +1,4 @@
-"""How the digests in progress stand, over all tenants: which nobody took, which wait, and how far behind they are."""
+"""Conformance cases for the backlog of digests over all tenants: overdue and unsettled digests, and the figures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from hitherto.testing.conformance.samples import (
 
 
 async def job_of(store: Store, name: str, *, scope: Scope = SCOPE) -> DigestJob:
-    """A digest over the first messages of a new conversation, in progress."""
+    """Set off a digest over the messages of a new conversation; its job."""
     return DigestJob(scope.tenant, await begun(store, name, scope=scope))
 
 
@@ -35,7 +35,7 @@ async def overdue(store: Store, *, limit: int = 100) -> list[DigestJob]:
 
 
 async def figures(store: Store) -> Backlog:
-    """The load but for the seconds, and for workers, which only a store with a queue of its own counts."""
+    """The backlog without its seconds, and without its workers, which only a store with its own queue counts."""
     found = await store.backlog()
     assert found.lag_seconds >= 0
     assert found.workers in (None, 0)

@@ -1,4 +1,4 @@
-"""Claims: one worker at a time has a digest in hand, for as long as it holds on to it."""
+"""Conformance cases for claims: one worker at a time holds a digest, until its lease ends or it gives the digest up."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MOMENT = timedelta(seconds=0.02)
 
 
 async def end(store: Store, how: str, digest: int) -> None:
-    """Make an end of a digest of "c" that is in progress."""
+    """End a digest in progress of the conversation "c", in the way that `how` names."""
     if how == "cleared":
         await clear(store, "c")
     elif how == "taken back":

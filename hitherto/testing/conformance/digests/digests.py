@@ -1,4 +1,4 @@
-"""Digests: set off, ended behind a fence, standing; and the work on them."""
+"""Conformance cases for digests: how they are set off and ended, and which summary stands."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class DigestCases:
             with pytest.raises(HithertoError):
                 await unit.commit(Changes(head=head, messages=logged, fire=(digest_of(0, 5),)))
         assert await snapshot(store, "c") == before, "nothing of the unit is written"
-        # Another stage, and another conversation, have one of their own.
+        # Another stage and another conversation can each have a digest in progress too.
         other = await fire(store, "c", 0, 3, stage=OTHER_STAGE)
         await write(store, "d", *dialogue(1))
         await fire(store, "d", 0, 1)
@@ -263,7 +263,7 @@ class DigestCases:
             assert await unit.digests() == rows
 
     async def test_times_agree_to_the_microsecond(self, store: Store) -> None:
-        """The head and the rows tell the same times, however they travel."""
+        """The head and the rows give the same times, whatever way a store reads them."""
         for n in range(20):
             await write(store, f"{n}", *dialogue(1), fire=[digest_of(0, 1)])
             (row,) = await store.digests(SCOPE, f"{n}")

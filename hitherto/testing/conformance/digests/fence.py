@@ -1,4 +1,4 @@
-"""The fence: what others want of a digest while a unit of work holds it, and what they see afterwards."""
+"""Conformance cases for a digest that a unit of work holds: how a claim, a prolonging and a put-off fare meanwhile."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from hitherto.testing.conformance.samples import (
 
 
 async def _claimed_soon(store: Store, digest: int) -> DigestWork:
-    """The work on a digest that a unit held which was left: it is free a moment after the unit's block."""
+    """Claim a digest after its unit was left without a commit: it may become free only a moment after the block."""
     for _ in range(1_000):
         work = await store.claim(SCOPE.tenant, digest, lease=HOUR)
         if work is not None:

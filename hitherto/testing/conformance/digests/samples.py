@@ -1,4 +1,4 @@
-"""Digests in progress, and what is told of them, for the conformance suites to claim."""
+"""Helpers of the conformance cases for digests: a digest in progress, its row, and calls in the ledger."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ CALL = ModelCall(purpose=Purpose.DIGEST, model="m", latency_ms=5, cause=FailureC
 
 
 def entries(calls: Iterable[ModelCall]) -> list[ModelCall]:
-    """Calls like these, each an entry of its own."""
+    """Copies of these calls with new keys, so that each is a new entry of the ledger."""
     return [replace(call) for call in calls]
 
 
 async def begun(store: Store, name: str = "c", *, scope: Scope = SCOPE) -> int:
-    """A digest over the first messages of a new conversation, in progress; its id."""
+    """Write six messages and set off a digest over messages 0 to 5; its id."""
     await write(store, name, *dialogue(3), scope=scope)
     return await fire(store, name, 0, 5, scope=scope)
 

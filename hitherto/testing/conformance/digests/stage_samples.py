@@ -1,4 +1,4 @@
-"""What stages and verbs do to a conversation, in the plainest way, for the conformance suites to write with."""
+"""Helpers of the conformance suites: rows of stages, frontiers, and messages taken back, each in the simplest way."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def stage_row(
     opaque: str | None = None,
     family: str | None = None,
 ) -> NewDigest:
-    """A row of a stage that is named after what it does, unless `stage` says otherwise; `given` is its id."""
+    """A row to fire. Its stage is named after `action`, unless `stage` is given; `given` is the id to use."""
     return NewDigest(
         stage=stage or action.value,
         spec="{}",
@@ -57,7 +57,7 @@ def sums_through(log: Iterable[Logged], seq: int, at: int) -> Sums:
 
 
 def frontiers_of(rows: Iterable[Digest], log: Sequence[Logged], view_start: int, at: int) -> dict[str, Frontier]:
-    """The frontiers at revision `at`, word for word."""
+    """The frontiers at revision `at`, computed from the rows and the log."""
     found: dict[str, Frontier] = {}
     counting = [row for row in rows if row.action in REACHING and row.visible(at) and row.end >= view_start]
     for row in sorted(counting, key=lambda row: (row.end, row.id)):
@@ -79,7 +79,7 @@ def frontiers_of(rows: Iterable[Digest], log: Sequence[Logged], view_start: int,
 
 
 async def reach(store: Store, name: str) -> None:
-    """Write the frontiers to the head, as they follow from the rows; the revision stays."""
+    """Write to the head the frontiers that follow from the rows; the revision stays."""
     log, rows = await log_of(store, name), await store.digests(SCOPE, name)
     async with store.write(SCOPE, name) as unit:
         head = unit.head
@@ -88,7 +88,7 @@ async def reach(store: Store, name: str) -> None:
 
 
 async def staged(store: Store, name: str, *fire: NewDigest) -> tuple[int, ...]:
-    """Fire rows that are complete at once, at a revision of their own; their ids."""
+    """Fire rows that are complete at once, at a new revision; their ids."""
     async with store.write(SCOPE, name) as unit:
         ids = await unit.commit(Changes(head=replace(unit.head, rev=unit.head.rev + 1), fire=fire))
     await reach(store, name)
@@ -96,8 +96,8 @@ async def staged(store: Store, name: str, *fire: NewDigest) -> tuple[int, ...]:
 
 
 async def superseded(store: Store, name: str, *digests: int, view_start: int | None = None) -> None:
-    """Let views be without these rows from the next revision on; where that takes a clear back, `view_start` is where
-    the view begins again."""
+    """Supersede these rows from the next revision on. If one of them is a clear, `view_start` is where the view begins
+    without it."""
     log = await log_of(store, name)
     async with store.write(SCOPE, name) as unit:
         head = replace(unit.head, rev=unit.head.rev + 1)
@@ -108,7 +108,7 @@ async def superseded(store: Store, name: str, *digests: int, view_start: int | N
 
 
 async def take_back(store: Store, name: str, count: int = 1) -> list[int]:
-    """Take back the newest messages of the view, with the digests that rest on them; the seqs they have."""
+    """Take back the newest `count` messages of the view, with the digests that rest on them; their seqs."""
     log, rows = await log_of(store, name), await store.digests(SCOPE, name)
     async with store.write(SCOPE, name) as unit:
         head = unit.head

@@ -1,4 +1,4 @@
-"""Rows of every kind of stage: several in one commit, how far each has come, and what views use no more."""
+"""Conformance cases for stages: several rows in one commit, frontiers, and superseded rows."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class StageCases:
         assert dict((await head_of(store, "c")).frontiers) == {}
 
     async def test_a_frontier_tells_what_its_row_does(self, store: Store) -> None:
-        """What the stage took out so far, and where that began; of opaque items, what they take."""
+        """The tokens that the stage has taken out and where that began; for opaque items, the tokens that they take."""
         await write(store, "c", *dialogue(4), tokens=[4, 8, 16, 32, 64, 128, 256, 512])
         await staged(
             store,

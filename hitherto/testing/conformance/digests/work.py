@@ -1,4 +1,4 @@
-"""The work on a digest: what is needed to make it, for as long as it is to be made."""
+"""Conformance cases for `DigestWork`: what a worker gets to make a digest, as long as that is in progress."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class WorkCases:
         assert await store.digests(SCOPE, "c") == before
 
     async def test_work_on_chunks_has_the_statements_of_all_before(self, store: Store) -> None:
-        """Down to the first base that is no chunk, whose own statements come first."""
+        """Back to the first base that is not a chunk, whose statements come first."""
         await write(store, "c", *dialogue(6))
         older = await digested(store, "c", 0, 1, Item("before the summary", ((0, 1),)))
         base = await digested(store, "c", 0, 3, Item("summary", ((0, 3),)), base=older)

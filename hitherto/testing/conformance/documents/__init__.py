@@ -10,4 +10,4 @@ class DocumentConformance(
     DocumentCases,
     ArchiveCases,
 ):
-    """Every promise of `DocumentStore`, as tests of whatever the fixture `store` gives them."""
+    """Every promise of `DocumentStore`, as tests of the store that the fixture `store` yields."""

@@ -1,4 +1,4 @@
-"""What a digest archives: written with it, and gone with any message that it stands for."""
+"""Conformance cases for archived documents: written with their digest, gone with any message they stand for."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def archive_of(digest: int, *, user: str = SCOPE.user) -> NewDocument:
 async def archived(
     store: Store, name: str, start: int, end: int, *, base: int | None = None, scope: Scope = SCOPE
 ) -> int:
-    """A digest that was completed with its document; its id."""
+    """Complete a digest together with its document; the digest's id."""
     made = await fire(store, name, start, end, base=base, scope=scope)
     item = Item(f"{start} to {end}", ((start, end),))
     outcome = DigestOutcome(digest=made, items=(item,), text=item.text, tokens=3, archive=archive_of(made))
@@ -110,7 +110,7 @@ class ArchiveCases:
         assert await ranges_of(store) == [("c", 0, 1), ("d", 0, 1)]
 
     async def two(self, store: Store) -> tuple[int, int]:
-        """Documents of messages 0 to 1 and 2 to 5 of "c", and one of another conversation, which is to stay."""
+        """Archive messages 0 to 1 and 2 to 5 of "c", and another conversation, which must stay; the digests of "c"."""
         for name in ("c", "other"):
             await write(store, name, *dialogue(3))
         first = await archived(store, "c", 0, 1)

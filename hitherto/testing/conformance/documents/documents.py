@@ -1,4 +1,4 @@
-"""Documents: kept once, and read by whom they belong to."""
+"""Conformance cases for documents: the same content is kept once, and only its owner can read it."""
 
 from __future__ import annotations
 

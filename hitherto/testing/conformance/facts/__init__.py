@@ -26,4 +26,4 @@ class FactConformance(
     SharedFactCases,
     FactReviewCases,
 ):
-    """Every promise of `FactStore`, as tests of whatever the fixture `store` gives them."""
+    """Every promise of `FactStore`, as tests of the store that the fixture `store` yields."""

@@ -1,4 +1,4 @@
-"""Confirmed facts whose messages are erased: what they said otherwise before is forgotten with these."""
+"""Conformance cases for confirmed facts whose messages are erased: the history forgets their earlier contents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts and the messages that say them: what becomes of a fact when these are erased, taken back or deleted."""
+"""Conformance cases for evidence: what becomes of a fact when its messages are erased, taken back or deleted."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def delete(store: Store, name: str = "c", *, facts: bool = False) -> None:
 
 
 async def told_of(store: Store) -> str:
-    """Everything that is told of facts, to look for what must not be in it."""
+    """Everything the store returns about facts, as one text to look for what must not be in it."""
     return repr(await all_told(store, SCOPE, MUM.id))
 
 
@@ -240,7 +240,7 @@ class FactEvidenceCases:
 
     @pytest.mark.parametrize("now", [THE_USER, "dad"], ids=["himself", "another"])
     async def test_facts_are_about_the_subject_that_they_were_asked_for(self, store: Store, now: str) -> None:
-        """Whatever the conversation is about by the time they come."""
+        """Even if the conversation is about another subject by the time they come."""
         await write(store, "c", user("She swims."), subject=MUM.id)
         await write(store, "c", user("Now to something else."), subject=now)
         (known_before,) = await learned(store, "Swims.", name="d", subject=now)

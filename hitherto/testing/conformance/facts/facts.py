@@ -1,4 +1,4 @@
-"""Facts: subjects, and what is learned, repeated, replaced and added by hand."""
+"""Conformance cases for facts: subjects, and facts that are learned from a digest and repeated by later ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts for a context: their columns, beside the head of a conversation; and the book that a unit holds."""
+"""Conformance cases for reading facts: the columns for a context, the current facts that a unit holds, and lists."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ WAYS: dict[str, Callable[[Store, int], Coroutine[Any, Any, None]]] = {
 
 
 def row(number: int, version: int, text: str, *, own: bool = True, shared: bool = False, tokens: int = 5) -> object:
-    """What `rows_of` gives for a fact."""
+    """The row that `rows_of` returns for such a fact."""
     terms = analyzed(text)
     pairs = tuple(zip(terms.hashes.tolist(), terms.counts.tolist(), strict=True))
     return (number, version, own, shared, tokens, terms.length, "hobby", text, pairs)
@@ -227,7 +227,7 @@ class KnownFactCases:
         assert await booked(store) != ["Swims."]
 
     async def test_a_book_says_when_a_fact_was_last_said(self, store: Store) -> None:
-        """Or changed by a person; what was taken back does not count."""
+        """Or when a person changed it; messages that were taken back do not count."""
 
         async def last() -> list[datetime | None]:
             return [one.said_at for one in (await store.facts.current_facts(SCOPE, THE_USER)).facts]
@@ -258,7 +258,7 @@ class KnownFactCases:
         assert (await last())[2] == (await fact_of(store, gone)).extracted_at
 
     async def test_a_book_says_what_a_person_has_confirmed(self, store: Store) -> None:
-        """However sure a model was; to share a fact does not confirm it."""
+        """A model's confidence confirms nothing, and neither does sharing."""
 
         async def confirmed() -> list[bool]:
             return [one.confirmed for one in (await store.facts.current_facts(SCOPE, THE_USER)).facts]

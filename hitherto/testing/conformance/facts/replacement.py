@@ -1,4 +1,4 @@
-"""Facts: what takes the place of others, and what is added by hand."""
+"""Conformance cases for facts that supersede others, and for facts that a person adds."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class ReplacedFactCases:
         assert (await fact_of(store, milan)).superseded_by == rome
 
     async def test_only_current_facts_about_the_subject_are_repeated_or_replaced(self, store: Store) -> None:
-        """Numbers that a model makes up are no way to anything else."""
+        """Ids that a model makes up have no effect on other facts."""
         (mine,) = await learned(store, "Mine.")
         (old,) = await learned(store, "Old.")
         await learned(store, "New.", supersedes=(old,))
@@ -186,7 +186,7 @@ class ReplacedFactCases:
 
     @pytest.mark.parametrize("way", ["taken back", "erased", "deleted", "deleted with its facts"])
     async def test_the_current_facts_know_that_a_message_says_one_no_more(self, store: Store, way: str) -> None:
-        """What was said last then, and what is newer than that, may be another."""
+        """The time at which the fact was last said is then an earlier one."""
         (made,) = await learned(store, "Swims.", name="d")
         await learned(store, "Swims.")
         (other,) = await learned(store, "Sings.", name="e", subject=MUM.id)

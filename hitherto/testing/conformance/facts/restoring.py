@@ -1,4 +1,4 @@
-"""Facts that hold again: those that a person restores, and those whose successor was taken back."""
+"""Conformance cases for facts that become current again: a person restores them, or their successor is withdrawn."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FACTS = replace(MINE, kinds=frozenset({EntryKind.FACT}))
 
 
 async def moved(store: Store, *cities: str) -> list[int]:
-    """A conversation in which each city takes the place of the one before; the facts' ids."""
+    """Learn facts of which each supersedes the one before; their ids."""
     made: list[int] = []
     for city in cities:
         made += await learned(store, city, supersedes=tuple(made[-1:]))
@@ -178,7 +178,7 @@ class RestoredFactCases:
         assert await learned(store, "Rome.", name="d") == [], "it is known"
 
     async def test_what_holds_again_by_itself_is_its_owners_alone(self, store: Store) -> None:
-        """He shared it, and then something else held: nobody is shown it anew without a word of his."""
+        """It was shared before it was superseded; others see it again only after its owner shares it again."""
         await set_whole(store, ADA.tenant, MUM)
         rome = await shared_by(store, "Rome.", name="d")
         await learned(store, "Milan.", subject=MUM.id, supersedes=(rome,))
@@ -232,7 +232,7 @@ class RestoredFactCases:
 
     @pytest.mark.parametrize("at_once", [True, False])
     async def test_what_was_taken_back_itself_does_not_hold_again(self, store: Store, at_once: bool) -> None:
-        """What it had taken the place of does, in its stead."""
+        """The fact that it had superseded becomes current instead."""
         rome, milan, bari = await moved(store, "Rome.", "Milan.", "Bari.")
         if at_once:
             await take_back(store, "c", 2)

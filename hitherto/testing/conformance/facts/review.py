@@ -1,4 +1,4 @@
-"""Facts: what a person does to them, and what is left of what was deleted."""
+"""Conformance cases for the review of facts: changes by a person, versions, and what a deletion leaves."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ class FactReviewCases:
         ids=["member", "tenant", "agent"],
     )
     async def test_anothers_fact_is_not_found(self, store: Store, scope: Scope, change: FactChange) -> None:
-        """It is not even told that it is there: the message is that of a number nobody has."""
+        """The error does not even reveal that the fact exists: its message is that of an id that no fact has."""
         await set_whole(store, ADA.tenant, MUM)
         made = await shared_by(store, "Swims.")
         before = await all_told(store, ADA, MUM.id)

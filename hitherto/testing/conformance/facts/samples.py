@@ -1,4 +1,4 @@
-"""Facts for the conformance suites to learn, add and look at."""
+"""Helpers of the conformance suites: learning, changing and reading facts."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ EVERYTHING = FactFilter(state=None)
 
 
 def print_of(content: str) -> str:
-    """What the suites take as a fact's fingerprint."""
+    """The fingerprint that the suites give to a fact's content."""
     return sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def new(content: str, *seqs: int, **given: Any) -> NewFact:
-    """A fact to be written, of 5 tokens, that the messages `seqs` say with a confidence of 0.5."""
+    """A fact to write, of 5 tokens, stated by the messages `seqs` with a confidence of 0.5."""
     made = NewFact(
         category="hobby", content=content, fingerprint=print_of(content), tokens=5, confidence=0.5, seqs=seqs
     )
@@ -71,7 +71,7 @@ def edit(
 
 
 async def set_whole(store: Store, tenant: str, subject: Subject) -> Subject:
-    """Set all that a subject has; as it is afterwards."""
+    """Set the name and the members of a subject; the subject as it is afterwards."""
     return await store.facts.set_subject(tenant, subject.id, name=subject.name, members=subject.members)
 
 
@@ -103,7 +103,7 @@ async def _own(store: Store, scope: Scope) -> list[int]:
 async def learned(
     store: Store, *contents: str, name: str = "c", scope: Scope = SCOPE, subject: str = THE_USER, **given: Any
 ) -> list[int]:
-    """Facts about a subject that a conversation said, each in a message of its own; their ids."""
+    """Learn facts about a subject from a conversation, each from a separate message; their ids."""
     written = await write(store, name, *(user(storable(content)) for content in contents), scope=scope, subject=subject)
     first = written.logged[0].seq
     return await learn(
@@ -112,37 +112,37 @@ async def learned(
 
 
 async def shared_by(store: Store, content: str, *, scope: Scope = ADA, subject: str = MUM.id, name: str = "c") -> int:
-    """A fact that a conversation said and that its owner shares; its id."""
+    """Learn a fact from a conversation and share it; its id."""
     (number,) = await learned(store, content, name=name, scope=scope, subject=subject)
     await store.facts.change(scope, number, SHARE)
     return number
 
 
 async def fact_of(store: Store, number: int, *, scope: Scope = SCOPE) -> Fact:
-    """A fact that is there."""
+    """An existing fact."""
     found = await store.facts.fact(scope, number)
     assert found is not None, f"the fact {number} is there"
     return found
 
 
 async def version_of(store: Store, number: int, version: int, *, scope: Scope = SCOPE) -> Fact | None:
-    """A fact as it was at a version, if that is there."""
+    """A fact as it was at a version, None if there is no such version."""
     (found,) = await store.facts.versions(scope, [(number, version)])
     return found
 
 
 async def said(store: Store, number: int, *, scope: Scope = SCOPE) -> list[tuple[str, int]]:
-    """The messages that say a fact."""
+    """The conversation and seq of each message that states a fact."""
     return [(one.conversation, one.seq) for one in (await fact_of(store, number, scope=scope)).evidence]
 
 
 async def did(store: Store, number: int, *, scope: Scope = SCOPE) -> list[FactAction]:
-    """What happened to a fact."""
+    """The actions in a fact's history."""
     return [event.did for event in await store.facts.history(scope, number)]
 
 
 async def listed(store: Store, *, scope: Scope = SCOPE, **wanted: Any) -> list[str]:
-    """The contents of the facts that are wanted."""
+    """The contents of the facts that the filter `wanted` selects."""
     return [fact.content for fact in await store.facts.facts(scope, FactFilter(**wanted))]
 
 
@@ -151,12 +151,12 @@ async def booked(store: Store, subject: str = THE_USER, *, scope: Scope = SCOPE)
 
 
 async def known(store: Store, subject: str = THE_USER, *, scope: Scope = SCOPE) -> list[str]:
-    """The contents of what a context may show."""
+    """The contents of the facts that a context may show."""
     return list((await store.facts.known(scope, subject)).contents)
 
 
 async def seen(store: Store, number: int, *, scope: Scope) -> bool:
-    """Whether a fact about `MUM` is shown to a user, in all the ways alike."""
+    """Whether a user is shown a fact about `MUM`; every way to read it must agree."""
     one = await store.facts.fact(scope, number)
     told = await store.facts.known(scope, MUM.id)
     ways = {
@@ -182,7 +182,7 @@ async def _shown(store: Store, scope: Scope) -> list[int]:
 
 
 def rows_of(known: KnownFacts) -> list[tuple[object, ...]]:
-    """The columns of what a context may show, row by row; the terms of each with it."""
+    """The facts that a context may show, as rows; a fact's terms and their counts come last in its row."""
     ends = known.sizes.cumsum().tolist()
     starts = [0, *ends][:-1]
     terms, counts = known.terms.tolist(), known.counts.tolist()
@@ -199,7 +199,7 @@ def rows_of(known: KnownFacts) -> list[tuple[object, ...]]:
 
 
 async def all_told(store: Store, scope: Scope, *subjects: str) -> tuple[object, ...]:
-    """All that the store tells of a scope's facts, to compare before and after."""
+    """Everything the store returns about a scope's facts, to compare before and after."""
     facts = store.facts
     listing = await facts.facts(scope, EVERYTHING)
     histories: list[tuple[FactEvent, ...]] = [await facts.history(scope, one.id) for one in listing]

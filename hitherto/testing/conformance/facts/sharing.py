@@ -1,4 +1,4 @@
-"""Facts that are shared with the members of their subject: the one way out of a scope."""
+"""Conformance cases for facts shared with the members of their subject: the only way for a fact to leave a scope."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ class SharedFactCases:
             await store.facts.change(ADA, roses, SHARE)
 
     async def test_facts_about_the_user_himself_are_his_own(self, store: Store) -> None:
-        """Whatever their visibility says, and even if somebody manages to set such a subject."""
+        """Whatever their visibility says, and even if `THE_USER` was set as a subject with members."""
         with suppress(HithertoError):
             await set_whole(store, ADA.tenant, replace(MUM, id=THE_USER))
         made = await shared_by(store, "Is afraid of dogs.", subject=THE_USER)

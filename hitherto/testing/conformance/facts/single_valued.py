@@ -1,4 +1,4 @@
-"""Facts that are alone in their category: whatever comes at the same time, one of them is current."""
+"""Conformance cases for single-valued categories: one fact is current, whatever is written at the same time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CITY = "current city"
 class AloneFactCases:
     @pytest.fixture
     async def cities(self, store: Store) -> list[int]:
-        """Two cities and a hobby of Ada's, and cities beside them that nothing of hers ends."""
+        """The ids of two cities and a hobby of Ada's. Others have cities too, which her changes must not end."""
         made = await learned(store, "Rome.", "Milan.", category=CITY)
         made += await learned(store, "Swims.")
         await learned(store, "Turin.", name="mum", subject=MUM.id, category=CITY)

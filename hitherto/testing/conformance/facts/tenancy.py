@@ -1,4 +1,4 @@
-"""Facts and scopes: what is another's is never found, counted or named, and never changed from outside."""
+"""Conformance cases for the scope of facts: those of another scope are never found, counted, named or changed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ each_other = pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS.keys()
 
 
 async def planted(store: Store, *scopes: Scope) -> None:
-    """In each scope facts about the user and about `MUM`, private and shared."""
+    """Learn in each scope private facts about the user, and shared ones about `MUM`."""
     for scope in scopes:
         await learned(store, "Swims.", "Sings.", scope=scope)
         for made in await learned(store, "Swims.", "Sings.", scope=scope, name="m", subject=MUM.id):
@@ -98,7 +98,7 @@ class FactScopeCases:
             assert (await version_of(store, fact.id, 1) is None) == (fact.agent != SCOPE.agent)
 
     async def test_conversations_of_all_agents_are_asked_for(self, store: Store) -> None:
-        """Their names are those of each agent."""
+        """Two agents can each have a conversation of the same name."""
         for name, scope in {"mine": SCOPE, **OTHERS}.items():
             await learned(store, f"Of {name} in c.", scope=scope)
             await learned(store, f"Of {name} in d.", name="d", scope=scope)

@@ -8,4 +8,4 @@ from hitherto.testing.conformance.ledger.ledger import LedgerCases
 class LedgerConformance(
     LedgerCases,
 ):
-    """Every promise of `LedgerStore`, as tests of whatever the fixture `store` gives them."""
+    """Every promise of `LedgerStore`, as tests of the store that the fixture `store` yields."""

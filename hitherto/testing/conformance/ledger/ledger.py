@@ -1,4 +1,4 @@
-"""The ledger: every model call with what it took, and sums of them."""
+"""Conformance cases for the ledger: entries of model calls, and their sums."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ GROUPINGS: tuple[By, ...] = ("tenant", "user", "model", "day", "purpose")
 
 
 def sums(group: str, *calls: ModelCall) -> Costs:
-    """What is to come out for a group of these calls."""
+    """The expected sums of a group of these calls."""
     return Costs(
         group=group,
         calls=len(calls),
@@ -56,7 +56,7 @@ async def commit(store: Store, name: str, calls: Sequence[ModelCall], *, scope: 
 
 
 async def today(store: Store) -> date:
-    """The store's own, in UTC."""
+    """The current day in UTC, by the store's clock."""
     async with store.write(SCOPE, "clock") as unit:
         return unit.head.now.astimezone(UTC).date()
 
@@ -68,7 +68,7 @@ async def noted(store: Store, *, tenant: str | None = None) -> list[Costs]:
 
 class LedgerCases:
     async def test_an_entry_that_is_written_twice_is_there_once(self, store: Store) -> None:
-        """As when the answer to a commit was lost, and it is made again."""
+        """As when the answer to a commit is lost and the commit is repeated."""
         await write(store, "c", *dialogue(1))
         for _ in range(2):
             await store.note_calls(SCOPE, "c", [FIRST])
@@ -222,7 +222,7 @@ class LedgerCases:
         assert await noted(store, tenant="acme") == [sums("m", FIRST, SECOND), sums("another", FAILED)]
 
     async def test_a_day_ends_at_midnight_in_utc(self, store: Store) -> None:
-        """Whatever zone the process, the server and the reader are in: one call is on one day."""
+        """Whatever time zone the process, the server and the reader are in."""
         before = datetime.now(UTC).date()
         await store.note_calls(SCOPE, None, entries([FIRST]))
         (found,) = await store.costs("day")

@@ -30,4 +30,4 @@ class LogConformance(
     ScopeCases,
     KeepingCases,
 ):
-    """Every promise of `LogStore` and `Unit`, as tests of whatever the fixture `store` gives them."""
+    """Every promise of `LogStore` and `Unit`, as tests of the store that the fixture `store` yields."""

@@ -1,4 +1,4 @@
-"""What is set for agents, and what one conversation of a scope learns of the earlier ones."""
+"""Conformance cases for the defaults of agents, and for the newest summary of a scope's other conversations."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ each_other = pytest.mark.parametrize("other", OTHERS, ids=["tenant", "user", "ag
 
 
 async def summed_up(store: Store, name: str, text: str = "", *, scope: Scope = SCOPE) -> int:
-    """A conversation with a summary over all of it; the digest's id."""
+    """Write a conversation with a summary of all of it; the digest's id."""
     await write(store, name, *dialogue(2), scope=scope)
     made = await fire(store, name, 0, 3, scope=scope)
     await write(store, name, outcomes=[DigestOutcome(digest=made, text=text or f"of {name}")], scope=scope)

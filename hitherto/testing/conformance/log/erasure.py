@@ -1,4 +1,4 @@
-"""Erasing: messages whose time has come, what rested on them, and whole conversations."""
+"""Conformance cases for erasure: expired messages, digests that rest on them, and whole conversations."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class ErasureCases:
         assert await expired(store, "c") == (((0, 0),), None)
 
     async def test_a_clock_that_was_ahead_makes_nothing_expire(self, store: Store) -> None:
-        """What is written keeps its order by the time of the newest message; what is due goes by the clock as it is."""
+        """`now` is never before the newest message, but expiry goes by the clock itself."""
         ahead = datetime.now(UTC) + 2 * HOUR
         soon = datetime.now(UTC) + HOUR
         async with store.write(SCOPE, "c") as unit:
@@ -214,7 +214,7 @@ class ErasureCases:
         assert [one.conversation for one in await store.listed(SCOPE)] == ["d"]
 
     async def test_writers_and_deleters_at_once(self, store: Store) -> None:
-        """However they meet, every unit is alone: a log is dense, and begins with the first append after a delete."""
+        """Units never overlap: a log has no gaps, and begins with the first append after a delete."""
 
         async def delete() -> None:
             async with store.write(SCOPE, "c") as unit:

@@ -1,4 +1,6 @@
-"""What rests on messages whose time has come: nobody else is shown it, erased or not."""
+"""Conformance cases for what rests on expired messages: only their own conversation still shows it, even before they
+are erased.
+"""
 
 from __future__ import annotations
 
@@ -42,22 +44,22 @@ each_side = pytest.mark.parametrize("first", [False, True], ids=["waiting", "ind
 
 
 def passing(text: str) -> Message:
-    """A message whose time has come."""
+    """A message that has already expired."""
     return replace(user(text), expires_at=datetime.now(UTC) + PAST)
 
 
 async def said(store: Store, *messages: Message, name: str = "c", subject: str = THE_USER) -> None:
-    """Messages of which nobody has noticed yet that their time has come."""
+    """Write messages, without a `next_expiry` that would show that some of them have expired."""
     await write(store, name, *messages, next_expiry=None, subject=subject)
 
 
 async def expire(store: Store, name: str = "c") -> None:
-    """Now messages wait to be erased."""
+    """Set `next_expiry` to the past: messages of the conversation wait to be erased."""
     await write(store, name, next_expiry=datetime.now(UTC) + PAST, same_rev=True)
 
 
 async def erased(store: Store, *digests: int, name: str = "c") -> None:
-    """The first message is erased, and these digests do without it."""
+    """Erase the first message, and rewrite these digests without it."""
     rewritten = [
         RewrittenDigest(digest=one, items=(Item("rest", ((1, 1),)),), text="rest", tokens=4) for one in digests
     ]

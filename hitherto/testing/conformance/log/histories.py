@@ -1,4 +1,4 @@
-"""Histories of everything that may happen: each revision stays what it was, and can be read as it was."""
+"""Conformance cases over random histories: each revision stays as it was, and can be read as it was."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ _TOOLS = (Kind.TOOL_CALL, Kind.TOOL_RESULT, Kind.REASONING)
 
 
 def lasting(head: Head | None) -> Head | None:
-    """What of a head holds for its revision for ever: the rest describes the newest one only, or the clock."""
+    """`head` without the fields that only the newest revision has, and without the clock."""
     if head is None:
         return None
     return timeless(replace(head, open_calls={}, late=(), failures=0, running=(), run_start=0, **_NOW))
 
 
 async def random_step(store: Store, name: str, chance: random.Random) -> None:
-    """Something that may happen to a conversation: an append, a clear or its end, messages taken back, a stage that is
-    done at once, a digest set off or ended or superseded."""
+    """Make one random change to a conversation: append messages, clear, take back a clear, take back messages, fire a
+    stage that is complete at once, set off a digest, or end one."""
     head, rows = await head_of(store, name), await store.digests(SCOPE, name)
     step = chance.choice(
         ["append"] * 4 + ["clear", "restore", "take back", "take back", "stage", "stage", "fire", "end"]
@@ -107,7 +107,7 @@ async def random_step(store: Store, name: str, chance: random.Random) -> None:
 
 
 def read(log: list[Logged], reading: MessageRange) -> list[int]:
-    """`MessageRange`, word for word; the seqs."""
+    """The seqs that `reading` selects, by the definition of `MessageRange`."""
     live = [one for one in log if reading.live_at is None or one.live(reading.live_at)]
     enough = [one.seq for one in live if one.sums.tokens >= reading.tokens]
     first = max(reading.start, min(enough, default=reading.stop))
@@ -126,7 +126,7 @@ def read(log: list[Logged], reading: MessageRange) -> list[int]:
 class HistoryCases:
     @pytest.mark.parametrize("seed", range(8))
     async def test_every_revision_stays_what_it_was(self, store: Store, seed: int) -> None:
-        """Frontiers too: what was written to the head, and what past heads read off the rows."""
+        """Frontiers too: the newest head has them as they were committed, a past head derives them from the rows."""
         chance = chances(2_000 + seed)
         await write(store, "c", user())
         was: dict[int, Head | None] = {}

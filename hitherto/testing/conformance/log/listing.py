@@ -1,4 +1,4 @@
-"""Keeping house: listings, and what is due."""
+"""Conformance cases for the list of conversations, and for those with expired messages to erase."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages come back equal: to the byte, in every field."""
+"""Conformance cases for messages: every field comes back equal, raw JSON byte for byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a part of the log, and probes, each against the plain definition."""
+"""Conformance cases for ranges of messages and for probes, compared with their definitions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MARKS = range(1, 40)
 
 
 def read(log: Sequence[Logged], reading: MessageRange) -> list[Logged]:
-    """`MessageRange`, word for word."""
+    """The messages that `reading` selects, by the definition of `MessageRange`."""
     found = [
         logged
         for logged in log
@@ -48,7 +48,7 @@ def read(log: Sequence[Logged], reading: MessageRange) -> list[Logged]:
 
 
 def mark(log: Sequence[Logged], probe: Probe) -> Mark | None:
-    """`Probe`, word for word."""
+    """The answer to `probe`, by the definition of `Probe`."""
     for logged in log:
         match probe:
             case DialogueAt():
@@ -65,7 +65,7 @@ def mark(log: Sequence[Logged], probe: Probe) -> Mark | None:
 
 
 async def random_log(store: Store, name: str, chance: random.Random, *, longest: int = 40) -> list[Logged]:
-    """A log of all kinds of messages in batches; a third of them cost nothing, so that running sums stand still."""
+    """A log of all kinds of messages in batches; a third of them have no tokens, so that running sums stand still."""
     for _ in range(chance.randint(1, 6)):
         batch = any_messages(chance, chance.randint(1, longest // 5))
         await write(store, name, *batch, tokens=[max(chance.randint(-10, 20), 0) for _ in batch])
@@ -180,7 +180,7 @@ class ReadingCases:
             assert await unit.probe(TurnAt(3)) is None
 
     async def test_items_alone(self, store: Store) -> None:
-        """Byte for byte in value and order, at any revision; none where one is of another format, or was erased."""
+        """Equal in value and order, at any revision; None if one is of another format, or was erased."""
         await write(store, "c", user("a"), assistant("b"))
         await write(store, "c", user("c"), assistant("d"))
         head, log = await head_of(store, "c"), await log_of(store, "c")

@@ -1,4 +1,4 @@
-"""Receipts: what an idempotency key answered before."""
+"""Conformance cases for receipts: what an append with the same idempotency key answered before."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class ReceiptCases:
         forgotten = Receipt(start=0, end=1, rev=1, fingerprint=None)
         assert await answered(store, "c", "k") == forgotten
         assert await answered(store, "d", "k") == Receipt(start=0, end=0, rev=1, fingerprint="of k")
-        # A conversation that comes to be under the name again is no reason to answer otherwise.
+        # A new conversation of the same name does not change the answer.
         await write(store, "c", *dialogue(2), key="l")
         assert await answered(store, "c", "k") == forgotten
         async with store.write(SCOPE, "c") as unit:

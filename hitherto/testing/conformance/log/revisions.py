@@ -1,4 +1,4 @@
-"""Past revisions: the head at each is what it was then."""
+"""Conformance cases for past revisions: the head at each is what it was then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Taking messages back: they stay in the log, and views from then on are without them."""
+"""Conformance cases for taking messages back: they stay in the log, and later views leave them out."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class RetractionCases:
         assert [head and head.retracted for head in past] == taken
 
     async def test_past_sums_are_those_of_the_nearest_live_message(self, store: Store) -> None:
-        """Where what was taken back lies right before a clear, or at the end of a digest."""
+        """Even if a message that was taken back lies right before a clear, or at the end of a digest."""
         await write(store, "c", *dialogue(2))
         await take_back(store, "c")
         await clear(store, "c")

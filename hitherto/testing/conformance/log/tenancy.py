@@ -1,4 +1,4 @@
-"""Walls: what belongs to another scope is never found, counted or named, and never changed from outside."""
+"""Conformance cases for scopes: conversations of another scope are never found, counted, named or changed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ each_other = pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS.keys()
 class ScopeCases:
     @pytest.fixture
     async def full(self, store: Store) -> AsyncIterator[tuple[object, ...]]:
-        """SCOPE's conversation "c" with something of everything; in the end it is still what it was."""
+        """The snapshot of a conversation "c" with data of every kind. Afterwards, checks that it is unchanged."""
         late = replace(user(), expires_at=datetime.now(UTC) - timedelta(days=1))
         await write(store, "c", *dialogue(3), late, key="k")
         await digested(store, "c", 0, 3, Item("a", ((0, 0),)))

@@ -1,4 +1,4 @@
-"""Units of work: all or nothing, one at a time, and what they are told."""
+"""Conformance cases for units of work: all or nothing, one at a time in a conversation, and the head they see."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from hitherto.testing.conformance.samples import (
 
 AT_ONCE = 20
 SHORT = 0.05
-"""Seconds after which a task that has not gone on is taken to be waiting."""
+"""Seconds after which a task that is not done counts as waiting."""
 POLICY = policy_json(Policy("window", (Stage(Seq(5), Window(14), Summarize(900), Prefix("[{text}]")),)))
 
 
@@ -110,7 +110,7 @@ class UnitCases:
             logged, head = extended(unit.head, dialogue(1), [1, 1])
             await unit.commit(Changes(head=head, messages=logged))
             more, further = extended(head, dialogue(1), [1, 1])
-            # With which error, a store may choose: it is a defect of the caller.
+            # A store may choose the error: a second commit is a bug of the caller.
             with pytest.raises(Exception):  # noqa: B017, PT011
                 await unit.commit(Changes(head=further, messages=more))
         assert (await head_of(store, "once")).rev == 1
@@ -190,7 +190,7 @@ class UnitCases:
             assert timeless(unit.head) == timeless(made)
 
     async def test_what_is_not_read_of_a_committed_head(self, store: Store) -> None:
-        """The store's own, and what other rows say."""
+        """Fields that the store sets itself, and fields that follow from other rows."""
         await write(store, "other", *dialogue(1))
         await write(store, "own", *dialogue(1))
         before = await head_of(store, "own")
@@ -219,7 +219,7 @@ class UnitCases:
         assert (await head_of(store, "other")).rev == 1
 
     async def test_now_is_never_behind_the_newest_message(self, store: Store) -> None:
-        """A clock that was ahead and was put right: an hour, here."""
+        """As after the clock was an hour ahead and was corrected."""
         ahead = datetime.now(UTC) + timedelta(hours=1)
         async with store.write(SCOPE, "ahead") as unit:
             logged, head = extended(replace(unit.head, now=ahead), [user()], [1])

@@ -24,4 +24,4 @@ class RecallConformance(
     SearchScopeCases,
     IndexClaimCases,
 ):
-    """Every promise of `SearchIndex`, as tests of whatever the fixture `store` gives them."""
+    """Every promise of `SearchIndex`, as tests of the store that the fixture `store` yields."""

@@ -1,4 +1,4 @@
-"""Claims on an index: one process at a time writes the entries of a scope, and others' come to their turn."""
+"""Conformance cases for claims on the index: one process at a time writes a scope's entries, and each gets its turn."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def take(index: SearchIndex, *, lease: timedelta = HOUR) -> IndexWork | No
 
 
 async def writes_nothing(store: Store, work: IndexWork) -> bool:
-    """Whether no verb of this claim has any effect."""
+    """Whether every write under this claim is refused and changes nothing."""
     index = index_of(store)
     before = await search_data(store, spaces=[SPACE])
     done = [
@@ -62,7 +62,7 @@ class IndexClaimCases:
                 await write(store, name, user(f"of {scope.user}"), scope=scope)
         got = [work for work in await asyncio.gather(*(take(index_of(store)) for _ in range(16))) if work is not None]
         assert len({(work.tenant, work.ref) for work in got}) == len(got)
-        while (more := await take(index_of(store))) is not None:  # those that another was just looking at
+        while (more := await take(index_of(store))) is not None:  # skipped while another task looked at them
             got.append(more)
         assert sorted(tuple(one.text for one in work.sources) for work in got) == [
             (f"of {scope.user}", f"of {scope.user}") for scope in SCOPES
@@ -166,7 +166,7 @@ class IndexClaimCases:
         assert await found(store) == ["first", "second", "third"]
 
     async def test_no_scope_keeps_others_waiting(self, store: Store) -> None:
-        """One whose work comes to nothing each time, say."""
+        """Even if the work on it fails each time."""
         for scope in SCOPES:
             await write(store, "c", user("tea"), scope=scope)
         seen: set[int] = set()

@@ -1,4 +1,4 @@
-"""Digests in the search index: the summary that stands, and every chunk."""
+"""Conformance cases for digests in the search index: the summary that stands, and every chunk."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class SearchDigestCases:
 
     @each_side
     async def test_chunks_go_with_a_clear(self, store: Store, first: bool) -> None:
-        """Those that reach beyond it stay."""
+        """Chunks that reach beyond the clear stay."""
         await write(store, "c", *dialogue(4))
         await chunked(store, 0, 1, "early")
         await chunked(store, 2, 7, "late")

@@ -1,4 +1,4 @@
-"""Passages of documents in the search index: those of the user's own, and those of archived conversations."""
+"""Conformance cases for passages in the search index: of the user's own documents, and of archived conversations."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class SearchDocumentCases:
 
     @each_side
     async def test_the_users_own_belong_to_all_agents(self, store: Store, first: bool) -> None:
-        """Of another user, of another tenant: nothing, not by their numbers either."""
+        """Another user or tenant finds nothing, not even by the entries' numbers."""
         await documents_of(store).keep(SCOPE, NOTE)
         if first:
             await indexed(store)
@@ -213,7 +213,7 @@ class SearchDocumentCases:
         assert count == 255
 
     async def test_a_document_of_many_passages(self, store: Store) -> None:
-        """More than are handed out at once."""
+        """More passages than one claim hands out."""
         passages = tuple(Passage(f"part {at}", at, 1) for at in range(50))
         for fingerprint in ("a", "b", "c"):
             await documents_of(store).keep(SCOPE, replace(NOTE, fingerprint=fingerprint, passages=passages))

@@ -1,4 +1,4 @@
-"""Facts in the search index, and what conversations about a subject have there."""
+"""Conformance cases for facts in the search index, and for searches about one subject."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search index: what is wanted of it, and what is near to that."""
+"""Conformance cases for the filters of a search, and for the neighbors of a candidate."""
 
 from __future__ import annotations
 

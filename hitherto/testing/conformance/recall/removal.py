@@ -1,4 +1,6 @@
-"""What is taken away is found no more, from that moment on, whether it is indexed, waits for it, or is just in hand."""
+"""Conformance cases for removal from search: what is erased, taken back, cleared, deleted or expired is never found
+again, whether it is indexed, waits to be, or is just being indexed.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,7 @@ each_way = pytest.mark.parametrize("way", WAYS)
 
 
 async def filled(store: Store, way: str) -> None:
-    """Three messages in "c", of which that way takes away the last two at least; and what it must not touch."""
+    """Write three messages in "c", of which `way` removes at least the last two, and three in "d", which must stay."""
     soon = datetime.now(UTC) + SHORT if way == "expired" else None
     await write(store, "c", user("first"), *(replace(user(f"tea {n}"), expires_at=soon) for n in (1, 2)))
     await write(store, "d", *(user(f"tea {n} of d") for n in range(3)))
@@ -80,7 +82,7 @@ def left(way: str) -> list[str]:
 
 
 async def assert_gone(store: Store, way: str, *before: Key) -> None:
-    """It is neither found nor does it wait; not by its number, not as a neighbor either."""
+    """Assert that what `way` removes neither waits nor is found, not even by its key or as a neighbor."""
     assert await found(store) == left(way)
     assert set(await waiting(store)) <= set(left(way))
     told = await candidates(store, keys=before, space=SPACE, around=9)
@@ -101,7 +103,7 @@ class SearchTakingAwayCases:
     @each_way
     @pytest.mark.parametrize("space", [None, SPACE], ids=["lexical", "embedded"])
     async def test_what_is_indexed_is_gone(self, store: Store, way: str, space: None) -> None:
-        """Before and after the index is put in order."""
+        """Before and after the index is compacted."""
         await filled(store, way)
         await indexed(store, space=space)
         before = keys_of(await search_data(store))
@@ -113,7 +115,7 @@ class SearchTakingAwayCases:
         told = await search_data(store, words=["tea"], spaces=[SPACE])
         texts = {one.key: one.source.text for one in await candidates(store, keys=keys_of(told))}
         assert [texts[key] for key in having(told, "tea") if key in texts] == LEFT
-        if way != "expired":  # of those nobody told the store
+        if way != "expired":  # an expiry is not written to the store
             assert texts.keys() == set(keys_of(told)), "what is put in order has nothing else"
         assert told.entries == told.embedded or space is None
 
@@ -205,7 +207,7 @@ class SearchTakingAwayCases:
         assert [len(having(told, word)) for word in ("green", "black", "white")] == [0, 0, 1]
 
     async def test_what_was_rewritten_in_hand_waits_again(self, store: Store) -> None:
-        """Nothing of what it said before gets into the index."""
+        """Nothing of its old text gets into the index."""
         await write(store, "c", *(user("") for _ in range(2)))
         digest = await digested(store, "c", 0, 1)
         await write(store, "c", rewritten=[RewrittenDigest(digest=digest, text="a secret")])

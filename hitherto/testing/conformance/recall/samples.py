@@ -1,4 +1,4 @@
-"""Making entries, and looking for what is in an index, for the conformance suites of the search index."""
+"""Helpers of the conformance cases for the search index: writing entries, and reading what is in an index."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SPACE = Space("signs", 16)
 OTHER_SPACE = Space("other signs", 24)
 
 ENOUGH = 1_000
-"""More than any test has, but the one that says so."""
+"""More entries than any test has, except those that say so."""
 
 
 def index_of(store: Store) -> SearchIndex:
@@ -31,7 +31,7 @@ def index_of(store: Store) -> SearchIndex:
 
 
 def term(word: str) -> int:
-    """The term of a word that is one."""
+    """The hash of a word that is a single term."""
     (found,) = analyzed(word).hashes.tolist()
     return found
 
@@ -48,22 +48,22 @@ def vectors_of(work: IndexWork, space: Space = SPACE) -> Vectors:
 
 
 def made(sources: Iterable[Source]) -> list[TermCounts]:
-    """The entries of these sources."""
+    """The entries of these sources, in their order."""
     return [analyzed(source.text, author=source.author) for source in sources]
 
 
 async def taken(
     index: SearchIndex, *, space: Space | None = None, lease: timedelta = HOUR, limit: int = ENOUGH
 ) -> IndexWork:
-    """A scope in which something is to be done, in hand."""
+    """Claim a scope in which there is something to index."""
     work = await index.take(space=space, lease=lease, limit=limit)
     assert work is not None, "something is to be done"
     return work
 
 
 async def indexed(store: Store, *, space: Space | None = None, limit: int = ENOUGH, compact_index: bool = True) -> None:
-    """Do all that is to be done, as an indexing worker does; without `compact_index`, what is asked to be put in order
-    is left as it is."""
+    """Index all that waits, as an indexing worker does. Without `compact_index`, index one scope and do not compact its
+    index."""
     index = index_of(store)
     for _ in range(ENOUGH):
         work = await index.take(space=space, lease=HOUR, limit=limit)
@@ -105,12 +105,12 @@ async def search_data(
 
 
 def keys_of(search_data: SearchData) -> list[Key]:
-    """The entries that are there."""
+    """The keys of the entries that are not removed."""
     return [(block.scope, block.first + int(at)) for block in search_data.blocks for at in np.flatnonzero(block.kinds)]
 
 
 def having(search_data: SearchData, word: str) -> dict[Key, int]:
-    """The entries that are there and have a word, and how often each has it."""
+    """The entries, without removed ones, that have a word, and how often each has it."""
     found: dict[Key, int] = {}
     for block in search_data.blocks:
         offsets, counts = block.postings.get(term(word), ((), ()))
@@ -122,7 +122,7 @@ def having(search_data: SearchData, word: str) -> dict[Key, int]:
 
 
 def block_of(search_data: SearchData, key: Key) -> tuple[IndexBlock, int]:
-    """Where an entry stands."""
+    """The block that an entry is in, and its place there."""
     (found,) = [
         (block, key[1] - block.first)
         for block in search_data.blocks
@@ -139,7 +139,7 @@ async def candidates(
     space: Space | None = None,
     around: int = 0,
 ) -> list[Candidate]:
-    """Of all entries, or of these, in the order of their keys."""
+    """The candidates for `keys`, or for all entries, in the order of their keys."""
     asked = keys_of(await search_data(store, wanted)) if keys is None else keys
     found = await index_of(store).candidates(wanted, asked, space=space, around=around)
     assert len({one.key for one in found}) == len(found), "each once"
@@ -147,7 +147,7 @@ async def candidates(
 
 
 async def found(store: Store, wanted: SearchFilter = MINE) -> list[str]:
-    """The texts of all that a search can come upon: what has an entry, and what waits for one."""
+    """The texts, sorted, of all that a search can find: what has an entry, and what waits for one."""
     there = [one.source for one in await candidates(store, wanted)]
     waiting = list((await search_data(store, wanted)).waiting)
     places = [(one.kind, one.origin, one.place) for one in (*there, *waiting)]
@@ -156,5 +156,5 @@ async def found(store: Store, wanted: SearchFilter = MINE) -> list[str]:
 
 
 async def waiting(store: Store, wanted: SearchFilter = MINE) -> list[str]:
-    """The texts of what waits, in its order."""
+    """The texts of what waits for an entry, in its order."""
     return [one.text for one in (await search_data(store, wanted)).waiting]

@@ -1,4 +1,4 @@
-"""The search index: what is found, by what, and how it is told."""
+"""Conformance cases for the search index: what is indexed, how it is found, and what a candidate has."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from hitherto.testing.conformance.samples import (
 )
 
 MANY = 5_000
-"""More entries than a store packs together."""
+"""More entries than a store packs into one block."""
 
 
 class SearchCases:
@@ -206,7 +206,7 @@ class SearchCases:
                 await unit.delete()
 
     async def test_many_entries(self, store: Store) -> None:
-        """Put in order or not, and with holes: the same is found."""
+        """The same is found before and after the index is compacted, and with entries removed."""
         for start in range(0, MANY, 500):
             await write(store, "c", *(user(f"tea {at} n{at % 7}") for at in range(start, start + 500)))
         await indexed(store, limit=700, compact_index=False)

@@ -1,4 +1,4 @@
-"""Scopes in the search index: what is another's is never found, counted or named, though it would rank first."""
+"""Conformance cases for scopes in the search index: another scope's entries are never found, counted or named."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ waits = pytest.mark.parametrize("waits", [False, True], ids=["indexed", "waiting
 
 
 async def planted(store: Store, *scopes: Scope) -> None:
-    """In each of the scopes the best answer to everything, in conversations of all names."""
+    """Write into each scope messages that would rank first for "tea", in conversations named as those of the tests."""
     for scope in scopes:
         for name in "cd":
             await write(store, name, *(user("tea tea tea") for _ in range(3)), scope=scope)
@@ -66,7 +66,7 @@ class SearchScopeCases:
     @each_other
     @waits
     async def test_others_see_nothing(self, store: Store, other: Scope, waits: bool) -> None:
-        """Numbers of entries are no way in, nor are those of conversations."""
+        """Neither the numbers of entries nor those of conversations give access."""
         await planted(store, SCOPE)
         if not waits:
             await indexed(store, space=SPACE)
@@ -99,7 +99,7 @@ class SearchScopeCases:
         assert agents == {SCOPE.agent, "another", SCOPE.agent + " "}
 
     async def test_conversations_are_named_within_the_scope(self, store: Store) -> None:
-        """With every agent too: a conversation of another agent that has the same name is another one."""
+        """With all agents too: another agent's conversation of the same name is a different one."""
         await write(store, "c", user("theirs in c"), scope=OTHERS["agent"])
         await write(store, "c", user("mine in c"))
         await write(store, "c", user("others in c"), scope=OTHERS["space"])

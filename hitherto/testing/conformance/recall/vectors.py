@@ -1,4 +1,4 @@
-"""Vectors in the search index: several spaces side by side, each filled in the background."""
+"""Conformance cases for vectors in the search index: several spaces side by side, each filled in the background."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TEXTS = ["tea", "milk", "sugar", "honey"]
 
 
 async def embedded(store: Store, space: Space, count: int) -> None:
-    """Give the next so many entries their vectors."""
+    """Write the vectors of the next `count` entries."""
     work = await taken(index_of(store), space=space, limit=count)
     assert len(work.unembedded) == count
     assert await index_of(store).embed(work, space, vectors_of(work, space))
@@ -38,7 +38,7 @@ async def embedded(store: Store, space: Space, count: int) -> None:
 
 
 async def assert_embedded(store: Store, spaces: Sequence[Space], space: Space | None, count: int) -> None:
-    """In the space that is chosen of those, so many entries have their vectors."""
+    """Assert that a search over `spaces` chooses `space`, in which `count` entries have their vectors."""
     told = await search_data(store, spaces=spaces)
     assert (told.space, told.embedded, told.entries) == (space, count, len(TEXTS))
     texts = {one.key: one.source.text for one in await candidates(store)}
@@ -154,7 +154,7 @@ class SearchVectorCases:
         await assert_embedded(store, [SPACE], SPACE, 4)
 
     async def test_many_vectors(self, store: Store) -> None:
-        """Put in order or not, and with holes: each entry keeps its own."""
+        """Each entry keeps its vector before and after the index is compacted, and with entries removed."""
         for start in range(0, 5_000, 1_000):
             await write(store, "c", *(user(f"tea {at}") for at in range(start, start + 1_000)))
         await indexed(store, space=SPACE)
