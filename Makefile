@@ -5,31 +5,33 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 LLM    := .venv-llm
 
-.PHONY: demo test quick test-llm check format bench clean
+# The tests start many processes. Without bytecode, each of them would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: demo test quick test-llm check style format bench clean
 
 demo: $(READY)
 	$(BIN)/hitherto demo
 
 # Three runners, each with a database server of its own: with fewer, the machine mostly waits.
-test: check
-	$(BIN)/pytest -n 3 --dist worksteal
+test: style
+	@$(BIN)/basedpyright & types=$$!; $(BIN)/pytest -n 3 --dist worksteal; tests=$$?; wait $$types && exit $$tests
 
 # What a change can break first, in under a minute: style, imports, types, the pure core and the store in memory.
-quick: $(READY)
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
-	$(BIN)/lint-imports
+quick: style
 	@$(BIN)/basedpyright & types=$$!; $(BIN)/pytest tests/core tests/conformance/test_stores.py::TestInMemoryStore; tests=$$?; wait $$types && exit $$tests
 
 # Digests through a real, very small model. Its server has an environment of its own, and compiles at the first set-up.
 test-llm: $(READY) $(LLM)/.ready
 	LLAMA_PYTHON=$(LLM)/bin/python $(BIN)/pytest tests/llm
 
-check: $(READY)
+check: style
+	$(BIN)/basedpyright
+
+style: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
-	$(BIN)/basedpyright
 
 format: $(READY)
 	$(BIN)/ruff format .

@@ -110,7 +110,7 @@ class Databases:
         """An open and empty store. One at a time: they have the same database."""
         if self._stores is None:
             name = await self.take()
-            connections = Connections(self.url(name), size=10, patience=10)
+            connections = Connections(self.url(name), size=4, patience=10)
             await connections.open()
             self._stores = self.url(name), connections, await self._connected(name)
         url, connections, emptying = self._stores
