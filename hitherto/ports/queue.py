@@ -22,8 +22,7 @@ class DigestQueue(Protocol):
     """Hands the jobs of committed digests to a worker, in this process or another.
 
     `start` begins to take jobs and to do `work` with each, at most so many at once as the queue was made for; `work`
-    deals with its own errors. A process that never starts it makes no digests and only submits them. Raises
-    DatabaseUnavailable.
+    deals with its own errors. A process that never starts it makes no digests and only submits them.
 
     `submit` reports a committed digest that is due in `after` seconds. A queue in the store's own database already has
     the job from that transaction and only takes note of it. Returns at once and never raises.

@@ -135,7 +135,7 @@ class ProcrastinateQueue:
             try:
                 await self._work_on_jobs()
                 if not self._closed:
-                    self._say_why("nobody listens for them", rest)
+                    self._say_why("the job listener ended", rest)
             except (ProcrastinateException, psycopg.Error, OSError) as error:
                 self._say_why(_reason(error), rest)
             except asyncio.CancelledError:

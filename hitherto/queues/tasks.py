@@ -58,10 +58,12 @@ class TaskQueue:
         self._closed = True
         for timer in self._timers:
             timer.cancel()
-        if self._tasks and grace > 0:
-            await asyncio.wait(tuple(self._tasks), timeout=grace)
-        for task in tuple(self._tasks):
-            task.cancel()
+        try:
+            if self._tasks and grace > 0:
+                await asyncio.wait(tuple(self._tasks), timeout=grace)
+        finally:
+            for task in tuple(self._tasks):
+                task.cancel()
         await self.wait_for_digests()
 
     async def _run(self, job: DigestJob, work: Work) -> None:

@@ -53,7 +53,7 @@ class Metrics(Watch):
             *("action", "outcome"),
         )
         self._digest = timed(
-            "digest_seconds", "Seconds from taking a digest in hand to its end, model included.", _SLOW, "action"
+            "digest_seconds", "Seconds from the claim of a digest to its end, model included.", _SLOW, "action"
         )
         self._calls = counted(
             "model_calls_total",

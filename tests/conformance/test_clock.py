@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from hitherto.ports.queue import DigestJob
 from hitherto.stores.in_memory.store import InMemoryStore
 from hitherto.testing.conformance.digests.samples import begun
 from hitherto.testing.conformance.recall.samples import candidates, found, indexed, keys_of, search_data, taken
@@ -71,6 +72,9 @@ async def test_a_clock_that_was_put_back_keeps_nobody_waiting(
     later = await begun(store, "later")
     assert [job.digest for job in await store.overdue(since=AT_ONCE)] == [later, far]
     assert [job.digest for job in await store.overdue(since=HOUR)] == [far]
+    jobs = [DigestJob(SCOPE.tenant, made) for made in (far, later)]
+    assert await store.unsettled(jobs) == jobs
+    assert (await store.backlog()).due == 2
     assert (await claimed(store, far)).digest.attempt == (2 if in_hand else 1)
     assert await store.claim(SCOPE.tenant, far, lease=HOUR) is None
 

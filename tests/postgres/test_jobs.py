@@ -15,6 +15,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from hitherto.core.log.frontier import DigestAction
 from hitherto.errors import Conflict, StoreError
 from hitherto.ports.log import Changes
+from hitherto.ports.queue import DigestJob
 from hitherto.stores.postgres.store import PostgresStore
 from hitherto.testing.conformance.digests.samples import CALL, begun, row_of
 from hitherto.testing.conformance.digests.stage_samples import stage_row, staged
@@ -241,6 +242,9 @@ class TestAClockThatWasPutBack:
             await rows(database, f"update digest set due_at = now() + '{ahead}' where id = {digest}")
         assert [job.digest for job in await store.overdue(since=AT_ONCE)] == [due, far]
         assert [job.digest for job in await store.overdue(since=HOUR, limit=1)] == [far]
+        jobs = [DigestJob(SCOPE.tenant, digest) for digest in (far, near, due)]
+        assert set(await store.unsettled(jobs)) == {jobs[0], jobs[2]}
+        assert (await store.backlog()).due == 2
         assert await store.claim(SCOPE.tenant, near, lease=HOUR) is None
         work = await claimed(store, far)
         assert work.digest.attempt == (2 if in_hand else 1)

@@ -77,7 +77,7 @@ async def test_when_it_hears_nothing_any_more(
             "where application_name = 'hitherto queue' and datname = %s and query ilike %s",
             [name, "listen%"],
         )
-        await until(lambda: "nobody listens for them" in caplog.text, "it says so")
+        await until(lambda: "the job listener ended" in caplog.text, "it says so")
         await admin.execute(limit.format(sql.Identifier(name), sql.SQL("-1")))
         await until(tables.listens, "it listens again")
         await tables.put_job(number)

@@ -108,6 +108,18 @@ class TestClosing:
         await asyncio.sleep(0.02)
         assert job(9) not in hand.begun
 
+    async def test_what_runs_is_cancelled_with_a_closing_that_waits_for_it(self, queue: TaskQueue, hand: Hand) -> None:
+        queue.submit(job(1))
+        await hand.holds(job(1))
+        closing = asyncio.create_task(queue.aclose(grace=600))
+        await asyncio.sleep(0)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        async with asyncio.timeout(PATIENCE):
+            await queue.wait_for_digests()
+        assert hand.cancelled == [job(1)]
+
     async def test_it_waits_for_those_that_tidy_up(self, queue: TaskQueue, hand: Hand) -> None:
         hand.tidies = 0.05
         queue.submit(job(1))

@@ -213,9 +213,8 @@ async def _store(url: str, settings: Settings) -> AsyncGenerator[PostgresStore]:
 
 def _load(load: Backlog, settings: Settings) -> Check:
     name = "queue"
-    says = (
-        f"digests: {load.due:,} due, {load.claimed:,} in hand, {load.put_off:,} put off; workers: {load.workers or 0}"
-    )
+    workers = load.workers or 0
+    says = f"digests: {load.due:,} due, {load.claimed:,} in progress, {load.put_off:,} put off; workers: {workers}"
     here = "" if settings.worker else ", or set HITHERTO_WORKER=true where messages are appended"
     start = f"start one: hitherto worker{here}"
     if load.due and not load.workers:

@@ -48,7 +48,6 @@ async def _ask_model(name: str, model: Model) -> Check:
         base=(),
         lines=_LINES,
         start=0,
-        end=_LINES[-1].seq,
         limit=100,
         input_limit=model.input_limit,
         count=tokens.counter_for(tokens.CANONICAL).count,

@@ -58,14 +58,13 @@ def digest(
     base: Sequence[Item],
     lines: Sequence[PromptLine],
     start: int,
-    end: int,
     limit: int,
     input_limit: int,
     count: Count,
     facts: FactsTask | None = None,
     prose: bool = False,
 ) -> Digesting:
-    """The digest of `start` to `end` (inclusive), from the base's statements and the new messages `lines`.
+    """The digest of the messages from `start` on, from the base's statements and the new messages `lines`.
 
     Statements that rest only on messages before `start` are dropped. Those that rest partly on them are shown to the
     model once, and dropped if it does not restate them. Input that does not fit one prompt of `input_limit` tokens is

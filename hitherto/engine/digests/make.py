@@ -75,7 +75,6 @@ class DigestMaker:
             base=work.base if isinstance(action, Summarize) else (),
             lines=[PromptLine(one.seq, one.message.role.value, one.message.text) for one in work.messages],
             start=work.digest.start,
-            end=work.digest.end,
             limit=action.max_tokens,
             input_limit=model.input_limit,
             count=self._services.canonical.count,

@@ -244,8 +244,8 @@ class Facts:
     async def _check_shareable(self, fact: Fact) -> None:
         if fact.subject == THE_USER:
             raise InvalidFact(
-                f"fact {fact.id} is about {fact.user!r} himself, and nobody else's; only facts about a subject with "
-                "members can be shared"
+                f"fact {fact.id} is about the user {fact.user!r} alone; only facts about a subject with members can "
+                "be shared"
             )
         subject = await self._store.subject(self._scope.tenant, fact.subject)
         members = () if subject is None else subject.members

@@ -36,7 +36,7 @@ class Claims:
         if found is None:
             return None
         (scope, conversation), kept, row = found
-        if row.due_at is not None and now < row.due_at <= now + FARTHEST:
+        if not _is_due(row, now):
             return None
         taken = replace(row, attempt=row.attempt + 1, tries=row.tries + 1, claimed=True, due_at=now + lease)
         kept.replaced(taken)
@@ -81,16 +81,12 @@ class Claims:
     def unsettled(self, jobs: Sequence[DigestJob]) -> list[DigestJob]:
         now = self._clock()
         found = {job: self._in_progress(job.tenant, job.digest) for job in jobs}
-        return [
-            job
-            for job, at in found.items()
-            if at is not None and (at[2].claimed or at[2].due_at is None or at[2].due_at <= now)
-        ]
+        return [job for job, at in found.items() if at is not None and (at[2].claimed or _is_due(at[2], now))]
 
     def backlog(self) -> Backlog:
         now, conversations = self._clock(), self._conversations.values()
         rows = [(kept, row) for kept in conversations for row in kept.digests if row.status is Status.PROCESSING]
-        waiting = [row for _, row in rows if row.due_at is not None and row.due_at > now]
+        waiting = [row for _, row in rows if not _is_due(row, now)]
         return Backlog(
             due=len(rows) - len(waiting),
             claimed=sum(row.claimed for row in waiting),
@@ -113,3 +109,8 @@ class Claims:
         if found is None or not found[2].claimed or found[2].attempt != claim.attempt:
             return None
         return found[1], found[2]
+
+
+def _is_due(row: Digest, now: datetime) -> bool:
+    """What is further ahead than anything is set was set before the clock was put back."""
+    return row.due_at is None or not now < row.due_at <= now + FARTHEST

@@ -187,21 +187,23 @@ from unnest(%(tenants)s::text[], %(digests)s::bigint[]) as asked (tenant, id)
 cross join lateral (
     select tenant, id from hitherto.digest d
     where d.tenant = asked.tenant and d.id = asked.id and d.completed_at is null
-      and (d.claimed or d.due_at <= statement_timestamp()) limit 1
+      and (d.claimed or d.due_at <= statement_timestamp() or d.due_at > statement_timestamp() + interval '2 hours')
+    limit 1
 ) d;
 
 -- name: backlog
 -- Figures on the digests in progress, how many conversations begin none for now, and how many workers had a heartbeat
--- lately.
-select count(*) filter (where due_at <= now), count(*) filter (where claimed and due_at > now),
-       count(*) filter (where not claimed and due_at > now),
+-- lately. A due time further ahead than any that is set was set before the clock was put back: it counts as reached.
+select count(*) filter (where not waits), count(*) filter (where claimed and waits),
+       count(*) filter (where not claimed and waits),
        coalesce(extract(epoch from max(now - created_at)), 0)::float8, coalesce(max(behind), 0),
        (select count(*) from hitherto.conversation
         where resume_at > statement_timestamp() and resume_at < statement_timestamp() + interval '2 hours'),
        (select count(*) from hitherto.procrastinate_workers
         where last_heartbeat > statement_timestamp() - interval '30 seconds')
 from (
-    select d.due_at, d.claimed, d.created_at, statement_timestamp() as now,
+    select d.claimed, d.created_at, statement_timestamp() as now,
+           d.due_at > statement_timestamp() and d.due_at <= statement_timestamp() + interval '2 hours' as waits,
            c.next_seq - greatest(d.start_seq, coalesce(b.end_seq + 1, 0)) as behind
     from hitherto.digest d
     cross join lateral (

@@ -40,7 +40,7 @@ def test_all_is_well(cli: Cli) -> None:
     )
     assert f"revision {schema.revisions()[-1]}" in found.said("schema", "ok")
     assert "set: data_dir" in found.said("settings", "ok")
-    assert "0 due, 0 in hand" in found.said("queue", "ok")
+    assert "0 due, 0 in progress" in found.said("queue", "ok")
     assert "without a model" in found.said("model", "ok")
     assert "wait" in found.said("index", "ok") or "all is in the search index" in found.said("index", "ok")
     assert "vectors of 256 numbers are made in this process" in found.said("embedder", "ok")

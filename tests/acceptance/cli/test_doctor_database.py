@@ -193,7 +193,7 @@ async def test_digests_wait_and_nobody_makes_them(database: str) -> None:
     elsewhere = in_database(database, HITHERTO_WORKER="false")
     assert "set HITHERTO_WORKER=true" in elsewhere["queue"]["advice"]
     executed(database, "insert into hitherto.procrastinate_workers default values")
-    assert "1 due, 0 in hand, 0 put off; workers: 1" in in_database(database).said("queue", "ok")
+    assert "1 due, 0 in progress, 0 put off; workers: 1" in in_database(database).said("queue", "ok")
     executed(database, "update hitherto.digest set created_at = created_at - interval '1 hour'")
     assert re.search(
         r"the oldest has waited for 3,6\d\d seconds \| start more", in_database(database).said("queue", "warning")

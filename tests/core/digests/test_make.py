@@ -38,7 +38,6 @@ def made(
         base=base,
         lines=lines,
         start=start,
-        end=lines[-1].seq if lines else start,
         limit=limit,
         input_limit=input_limit,
         count=count,
@@ -101,7 +100,7 @@ def test_an_unusable_answer_is_asked_for_once_more(unusable: str) -> None:
 
 
 def test_a_model_that_says_it_has_no_answer_is_asked_once_more_too() -> None:
-    making = digest(base=(), lines=lines("a"), start=0, end=0, limit=100, input_limit=5_000, count=count)
+    making = digest(base=(), lines=lines("a"), start=0, limit=100, input_limit=5_000, count=count)
     next(making)
     assert making.throw(InvalidModelAnswer("it said nothing")).corrects
     with pytest.raises(InvalidModelAnswer, match="nor the second time"):

@@ -40,7 +40,6 @@ def made(
         base=(),
         lines=shown,
         start=shown[0].seq,
-        end=shown[-1].seq,
         limit=limit,
         input_limit=input_limit,
         count=count,

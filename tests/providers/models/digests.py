@@ -57,7 +57,6 @@ async def digested(
         base=base,
         lines=lines,
         start=start,
-        end=lines[-1].seq,
         limit=limit,
         input_limit=model.input_limit,
         count=count,

@@ -233,7 +233,7 @@ class FactReviewCases:
             assert f"{theirs.value}" == f"{nobodys.value}".replace(f"fact {made + 1}", f"fact {made}")
         assert await all_told(store, ADA, MUM.id) == before
 
-    async def test_all_agentss_facts_are_changed_where_that_is_asked_for(self, store: Store) -> None:
+    async def test_facts_of_all_agents_are_changed_where_that_is_asked_for(self, store: Store) -> None:
         other = replace(SCOPE, agent="another")
         (made,) = await learned(store, "Swims.", scope=other)
         after = await store.facts.change(SCOPE, made, edit("Dives."), all_agents=True)

@@ -82,7 +82,7 @@ class FactScopeCases:
                 await unit.delete(facts=True)
         assert await all_told(store, SCOPE, MUM.id) == before
 
-    async def test_all_agentss_facts_are_asked_for(self, store: Store) -> None:
+    async def test_facts_of_all_agents_are_read(self, store: Store) -> None:
         for name, scope in {"mine": SCOPE, **OTHERS}.items():
             await learned(store, f"Of {name}.", scope=scope)
         agents = {"mine": SCOPE, "agent": OTHERS["agent"]}
