@@ -23,7 +23,11 @@ ROOT = "hitherto"
 
 logging.getLogger(ROOT).addHandler(logging.NullHandler())  # else Python prints warnings where logging is not set up
 
-_TAKEN = frozenset(vars(logging.makeLogRecord({}))) - {"exc_info", "stack_info"} | {"message", "asctime", "taskName"}
+_DUPLICATES = frozenset(vars(logging.makeLogRecord({}))) - {"exc_info", "stack_info"} | {
+    "message",
+    "asctime",
+    "taskName",
+}
 """Names of attributes that every log record has. The two left out of them are options of a logging call."""
 
 _FRAMES = 3
@@ -67,8 +71,8 @@ class Logger:
         if not self._logger.isEnabledFor(level):
             return
         if (error := _at_hand(fields.get("exc_info"))) is not None:
-            fields = {**fields, "exc_info": (type(error), _wordless(error, _CHAIN), error.__traceback__)}
-        own = {name + "_" if name in _TAKEN else name: value for name, value in {**self._fields, **fields}.items()}
+            fields = {**fields, "exc_info": (type(error), _without_messages(error, _CHAIN), error.__traceback__)}
+        own = {name + "_" if name in _DUPLICATES else name: value for name, value in {**self._fields, **fields}.items()}
         words, options = _rendering()(
             self._logger, "log", {"stacklevel": _FRAMES, **own, "event": event, "positional_args": args}
         )
@@ -90,15 +94,15 @@ def _at_hand(given: object) -> BaseException | None:
             return None
 
 
-def _wordless(error: BaseException | None, left: int) -> BaseException | None:
+def _without_messages(error: BaseException | None, left: int) -> BaseException | None:
     """A copy of an exception and those that led to it, with their types and tracebacks but without their messages."""
     if error is None or left == 0:
         return None
     kind = type(error)
     shown = type(kind.__name__, (Exception,), {"__module__": kind.__module__, "__qualname__": kind.__qualname__})()
     shown.__traceback__ = error.__traceback__
-    shown.__cause__ = _wordless(error.__cause__, left - 1)
-    shown.__context__ = _wordless(error.__context__, left - 1) if error.__cause__ is None else None
+    shown.__cause__ = _without_messages(error.__cause__, left - 1)
+    shown.__context__ = _without_messages(error.__context__, left - 1) if error.__cause__ is None else None
     shown.__suppress_context__ = error.__suppress_context__
     return shown
 

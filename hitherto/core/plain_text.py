@@ -17,7 +17,7 @@ def plain(text: str) -> str:
     return " ".join("".join(_visible(character) for character in text).split())
 
 
-def says_something(text: str) -> bool:
+def has_visible_text(text: str) -> bool:
     """Whether `text` shows a letter, a digit or a symbol such as an emoji. The placeholders for unreadable characters
     (U+FFFC, U+FFFD) do not count."""
     return any(unicodedata.category(one) in _TELLING and one not in _UNREADABLE for one in plain(text))

@@ -32,10 +32,10 @@ _PATIENCE = 10.0
 """Seconds. The longest wait before a retry within one call; where the endpoint asks for a longer one, the call fails
 and the digest is put off."""
 
-_TO_SAY_SO = 1.0
+_ADAPTER_GRACE = 1.0
 """Seconds after `model_timeout` in which the adapter can still raise its own timeout error."""
 
-_APART = frozenset({Purpose.COMPACT, Purpose.EMBED, Purpose.RERANK})
+_OWN_BREAKER = frozenset({Purpose.COMPACT, Purpose.EMBED, Purpose.RERANK})
 """Purposes with a circuit breaker of their own: under the same model name they may go to another endpoint."""
 
 _MOST = 2**31
@@ -83,7 +83,7 @@ class Calls:
         self._services = services
         self._breakers: dict[tuple[str, Purpose | None], Breaker] = {}
         self._daily_limit = DailyLimit(services)
-        self._last_words: dict[str, tuple[str, FailureCause]] = {}
+        self._last_errors: dict[str, tuple[str, FailureCause]] = {}
 
     async def make(
         self,
@@ -105,7 +105,7 @@ class Calls:
             breaker = self._breaker(what)
             ticket = breaker.admitted(time.monotonic())
             if ticket is None:
-                raise self._left_alone(what.model, breaker.wait(time.monotonic()))
+                raise self._postponed(what.model, breaker.wait(time.monotonic()))
             return await self._once(ask, what, breaker, ticket, ledger)
 
         trying = AsyncRetrying(
@@ -116,10 +116,10 @@ class Calls:
         )
         return await trying(once)
 
-    def recorded(self, scope: Scope) -> LedgerBlock:
+    def recorded(self, scope: Scope) -> LedgerScope:
         """An async context manager that gives a ledger for calls made for no conversation. At the end of the block its
         entries are written to the store's ledger, even after an error or a cancellation: the calls are paid for."""
-        return LedgerBlock(lambda ledger: self._note(scope, ledger))
+        return LedgerScope(lambda ledger: self._note(scope, ledger))
 
     def written(self, tenant: str, ledger: Sequence[ModelCall]) -> None:
         """Report that these calls are in the store's ledger now, or never will be."""
@@ -165,7 +165,7 @@ class Calls:
             if isinstance(error, InvalidModelAnswer):
                 took = error.tokens
             elif isinstance(error, ModelUnavailable):
-                self._last_words[what.model] = (str(error), cause)
+                self._last_errors[what.model] = (str(error), cause)
             raise
         finally:
             # First of all: without the outcome of this ticket, a half-open breaker would keep every other call out.
@@ -181,16 +181,16 @@ class Calls:
         answer. Raises ModelUnavailable then."""
         seconds = self._services.settings.model_timeout
         try:
-            async with asyncio.timeout(seconds + _TO_SAY_SO):
-                return await contained(ask)
+            async with asyncio.timeout(seconds + _ADAPTER_GRACE):
+                return await call_adapter(ask)
         except TimeoutError:
             raise ModelUnavailable(
                 f"the model did not answer within {seconds:g} seconds; see what it waits for, or allow it more time "
                 "(HITHERTO_MODEL_TIMEOUT)"
             ) from None
 
-    def _left_alone(self, model: str, seconds: float) -> CallPostponed:
-        words, cause = self._last_words.get(model, ("no answer", FailureCause.UNREACHABLE))
+    def _postponed(self, model: str, seconds: float) -> CallPostponed:
+        words, cause = self._last_errors.get(model, ("no answer", FailureCause.UNREACHABLE))
         return CallPostponed(
             f"{model!r} has failed too often lately and is not called for now; last: {words}",
             seconds=seconds,
@@ -213,7 +213,10 @@ class Calls:
         )
 
     def _breaker(self, what: CallContext) -> Breaker:
-        settings, endpoint = self._services.settings, (what.model, what.purpose if what.purpose in _APART else None)
+        settings, endpoint = (
+            self._services.settings,
+            (what.model, what.purpose if what.purpose in _OWN_BREAKER else None),
+        )
         if endpoint not in self._breakers:
             self._breakers[endpoint] = Breaker(
                 failures=settings.breaker_failures, rest=settings.breaker_cooldown.total_seconds()
@@ -231,7 +234,7 @@ class Calls:
                 breaker.succeeded(ticket)
 
 
-class LedgerBlock:
+class LedgerScope:
     """An async context manager: gives an empty ledger, and passes it to `note` at the end of the block unless it is
     still empty.
 
@@ -251,7 +254,7 @@ class LedgerBlock:
             await uninterrupted(self._note(self._ledger))
 
 
-async def contained(ask: Callable[[], Awaitable[_Found]]) -> _Found:
+async def call_adapter(ask: Callable[[], Awaitable[_Found]]) -> _Found:
     """Run an adapter's call so that it cannot end the calling task. A cancellation that is not ours becomes
     ModelUnavailable; a BaseException that is not an Exception, such as a panic in an extension module, becomes
     RuntimeError. KeyboardInterrupt, SystemExit and GeneratorExit are raised as they are."""

@@ -87,14 +87,14 @@ class FactChange:
     must have. With `alone`, a fact that is EDITED or RESTORED supersedes all other current facts of its category about
     its subject."""
 
-    did: FactAction
+    action: FactAction
     expect: int | None = None
     content: str = ""
     fingerprint: str = ""
     tokens: int = 0
     category: str = ""
     metadata: str = "{}"
-    alone: bool = False
+    single_valued: bool = False
 
 
 @dataclass(frozen=True, slots=True)

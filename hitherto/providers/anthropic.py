@@ -23,7 +23,7 @@ from hitherto.core.log.message import storable
 from hitherto.core.prompt import Prompt
 from hitherto.errors import ModelRejected
 from hitherto.ports.model import Completion, Model
-from hitherto.providers.endpoints.address import EndpointSettings
+from hitherto.providers.endpoints.address import EndpointSettingNames
 from hitherto.providers.endpoints.failures import Endpoint, name_of, paid
 from hitherto.providers.endpoints.json_body import at, is_json, tokens
 from hitherto.providers.endpoints.response import TooLong, bounded
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 ANTHROPIC = "https://api.anthropic.com"
 
-_NAMED = EndpointSettings(form="it ends before /v1", example=ANTHROPIC)
+_NAMED = EndpointSettingNames(form="it ends before /v1", example=ANTHROPIC)
 
 _NO_KEY = "none"
 """Sent if no key is set, because the SDK would then look for one in the environment and in files."""
@@ -57,7 +57,7 @@ class _AnthropicDialect:
     structure: Literal["format", "tool", "text"] = "format"
     thinks: bool = False
 
-    def after_refusal(self, status: int, reason: str) -> _AnthropicDialect:
+    def next_dialect(self, status: int, reason: str) -> _AnthropicDialect:
         """The dialect to try after an error with `status` and `reason`; this one if they are about something else."""
         if status not in (400, 422):
             return self
@@ -131,7 +131,7 @@ class Anthropic(Model):
             except APIConnectionError as error:
                 if isinstance(error.__cause__, TooLong):
                     raise endpoint.too_long() from None
-                raise endpoint.cut_off(error.__cause__ or error) from None
+                raise endpoint.connection_lost(error.__cause__ or error) from None
             except APIStatusError as error:
                 raise endpoint.failure(error.status_code, error.body, error.response.headers) from None
             except AnthropicError as error:
@@ -144,7 +144,7 @@ class Anthropic(Model):
             try:
                 body = await self._ask(prompt, dialect)
             except APIStatusError as error:
-                following = dialect.after_refusal(error.status_code, str(error.body))
+                following = dialect.next_dialect(error.status_code, str(error.body))
                 if following == dialect:
                     raise
                 dialect = following
@@ -184,18 +184,18 @@ class Anthropic(Model):
         """The answer's text. Raises InvalidModelAnswer where there is none, or not all of it."""
         content = at(answer, "content")
         if not isinstance(content, list):
-            raise self._endpoint.no_answer(body, "message")
+            raise self._endpoint.wrong_shape(body, "message")
         blocks = cast("list[object]", content)
         called = _called(blocks, prompt.schema_name)
         text = _text(blocks) if called is None else called
         stopped = at(answer, "stop_reason")
         # The API parses the input of a call, so a truncated one looks complete.
         if stopped in ("max_tokens", "model_context_window_exceeded") and (called or not is_json(text)):
-            raise self._endpoint.broke_off()
+            raise self._endpoint.cut_short()
         if stopped == "refusal":
-            raise self._endpoint.nothing_said("declined to answer")
+            raise self._endpoint.empty_answer("declined to answer")
         if not text:
-            raise self._endpoint.nothing_said(f"said nothing (stop_reason {name_of(stopped)})")
+            raise self._endpoint.empty_answer(f"said nothing (stop_reason {name_of(stopped)})")
         return text
 
 

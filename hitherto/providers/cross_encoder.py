@@ -11,12 +11,12 @@ from openai import APIStatusError
 from hitherto.core.log.message import storable
 from hitherto.errors import InvalidModelAnswer
 from hitherto.ports.reranker import Reranker, RerankResult
-from hitherto.providers.endpoints.address import EndpointSettings
+from hitherto.providers.endpoints.address import EndpointSettingNames
 from hitherto.providers.endpoints.failures import paid
 from hitherto.providers.endpoints.json_body import at, tokens
 from hitherto.providers.openai_compatible.endpoint import OpenAIEndpoint
 
-NAMED = EndpointSettings(
+NAMED = EndpointSettingNames(
     model="HITHERTO_RERANKER",
     key="HITHERTO_RERANKER_KEY",
     base_url="HITHERTO_RERANKER_BASE_URL",
@@ -95,7 +95,7 @@ class CrossEncoder(Reranker):
             # Text Embeddings Inference answers with nothing but the list.
             results = at(answer, "results") or answer
             if not isinstance(results, list):
-                raise self._endpoint.no_answer(body, "list of scores")
+                raise self._endpoint.wrong_shape(body, "list of scores")
             order = _order(cast("list[object]", results), count)
             if not order:
                 raise InvalidModelAnswer(

@@ -13,7 +13,7 @@ import numpy as np
 from hitherto.core.log.message import storable
 from hitherto.errors import InvalidSettings, ModelRejected, ModelUnavailable
 from hitherto.ports.embedder import Embedder, Embeddings, Space, usable
-from hitherto.providers.names.embedding_models import known_of
+from hitherto.providers.names.embedding_models import known_model
 
 _PACKAGE = "sentence_transformers"
 
@@ -42,7 +42,7 @@ class SentenceTransformersEmbedder(Embedder):
         self._model = model
         self._batch = batch
         self._truncated = dimensions
-        self._dimensions = dimensions or known_of(model).dimensions
+        self._dimensions = dimensions or known_model(model).dimensions
         self._loaded: Any = None
         self._thread: ThreadPoolExecutor | None = ThreadPoolExecutor(1, thread_name_prefix="hitherto-embedder")
 

@@ -11,7 +11,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from hitherto.core.facts.fact import CATEGORIES, category_of
 from hitherto.core.recall.trigger_phrases import TRIGGERS
-from hitherto.settings.values import Categories, Duration, Phrases, Ways, daily_limit
+from hitherto.settings.values import Categories, CrossSessionWays, Duration, Phrases, daily_limit
 
 
 class _Group(BaseSettings):
@@ -132,7 +132,7 @@ class RecallSettings(_Group):
     reranker_key: SecretStr | None = None
     reranker_timeout: float = Field(default=2.0, gt=0)
     recall_share: float = Field(default=0.25, gt=0, lt=1)
-    cross_session: Ways = ()
+    cross_session: CrossSessionWays = ()
     search_triggers: Phrases = TRIGGERS
     relevance_threshold: float = Field(default=0.7, ge=0, le=1)
     cross_session_limit: int = Field(default=3, ge=1, le=50)

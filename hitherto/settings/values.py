@@ -76,7 +76,7 @@ def _categories(names: tuple[str, ...]) -> tuple[str, ...]:
 _MOST_CATEGORIES = 50
 
 
-def _telling(phrases: tuple[str, ...]) -> tuple[str, ...]:
+def _checked_phrases(phrases: tuple[str, ...]) -> tuple[str, ...]:
     if not phrases:
         raise ValueError("there is no phrase in it; name one, or leave 'triggers' out of HITHERTO_CROSS_SESSION")
     for phrase in phrases:
@@ -87,5 +87,5 @@ def _telling(phrases: tuple[str, ...]) -> tuple[str, ...]:
 
 Duration = Annotated[timedelta, BeforeValidator(_seconds)]
 Categories = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names), AfterValidator(_categories)]
-Ways = Annotated[tuple[Way, ...], NoDecode, BeforeValidator(_ways)]
-Phrases = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_phrases), AfterValidator(_telling)]
+CrossSessionWays = Annotated[tuple[Way, ...], NoDecode, BeforeValidator(_ways)]
+Phrases = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_phrases), AfterValidator(_checked_phrases)]

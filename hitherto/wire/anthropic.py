@@ -79,7 +79,7 @@ class AnthropicFormat:
         return redacted(message, replace, calls=calls)
 
     def tokens(self, item: Payload, counter: TokenCounter) -> int:
-        return cost.said_by(item, counter)
+        return cost.message_tokens(item, counter)
 
     def system_tokens(self, text: str, counter: TokenCounter) -> int:
         return cost.system_text(text, counter)
@@ -184,7 +184,7 @@ def _written(exchange: Exchange) -> list[Payload]:
         item = message.payload if native else _item(said(message))
         if item is None:
             continue
-        ids |= {call: call if native else _usable(call) for call in message.calls}
+        ids |= {call: call if native else _safe_id(call) for call in message.calls}
         spoken.append(item)
         if message.calls and first_calls is not None:
             spoken[first_calls:] = [_joined(spoken[first_calls:])]
@@ -201,7 +201,7 @@ def _written(exchange: Exchange) -> list[Payload]:
                 (results if block["type"] == "tool_result" else after).append(block)
         else:
             says = said(message)
-            results += (_result(result, ids.get(result.call_id) or _usable(result.call_id)) for result in says.results)
+            results += (_result(result, ids.get(result.call_id) or _safe_id(result.call_id)) for result in says.results)
             after += _filled(says.shown)
     results += ({"type": "tool_result", "tool_use_id": ids[call], "content": NO_RESULT} for call in exchange.missing)
     return [*spoken, {"role": "user", "content": [*results, *after]}] if results else spoken
@@ -217,7 +217,7 @@ def _joined(items: Sequence[Payload]) -> Payload:
     return {**items[0], "content": [block for item in items for block in _blocks(item)]}
 
 
-def _usable(call: str) -> str:
+def _safe_id(call: str) -> str:
     """A call id of another API in the characters that this one allows; others become `_hex_`, to keep ids apart."""
     return re.sub("[^a-zA-Z0-9_-]", lambda found: f"_{ord(found[0]):x}_", call)
 
@@ -257,7 +257,7 @@ def _image(image: Image) -> Payload:
 
 def _call(call: ToolCall) -> Payload:
     given = {"input": call.arguments} if call.custom else _arguments(call.arguments)
-    return {"type": "tool_use", "id": _usable(call.id), "name": call.name, "input": given}
+    return {"type": "tool_use", "id": _safe_id(call.id), "name": call.name, "input": given}
 
 
 def _arguments(written: str) -> Payload:

@@ -66,7 +66,7 @@ class ChatFormat:
 
     def tokens(self, item: Payload, counter: TokenCounter) -> int:
         """OpenAI's formula for text, a bound for anything else: see `cost`."""
-        return cost.said_by(item, counter)
+        return cost.message_tokens(item, counter)
 
     def system_tokens(self, text: str, counter: TokenCounter) -> int:
         return cost.system_text(text, counter)
@@ -263,7 +263,7 @@ def _call(call: ToolCall) -> Payload:
 
 
 def _result(result: ToolResult) -> Payload:
-    parts = result.flagged
+    parts = result.parts_with_error_mark
     return {
         "role": "tool",
         "tool_call_id": result.call_id,

@@ -39,7 +39,7 @@ def structured(value: object, counter: TokenCounter) -> int:
     return counter.count(compact(value))
 
 
-def said_by(item: Payload, counter: TokenCounter, free: Collection[str] = ()) -> int:
+def message_tokens(item: Payload, counter: TokenCounter, free: Collection[str] = ()) -> int:
     """The cost of an item with a role and content. `free` are fields that no model is shown."""
     total = PER_ITEM
     for key, value in item.items():

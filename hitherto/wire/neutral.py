@@ -61,7 +61,7 @@ class ToolResult:
     is_error: bool = False
 
     @property
-    def flagged(self) -> tuple[Text | Image | OtherPart, ...]:
+    def parts_with_error_mark(self) -> tuple[Text | Image | OtherPart, ...]:
         """The parts for a format without an error flag: if the tool failed, they say so."""
         return marked("[error]", self.parts) if self.is_error else self.parts
 

@@ -75,7 +75,7 @@ class ResponsesFormat:
 
     def tokens(self, item: Payload, counter: TokenCounter) -> int:
         if item.get("type") in (None, "message"):
-            return cost.said_by(item, counter, free=("type", "id", "status"))
+            return cost.message_tokens(item, counter, free=("type", "id", "status"))
         if item.get("type") == "image_generation_call" and isinstance(item.get("result"), str):
             return cost.PER_ITEM + cost.structured({**item, "result": None}, counter) + counter.image_tokens
         output = item.get("output")
@@ -230,12 +230,12 @@ def _items(says: NeutralMessage) -> list[Payload]:
 
     Each text of an assistant becomes a message, because parts would need ids that only the API assigns.
     """
-    said_by = says.role.value
+    speaker = says.role.value
     messages: list[Payload]
     if says.role is Role.ASSISTANT:
-        messages = [{"role": said_by, "content": readable(part)} for part in says.shown]
+        messages = [{"role": speaker, "content": readable(part)} for part in says.shown]
     else:
-        messages = [{"role": said_by, "content": _content(says.shown)}] if says.shown else []
+        messages = [{"role": speaker, "content": _content(says.shown)}] if says.shown else []
     return [*messages, *map(_call, says.calls)]
 
 
@@ -259,7 +259,7 @@ def _call(call: ToolCall) -> Payload:
 
 def _result(result: ToolResult, call_type: str) -> Payload:
     kind = "custom_tool_call_output" if call_type == "custom_tool_call" else "function_call_output"
-    output = _content(result.flagged) if result.flagged else ""
+    output = _content(result.parts_with_error_mark) if result.parts_with_error_mark else ""
     return {"type": kind, "call_id": result.call_id, "output": output}
 
 

@@ -31,16 +31,16 @@ class One:
     superseded_by: int | None = None
     history: list[tuple[FactAction, str]] = field(default_factory=list[tuple[FactAction, str]])
 
-    def note(self, did: FactAction) -> None:
-        self.history.append((did, self.content))
+    def note(self, action: FactAction) -> None:
+        self.history.append((action, self.content))
 
     def forget(self) -> None:
         """What it said otherwise before."""
-        self.history = [(did, content if content == self.content else "") for did, content in self.history]
+        self.history = [(action, content if content == self.content else "") for action, content in self.history]
 
     @property
     def by_hand(self) -> bool:
-        return any(did is FactAction.ADDED for did, _ in self.history)
+        return any(action is FactAction.ADDED for action, _ in self.history)
 
     @property
     def current(self) -> bool:
@@ -69,15 +69,15 @@ class Facts:
         made.note(FactAction.ADDED if said is None else FactAction.EXTRACTED)
         self.facts.append(made)
         self.supersede(made, fact.supersedes)
-        if fact.alone:
-            self.leave_alone(made)
+        if fact.single_valued:
+            self.supersede_category(made)
 
     def error(self, one: One, user: str, change: FactChange) -> type[Exception] | None:
         if one.user != user or one.state is FactState.DELETED:
             return NotFound
-        says = one.content if change.did is FactAction.RESTORED else change.content
+        says = one.content if change.action is FactAction.RESTORED else change.content
         same = [other for other in self.about(user, one.subject) if other.content == says and other is not one]
-        match change.did:
+        match change.action:
             case FactAction.DELETED | FactAction.UNSHARED:
                 return None
             case FactAction.RESTORED:
@@ -129,10 +129,12 @@ class Facts:
         if not (one.by_hand and one.confirmed and category == one.category):
             one.category, one.confirmed, one.version = category, True, one.version + 1
             one.note(FactAction.ADDED)
-        if fact.alone:
-            self.leave_alone(one)
+        if fact.single_valued:
+            self.supersede_category(one)
 
-    def repeat(self, one: One, messages: set[Message], category: str | None = None, *, alone: bool = False) -> None:
+    def repeat(
+        self, one: One, messages: set[Message], category: str | None = None, *, single_valued: bool = False
+    ) -> None:
         if messages <= one.said:
             return
         one.said |= messages
@@ -140,8 +142,8 @@ class Facts:
         if category not in (None, one.category):
             one.category, one.version = category, one.version + 1
         one.note(FactAction.REPEATED)
-        if alone:
-            self.leave_alone(one)
+        if single_valued:
+            self.supersede_category(one)
 
     def supersede(self, by: One, ids: Iterable[int]) -> None:
         for one in self.about(by.user, by.subject):
@@ -149,5 +151,5 @@ class Facts:
                 one.state, one.superseded_by = FactState.SUPERSEDED, by.id
                 one.note(FactAction.SUPERSEDED)
 
-    def leave_alone(self, by: One) -> None:
+    def supersede_category(self, by: One) -> None:
         self.supersede(by, [one.id for one in self.about(by.user, by.subject) if one.category == by.category])

@@ -42,11 +42,18 @@ class World(Facts):
 
     async def do(self, step: Step) -> None:
         match step:
-            case ("add", str(user), str(subject), (str(content), str(category)), bool(alone)):
-                await self._add(user, subject, new(content, category=category, alone=alone))
-            case ("change", str(user), int(at), FactAction() as did, (str(content), str(category)), bool(alone)):
-                change = edit(content, category=category) if did is FactAction.EDITED else FactChange(did=did)
-                await self._change(user, at, replace(change, alone=alone))
+            case ("add", str(user), str(subject), (str(content), str(category)), bool(single_valued)):
+                await self._add(user, subject, new(content, category=category, single_valued=single_valued))
+            case (
+                "change",
+                str(user),
+                int(at),
+                FactAction() as action,
+                (str(content), str(category)),
+                bool(single_valued),
+            ):
+                change = edit(content, category=category) if action is FactAction.EDITED else FactChange(action=action)
+                await self._change(user, at, replace(change, single_valued=single_valued))
             case ("members", members):
                 self.members = members
                 subject = Subject(id=MUM.id, name="Rosa", members=members)
@@ -73,15 +80,19 @@ class World(Facts):
             return found - erased - self.lost
 
         match step:
-            case ("learn", _, said, int(at), bool(alone), about):
+            case ("learn", _, said, int(at), bool(single_valued), about):
                 told = [new(content, *_seqs(messages(seqs)), category=category) for (content, category), seqs in said]
-                facts = [replace(fact, alone=alone) for fact in told if fact.seqs]
+                facts = [replace(fact, single_valued=single_valued) for fact in told if fact.seqs]
                 await self._learn(name, scope, subject if about is None else about, facts, at)
-            case ("repeat", _, int(at), seqs, category, bool(alone)) if self.about(user, subject) and messages(seqs):
+            case ("repeat", _, int(at), seqs, category, bool(single_valued)) if self.about(user, subject) and messages(
+                seqs
+            ):
                 one = _at(self.about(user, subject), at)
                 again = RepeatedFact(fact=one.id, seqs=_seqs(messages(seqs)), confidence=1.0 if one.confirmed else 0.5)
-                await learn(store, name, repeated=[replace(again, category=category, alone=alone)], scope=scope)
-                self.repeat(one, messages(seqs), category, alone=alone)
+                await learn(
+                    store, name, repeated=[replace(again, category=category, single_valued=single_valued)], scope=scope
+                )
+                self.repeat(one, messages(seqs), category, single_valued=single_valued)
             case ("erase", _, int(at)):
                 seq = at % head.next_seq
                 await write(store, name, scope=scope, erase=((seq, seq),))
@@ -135,7 +146,7 @@ class World(Facts):
                 await asked
             return
         await asked
-        match change.did:
+        match change.action:
             case FactAction.EDITED:
                 one.content, one.category, one.confirmed = change.content, change.category, True
             case FactAction.CONFIRMED:
@@ -147,14 +158,14 @@ class World(Facts):
                 one.content, one.state, one.said = "", FactState.DELETED, set()
                 one.forget()
             case _:
-                to = SHARED if change.did is FactAction.SHARED else Visibility.PRIVATE
+                to = SHARED if change.action is FactAction.SHARED else Visibility.PRIVATE
                 if one.visibility is to:
                     return
                 one.visibility = to
         one.version += 1
-        one.note(change.did)
-        if change.alone and change.did in (FactAction.EDITED, FactAction.RESTORED):
-            self.leave_alone(one)
+        one.note(change.action)
+        if change.single_valued and change.action in (FactAction.EDITED, FactAction.RESTORED):
+            self.supersede_category(one)
 
     async def _take_back(self, name: str, scope: Scope, number: int) -> None:
         async with self.store.write(scope, name) as unit:
@@ -172,7 +183,7 @@ class World(Facts):
             assert await self._listed(scope) == [self._told(one) for one in mine]
             for one in mine:
                 events = await self.store.facts.history(scope, one.id)
-                assert [(event.did, event.content) for event in events] == one.history
+                assert [(event.action, event.content) for event in events] == one.history
             for subject in (THE_USER, MUM.id):
                 book = await self.store.facts.current_facts(scope, subject)
                 there = [(one.id, one.content) for one in self.about(user, subject)]

@@ -126,13 +126,13 @@ def anthropic(endpoint: Endpoint) -> Anthropic:
 async def test_digests(
     store: Store, model_at: Callable[[Endpoint], OpenAICompatible | Anthropic], caplog: pytest.LogCaptureFixture
 ) -> None:
-    unsaid = {
+    unstated = {
         "declined": lambda quoted: said(None, refusal=quoted),
         "stopped": lambda quoted: said(None, finish=quoted),
         "declined by Anthropic": lambda quoted: message(stop_reason="refusal", stop_details={"explanation": quoted}),
         "stopped by Anthropic": lambda quoted: message(stop_reason=quoted),
     }
-    quoting = Quoting({**SHAPES, **unsaid})
+    quoting = Quoting({**SHAPES, **unstated})
     with Endpoint(quoting, path=None) as endpoint:
         model = model_at(endpoint)
         async with hitherto.open(store=store, model=model, **KEPT) as memory:

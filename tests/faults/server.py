@@ -33,7 +33,7 @@ class Server:
     async def stop(self, how: signal.Signals) -> None:
         """Returns when no process of it is left."""
         os.kill(int((self._directory / "data" / "postmaster.pid").read_text().split()[0]), how)
-        await until(lambda: not cluster.residents(self._directory), f"the server has ended at {how.name}")
+        await until(lambda: not cluster.server_processes(self._directory), f"the server has ended at {how.name}")
 
     async def start_again(self) -> None:
         """Returns when it answers."""

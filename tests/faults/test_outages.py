@@ -194,18 +194,18 @@ class TestHithertosOwnServer:
             assert before is not None
             # The postmaster first: it starts anew what of it dies, and a new process for each new connection.
             before.kill()
-            while before in (processes := cluster.residents(home)):
+            while before in (processes := cluster.server_processes(home)):
                 time.sleep(0.01)  # noqa: ASYNC251 (so nobody starts the server again meanwhile)
             for process in processes if all_of_it else ():
                 with suppress(psutil.NoSuchProcess):
                     process.kill()
-            await until(lambda: not set(processes).intersection(cluster.residents(home)), "the server is gone")
+            await until(lambda: not set(processes).intersection(cluster.server_processes(home)), "the server is gone")
             await asyncio.gather(*(chat.append(user(f"after {n}")) for chat in chats for n in range(5)))
             assert postmaster(home) != before
             log = texts(await chats[0].messages())
             assert log[:10] == [f"before {number}" for number in range(5) for _ in chats]
             assert sorted(log[10:]) == sorted(f"after {number}" for number in range(5) for _ in chats)
-        assert not cluster.residents(home)
+        assert not cluster.server_processes(home)
 
     async def test_that_cannot_be_started_is_left_alone_for_a_while(
         self, home: Path, caplog: pytest.LogCaptureFixture
@@ -228,7 +228,7 @@ class TestHithertosOwnServer:
         server = await EmbeddedServer.start(home)
         await server.stop()
         await server.start_again()
-        assert not cluster.residents(home)
+        assert not cluster.server_processes(home)
 
     async def test_that_does_not_answer_is_not_disturbed(self, home: Path) -> None:
         """It may recover, or be busy."""
@@ -251,7 +251,7 @@ def postmaster(home: Path) -> psutil.Process | None:
 
 async def kill(home: Path) -> None:
     os.kill(int((home / "data" / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
-    await until(lambda: not cluster.residents(home), "the server is gone")
+    await until(lambda: not cluster.server_processes(home), "the server is gone")
 
 
 @contextmanager

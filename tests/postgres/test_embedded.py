@@ -102,7 +102,7 @@ def directory() -> Iterator[Path]:
     yield root / "pg"
     left: list[psutil.Process] = []
     for data in (*root.glob("*/data"), *root.glob("*/*/data")):
-        left += cluster.residents(data.parent)
+        left += cluster.server_processes(data.parent)
         cluster.kill(data.parent)
     shutil.rmtree(root)
     assert not left, "a test left a server behind"
@@ -113,7 +113,7 @@ def postmaster(directory: Path) -> psutil.Process:
 
 
 def is_down(directory: Path) -> bool:
-    return not cluster.residents(directory) and not (directory / "data" / "postmaster.pid").exists()
+    return not cluster.server_processes(directory) and not (directory / "data" / "postmaster.pid").exists()
 
 
 def query(url: str, sql: str) -> object:
@@ -194,7 +194,7 @@ async def test_what_was_committed_survives_a_kill_of(victims: str, directory: Pa
     client.ask("CREATE TABLE t AS SELECT 42 AS n")
     if victims == "all":
         client.kill()
-    for process in cluster.residents(directory) if victims == "all" else [postmaster(directory)]:
+    for process in cluster.server_processes(directory) if victims == "all" else [postmaster(directory)]:
         process.kill()
     async with served(directory) as url:
         assert query(url, "SELECT n FROM t") == 42

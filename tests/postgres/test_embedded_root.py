@@ -170,7 +170,7 @@ async def test_a_new_directory_is_its_folders_owners(
     server = await EmbeddedServer.start(directory)
     try:
         assert {path.stat().st_uid for path in (directory, directory.parent, directory / "data")} == {account.pw_uid}
-        processes = cluster.residents(directory)
+        processes = cluster.server_processes(directory)
         assert {process.uids().real for process in processes} == {account.pw_uid}
         assert all("HITHERTO_MODEL_KEY" not in process.environ() for process in processes)
     finally:
@@ -187,6 +187,6 @@ def test_a_process_of_another_account_that_looks_like_the_servers(folder: Path, 
     uid, gid = account.pw_uid, account.pw_gid
     with subprocess.Popen(words, executable=shell, stdin=subprocess.PIPE, user=uid, group=gid) as process:
         assert psutil.Process(process.pid).name() == "postgres"
-        assert cluster.residents(directory) == []
+        assert cluster.server_processes(directory) == []
         cluster.kill(directory)
         assert process.poll() is None

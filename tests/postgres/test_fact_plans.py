@@ -77,7 +77,7 @@ FILL = f"""
                             else 1 end,
            case when user_id = 'u' then row_number() over (partition by user_id order by id) - 1 else id % 20 end, now()
     from hitherto.fact;
-    insert into hitherto.fact_event (tenant, fact, no, did, version, category, content, visibility)
+    insert into hitherto.fact_event (tenant, fact, no, action, version, category, content, visibility)
     select tenant, id, no, 'extracted', no, category, content, visibility from hitherto.fact, generate_series(1, 3) no;
 
     insert into hitherto.search_space (name, dimensions) values ('words', 256), ('others', 8);
@@ -108,7 +108,7 @@ LISTED = {
 NEW = {
     **BOOK, "category": "hobby", "content": "Plays chess.", "fingerprint": "chess", 
     "confidence": 0.5, "by": None, "metadata": "{}", "tokens": 3, "length": 2, "hashes": b"12345678", "counts": b"1",
-    "seqs": [3, 5], "ref": 1, "did": "extracted", "alone": False,
+    "seqs": [3, 5], "ref": 1, "action": "extracted", "single_valued": False,
 }  # fmt: skip
 TAKEN = {**SCOPE, "ref": 1, "firsts": [100, 7], "lasts": [109, 7], "confirmed": False}
 HELD = {**TAKEN, "subject": "s1", "facts": [8], "fingerprints": ["u7", "chess"], "categories": [], "categories_of": []}
@@ -143,11 +143,11 @@ CASES = {
     "fact_history": bound("fact_history", ONE, 3, 4),
     "fact_versions": bound("fact_versions", {**SCOPE, "ids": [7, 4007], "versions": [2, 2]}, 2, 2 * 8),
     "hold_subject_of_fact": bound("hold_subject_of_fact", ONE, 1, 3),
-    "held_fact": bound("held_fact", {**ONE, "did": "edited", "fingerprint": "u8"}, 1, 2),
+    "held_fact": bound("held_fact", {**ONE, "action": "edited", "fingerprint": "u8"}, 1, 2),
     "keep_fact": bound("keep_fact", {**ONE, "category": "hobby", "metadata": "{}"}, 0, 2),
     "confirm_fact": bound("confirm_fact", ONE, 0, 2),
-    "note_fact": bound("note_fact", {**ONE, "did": "confirmed"}, 0, 5),
-    "blank_fact": bound("blank_fact", ONE, 0, 15),
+    "note_fact": bound("note_fact", {**ONE, "action": "confirmed"}, 0, 5),
+    "delete_fact": bound("delete_fact", ONE, 0, 15),
     "hold_fact_subjects": bound("hold_fact_subjects", TAKEN, 1, 40),
     "hold_facts": bound("hold_facts", HELD, 12, 40),
     "hold_facts, of a category": bound("hold_facts", {**HELD, "categories_of": [8]}, OWN, 4 * OWN),
@@ -156,7 +156,7 @@ CASES = {
     "repeat_fact": bound("repeat_fact", {**NEW, "id": 7}, 1, 20),
     "supersede_facts": bound("supersede_facts", {**NEW, "fingerprint": "u7", "facts": [8]}, 1, 20),
     "supersede_facts, all of a category": bound(
-        "supersede_facts", {**NEW, "fingerprint": "u7", "facts": [], "alone": True}, 1, 8 * OWN
+        "supersede_facts", {**NEW, "fingerprint": "u7", "facts": [], "single_valued": True}, 1, 8 * OWN
     ),
     "withdraw_facts": bound("withdraw_facts", TAKEN, 1, 150),
     "restore_replaced": bound("restore_replaced", TAKEN, 0, 60),

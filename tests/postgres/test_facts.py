@@ -83,7 +83,7 @@ LEFT = {
         where e.retracted <> (m.retracted_rev is not null)""",
     "what is added by hand and not confirmed": """
         select count(*) from fact f where state <> 'deleted' and not confirmed and exists (
-            select from fact_event e where e.tenant = f.tenant and e.fact = f.id and e.did = 'added')""",
+            select from fact_event e where e.tenant = f.tenant and e.fact = f.id and e.action = 'added')""",
     "facts that their last event does not tell": """
         select count(*) from fact f join lateral (
             select * from fact_event e where e.tenant = f.tenant and e.fact = f.id order by no desc limit 1) e on true
@@ -150,7 +150,7 @@ class Crowd:
                     content,
                     *sorted(chance.sample(seqs, 2)),
                     supersedes=tuple(one.id for one in chance.sample(known, min(len(known), 2))),
-                    alone=chance.random() < 0.2,
+                    single_valued=chance.random() < 0.2,
                     category=chance.choice(self.CATEGORIES),
                 )
                 for content in chance.sample(self.SAID, 3)
@@ -161,7 +161,7 @@ class Crowd:
                     seqs=(chance.choice(seqs),),
                     confidence=0.9,
                     category=chance.choice([None, *self.CATEGORIES]),
-                    alone=chance.random() < 0.2,
+                    single_valued=chance.random() < 0.2,
                 )
                 for one in chance.sample(known, min(len(known), 3))
             )
@@ -192,16 +192,16 @@ class Crowd:
         found = await store.facts.facts(SCOPE, FactFilter(state=None))
         if found:
             edits = [
-                edit(content, category=self._chance.choice(self.CATEGORIES), alone=self._chance.random() < 0.3)
+                edit(content, category=self._chance.choice(self.CATEGORIES), single_valued=self._chance.random() < 0.3)
                 for content in (*self._chance.sample(self.SAID, 2), "Something else.")
             ]
-            changes = [DELETE, SHARE, UNSHARE, RESTORE, replace(RESTORE, alone=True), *edits]
+            changes = [DELETE, SHARE, UNSHARE, RESTORE, replace(RESTORE, single_valued=True), *edits]
             change = changes[next(self._turns) % len(changes)]
             await store.facts.change(SCOPE, self._chance.choice(found).id, change)
 
     async def _add(self, store: Store) -> None:
         fact = new(self._chance.choice(self.SAID), category=self._chance.choice([*self.CATEGORIES, OTHER]))
-        await store.facts.add(SCOPE, "s", replace(fact, alone=self._chance.random() < 0.3))
+        await store.facts.add(SCOPE, "s", replace(fact, single_valued=self._chance.random() < 0.3))
 
     async def _index(self, store: Store) -> None:
         work = await store.index.take(space=SPACE, lease=HOUR, limit=40)
@@ -251,7 +251,7 @@ async def learn_in_their_place(store: Store, *both: int) -> None:
 
 
 async def learn_alone(store: Store, *_: int) -> None:
-    await learn(store, "c", new("Dives.", 0, alone=True))
+    await learn(store, "c", new("Dives.", 0, single_valued=True))
 
 
 async def repeat_the_later(store: Store, earlier: int, later: int) -> None:
@@ -260,24 +260,24 @@ async def repeat_the_later(store: Store, earlier: int, later: int) -> None:
 
 
 async def repeat_alone(store: Store, _: int, later: int) -> None:
-    await learn(store, "c", repeated=[RepeatedFact(fact=later, seqs=(0,), confidence=0.9, alone=True)])
+    await learn(store, "c", repeated=[RepeatedFact(fact=later, seqs=(0,), confidence=0.9, single_valued=True)])
 
 
 async def repeat_in_a_category_alone(store: Store, _: int, later: int) -> None:
-    again = RepeatedFact(fact=later, seqs=(0,), confidence=0.9, category="hobby", alone=True)
+    again = RepeatedFact(fact=later, seqs=(0,), confidence=0.9, category="hobby", single_valued=True)
     await learn(store, "c", repeated=[again])
 
 
 async def add_alone(store: Store, *_: int) -> None:
-    await store.facts.add(SCOPE, THE_USER, new("Dives.", alone=True))
+    await store.facts.add(SCOPE, THE_USER, new("Dives.", single_valued=True))
 
 
 async def add_the_later_alone(store: Store, *_: int) -> None:
-    await store.facts.add(SCOPE, THE_USER, new("Sings.", category=OTHER, alone=True))
+    await store.facts.add(SCOPE, THE_USER, new("Sings.", category=OTHER, single_valued=True))
 
 
 async def edit_alone(store: Store, _: int, later: int) -> None:
-    await store.facts.change(SCOPE, later, edit("Dives.", alone=True))
+    await store.facts.change(SCOPE, later, edit("Dives.", single_valued=True))
 
 
 @pytest.mark.parametrize("superseded_before", [False, True])
@@ -322,7 +322,7 @@ async def discarded(store: Store, fact: int) -> None:
 
 async def superseded(store: Store, fact: int) -> None:
     await store.facts.change(SCOPE, fact, edit("Swims.", category="city"))
-    await store.facts.add(SCOPE, "s", new("Dives.", category="city", alone=True))
+    await store.facts.add(SCOPE, "s", new("Dives.", category="city", single_valued=True))
 
 
 async def learned_otherwise(store: Store, fact: int) -> None:
@@ -438,7 +438,7 @@ async def test_the_third_seeds_table_shows_what_is_known(store: Store, database:
     assert (sings["content"], sings["source_conversation_id"]) == ("Sings.", None)
 
 
-HELD = {"edit_fact", "confirm_fact", "keep_fact", "restore_fact", "show_fact", "blank_fact", "note_fact"}
+HELD = {"edit_fact", "confirm_fact", "keep_fact", "restore_fact", "change_visibility", "delete_fact", "note_fact"}
 """What is done to one fact, by its number, after it was found to be the user's own."""
 
 SHOWING = {"known", "facts", "facts_said_in", "fact", "fact_versions"}

@@ -98,7 +98,7 @@ def _schema(examined: InspectionReport) -> Check:
 def _missing_rights(examined: InspectionReport) -> Check | None:
     """A failed check if the role lacks a right that it needs."""
     name, role = "schema", examined.role
-    if not examined.schema and not examined.makeable:
+    if not examined.schema and not examined.can_create:
         return failed(
             name,
             f"there is no schema hitherto yet, and {role} may not make one",
@@ -139,7 +139,7 @@ def _revision(examined: InspectionReport) -> Check:
     if examined.current:
         return ok(name, f"at revision {newest}, which is this Hitherto's; {examined.role} has the rights it needs")
     at = "has no tables of Hitherto's yet" if examined.revision is None else f"is at revision {examined.revision}"
-    if not examined.makeable:
+    if not examined.can_create:
         return failed(
             name,
             f"it {at}, this Hitherto's is {newest}, and {examined.role} may not bring it there",
@@ -164,11 +164,11 @@ async def _queue(examined: InspectionReport, url: str, settings: Settings) -> Ch
             "the queue's tables are gone from the schema hitherto, though its revision has them",
             "restore them from a backup; until then every append that sets off a digest fails",
         )
-    if examined.lost_functions:
-        names = ", ".join(examined.lost_functions[:3]) + (", …" if len(examined.lost_functions) > 3 else "")
+    if examined.unpinned_functions:
+        names = ", ".join(examined.unpinned_functions[:3]) + (", …" if len(examined.unpinned_functions) > 3 else "")
         return failed(
             name,
-            f"{len(examined.lost_functions)} of its functions have lost the schema they work in: {names}",
+            f"{len(examined.unpinned_functions)} of its functions have lost the schema they work in: {names}",
             "for each: ALTER FUNCTION hitherto.…(…) SET search_path = hitherto, pg_temp",
         )
     try:

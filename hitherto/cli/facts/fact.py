@@ -141,7 +141,7 @@ def show(id: FactId, all_agents: options.AllAgents = False, *, target: Target, a
 
 
 def _why_no_sources(fact: Fact, history: Sequence[FactEvent]) -> str:
-    if history and history[0].did is FactAction.ADDED:
+    if history and history[0].action is FactAction.ADDED:
         return "It was added by hand."
     withdrawn = fact.state is FactState.WITHDRAWN
     return f"The messages that stated it {'were taken back' if withdrawn else 'are gone'}."

@@ -84,7 +84,7 @@ def history_table(events: Sequence[FactEvent]) -> Table:
     contents = [Text(one_line(f"[{event.category}] {event.content}")) for event in events]
     columns = [
         Column("when (UTC)", [minute(event.at) for event in events], gives=3),
-        Column("what", [event.did.value for event in events], gives=1),
+        Column("what", [event.action.value for event in events], gives=1),
         name_column("by", [event.by or "a digest" for event in events], gives=4),
         Column("version", [str(event.version) for event in events], gives=2, right=True),
         Column("fact", contents, prose=True),

@@ -29,7 +29,7 @@ def _shadow(render: ShadowTurn, text: str) -> tuple[Message, Message]:
     return plain_message(Role.USER, render.user), plain_message(Role.ASSISTANT, render(text))
 
 
-def stood_in(view: View, request: ContextRequest, items: list[Payload]) -> tuple[list[Payload], list[str], int]:
+def with_digest(view: View, request: ContextRequest, items: list[Payload]) -> tuple[list[Payload], list[str], int]:
     """`items` with the digest and the opaque items put in, the system texts (the digest, if it is shown as one), and
     the tokens that the digest and the opaque items take."""
     system: list[str] = []

@@ -78,7 +78,7 @@ def by_relevance(columns: FactColumns, question: str, vector: NDArray[np.float32
     return np.lexsort((-columns.ids, -found.scores))
 
 
-def mine_first(
+def own_facts_first(
     order: NDArray[np.int64], own: NDArray[np.bool_], tokens: NDArray[np.int32], *, room: int
 ) -> NDArray[np.int64]:
     """The same order, except that facts of others that go beyond half of the room come after all `own` ones: others who

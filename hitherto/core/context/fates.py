@@ -48,7 +48,9 @@ def _shown(logged: Logged, view: View, costs: Mapping[int, int], masking: Redact
     return Span(start=logged.seq, end=logged.seq, fate=fate, reason=reason, tokens=costs.get(logged.seq, 0))
 
 
-def left_behind(found: Sequence[Group], kept: Sequence[Group], view: View, head: Head, floor: int) -> tuple[Span, ...]:
+def results_without_calls(
+    found: Sequence[Group], kept: Sequence[Group], view: View, head: Head, floor: int
+) -> tuple[Span, ...]:
     """The tool results that could be shown if their calls were not older than what is shown, as ascending spans."""
     stays = {id(group) for group in kept}
     left: list[int] = []

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hitherto.core.context.budget import cut, step_of
-from hitherto.core.context.digest_block import digest_tokens, stood_in
-from hitherto.core.context.fates import before, fates, left_behind
+from hitherto.core.context.digest_block import digest_tokens, with_digest
+from hitherto.core.context.fates import before, fates, results_without_calls
 from hitherto.core.context.manifest import RecalledEntry
 from hitherto.core.context.redaction import Redactor
 from hitherto.core.context.request import ContextRequest
@@ -112,7 +112,7 @@ def assemble(view: View, head: Head, request: ContextRequest, loaded: Sequence[L
     while True:
         kept, more = _keep(found, view, required, floor, step)
         aside = set_aside if more and floor > whole else 0
-        left = left_behind(found, kept, view, head, start.tokens)
+        left = results_without_calls(found, kept, view, head, start.tokens)
         built = _build(
             kept,
             view,
@@ -219,7 +219,7 @@ def _build(
         "incoming": incoming_cost,
     }
     if digest:
-        items, text, sections["digest"] = stood_in(view, request, items)
+        items, text, sections["digest"] = with_digest(view, request, items)
         system += text
     if facts and request.facts_ahead:
         at = len(items) - tail

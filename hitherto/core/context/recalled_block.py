@@ -13,7 +13,7 @@ from hitherto.core.policy.span import Fate, Reason, Span, merged, overlaid
 from hitherto.core.recall.filter import EntryKind
 
 
-def recollected(
+def with_recalled(
     made: Assembled, found: Sequence[RecalledPiece], request: ContextRequest, *, own: tuple[str, str]
 ) -> Assembled:
     """`made` with as many of `found` (the best first) as fit into what is left of the budget and of what was set aside.

@@ -109,7 +109,7 @@ def archive_prompt(task: ArchiveTask) -> Prompt:
     )
 
 
-def without_model(excerpt: Excerpt, items: Sequence[Item]) -> ArchiveSummary:
+def fallback_summary(excerpt: Excerpt, items: Sequence[Item]) -> ArchiveSummary:
     """The summary without a model: the digest's statements that rest on these messages alone; if there are none, the
     openings of the first messages."""
     text = _kept_of(excerpt, items).strip()

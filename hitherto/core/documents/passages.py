@@ -60,7 +60,7 @@ def passages(
         at += moved
         spare += _WORK * moved
         size = _WINDOW * limit
-    return tuple(Passage(piece, start, count(piece)) for start, piece in _telling(found))
+    return tuple(Passage(piece, start, count(piece)) for start, piece in _checked_phrases(found))
 
 
 def _cut(
@@ -108,7 +108,7 @@ def _trimmed(start: int, piece: str, *, markdown: bool) -> _Piece:
     return start + len(piece) - len(piece.lstrip()), text
 
 
-def _telling(found: Iterable[_Piece]) -> list[_Piece]:
+def _checked_phrases(found: Iterable[_Piece]) -> list[_Piece]:
     """The pieces that do not lie inside a neighbor: the splitter's overlap may be all of a short piece."""
     telling: list[_Piece] = []
     reached = 0

@@ -20,12 +20,14 @@ _ALWAYS = (FactAction.DELETED, FactAction.RESTORED, FactAction.UNSHARED)
 
 
 def check_change(
-    did: FactAction, id: int, *, state: FactState, version: int, expect: int | None = None, alike: int | None = None
+    action: FactAction, id: int, *, state: FactState, version: int, expect: int | None = None, alike: int | None = None
 ) -> None:
-    """Raises the errors of `FactStore.change` for doing `did` to a fact of the user's own that is in that state and
+    """Raises the errors of `FactStore.change` for doing `action` to a fact of the user's own that is in that state and
     version. `alike` is another current fact that says what this one would say afterwards."""
-    if did not in _BY_HAND:
-        raise InvalidFact(f"{did.value!r} is nothing that a person does to a fact; give one of {', '.join(_BY_HAND)}")
+    if action not in _BY_HAND:
+        raise InvalidFact(
+            f"{action.value!r} is nothing that a person does to a fact; give one of {', '.join(_BY_HAND)}"
+        )
     if state is FactState.DELETED:
         raise deleted_fact(id)
     if expect is not None and expect != version:
@@ -34,13 +36,13 @@ def check_change(
             "say what is to be done to it as it is now",
             actual=version,
         )
-    if did is FactAction.RESTORED and state is FactState.CURRENT:
+    if action is FactAction.RESTORED and state is FactState.CURRENT:
         raise InvalidFact(f"fact {id} is current; there is nothing to restore")
-    if did not in _ALWAYS and state is not FactState.CURRENT:
+    if action not in _ALWAYS and state is not FactState.CURRENT:
         raise InvalidFact(
             f"fact {id} is {state}: it can only be restored, unshared or deleted; restore it before anything else"
         )
-    if did in (FactAction.EDITED, FactAction.RESTORED) and alike is not None:
+    if action in (FactAction.EDITED, FactAction.RESTORED) and alike is not None:
         raise InvalidFact(f"fact {alike} says already what {id} would say then; delete one of the two")
 
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 from hitherto.core.answers import numbers
 from hitherto.core.facts.fact import LONGEST_FACT, OTHER, ExtractedFact, KnownFact, category_of, fingerprint_of_fact
 from hitherto.core.log.message import Role, storable
-from hitherto.core.plain_text import plain, says_something
+from hitherto.core.plain_text import has_visible_text, plain
 from hitherto.core.prompt import PromptLine
 from hitherto.errors import InvalidModelAnswer
 
@@ -50,7 +50,7 @@ def extraction(found: Mapping[str, Any], task: FactsTask, lines: Sequence[Prompt
     """The facts in the JSON `found` of an answer to `task`, for which `lines` (at least one) were shown; None where it
     has no "facts".
 
-    A fact that says nothing (`says_something`) is skipped. A fact without a user's message among its sources is left
+    A fact that says nothing (`has_visible_text`) is skipped. A fact without a user's message among its sources is left
     out: what an assistant or a tool says is not a fact until a user says so. The rest is put right: an unknown category
     becomes "other", with the given one in the metadata; a fact without sources that were shown rests on all messages of
     users; a confidence is bounded to 0 and 1, and is 0.5 where none is given; a relation to a fact that was not shown
@@ -75,7 +75,7 @@ def extraction(found: Mapping[str, Any], task: FactsTask, lines: Sequence[Prompt
             raise InvalidModelAnswer(f"the model's JSON has {type(entry).__name__} in 'facts', not an object")
         given = cast(dict[str, object], entry)
         content = _content(given)
-        if not says_something(content):
+        if not has_visible_text(content):
             continue
         seqs = set(numbers(given.get("sources"), shown)) or users
         if len(content) > LONGEST_FACT or not seqs & users:

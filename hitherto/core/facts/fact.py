@@ -116,7 +116,7 @@ class FactEvent:
     visibility. `by` is the user who did it, None if nobody did (a digest, for example). For a deleted fact, `content`
     is "" in every entry."""
 
-    did: FactAction
+    action: FactAction
     at: datetime
     by: str | None
     version: int
@@ -156,8 +156,8 @@ class ExtractedFact:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFact:
     """A fact to be written. `fingerprint` identifies its content: a user has at most one current fact of a fingerprint
-    about a subject. `tokens` are the canonical ones of its content. It ends the facts `supersedes`, and with `alone`
-    all other current facts of its category about the subject."""
+    about a subject. `tokens` are the canonical ones of its content. It ends the facts `supersedes`, and with
+    `single_valued` all other current facts of its category about the subject."""
 
     category: str
     content: str
@@ -167,19 +167,19 @@ class NewFact:
     seqs: tuple[int, ...] = ()
     supersedes: tuple[int, ...] = ()
     metadata: str = "{}"
-    alone: bool = False
+    single_valued: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatedFact:
     """A known fact that was said again, in the messages `seqs`. `confidence` is its new one, `category` its new one
-    (None: unchanged). With `alone`, it ends all other current facts of its category about the subject."""
+    (None: unchanged). With `single_valued`, it ends all other current facts of its category about the subject."""
 
     fact: int
     seqs: tuple[int, ...]
     confidence: float
     category: str | None = None
-    alone: bool = False
+    single_valued: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,7 +59,7 @@ def merged(
         ends = merger.others(one.category, one.known) if is_value else merger.replaced(one)
         late = merger.is_late(one.seqs, ends)
         if one.known is not None:
-            repeated.append(_repeated(one, one.known, alone=is_value and bool(ends) and not late))
+            repeated.append(_repeated(one, one.known, single_valued=is_value and bool(ends) and not late))
         elif not late and (is_value or one.category not in single) and not _any_of(ends, said[at + 1 :]):
             supersedes = [there.id for there in ends if there.id not in ended and (is_value or not there.confirmed)]
             ended.update(supersedes)
@@ -149,9 +149,11 @@ def _any_of(facts: Iterable[KnownFact], said: Iterable[_Statement]) -> bool:
     return not {one.id for one in facts}.isdisjoint(one.known.id for one in said if one.known is not None)
 
 
-def _repeated(one: _Statement, known: KnownFact, *, alone: bool) -> RepeatedFact:
+def _repeated(one: _Statement, known: KnownFact, *, single_valued: bool) -> RepeatedFact:
     moved = None if one.category == known.category else one.category
-    return RepeatedFact(fact=known.id, seqs=one.seqs, confidence=one.confidence, category=moved, alone=alone)
+    return RepeatedFact(
+        fact=known.id, seqs=one.seqs, confidence=one.confidence, category=moved, single_valued=single_valued
+    )
 
 
 def _new(one: _Statement, supersedes: Sequence[int], count: Callable[[str], int]) -> NewFact:

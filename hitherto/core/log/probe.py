@@ -78,11 +78,11 @@ class Freeable:
     messages: int
 
 
-Asking = Generator[AnyProbe, Mark | Freeable | None, _T]
+ProbeGenerator = Generator[AnyProbe, Mark | Freeable | None, _T]
 """A pure computation that yields probes, is sent their answers, and returns a `_T`."""
 
 
-def mark_at(probe: Probe) -> Asking[Mark | None]:
+def mark_at(probe: Probe) -> ProbeGenerator[Mark | None]:
     """The message that answers `probe`."""
     found = yield probe
     assert not isinstance(found, Freeable), "only ToolTokens is answered by it"

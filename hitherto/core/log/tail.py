@@ -14,7 +14,7 @@ from hitherto.core.log.message import Kind, Logged, Role
 _OF_A_RUN = (Kind.TOOL_CALL, Kind.REASONING)
 
 
-def tells_enough(tail: Sequence[Logged]) -> bool:
+def covers_last_run(tail: Sequence[Logged]) -> bool:
     """Whether the newest messages `tail` (ascending) are enough for `without_last`: they have the calls that the last
     one answers, and the beginning of the run of tool calls and reasoning items before it."""
     rest, last = tail[:-1], tail[-1]

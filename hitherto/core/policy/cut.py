@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import Sums
-from hitherto.core.log.probe import Asking, DialogueAt, Mark, Probe, TokensAt, TurnAt, mark_at
+from hitherto.core.log.probe import DialogueAt, Mark, Probe, ProbeGenerator, TokensAt, TurnAt, mark_at
 from hitherto.core.policy.keep import Keep, LastMessages, LastTokens, LastTurns, Window
 
 _HOPS = 8
@@ -21,7 +21,7 @@ class Cut:
     sums: Sums
 
 
-def kept(keep: Keep, head: Head) -> Asking[Cut]:
+def kept(keep: Keep, head: Head) -> ProbeGenerator[Cut]:
     """The cut that leaves what `keep` says. It lies at the start of a turn and splits no group: a call whose result is
     awaited stays verbatim, and so does one whose result came after the cut."""
     last = head.sums
@@ -43,7 +43,7 @@ def kept(keep: Keep, head: Head) -> Asking[Cut]:
     return (yield from whole_groups(mark, head))
 
 
-def whole_groups(mark: Mark | None, head: Head) -> Asking[Cut]:
+def whole_groups(mark: Mark | None, head: Head) -> ProbeGenerator[Cut]:
     """The cut at `mark`, which opens a turn, moved back to where it splits no group. Without a mark, or without a turn
     to move back to, it is at the start of the view: nothing can be taken away.
 
@@ -65,7 +65,7 @@ def whole_groups(mark: Mark | None, head: Head) -> Asking[Cut]:
     return Cut(head.view_start, head.view_sums)
 
 
-def window_start(n: int, head: Head) -> Asking[int]:
+def window_start(n: int, head: Head) -> ProbeGenerator[int]:
     """The first message of the window of the newest `n` messages."""
     if head.sums.dialogue - head.view_sums.dialogue <= n:
         return head.view_start
@@ -77,7 +77,7 @@ def window_start(n: int, head: Head) -> Asking[int]:
     return mark.seq if turn is None else turn.seq
 
 
-def _turn_of(probe: Probe) -> Asking[Mark | None]:
+def _turn_of(probe: Probe) -> ProbeGenerator[Mark | None]:
     """The message that opens the turn in which the answer to `probe` lies."""
     mark = yield from mark_at(probe)
     if mark is None or mark.opens_turn:

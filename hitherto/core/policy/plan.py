@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from hitherto.core.log.frontier import DigestAction, Frontier
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import Sums
-from hitherto.core.log.probe import Asking, DialogueAt, Freeable, ToolTokens, TurnAt, mark_at
+from hitherto.core.log.probe import DialogueAt, Freeable, ProbeGenerator, ToolTokens, TurnAt, mark_at
 from hitherto.core.policy.action import Chunk, Compact, Redact, Summarize
 from hitherto.core.policy.cut import Cut, kept, whole_groups, window_start
 from hitherto.core.policy.keep import Window
@@ -53,7 +53,7 @@ class Plan:
     nothing: bool = False
 
 
-def plan(policy: Policy, head: Head, window: int, *, family: str | None = None) -> Asking[Plan]:
+def plan(policy: Policy, head: Head, window: int, *, family: str | None = None) -> ProbeGenerator[Plan]:
     """What is due at `head`, in the order of the policy's stages; each counts what those before it left in view.
 
     `window` is the model's context window in tokens, `family` that of the models whose opaque items can be made;
@@ -71,7 +71,7 @@ def plan(policy: Policy, head: Head, window: int, *, family: str | None = None) 
         if stage.action.digest_action is DigestAction.COMPACT and family is None:
             continue
         layout = layout_of(policy, head, family=family)
-        begin = _undealt(stage, policy, head, layout)
+        begin = _pending_from(stage, policy, head, layout)
         if not stage.trigger.due(_seen(head, layout, begin, window)) or _has_no_results(stage, begin, head):
             continue
         if kind in busy:
@@ -122,7 +122,7 @@ def _counted(firing: Firing, begin: Cut, earlier: Frontier | None) -> Firing:
     return replace(firing, freed_so_far=earlier.freed + firing.freed, since=earlier.since)
 
 
-def _undealt(stage: Stage, policy: Policy, head: Head, layout: Layout) -> Cut:
+def _pending_from(stage: Stage, policy: Policy, head: Head, layout: Layout) -> Cut:
     """Where the part begins that the stage has not dealt with yet, which is what its trigger counts."""
     match stage.action.digest_action:
         case DigestAction.REDACT:
@@ -166,7 +166,7 @@ def _seen(head: Head, layout: Layout, begin: Cut, window: int) -> TriggerInput:
     )
 
 
-def _firing(stage: Stage, begin: Cut, head: Head, layout: Layout) -> Asking[Firing | None]:
+def _firing(stage: Stage, begin: Cut, head: Head, layout: Layout) -> ProbeGenerator[Firing | None]:
     """What the stage does to the range from `begin` to where its keep begins; None if that is empty."""
     cut = yield from kept(stage.keep, head)
     if isinstance(stage.action, Chunk):
@@ -208,7 +208,7 @@ def _compaction(whole: Firing, head: Head, layout: Layout) -> Firing:
     return replace(whole, start=start, new_start=start)
 
 
-def _summary(whole: Firing, head: Head) -> Asking[Firing | None]:
+def _summary(whole: Firing, head: Head) -> ProbeGenerator[Firing | None]:
     """A summary builds on the one before it, or on the chunks that were made under another policy."""
     start = head.view_start if head.digest is None else head.digest.start
     end, base = _newest(head)
@@ -219,7 +219,7 @@ def _summary(whole: Firing, head: Head) -> Asking[Firing | None]:
     return None if new_start > whole.end else replace(whole, start=start, new_start=new_start, base=base)
 
 
-def _redaction(whole: Firing, redact: Redact, begin: Cut) -> Asking[Firing | None]:
+def _redaction(whole: Firing, redact: Redact, begin: Cut) -> ProbeGenerator[Firing | None]:
     """A redaction fires only if it frees enough. The running sums answer most cases without a probe."""
     results = whole.sums.results - begin.sums.results
     if not redact.calls and (not results or results < redact.at_least):
@@ -230,7 +230,7 @@ def _redaction(whole: Firing, redact: Redact, begin: Cut) -> Asking[Firing | Non
     return replace(whole, freed=freed) if freed >= redact.at_least else None
 
 
-def _chunk(stage: Stage, chunk: Chunk, begin: Cut, keep: Cut, head: Head) -> Asking[Firing | None]:
+def _chunk(stage: Stage, chunk: Chunk, begin: Cut, keep: Cut, head: Head) -> ProbeGenerator[Firing | None]:
     """The oldest `batch` messages, up to the end of a turn, whatever is kept of them in view."""
     after = yield from mark_at(DialogueAt(begin.sums.dialogue + chunk.batch + 1))
     if after is not None and not after.opens_turn:

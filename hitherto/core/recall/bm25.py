@@ -23,12 +23,12 @@ has it."""
 class TermScores:
     """The scores of a question's terms in a population.
 
-    `scores` has the BM25 score of every document, 0 where nothing matches and outside the population. `rarities` has
+    `scores` has the BM25 score of every document, 0 where nothing matches and outside the population. `idf` has
     each term's weight (IDF), in the order of the terms: a document never gets more for a term.
     """
 
     scores: NDArray[np.float32]
-    rarities: NDArray[np.float32]
+    idf: NDArray[np.float32]
     _postings: Sequence[Posting]
     _norms: NDArray[np.float32]
 
@@ -36,7 +36,7 @@ class TermScores:
         """The score that each term (row) gives each of these documents (column); 0 for a negative number (no
         document)."""
         given = np.zeros((len(self._postings), len(numbers)), dtype=np.float32)
-        for row, rarity, (documents, times) in zip(given, self.rarities, self._postings, strict=True):
+        for row, rarity, (documents, times) in zip(given, self.idf, self._postings, strict=True):
             if len(documents) == 0:
                 continue
             places = np.searchsorted(documents, numbers)
@@ -58,7 +58,7 @@ def weigh(
     0.5)), and gives a document that much times its saturated frequency, which is below 1.
     """
     scores = np.zeros(len(lengths), dtype=np.float32)
-    rarities = np.zeros(len(postings), dtype=np.float32)
+    idf = np.zeros(len(postings), dtype=np.float32)
     population = len(lengths) if within is None else int(np.count_nonzero(within))
     total = lengths.sum(dtype=np.int64) if within is None else lengths.sum(dtype=np.int64, where=within)
     average = max(float(total) / max(population, 1), 1.0)
@@ -69,6 +69,6 @@ def weigh(
         else:
             here = within[documents]
             found, often = documents[here], times[here].astype(np.float32)
-        rarities[term] = np.log1p((population - len(found) + 0.5) / (len(found) + 0.5))
-        scores[found] += rarities[term] * often / (often + norms[found])
-    return TermScores(scores, rarities, postings, norms)
+        idf[term] = np.log1p((population - len(found) + 0.5) / (len(found) + 0.5))
+        scores[found] += idf[term] * often / (often + norms[found])
+    return TermScores(scores, idf, postings, norms)

@@ -65,6 +65,6 @@ class SearchFilter:
         return self.doc_type is not None or self.namespace is not None or bool(self.metadata)
 
     @property
-    def told_by_columns(self) -> bool:
+    def needs_origin_columns(self) -> bool:
         """Whether the entries' origins and times have to be looked at."""
         return bool(self.names) or self.after is not None or self.before is not None or self.subject is not None

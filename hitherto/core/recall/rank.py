@@ -161,7 +161,7 @@ def fused(first: FirstStage, candidates: Candidates) -> Ranking:
     had = by_term > 0
     had[first.names] |= by_author
     lent_words, lent_had, lent_alike = by_term.copy(), had.astype(np.float32), np.zeros_like(alike)
-    for lender, taker, share in _loans(candidates):
+    for lender, taker, share in _neighbor_shares(candidates):
         # A term that is said twice counts once: where it counts most.
         lent_words[:, taker] = np.maximum(lent_words[:, taker], share * by_term[:, lender])
         lent_had[:, taker] = np.maximum(lent_had[:, taker], np.float32(_SHARE) * had[:, lender])
@@ -172,10 +172,10 @@ def fused(first: FirstStage, candidates: Candidates) -> Ranking:
     author = np.float32(AUTHOR_WEIGHT) * by_author
     asking = np.float32(ASKS_WEIGHT) * candidates.asks
     score = words + alike_part + author + asking + around
-    asked = float(first.words.rarities.sum())
+    asked = float(first.words.idf.sum())
     covered = np.zeros_like(score)
     if asked > 0 and first.telling:  # sharing "thanks" means nothing
-        covered = (first.words.rarities @ lent_had) / np.float32(asked)
+        covered = (first.words.idf @ lent_had) / np.float32(asked)
     return Ranking(
         order=np.lexsort((-candidates.numbers, -candidates.seq, -score)),
         relevance=relevance(covered, alike, lent_alike),
@@ -202,7 +202,7 @@ def relevance(
     return (1 / (1 + np.exp(2.6 - 5.0 * covered - 0.15 * alike - 0.25 * around))).astype(np.float32)
 
 
-def _loans(candidates: Candidates) -> list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]]:
+def _neighbor_shares(candidates: Candidates) -> list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]]:
     """Which messages lend score to which: indices of lenders and takers, and the lenders' shares. No taker occurs twice
     in one entry of the list."""
     by_place = np.lexsort((candidates.seq, candidates.conversation))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from hitherto.core.context.facts_block import FactColumns, FactLine, block, by_relevance, fitting, mine_first
+from hitherto.core.context.facts_block import FactColumns, FactLine, block, by_relevance, fitting, own_facts_first
 from hitherto.core.context.fit import room_beside
 from hitherto.core.context.manifest import FactsShown, ShownFact
 from hitherto.core.context.request import ContextRequest
@@ -74,7 +74,7 @@ def chosen(
         codes=known.codes,
         coded=known.coded,
     )
-    order = mine_first(by_relevance(columns, question.text, question.vector), known.own, known.tokens, room=room)
+    order = own_facts_first(by_relevance(columns, question.text, question.vector), known.own, known.tokens, room=room)
     cost = _cost(request, known.subject.name, ahead=ahead)
     lines = fitting(order.tolist(), lambda at: _line(known, at), known.tokens, room=room, cost=cost)
     return _shown(known, lines, ahead=ahead, room=room) if lines else None

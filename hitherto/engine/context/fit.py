@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from hitherto.core.context.fit import Assembled, assemble, reach
 from hitherto.core.context.recalled import RecalledPiece
-from hitherto.core.context.recalled_block import recollected
+from hitherto.core.context.recalled_block import with_recalled
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.cross_session import CrossSession
 from hitherto.core.log.frontier import DigestAction
@@ -99,7 +99,7 @@ class ContextBuilder:
             recollections = await found(
                 self.handle, self._recaller, wanted, await begun, visible=visible, missing=missing
             )
-        made = recollected(made, recollections, request, own=(self.handle.scope.agent, self.handle.id))
+        made = with_recalled(made, recollections, request, own=(self.handle.scope.agent, self.handle.id))
         return finished(
             request,
             made,

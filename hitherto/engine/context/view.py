@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hitherto.core.context.digest_block import stood_in
+from hitherto.core.context.digest_block import with_digest
 from hitherto.core.context.redaction import Redactor
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.log.group import groups
@@ -60,7 +60,7 @@ class ViewBuilder:
             loaded = await LogReader(self.handle).live(reading, head)
             with few_collections():
                 items = _written(self._without_orphans(loaded, request), request, shown, head)
-        items, system, _ = stood_in(shown, request, items)
+        items, system, _ = with_digest(shown, request, items)
         items = [*(item for text in system for item in request.codec.write([plain_message(Role.SYSTEM, text)])), *items]
         return items if limit is None else items[max(len(items) - limit, 0) :]
 

@@ -7,7 +7,7 @@ import asyncio
 from dataclasses import replace
 from functools import partial
 
-from hitherto.core.digests.archive import Excerpt, archive_prompt, archive_task, archived, without_model
+from hitherto.core.digests.archive import Excerpt, archive_prompt, archive_task, archived, fallback_summary
 from hitherto.core.digests.archive_answer import ArchiveSummary, archive_from
 from hitherto.core.documents.document import NewDocument
 from hitherto.core.ledger import FailureCause, ModelCall
@@ -50,7 +50,7 @@ class Archiver:
         )
         archive = await self._asked(excerpt, made, ledger, limit)
         if archive is None:
-            archive = without_model(excerpt, made.items)
+            archive = fallback_summary(excerpt, made.items)
         return await asyncio.to_thread(archived, excerpt, archive, cut=partial(cut, self._services, markdown=True))
 
     async def _asked(

@@ -17,7 +17,7 @@ from hitherto.engine.calls import Calls, cause_of, told
 from hitherto.engine.daily_limit import CallPostponed
 from hitherto.engine.digests.frontiers_from_rows import sums_through
 from hitherto.engine.digests.make import DigestMaker
-from hitherto.engine.facts.learn import FoundFacts, learned_in, noted
+from hitherto.engine.facts.learn import FoundFacts, merge_found, noted
 from hitherto.engine.log.erase import erase_expired
 from hitherto.engine.services import Services
 from hitherto.errors import Conflict, DatabaseUnavailable, HithertoError, ModelUnavailable, StoreError
@@ -101,14 +101,14 @@ class Attempt:
                 return _PutOff(timedelta(0), counted=False)
             made = await self._digester.make(work, self._ledger)
         except (HithertoError, CallPostponed) as error:
-            return self._in_vain(error)
+            return self._after_failure(error)
         except Exception as error:  # the edge of a worker: a defect here must not hold up the conversation
             log.exception("Digest %s of %s failed unexpectedly", digest.id, work.conversation)
             return _failed(work, told(error), FailureCause.DEFECT)
         took = round((time.monotonic() - self._began) * 1_000)
         return _Ended(replace(made.outcome, generation_time_ms=took), found_facts=made.found_facts)
 
-    def _in_vain(self, error: HithertoError | CallPostponed) -> Result:
+    def _after_failure(self, error: HithertoError | CallPostponed) -> Result:
         """The result of a failed try: the digest is put off, or this was the last try and it failed."""
         digest, settings = self._work.digest, self._services.settings
         match error:
@@ -141,7 +141,7 @@ class Attempt:
         try:
             await self._written(result)
         finally:
-            self._account()
+            self._mark_written()
 
     async def _written(self, result: Result) -> None:
         work, patience = self._work, time.monotonic() + self._services.settings.lease_timeout.total_seconds()
@@ -184,9 +184,9 @@ class Attempt:
         try:
             await self._note()
         finally:
-            self._account()
+            self._mark_written()
 
-    def _account(self) -> None:
+    def _mark_written(self) -> None:
         """Report the calls as written, only once: an attempt that broke down is written a second time."""
         if not self._accounted:
             self._accounted = True
@@ -240,7 +240,7 @@ class Attempt:
                 after = replace(head, failures=head.failures + 1, resume_at=head.clock + rest if rest else None)
             learned = None
             if found_facts is not None and outcome.error is None:
-                learned = await learned_in(unit, self._services, work, found_facts)
+                learned = await merge_found(unit, self._services, work, found_facts)
                 if learned is not None:
                     after = replace(after, extracted=noted(after, found_facts))
             await unit.commit(Changes(head=after, outcomes=(outcome,), calls=tuple(self._ledger), learned=learned))

@@ -21,7 +21,7 @@ from hitherto.core.policy.policy import Stage
 from hitherto.core.prompt import Prompt, PromptLine
 from hitherto.engine.calls import CallContext, Calls
 from hitherto.engine.digests.archive import Archiver
-from hitherto.engine.facts.learn import FoundFacts, facts_task, lesson_of
+from hitherto.engine.facts.learn import FoundFacts, facts_task, found_facts_of
 from hitherto.engine.handle import Handle
 from hitherto.engine.services import Services
 from hitherto.errors import InvalidMessage, InvalidModelAnswer, InvalidPolicy
@@ -100,7 +100,7 @@ class DigestMaker:
         )
         found_facts = None
         if about is not None and made.facts is not None:
-            found_facts = lesson_of(work, about[0], made.facts)
+            found_facts = found_facts_of(work, about[0], made.facts)
             if made.left_out:
                 _tell_left_out(work, made.left_out)
         if isinstance(action, Summarize) and action.archive:
@@ -114,10 +114,10 @@ class DigestMaker:
         try:
             made = await _step(step, big)
         except InvalidModelAnswer:
-            _came_to_nothing(ledger)
+            _mark_unusable(ledger)
             raise
         if isinstance(made, Prompt) and made.corrects:
-            _came_to_nothing(ledger)
+            _mark_unusable(ledger)
         return made
 
     async def _asked(self, prompt: Prompt, work: DigestWork, ledger: list[ModelCall]) -> Completion:
@@ -150,12 +150,12 @@ class DigestMaker:
         async def made() -> CompactionResult:
             return await self._calls.make(ask, what, ledger)
 
-        found = await _once_more(made)
+        found = await _with_retry(made)
         try:
             for item in found.items:
                 self._services.read(item, RESPONSES)
         except InvalidMessage:  # the error quotes the item
-            _came_to_nothing(ledger)
+            _mark_unusable(ledger)
             raise InvalidModelAnswer(
                 f"{compactor.name!r} answered with an item that no request can carry; the messages stay as they are"
             ) from None
@@ -189,7 +189,7 @@ def _tell_left_out(work: DigestWork, statements: int) -> None:
     )
 
 
-def _came_to_nothing(ledger: list[ModelCall]) -> None:
+def _mark_unusable(ledger: list[ModelCall]) -> None:
     if ledger and ledger[-1].cause is None:
         ledger[-1] = replace(ledger[-1], cause=FailureCause.UNUSABLE)
 
@@ -207,7 +207,7 @@ async def _step(step: Callable[[], Prompt], big: bool) -> Prompt | DigestContent
     return await asyncio.to_thread(taken) if big else taken()
 
 
-async def _once_more(ask: Callable[[], Awaitable[CompactionResult]]) -> CompactionResult:
+async def _with_retry(ask: Callable[[], Awaitable[CompactionResult]]) -> CompactionResult:
     """Ask a second time after an answer that cannot be used; the endpoint cannot be told what was wrong with it."""
     try:
         return await ask()

@@ -24,7 +24,7 @@ _FIRST_SWEEP, _SWEEP_EVERY, _TIDY_EVERY = 0.5, 10.0, 60.0
 
 
 @dataclass(slots=True)
-class _InHand:
+class _ActiveClaim:
     """The task that works on a claim: `writing` once there is a result, `lost` when another worker has the claim."""
 
     task: asyncio.Task[None]
@@ -44,7 +44,7 @@ class Worker:
         self._services = services
         self._store = services.store
         self._calls = calls or Calls(services)
-        self._in_hand: dict[Claim, _InHand] = {}
+        self._in_hand: dict[Claim, _ActiveClaim] = {}
         self._loops: list[asyncio.Task[None]] = []
         self._lease = services.settings.lease_timeout / 2
         self._closing = self._read_only = False
@@ -91,7 +91,7 @@ class Worker:
             return
         task = asyncio.current_task()
         assert task is not None, "a job is worked on in a task"
-        hand = self._in_hand[work.claim] = _InHand(task)
+        hand = self._in_hand[work.claim] = _ActiveClaim(task)
         attempt = self._attempt(work)
         try:
             result = await attempt.result()

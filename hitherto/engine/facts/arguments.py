@@ -7,7 +7,7 @@ from typing import cast
 
 from hitherto.core.facts.fact import LONGEST_FACT, OTHER, Fact, FactState, category_of
 from hitherto.core.log.message import storable
-from hitherto.core.plain_text import plain, says_something
+from hitherto.core.plain_text import has_visible_text, plain
 from hitherto.errors import InvalidFact
 
 MOST = 1_000
@@ -22,7 +22,7 @@ def content_of(given: object) -> str:
     if len(given) > 10 * LONGEST_FACT:
         raise _too_long(len(given))
     kept = plain(storable(given))
-    if not says_something(kept):
+    if not has_visible_text(kept):
         raise InvalidFact("the fact says nothing: there is no letter or digit in it; give one sentence")
     if len(kept) > LONGEST_FACT:
         raise _too_long(len(kept))

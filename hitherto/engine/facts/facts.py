@@ -99,7 +99,7 @@ class Facts:
             tokens=self._services.canonical.count(content),
             confidence=1.0,
             metadata=metadata,
-            alone=self._single(kept),
+            single_valued=self._single(kept),
         )
         added = await self._store.add(self._scope, subject, fact)
         self._services.appended.set()
@@ -127,14 +127,14 @@ class Facts:
         return await self._changed(
             id,
             FactChange(
-                did=FactAction.EDITED,
+                action=FactAction.EDITED,
                 expect=expect,
                 content=said,
                 fingerprint=fingerprint_of_fact(said),
                 tokens=self._services.canonical.count(said),
                 category=kept,
                 metadata=metadata,
-                alone=self._single(kept),
+                single_valued=self._single(kept),
             ),
         )
 
@@ -143,22 +143,22 @@ class Facts:
         one value at a time, it supersedes the value that is current now. Raises as `edit`, and InvalidFact for a fact
         that is current."""
         fact = await self._own(id)
-        change = FactChange(did=FactAction.RESTORED, expect=expect, alone=self._single(fact.category))
+        change = FactChange(action=FactAction.RESTORED, expect=expect, single_valued=self._single(fact.category))
         return await self._changed(id, change)
 
     async def confirm(self, id: int, *, expect: int | None = None) -> Fact:
         """Confirm that a fact is right. Raises as `edit`."""
-        return await self._changed(id, FactChange(did=FactAction.CONFIRMED, expect=expect))
+        return await self._changed(id, FactChange(action=FactAction.CONFIRMED, expect=expect))
 
     async def share(self, id: int, *, expect: int | None = None) -> Fact:
         """Show a fact to all members of its subject, from their next context on. Raises as `edit`; InvalidFact for a
         fact about the user, and where the user is not a member."""
         await self._check_shareable(await self._own(id))
-        return await self._changed(id, FactChange(did=FactAction.SHARED, expect=expect))
+        return await self._changed(id, FactChange(action=FactAction.SHARED, expect=expect))
 
     async def unshare(self, id: int, *, expect: int | None = None) -> Fact:
         """Stop sharing a fact, from the other members' next context on. Raises as `edit`."""
-        return await self._changed(id, FactChange(did=FactAction.UNSHARED, expect=expect))
+        return await self._changed(id, FactChange(action=FactAction.UNSHARED, expect=expect))
 
     async def set_visibility(
         self, id: int, visibility: Visibility | Literal["private", "shared"], *, expect: int | None = None
@@ -177,7 +177,7 @@ class Facts:
     async def delete(self, id: int, *, expect: int | None = None) -> None:
         """Delete a fact: its content is gone, from its history too, and it is not extracted from the same messages
         again. Raises NotFound for a fact that is not the user's own, StaleVersion."""
-        await self._changed(id, FactChange(did=FactAction.DELETED, expect=expect))
+        await self._changed(id, FactChange(action=FactAction.DELETED, expect=expect))
 
     async def history(self, id: int) -> Sequence[FactEvent]:
         """What happened to a fact of the user's own, oldest first. Raises NotFound for any other."""
@@ -237,7 +237,7 @@ class Facts:
             fact = await self._store.change(self._scope, number, change, all_agents=self._all_agents)
         except NotFound:
             raise self._not_there(id, await self.get(id)) from None
-        if change.did in (FactAction.EDITED, FactAction.RESTORED):
+        if change.action in (FactAction.EDITED, FactAction.RESTORED):
             self._services.appended.set()
         return fact
 

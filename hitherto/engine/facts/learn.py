@@ -51,12 +51,12 @@ async def facts_task(services: Services, work: DigestWork, action: Summarize | C
     )
 
 
-def lesson_of(work: DigestWork, subject: str, found: Sequence[ExtractedFact]) -> FoundFacts:
+def found_facts_of(work: DigestWork, subject: str, found: Sequence[ExtractedFact]) -> FoundFacts:
     """What was found in the messages of `work`."""
     return FoundFacts(subject=subject, found=tuple(found), start=work.messages[0].seq, end=work.messages[-1].seq)
 
 
-async def learned_in(unit: Unit, services: Services, work: DigestWork, found_facts: FoundFacts) -> LearnedFacts | None:
+async def merge_found(unit: Unit, services: Services, work: DigestWork, found_facts: FoundFacts) -> LearnedFacts | None:
     """The found facts, merged with the facts current in `unit`, which may have changed since the model was asked.
 
     None where merging fails: an error here must not lose the digest that was made and paid for. The messages then do

@@ -11,7 +11,7 @@ from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.log.frontier import DigestAction, Frontier
 from hitherto.core.log.head import REPLACED, Head
 from hitherto.core.log.message import RESPONSES, Logged, Payload
-from hitherto.core.log.tail import ending, tells_enough, without_last
+from hitherto.core.log.tail import covers_last_run, ending, without_last
 from hitherto.core.policy.layout import layout_of
 from hitherto.core.policy.policy import Policy
 from hitherto.engine.context.view import ViewBuilder
@@ -72,7 +72,7 @@ class Rewinder:
     async def _retract(self, unit: Unit, tail: list[Logged]) -> Payload:
         head, last = unit.head, tail[-1]
         size = _TAIL
-        while len(tail) == size and not tells_enough(tail):
+        while len(tail) == size and not covers_last_run(tail):
             size *= 2
             tail = await unit.tail(size)
         rows = await unit.digests() if _touches(head, last.seq) else []

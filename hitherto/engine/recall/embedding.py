@@ -10,7 +10,7 @@ import numpy as np
 
 from hitherto.core.ledger import ModelCall, Purpose
 from hitherto.core.recall.terms import topic
-from hitherto.engine.calls import CallContext, Calls, contained
+from hitherto.engine.calls import CallContext, Calls, call_adapter
 from hitherto.engine.services import Services
 from hitherto.errors import InvalidEmbedding, ModelError, ModelRejected, ModelUnavailable
 from hitherto.logs import logger
@@ -148,7 +148,7 @@ class Embedding:
             return Embeddings(vectors, answer.tokens, answer.asked)
 
         if embedder.local:
-            return (await contained(checked)).vectors
+            return (await call_adapter(checked)).vectors
         what = CallContext(model=_name(embedder), purpose=Purpose.EMBED, tenant=tenant)
         return (await self._calls.make(checked, what, ledger, tries=tries)).vectors
 

@@ -157,7 +157,7 @@ def _within(block: IndexBlock, wanted: SearchFilter, search_data: SearchData) ->
         mask = block.kinds > 0
     else:
         mask = np.isin(block.kinds, [CODES[kind] for kind in wanted.kinds])
-    if not wanted.told_by_columns:
+    if not wanted.needs_origin_columns:
         return mask
     assert block.origins is not None, "it was asked for"
     assert block.places is not None, "it was asked for"

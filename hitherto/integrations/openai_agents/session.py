@@ -92,7 +92,7 @@ class HithertoSession:
             if newest == 0:
                 return []
             if self._wait > 0:
-                await _rested(conversation, self._wait)
+                await _wait_for_digests(conversation, self._wait)
             return await self._shown(conversation, newest)
 
         return cast("list[TResponseInputItem]", await self._do(shown, wrapper))
@@ -145,7 +145,7 @@ class HithertoSession:
         make a run wait for a digest at its beginning, set the session's `wait`.
         """
         if args is None or args.get("force", False):
-            await self._do(lambda conversation: _rested(conversation, _LONGEST_WAIT), wrapper)
+            await self._do(lambda conversation: _wait_for_digests(conversation, _LONGEST_WAIT), wrapper)
 
     async def messages(self, *, wrapper: Wrapper | None = None) -> list[Logged]:
         """The whole log, whatever is shown of it."""
@@ -183,7 +183,7 @@ class HithertoSession:
     ) -> Snapshot | None:
         """The newest `limit` items and a function that replaces the last of them; None if a subclass changes the items.
         Called by the SDK's compaction session, which replaces part of the history in one step if a store can."""
-        if not self._as_made():
+        if not self._is_unmodified():
             return None
         items = await self._do(lambda conversation: self._shown(conversation, limit + 1), None)
 
@@ -208,7 +208,7 @@ class HithertoSession:
     async def _atomic_replace_items(self, items: list[TResponseInputItem]) -> bool:
         """Show `items` in the place of everything; False if that is not possible. Called by the SDK's compaction
         session, which otherwise clears and adds."""
-        if not self._as_made():
+        if not self._is_unmodified():
             return False
         given = checked_items(items)
 
@@ -221,7 +221,7 @@ class HithertoSession:
 
         return await uninterrupted(self._do(replaced, None))
 
-    def _as_made(self) -> bool:
+    def _is_unmodified(self) -> bool:
         """Whether no subclass changes how items go in and out: a replacement must not bypass that."""
         verbs = ("get_items", "add_items", "pop_item", "clear_session")
         return all(getattr(type(self), verb) is getattr(HithertoSession, verb) for verb in verbs)
@@ -272,7 +272,7 @@ def _home(memory: object) -> MemoryLoop:
             raise InvalidInput(f"memory is {memory!r}; give an open memory, hitherto.open(…) as it is, or a Portal")
 
 
-async def _rested(conversation: Conversation, seconds: float) -> None:
+async def _wait_for_digests(conversation: Conversation, seconds: float) -> None:
     """Waits until no digest is in progress, here or in another process, or until the time is up."""
     pause = 0.01
     deadline = asyncio.get_running_loop().time() + seconds

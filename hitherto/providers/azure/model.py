@@ -6,13 +6,13 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from hitherto.errors import InvalidSettings
-from hitherto.providers.endpoints.address import EndpointSettings, shown_url, with_path
+from hitherto.providers.endpoints.address import EndpointSettingNames, shown_url, with_path
 from hitherto.providers.openai_compatible.model import OpenAICompatible
 
 FORM = "it is the address of the resource, without the path of a deployment"
 EXAMPLE = "https://my-resource.openai.azure.com"
 
-_NAMED = EndpointSettings(form=FORM, example=EXAMPLE)
+_NAMED = EndpointSettingNames(form=FORM, example=EXAMPLE)
 _NEWER = "/openai/v1"
 
 
@@ -47,7 +47,7 @@ class AzureOpenAI(OpenAICompatible):
         self._dialect = replace(self._dialect, bound="max_completion_tokens")
 
 
-def resource_address(base_url: str, api_version: str | None, named: EndpointSettings) -> str:
+def resource_address(base_url: str, api_version: str | None, named: EndpointSettingNames) -> str:
     """The base URL for an endpoint of the resource. Raises InvalidSettings, with the setting names of `named`, if the
     address and the version do not fit together."""
     shown = shown_url(base_url, named)

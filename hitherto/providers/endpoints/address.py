@@ -12,7 +12,7 @@ _CALLS = ("/chat/completions", "/completions", "/responses", "/messages", "/embe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndpointSettings:
+class EndpointSettingNames:
     """The settings that an endpoint's error messages refer to, as environment variables. `smaller` says how to make a
     request smaller; `form` and `example` say what a base URL looks like."""
 
@@ -26,7 +26,7 @@ class EndpointSettings:
     example: str = "http://localhost:11434/v1"
 
 
-def usable_key(key: str | None, named: EndpointSettings) -> str:
+def usable_key(key: str | None, named: EndpointSettingNames) -> str:
     """`key` without blanks around it, "" for none. Raises InvalidSettings where no header can carry it."""
     key = (key or "").strip()
     if not _is_one_word(key):
@@ -37,7 +37,7 @@ def usable_key(key: str | None, named: EndpointSettings) -> str:
     return key
 
 
-def shown_url(url: str, named: EndpointSettings) -> str:
+def shown_url(url: str, named: EndpointSettingNames) -> str:
     """`url` without what may be secret (user, password, query). Raises InvalidSettings if it is not a base URL."""
     wrong = InvalidSettings(
         f"the model's base URL ({named.base_url}) needs the form http(s)://host[:port]/path in ASCII, "

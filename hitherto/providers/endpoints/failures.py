@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 
 from hitherto.errors import InvalidModelAnswer, ModelError, ModelRateLimited, ModelRejected, ModelUnavailable
-from hitherto.providers.endpoints.address import EndpointSettings, shown_url, usable_key
+from hitherto.providers.endpoints.address import EndpointSettingNames, shown_url, usable_key
 from hitherto.providers.endpoints.json_body import at, parsed
 from hitherto.providers.endpoints.response import LONGEST
 from hitherto.providers.endpoints.retry_after import retry_after
@@ -45,7 +45,7 @@ class Endpoint:
     """
 
     def __init__(
-        self, *, model: str, base_url: str, api_key: str | None, timeout: float, named: EndpointSettings
+        self, *, model: str, base_url: str, api_key: str | None, timeout: float, named: EndpointSettingNames
     ) -> None:
         self.named = named
         self.model = model
@@ -70,7 +70,7 @@ class Endpoint:
             f"or still loading {self.model!r}, or allow it more time ({self.named.timeout})"
         )
 
-    def cut_off(self, cause: BaseException) -> ModelUnavailable:
+    def connection_lost(self, cause: BaseException) -> ModelUnavailable:
         return ModelUnavailable(
             f"no answer from {self.url} ({self._fault(cause)}); see whether the server runs there and whether "
             f"{self.named.base_url} is right"
@@ -82,19 +82,19 @@ class Endpoint:
             f"{self.named.base_url} is right ({self.named.form})"
         )
 
-    def no_answer(self, body: str, expected: str) -> InvalidModelAnswer:
+    def wrong_shape(self, body: str, expected: str) -> InvalidModelAnswer:
         return InvalidModelAnswer(
             f"{self.url} answered with something that is no {expected} ({shape_of(body)}); see whether "
             f"{self.named.base_url} is right ({self.named.form})"
         )
 
-    def broke_off(self) -> InvalidModelAnswer:
+    def cut_short(self) -> InvalidModelAnswer:
         return InvalidModelAnswer(
             f"the answer of {self.model!r} broke off at its bound of tokens; give a digest a higher "
             "limit, or take a model that writes shorter (or thinks less)"
         )
 
-    def nothing_said(self, why: str) -> InvalidModelAnswer:
+    def empty_answer(self, why: str) -> InvalidModelAnswer:
         return InvalidModelAnswer(f"{self.model!r} {why}; what it was to do is left undone until the next attempt")
 
     def answer(self, body: str) -> object:

@@ -25,7 +25,7 @@ class _EmbedderOptions(TypedDict):
 
 
 @runtime_checkable
-class _Learner(Protocol):
+class _Preparable(Protocol):
     async def learn(self) -> None: ...
 
 
@@ -36,7 +36,7 @@ def embedder_of(settings: Settings) -> Embedder | None:
     InvalidSettings if the settings contradict each other, or cannot be used.
     """
     if settings.embedder in (WORDLLAMA, NONE) and settings.previous_embedder in (None, WORDLLAMA, NONE):
-        _nothing_else(settings)
+        _check_no_endpoint_settings(settings)
     return _made(settings, settings.embedder, settings.embedder_dimensions)
 
 
@@ -68,11 +68,11 @@ async def learn(embedder: Embedder) -> None:
     """Finds out the dimensions of an embedder's space: asks the endpoint for one vector if they are not known, or loads
     a model that runs in this process. Raises what `Embedder.query` raises. It may be tried again or left out: the
     first vectors tell the dimensions too."""
-    if isinstance(embedder, _Learner):
+    if isinstance(embedder, _Preparable):
         await embedder.learn()
 
 
-def _nothing_else(settings: Settings) -> None:
+def _check_no_endpoint_settings(settings: Settings) -> None:
     """Raises InvalidSettings if a setting is given that an embedder without an endpoint does not use: most likely the
     model's name was forgotten."""
     given = settings.model_fields_set

@@ -51,7 +51,7 @@ _KNOWN: tuple[tuple[str, KnownModel], ...] = (
 )
 
 
-def known_of(model: str) -> KnownModel:
+def known_model(model: str) -> KnownModel:
     """What is known of `model`: the defaults of `KnownModel`, if nothing is. An organization before the name
     ("BAAI/bge-m3"), an Ollama tag after it ("nomic-embed-text:latest") and case do not matter."""
     name = model.strip().lower().rpartition("/")[2]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hitherto.providers.endpoints.address import with_path
-from hitherto.providers.ollama.model import HERE
+from hitherto.providers.ollama.model import LOCAL_URL
 from hitherto.providers.openai_compatible.embedder import OpenAICompatibleEmbedder
 
 
@@ -28,7 +28,7 @@ class OllamaEmbedder(OpenAICompatibleEmbedder):
     ) -> None:
         super().__init__(
             model=model,
-            base_url=with_path(base_url, "/v1") if base_url else HERE,
+            base_url=with_path(base_url, "/v1") if base_url else LOCAL_URL,
             api_key=api_key,
             dimensions=dimensions,
             input_limit=input_limit,

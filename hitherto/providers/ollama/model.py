@@ -5,7 +5,7 @@ from __future__ import annotations
 from hitherto.providers.endpoints.address import with_path
 from hitherto.providers.openai_compatible.model import OpenAICompatible
 
-HERE = "http://localhost:11434/v1"
+LOCAL_URL = "http://localhost:11434/v1"
 
 
 class Ollama(OpenAICompatible):
@@ -26,7 +26,7 @@ class Ollama(OpenAICompatible):
     ) -> None:
         super().__init__(
             model=model,
-            base_url=with_path(base_url, "/v1") if base_url else HERE,
+            base_url=with_path(base_url, "/v1") if base_url else LOCAL_URL,
             api_key=api_key,
             timeout=timeout,
             input_limit=input_limit,

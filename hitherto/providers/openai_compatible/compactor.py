@@ -10,7 +10,7 @@ from openai import APIStatusError, omit
 from hitherto.core.log.message import Payload, storable
 from hitherto.errors import InvalidModelAnswer, InvalidSettings, ModelRejected
 from hitherto.ports.compactor import CompactionResult, Compactor, family_of
-from hitherto.providers.endpoints.address import EndpointSettings
+from hitherto.providers.endpoints.address import EndpointSettingNames
 from hitherto.providers.endpoints.failures import paid, shape_of
 from hitherto.providers.endpoints.json_body import at, parsed, tokens
 from hitherto.providers.openai_compatible.endpoint import OpenAIEndpoint
@@ -18,7 +18,7 @@ from hitherto.providers.openai_compatible.endpoint import OpenAIEndpoint
 _NO_MODEL = ("model_not_found", "DeploymentNotFound")
 """Error codes of OpenAI and Azure for an unknown model; the status alone could also mean an unknown call."""
 
-_NAMED = EndpointSettings(
+_NAMED = EndpointSettingNames(
     model="HITHERTO_COMPACT_MODEL", key="HITHERTO_COMPACT_KEY", base_url="HITHERTO_COMPACT_BASE_URL"
 )
 
@@ -112,7 +112,7 @@ class OpenAICompactor(Compactor):
         """The answer's items. Raises InvalidModelAnswer unless exactly one of them is a compaction."""
         output = at(answer, "output")
         if not isinstance(output, list):
-            raise self._endpoint.no_answer(body, "compaction")
+            raise self._endpoint.wrong_shape(body, "compaction")
         items = cast("list[object]", output)
         opaque = [at(item, "encrypted_content") for item in items if at(item, "type") == "compaction"]
         usable = [content for content in opaque if isinstance(content, str) and content]

@@ -13,17 +13,17 @@ from openai import APIStatusError, omit
 from hitherto.core.log.message import storable
 from hitherto.errors import InvalidEmbedding, InvalidModelAnswer, ModelUnavailable
 from hitherto.ports.embedder import Embedder, Embeddings, Space, Vectors, usable
-from hitherto.providers.endpoints.address import EndpointSettings
+from hitherto.providers.endpoints.address import EndpointSettingNames
 from hitherto.providers.endpoints.failures import paid
 from hitherto.providers.endpoints.json_body import at, tokens
-from hitherto.providers.names.embedding_models import known_of
+from hitherto.providers.names.embedding_models import known_model
 from hitherto.providers.openai_compatible.embedder_answer import rows_of
 from hitherto.providers.openai_compatible.embedder_batches import cut, portion, without_rest
 from hitherto.providers.openai_compatible.embedder_limits import EmbedderDialect
 from hitherto.providers.openai_compatible.endpoint import OpenAIEndpoint
 from hitherto.tokens import counter_for
 
-NAMED = EndpointSettings(
+NAMED = EndpointSettingNames(
     model="HITHERTO_EMBEDDER",
     key="HITHERTO_EMBEDDER_KEY",
     base_url="HITHERTO_EMBEDDER_BASE_URL",
@@ -78,9 +78,9 @@ class OpenAICompatibleEmbedder(Embedder):
         query_prefix: str | None = None,
         document_prefix: str | None = None,
         api_version: str | None = None,
-        named: EndpointSettings = NAMED,
+        named: EndpointSettingNames = NAMED,
     ) -> None:
-        known = known_of(model)
+        known = known_model(model)
         self._model = model
         self._endpoint = OpenAIEndpoint(
             model=model,
@@ -159,7 +159,7 @@ class OpenAICompatibleEmbedder(Embedder):
             try:
                 body = await self._ask(await self._fitting(some, dialect.limit), dialect)
             except APIStatusError as error:
-                other = dialect.after_refusal(error.status_code, str(error.body))
+                other = dialect.next_dialect(error.status_code, str(error.body))
                 if other == dialect:
                     raise
                 dialect = other
@@ -191,7 +191,7 @@ class OpenAICompatibleEmbedder(Embedder):
         with paid((took, None, None)):
             rows = rows_of(answer, count)
             if rows is None:
-                raise self._endpoint.no_answer(body, "list of embeddings")
+                raise self._endpoint.wrong_shape(body, "list of embeddings")
             dimensions = self._dimensions or len(rows[0])
             if any(len(row) != dimensions for row in rows):
                 wrong = next(len(row) for row in rows if len(row) != dimensions)

@@ -36,7 +36,7 @@ class EmbedderDialect:
     dimensions: int | None
     base64: bool = True
 
-    def after_refusal(self, status: int, reason: str) -> EmbedderDialect:
+    def next_dialect(self, status: int, reason: str) -> EmbedderDialect:
         """The dialect to try after an error with `status` and `reason`; this one if they are about something else."""
         if self.most > 1 and (_TOO_LARGE in reason.lower() if status == 429 else _TOO_MANY.search(reason)):
             return replace(self, most=self.most // 2)

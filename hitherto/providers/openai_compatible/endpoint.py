@@ -17,7 +17,7 @@ from openai import (
 )
 
 from hitherto.errors import ModelRejected
-from hitherto.providers.endpoints.address import EndpointSettings
+from hitherto.providers.endpoints.address import EndpointSettingNames
 from hitherto.providers.endpoints.failures import Endpoint
 from hitherto.providers.endpoints.response import TooLong, bounded
 
@@ -47,11 +47,11 @@ class OpenAIEndpoint(Endpoint):
         api_key: str | None,
         timeout: float,
         api_version: str | None = None,
-        named: EndpointSettings | None = None,
+        named: EndpointSettingNames | None = None,
     ) -> None:
         address = base_url or OPENAI
         super().__init__(
-            model=model, base_url=address, api_key=api_key, timeout=timeout, named=named or EndpointSettings()
+            model=model, base_url=address, api_key=api_key, timeout=timeout, named=named or EndpointSettingNames()
         )
         http = _OpenAIClient(follow_redirects=False)
         key = self.key or _NO_KEY
@@ -91,7 +91,7 @@ class OpenAIEndpoint(Endpoint):
             except APIConnectionError as error:
                 if isinstance(error.__cause__, TooLong):  # as SDKs before 3 pass it on
                     raise self.too_long() from None
-                raise self.cut_off(error.__cause__ or error) from None
+                raise self.connection_lost(error.__cause__ or error) from None
             except APIStatusError as error:
                 raise self.failure(error.status_code, error.body, error.response.headers) from None
             except OpenAIError as error:

@@ -12,7 +12,7 @@ from openai.types.chat.completion_create_params import ResponseFormat
 from hitherto.core.log.message import storable
 from hitherto.core.prompt import Prompt
 from hitherto.ports.model import Completion, Model
-from hitherto.providers.endpoints.address import EndpointSettings
+from hitherto.providers.endpoints.address import EndpointSettingNames
 from hitherto.providers.endpoints.failures import name_of, paid
 from hitherto.providers.endpoints.json_body import at, is_json, tokens
 from hitherto.providers.openai_compatible.endpoint import OpenAIEndpoint
@@ -36,7 +36,7 @@ class _OpenAIDialect:
     format: _Format | None
     bound: Literal["max_tokens", "max_completion_tokens"]
 
-    def after_refusal(self, status: int, reason: str) -> _OpenAIDialect:
+    def next_dialect(self, status: int, reason: str) -> _OpenAIDialect:
         """The dialect to try after an error with `status` and `reason`; this one if they are about something else."""
         # llama-cpp-python's server answers 500 where it does not know a format, and names the field.
         if status not in (400, 404, 422) and not (status == 500 and "response_format" in reason):
@@ -70,7 +70,7 @@ class OpenAICompatible(Model):
         timeout: float = 60.0,
         input_limit: int = 100_000,
         api_version: str | None = None,
-        named: EndpointSettings | None = None,
+        named: EndpointSettingNames | None = None,
     ) -> None:
         self._model = model
         self._endpoint = OpenAIEndpoint(
@@ -104,7 +104,7 @@ class OpenAICompatible(Model):
             try:
                 body = await self._ask(prompt, dialect)
             except APIStatusError as error:
-                dialect = dialect.after_refusal(error.status_code, str(error.body))
+                dialect = dialect.next_dialect(error.status_code, str(error.body))
                 if dialect in tried:
                     raise
                 tried.add(dialect)
@@ -141,14 +141,14 @@ class OpenAICompatible(Model):
         """The answer's text. Raises InvalidModelAnswer where there is none, or not all of it."""
         message = ("choices", 0, "message")
         if not isinstance(at(answer, *message), dict):
-            raise self._endpoint.no_answer(body, "chat completion")
+            raise self._endpoint.wrong_shape(body, "chat completion")
         text = _THOUGHTS.sub("", _text(at(answer, *message, "content")), count=1).strip()
         finish = at(answer, "choices", 0, "finish_reason")
         if finish == "length" and not is_json(text):
-            raise self._endpoint.broke_off()
+            raise self._endpoint.cut_short()
         if not text:
             refused = at(answer, *message, "refusal")
-            raise self._endpoint.nothing_said(
+            raise self._endpoint.empty_answer(
                 "declined to answer" if refused else f"said nothing (finish_reason {name_of(finish)})"
             )
         return text

@@ -11,7 +11,7 @@ from hitherto.core.log.message import storable
 from hitherto.core.scope import Scope
 from hitherto.ports.digests import Backlog, Claim, DigestWork
 from hitherto.ports.queue import DigestJob
-from hitherto.stores.in_memory.conversation import FARTHEST, StoredConversation
+from hitherto.stores.in_memory.conversation import MAX_AHEAD, StoredConversation
 
 _LONGEST_WAIT = timedelta(hours=1)
 
@@ -74,7 +74,7 @@ class Claims:
             for row in kept.digests
             if row.status is Status.PROCESSING
             and row.due_at is not None
-            and not now - since < row.due_at <= now + FARTHEST
+            and not now - since < row.due_at <= now + MAX_AHEAD
         ]
         return [job for _, job in sorted(found, key=lambda one: one[0])][: max(limit, 0)]
 
@@ -113,4 +113,4 @@ class Claims:
 
 def _is_due(row: Digest, now: datetime) -> bool:
     """What is further ahead than anything is set was set before the clock was put back."""
-    return row.due_at is None or not now < row.due_at <= now + FARTHEST
+    return row.due_at is None or not now < row.due_at <= now + MAX_AHEAD

@@ -19,7 +19,7 @@ from hitherto.ports.digests import DigestWork
 from hitherto.ports.log import Changes, MessageRange
 from hitherto.stores.in_memory import digests as rows
 
-FARTHEST = timedelta(hours=2)
+MAX_AHEAD = timedelta(hours=2)
 """No due time, and no end of a claim, is set further ahead than this. One that lies beyond was set before the clock was
 put back, and counts as reached."""
 
@@ -44,7 +44,7 @@ class StoredConversation:
         running = tuple(rows.running(digest) for digest in self.digests if digest.status is Status.PROCESSING)
         now = max(clock, self.updated_at)
         resume_at = self.head.resume_at
-        if resume_at is not None and resume_at > clock + FARTHEST:
+        if resume_at is not None and resume_at > clock + MAX_AHEAD:
             resume_at = None
         return self._with_digest(
             replace(self.head, frontiers=reached, running=running, now=now, clock=clock, resume_at=resume_at)

@@ -65,7 +65,7 @@ class InMemoryDocuments:
             content = (there.document.namespace, there.fingerprint)
             if own and content == (document.namespace, document.fingerprint):
                 return KeptDocument(number, new=False)
-        return KeptDocument(self._shelve(scope, document), new=True)
+        return KeptDocument(self._insert(scope, document), new=True)
 
     async def documents(
         self,
@@ -117,7 +117,7 @@ class InMemoryDocuments:
                 base = None if row.base is None else rows.get(row.base)
                 start = row.start if base is None else max(row.start, base.end + 1)
                 origin = ArchiveOrigin(conversation=name[1], digest=row.id, start=start, end=row.end)
-                self._shelve(name[0], outcome.archive, origin)
+                self._insert(name[0], outcome.archive, origin)
 
     def remove(self, name: Name, ranges: Ranges, digests: Iterable[int] = ()) -> None:
         """Remove the conversation's documents that stand for any message in `ranges`, or belong to one of `digests`."""
@@ -134,7 +134,7 @@ class InMemoryDocuments:
         found = dict(self.shown()).get(id)
         return found if found is not None and found.within(scope, all_agents=all_agents) else None
 
-    def _shelve(self, scope: Scope, new: NewDocument, archived: ArchiveOrigin | None = None) -> int:
+    def _insert(self, scope: Scope, new: NewDocument, archived: ArchiveOrigin | None = None) -> int:
         number, now = next(self._ids), self._clock()
         document = Document(
             id=number,

@@ -69,10 +69,10 @@ class FactRow:
     @property
     def by_hand(self) -> bool:
         """Whether a person has added it."""
-        return any(event.did is FactAction.ADDED for event in self.events)
+        return any(event.action is FactAction.ADDED for event in self.events)
 
     @property
-    def unsaid(self) -> bool:
+    def unstated(self) -> bool:
         """Whether nothing supports it: no live message says it, and no person confirmed it."""
         return not self.fact.confirmed and not self.live
 
@@ -87,11 +87,11 @@ class FactRow:
         shared = self.current and self.fact.subject != THE_USER and self.fact.visibility is Visibility.SHARED
         return others and members and shared
 
-    def after(self, did: FactAction, at: datetime, by: str | None, **changes: object) -> FactRow:
+    def after(self, action: FactAction, at: datetime, by: str | None, **changes: object) -> FactRow:
         """The row with `changes` to its fact, and with what was done added to its history."""
         fact = replace(self.fact, updated_at=at, **changes)
         event = FactEvent(
-            did=did,
+            action=action,
             at=at,
             by=by,
             version=fact.version,
@@ -107,7 +107,7 @@ class FactRow:
         seen = {"visibility": Visibility.PRIVATE, "version": self.fact.version + 1}
         return self.after(FactAction.RESTORED, at, by, **again, **seen, **changes)
 
-    def forgetting(self) -> FactRow:
+    def without_old_contents(self) -> FactRow:
         """The row without the contents in its history that differ from the present one."""
         now = self.fact.content
         events = (event if event.content == now else replace(event, content="") for event in self.events)
@@ -180,8 +180,8 @@ class FactRows:
             said=tuple(said),
         )
         row = self.put(row.after(FactAction.EXTRACTED if by is None else FactAction.ADDED, now, by))
-        if new.alone:
-            self.leave_alone(row, by=by)
+        if new.single_valued:
+            self.supersede_category(row, by=by)
         return row
 
     def keep(self, row: FactRow, new: NewFact, *, by: str) -> None:
@@ -193,8 +193,8 @@ class FactRows:
         if not (row.by_hand and fact.confirmed and replace(fact, **kept) == fact):
             sure = {"confirmed": True, "confidence": 1.0, "version": fact.version + 1}
             row = self.put(row.after(FactAction.ADDED, self._clock(), by, **kept, **sure))
-        if new.alone:
-            self.leave_alone(row, by=by)
+        if new.single_valued:
+            self.supersede_category(row, by=by)
 
     def replace(self, row: FactRow, ids: Iterable[int], *, by: str | None) -> None:
         """Supersede the facts `ids` by `row`: those of them that are current, its owner's and about the same
@@ -205,7 +205,7 @@ class FactRows:
                 ended = {"state": FactState.SUPERSEDED, "superseded_by": row.fact.id, "ended_at": now}
                 self.put(old.after(FactAction.SUPERSEDED, now, by, **ended))
 
-    def leave_alone(self, row: FactRow, *, by: str | None) -> None:
+    def supersede_category(self, row: FactRow, *, by: str | None) -> None:
         """Supersede all other current facts of its category that are its owner's and about the same subject."""
         there = self.about(row.owner, row.fact.subject)
         self.replace(row, (old.fact.id for old in there if old.fact.category == row.fact.category), by=by)
@@ -244,7 +244,7 @@ class FactRows:
             if said == row.said:
                 continue
             left = replace(row, said=said)
-            if left.unsaid and left.current:
+            if left.unstated and left.current:
                 left = left.after(FactAction.WITHDRAWN, now, None, state=FactState.WITHDRAWN, ended_at=now)
                 withdrawn.add(left.fact.id)
             self.put(left)
@@ -261,10 +261,10 @@ class FactRows:
             said = tuple(one for one in row.said if not _within(one, ref, ranges))
             if said != row.said:
                 left = self.put(replace(row, said=said))
-                if left.unsaid:
+                if left.unstated:
                     self.remove(left)
                 elif not left.live:
-                    self.put(left.forgetting())
+                    self.put(left.without_old_contents())
 
     def leave(self, ref: int, *, facts: bool) -> None:
         """A conversation is deleted: its facts stay without that evidence. With `facts`, those that have no other
@@ -288,7 +288,7 @@ class FactRows:
         found: list[FactRow] = []
         for row in self.by_id.values():
             if row.fact.state is FactState.SUPERSEDED and row.fact.superseded_by in withdrawn:
-                taken_back = row.unsaid and row.said
+                taken_back = row.unstated and row.said
                 found += self._ended_by({row.fact.id}) if taken_back else [row]
         return found
 
@@ -304,8 +304,8 @@ class FactRows:
             changes |= {"category": category, "metadata": "{}", "version": row.fact.version + 1}
         after = row.after(FactAction.REPEATED, self._clock(), None, **changes)
         after = self.put(replace(after, said=(*row.said, *more)))
-        if again.alone:
-            self.leave_alone(after, by=None)
+        if again.single_valued:
+            self.supersede_category(after, by=None)
 
 
 def _time(one: FactSource) -> tuple[datetime, int, int]:

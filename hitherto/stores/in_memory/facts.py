@@ -141,10 +141,10 @@ class InMemoryFacts:
             row = self._own(scope, id, all_agents=all_agents)
             if row is None:
                 raise no_such_fact(scope, id, all_agents=all_agents)
-            fingerprint = change.fingerprint if change.did is FactAction.EDITED else row.fingerprint
+            fingerprint = change.fingerprint if change.action is FactAction.EDITED else row.fingerprint
             alike = self._rows.same(row.owner, row.fact.subject, fingerprint)
             check_change(
-                change.did,
+                change.action,
                 id,
                 state=row.fact.state,
                 version=row.fact.version,
@@ -154,8 +154,8 @@ class InMemoryFacts:
             after = self._changed(row, change, scope.user)
             if after is not row:
                 self._rows.put(after)
-                if change.alone and change.did in (FactAction.EDITED, FactAction.RESTORED):
-                    self._rows.leave_alone(after, by=scope.user)
+                if change.single_valued and change.action in (FactAction.EDITED, FactAction.RESTORED):
+                    self._rows.supersede_category(after, by=scope.user)
                 self._index.forget(row.owner)
             return after.shown
 
@@ -163,18 +163,18 @@ class InMemoryFacts:
         """The row after a change; `row` itself if there is nothing to change."""
         now, next_version = self._clock(), {"version": row.fact.version + 1}
         sure = {"confirmed": True, "confidence": 1.0, **next_version}
-        match change.did:
+        match change.action:
             case FactAction.EDITED:
                 content = storable(change.content)
                 row = replace(row, fingerprint=change.fingerprint, tokens=change.tokens, terms=analyzed(content))
                 says = {"content": content, "category": storable(change.category), "metadata": change.metadata}
-                return row.after(change.did, now, by, **says, **sure)
+                return row.after(change.action, now, by, **says, **sure)
             case FactAction.CONFIRMED:
-                return row.after(change.did, now, by, **sure)
+                return row.after(change.action, now, by, **sure)
             case FactAction.SHARED | FactAction.UNSHARED:
-                to = Visibility.SHARED if change.did is FactAction.SHARED else Visibility.PRIVATE
+                to = Visibility.SHARED if change.action is FactAction.SHARED else Visibility.PRIVATE
                 same = row.fact.visibility is to
-                return row if same else row.after(change.did, now, by, visibility=to, **next_version)
+                return row if same else row.after(change.action, now, by, visibility=to, **next_version)
             case FactAction.RESTORED:
                 return row.restored(now, by, confirmed=True, confidence=1.0)
             case FactAction.DELETED:
@@ -229,7 +229,7 @@ def _is_own(scope: Scope, row: FactRow, *, all_agents: bool) -> bool:
     return row.owner == (replace(scope, agent=row.owner.agent) if all_agents else scope)
 
 
-_SAYS_SO = (FactAction.ADDED, FactAction.EDITED, FactAction.CONFIRMED, FactAction.RESTORED)
+_CONFIRMING_ACTIONS = (FactAction.ADDED, FactAction.EDITED, FactAction.CONFIRMED, FactAction.RESTORED)
 """The actions by which a person says that a fact holds. Sharing it does not; and what a digest does counts by the times
 of its messages, not by the time at which the digest ends."""
 
@@ -238,7 +238,7 @@ def _known(row: FactRow) -> KnownFact:
     fact = row.fact
     times = [one.evidence.said_at for one in row.said if one.live]
     if fact.confirmed:
-        times += [event.at for event in row.events if event.by is not None and event.did in _SAYS_SO]
+        times += [event.at for event in row.events if event.by is not None and event.action in _CONFIRMING_ACTIONS]
     return KnownFact(
         id=fact.id,
         category=fact.category,

@@ -31,10 +31,10 @@ from hitherto.ports.recall import (
     wanted_of,
 )
 from hitherto.stores.in_memory.claims import Name
-from hitherto.stores.in_memory.conversation import FARTHEST, StoredConversation
+from hitherto.stores.in_memory.conversation import MAX_AHEAD, StoredConversation
 from hitherto.stores.in_memory.documents import InMemoryDocuments, StoredDocument
-from hitherto.stores.in_memory.entries import Entries, Owner
 from hitherto.stores.in_memory.fact_rows import FactRow
+from hitherto.stores.in_memory.scope_index import Owner, ScopeIndex
 from hitherto.stores.in_memory.sources import SearchableText, SourceKey, of_conversation, of_document, of_fact
 from hitherto.stores.in_memory.unexpired import Unexpired
 
@@ -59,7 +59,7 @@ class InMemoryIndex:
         self._facts = facts
         self._unexpired = unexpired
         self._clock = clock
-        self._scopes: dict[Owner, Entries] = {}
+        self._scopes: dict[Owner, ScopeIndex] = {}
         self._refs = count(1)
         self._taken = count(1)
         self._changes: dict[Name, int] = {}
@@ -79,7 +79,9 @@ class InMemoryIndex:
         if space is not None and embedded[space] == 0:
             space = None
         return SearchData(
-            blocks=tuple(block for scope in mine for block in scope.blocks(terms, space, told=wanted.told_by_columns)),
+            blocks=tuple(
+                block for scope in mine for block in scope.blocks(terms, space, told=wanted.needs_origin_columns)
+            ),
             waiting=tuple(waiting[max(len(waiting) - max(limit, 0), 0) :]),
             space=space,
             entries=entries,
@@ -111,7 +113,7 @@ class InMemoryIndex:
         found, now = self._found(lambda _: True), self._clock()
         for owner in found:
             if owner not in self._scopes:
-                self._scopes[owner] = Entries(next(self._refs), owner)
+                self._scopes[owner] = ScopeIndex(next(self._refs), owner)
         # The scope that was claimed longest ago comes first, so that one whose work always fails cannot keep the others
         # waiting.
         for scope in sorted(self._scopes.values(), key=lambda one: one.taken):
@@ -236,7 +238,7 @@ class InMemoryIndex:
             if place.kind in kinds and (scope is None or place not in scope.by_place):
                 yield one.source()
 
-    def _work(self, scope: Entries, found: _Found, space: Space | None, limit: int) -> IndexWork:
+    def _work(self, scope: ScopeIndex, found: _Found, space: Space | None, limit: int) -> IndexWork:
         left = [] if space is None else scope.unembedded(space)
         now = left[: max(limit, 0)]
         texts = found.get(scope.owner, {})
@@ -251,7 +253,7 @@ class InMemoryIndex:
             embedded_to=left[len(now)] if len(left) > len(now) else scope.next_no,
         )
 
-    def _held(self, work: IndexWork) -> Entries | None:
+    def _held(self, work: IndexWork) -> ScopeIndex | None:
         """The scope, if the claim on it still holds."""
         mine = (scope for scope in self._scopes.values() if (scope.owner.tenant, scope.ref) == (work.tenant, work.ref))
         scope = next(mine, None)
@@ -278,11 +280,11 @@ class InMemoryIndex:
         return None if kept is None else kept.head.subject
 
 
-def _claimed(scope: Entries, now: datetime) -> bool:
-    return scope.claimed_until is not None and now < scope.claimed_until <= now + FARTHEST
+def _claimed(scope: ScopeIndex, now: datetime) -> bool:
+    return scope.claimed_until is not None and now < scope.claimed_until <= now + MAX_AHEAD
 
 
-def _candidate(scope: Entries, no: int, source: Source, space: Space | None) -> Candidate:
+def _candidate(scope: ScopeIndex, no: int, source: Source, space: Space | None) -> Candidate:
     return Candidate(
         key=(scope.ref, no),
         source=source if len(source.text) <= TEXT else replace(source, text=source.text[:TEXT]),

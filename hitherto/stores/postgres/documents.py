@@ -11,7 +11,7 @@ from psycopg import AsyncConnection
 from hitherto.core.documents.document import ArchiveOrigin, Document, NewDocument, Passage
 from hitherto.core.scope import Scope
 from hitherto.ports.documents import PREVIEW, KeptDocument
-from hitherto.stores.postgres.recall.index import Borrow
+from hitherto.stores.postgres.recall.index import WithConnection
 from hitherto.stores.postgres.rows import Row
 from hitherto.stores.postgres.sql import SQL
 
@@ -19,8 +19,8 @@ from hitherto.stores.postgres.sql import SQL
 class PostgresDocuments:
     """`DocumentStore` on the connections of a store."""
 
-    def __init__(self, got: Borrow) -> None:
-        self._got = got
+    def __init__(self, got: WithConnection) -> None:
+        self._with_connection = got
 
     async def keep(self, scope: Scope, document: NewDocument) -> KeptDocument:
         values = {"tenant": scope.tenant, "user": scope.user, **document_values(document)}
@@ -34,7 +34,7 @@ class PostgresDocuments:
                 if there is not None:  # else it was discarded in between
                     return KeptDocument(there[0], new=False)
 
-        async with self._got(put) as kept:
+        async with self._with_connection(put) as kept:
             return kept
 
     async def documents(
@@ -76,14 +76,14 @@ class PostgresDocuments:
                 gone = await connection.execute(SQL["discard_document"], values)
             return await gone.fetchall()
 
-        async with self._got(discard) as found:
+        async with self._with_connection(discard) as found:
             return bool(found)
 
     async def _all(self, name: str, values: dict[str, Any]) -> list[Row]:
         async def fetch(connection: AsyncConnection[Any]) -> list[Any]:
             return await (await connection.execute(SQL[name], values)).fetchall()
 
-        async with self._got(fetch) as found:
+        async with self._with_connection(fetch) as found:
             return found
 
 

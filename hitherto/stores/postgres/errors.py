@@ -11,11 +11,11 @@ from psycopg_pool import PoolClosed, PoolTimeout
 
 from hitherto.errors import Conflict, DatabaseReadOnly, DatabaseUnavailable, StoreError
 
-_GONE = ("08", "57P", "25P03", "25P04")
+_CONNECTION_LOST = ("08", "57P", "25P03", "25P04")
 """Prefixes of the SQLSTATEs with which the server ends a connection: connection exceptions, shutdowns, and transactions
 that exceed a timeout."""
 
-_TAKEN = {
+_DUPLICATES = {
     "digest_one_in_progress": "a digest of this stage is already in progress in this conversation; let it end first",
     "digest_one_per_range": "this stage has a completed digest of this very range already; use that one",
     "fact_once": "another current fact of the user says the same about this subject; repeat or change that one",
@@ -37,7 +37,7 @@ def ours() -> Generator[None]:
             "its read-only mode (default_transaction_read_only)"
         ) from error
     except psycopg.errors.UniqueViolation as error:
-        taken = _TAKEN.get(error.diag.constraint_name or "", str(error.diag.message_primary))
+        taken = _DUPLICATES.get(error.diag.constraint_name or "", str(error.diag.message_primary))
         raise Conflict(f"nothing was written: {taken}") from error
     except psycopg.errors.InsufficientPrivilege as error:
         raise StoreError(
@@ -85,7 +85,7 @@ def checked_address(url: str) -> None:
 
 def _is_gone(error: psycopg.Error) -> bool:
     if error.sqlstate is not None:
-        return error.sqlstate.startswith(_GONE)
+        return error.sqlstate.startswith(_CONNECTION_LOST)
     return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
 
 

@@ -22,12 +22,12 @@ class InspectionReport:
     that Hitherto needs a later one. `read_only`: the server takes no writes, or none from this role. `fsync` and
     `full_page_writes` are the server's settings of these names.
 
-    `schema`: the schema exists. `usable`: this role may use it. `makeable`: this role may create or upgrade it; else
+    `schema`: the schema exists. `usable`: this role may use it. `can_create`: this role may create or upgrade it; else
     its `owner` may. `revision` is the schema's; None where there is none, or where it may not be read. `revisions` are
     those that this version knows, oldest first. `lacking` are rights that a store needs and the role lacks, as "table:
     SELECT, …".
 
-    `queue`: the job queue's tables are there. `lost_functions` are those of its functions that do not set their
+    `queue`: the job queue's tables are there. `unpinned_functions` are those of its functions that do not set their
     search_path, and so would not find the tables.
     """
 
@@ -41,13 +41,13 @@ class InspectionReport:
     round_trip_ms: float
     schema: bool
     usable: bool
-    makeable: bool
+    can_create: bool
     owner: str | None
     revision: str | None
     revisions: tuple[str, ...]
     lacking: tuple[str, ...]
     queue: bool
-    lost_functions: tuple[str, ...]
+    unpinned_functions: tuple[str, ...]
 
     @property
     def development(self) -> bool:
@@ -90,7 +90,7 @@ async def examine(url: str, *, patience: float) -> InspectionReport:
 async def _examined(connection: AsyncConnection[Any]) -> InspectionReport:
     info = connection.info
     version, number, role, read_only, fsync, full_page_writes = await _row(connection, "examine_server")
-    exists, usable, makeable, readable, owner = await _row(connection, "examine_schema")
+    exists, usable, can_create, readable, owner = await _row(connection, "examine_schema")
     known = usable and readable
     revision = (await _row(connection, "examine_revision") or (None,))[0] if known else None
     queue, lost = await _row(connection, "examine_queue") if exists else (False, ())
@@ -105,13 +105,13 @@ async def _examined(connection: AsyncConnection[Any]) -> InspectionReport:
         round_trip_ms=await _round_trip(connection),
         schema=exists,
         usable=usable,
-        makeable=makeable,
+        can_create=can_create,
         owner=owner,
         revision=revision,
         revisions=tuple(schema.revisions()),
         lacking=tuple([row[0] for row in await _rows(connection, "examine_rights")]),
         queue=queue,
-        lost_functions=tuple(lost),
+        unpinned_functions=tuple(lost),
     )
 
 
@@ -120,7 +120,7 @@ async def _round_trip(connection: AsyncConnection[Any]) -> float:
     taken: list[float] = []
     for _ in range(_ROUND_TRIPS):
         begun = time.perf_counter()
-        await connection.execute(SQL["examine_nothing"])
+        await connection.execute(SQL["ping"])
         taken.append((time.perf_counter() - begun) * 1_000)
     return median(taken)
 

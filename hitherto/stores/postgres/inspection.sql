@@ -7,7 +7,7 @@ select current_setting('server_version'), current_setting('server_version_num'):
        pg_is_in_recovery() or current_setting('default_transaction_read_only')::boolean,
        current_setting('fsync')::boolean, current_setting('full_page_writes')::boolean;
 
--- name: examine_nothing
+-- name: ping
 -- A round trip.
 select 1;
 

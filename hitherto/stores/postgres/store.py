@@ -64,9 +64,9 @@ class PostgresStore:
         self._connections = Connections(
             url, size=pool_size, patience=patience, prepared=prepared, start_again=start_again
         )
-        self.index = PostgresIndex(self._got)
-        self.documents = PostgresDocuments(self._got)
-        self.facts = PostgresFacts(self._got)
+        self.index = PostgresIndex(self._with_connection)
+        self.documents = PostgresDocuments(self._with_connection)
+        self.facts = PostgresFacts(self._with_connection)
 
     async def open(self) -> None:
         await schema.ensure(self._url, patience=self._patience)
@@ -90,7 +90,7 @@ class PostgresStore:
         # Tasks that want the same conversation wait here, without a connection: else a busy conversation would take the
         # whole pool from the others. Between processes, the row's lock does the same.
         gate = self._gates.setdefault((scope, conversation), asyncio.Lock())
-        async with gate, self._got(begin) as unit:
+        async with gate, self._with_connection(begin) as unit:
             yield unit
 
     async def head(self, scope: Scope, conversation: str, *, at: int | None = None) -> Head | None:
@@ -116,7 +116,7 @@ class PostgresStore:
                 known = await connection.execute(SQL["known"], known_values(scope, conversation, asked), binary=True)
             return None if found is None else await rows.named(found).fetchone(), await known.fetchall()
 
-        async with self._got(read) as (row, known):
+        async with self._with_connection(read) as (row, known):
             return None if row is None else heads.head_from(row), known_from(known, scope)
 
     async def messages(self, scope: Scope, conversation: str, ref: int, reading: MessageRange) -> list[Logged]:
@@ -163,7 +163,7 @@ class PostgresStore:
         async def put(connection: AsyncConnection[Any]) -> None:
             await connection.execute(SQL["set_defaults"], values)
 
-        async with self._got(put):
+        async with self._with_connection(put):
             pass
 
     async def claim(self, tenant: str, digest: int, *, lease: timedelta) -> DigestWork | None:
@@ -176,7 +176,7 @@ class PostgresStore:
             row = await rows.named(claimed).fetchone()
             return row, [] if row is None else await messages.fetchall()
 
-        async with self._got(take) as (row, messages):
+        async with self._with_connection(take) as (row, messages):
             return None if row is None else rows.work_from(tenant, row, messages)
 
     async def prolong(self, claims: Sequence[Claim], *, lease: timedelta) -> frozenset[Claim]:
@@ -189,7 +189,7 @@ class PostgresStore:
                     asked.append((one, await connection.execute(SQL["prolong"], values)))
             return frozenset([one for one, cursor in asked if await cursor.fetchone() is not None])
 
-        async with self._got(hold) as held:
+        async with self._with_connection(hold) as held:
             return held
 
     async def put_off(
@@ -219,7 +219,7 @@ class PostgresStore:
                     await connection.execute(SQL["note_call"], ledger.noted_values(work.scope, work.conversation, call))
             return await done.fetchone() is not None
 
-        async with self._got(give_back) as held:
+        async with self._with_connection(give_back) as held:
             return held
 
     async def overdue(self, *, since: timedelta, limit: int = 100) -> list[DigestJob]:
@@ -236,7 +236,7 @@ class PostgresStore:
                 for call in calls:
                     await connection.execute(SQL["note_call"], ledger.noted_values(scope, conversation, call))
 
-        async with self._got(note):
+        async with self._with_connection(note):
             pass
 
     async def spent(self, tenant: str, *, day: date | None = None) -> Spending:
@@ -279,7 +279,7 @@ class PostgresStore:
         async def forget(connection: AsyncConnection[Any]) -> int:
             return (await connection.execute(SQL["forget_receipts"], {"older_than": older_than})).rowcount
 
-        async with self._got(forget) as forgotten:
+        async with self._with_connection(forget) as forgotten:
             return forgotten
 
     async def _all(
@@ -289,25 +289,27 @@ class PostgresStore:
             cursor = await connection.execute(query, values, binary=binary)
             return await (rows.named(cursor) if named else cursor).fetchall()
 
-        async with self._got(fetch) as found:
+        async with self._with_connection(fetch) as found:
             return found
 
     @asynccontextmanager
-    async def _got(self, get: Callable[[AsyncConnection[Any]], Awaitable[_T]]) -> AsyncGenerator[_T]:
+    async def _with_connection(self, get: Callable[[AsyncConnection[Any]], Awaitable[_T]]) -> AsyncGenerator[_T]:
         """Yields what `get` returns for a connection, which stays borrowed until the block ends.
 
-        `get` must be safe to run again: see `_got_alive`. Raises Hitherto's errors for psycopg's, and
+        `get` must be safe to run again: see `_with_living_connection`. Raises Hitherto's errors for psycopg's, and
         DatabaseUnavailable if no connection is there in time.
         """
         async with AsyncExitStack() as held:
             try:
                 with errors.ours():
-                    got = await self._got_alive(get, held)
+                    got = await self._with_living_connection(get, held)
             except PoolTimeout as error:
                 raise errors.unreachable(self._url, error) from error
             yield got
 
-    async def _got_alive(self, get: Callable[[AsyncConnection[Any]], Awaitable[_T]], held: AsyncExitStack) -> _T:
+    async def _with_living_connection(
+        self, get: Callable[[AsyncConnection[Any]], Awaitable[_T]], held: AsyncExitStack
+    ) -> _T:
         """What `get` returns for a connection that `held` gives back. If the connection turns out to be dead, as all in
         the pool are after a restart of the server, `get` runs again with another one: at most three times, since a dead
         connection may come back to the pool after it was checked."""

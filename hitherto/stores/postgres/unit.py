@@ -188,7 +188,7 @@ class PostgresUnit:
                 "now": now,
             }
             await connection.execute(SQL["insert_receipt"], values)
-        await self._take_away(changes)
+        await self._write_removals(changes)
         for outcome in changes.outcomes:
             await self._archive(outcome)
             values = {**at, **rows.outcome_values(outcome, head.rev), "now": now}
@@ -208,7 +208,7 @@ class PostgresUnit:
         await removal.unindex(connection, self._whose, gone)
         return fired
 
-    async def _take_away(self, changes: Changes) -> None:
+    async def _write_removals(self, changes: Changes) -> None:
         """Write what is retracted, superseded, erased and rewritten."""
         connection, at, rev = self._connection, self._at, changes.head.rev
         if changes.retract:

@@ -75,7 +75,7 @@ def test_a_fact_is_added_shown_edited_confirmed_and_deleted(cli: Cli) -> None:
     assert (ran.json["fact"]["category"], ran.json["fact"]["content"]) == ("habit", "Plays the viola")
     assert done(cli("facts", "confirm", number, "--user", "ada", "--json")).json["fact"]["version"] == 4
     history = opened(cli, "ada", number)["history"]
-    assert [(one["did"], one["by"], one["content"]) for one in history] == [
+    assert [(one["action"], one["by"], one["content"]) for one in history] == [
         ("added", "ada", "Plays the cello"),
         ("edited", "ada", "Plays the viola"),
         ("edited", "ada", "Plays the viola"),

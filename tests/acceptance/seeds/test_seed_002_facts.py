@@ -442,7 +442,7 @@ class TestFactExtractionTests:
             assert before.ended_at is not None
             assert before.extracted_at <= before.ended_at
             assert sources(before) == [("c", 0)]
-            assert [event.did for event in await memory.facts(ANA).history(before.id)] == ["extracted", "superseded"]
+            assert [event.action for event in await memory.facts(ANA).history(before.id)] == ["extracted", "superseded"]
             for one in (chat, other):
                 (line,) = known_to(await one.context(user("Where does she live?"), budget=PLENTY))
                 assert GENOA.content in line

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hitherto.core.context.facts_block import CLOSING, HEADING, FactColumns, FactLine, block, by_relevance, fitting
-from hitherto.core.plain_text import plain, says_something
+from hitherto.core.plain_text import has_visible_text, plain
 from hitherto.core.recall.codes import codes_of
 from hitherto.core.recall.terms import analyzed
 
@@ -89,13 +89,13 @@ class TestForm:
         ids=ascii,
     )
     def test_what_says_something_has_a_letter_a_digit_or_a_sign_to_see(self, text: str, says: bool) -> None:
-        assert says_something(text) is says
+        assert has_visible_text(text) is says
 
     @few
     @given(given_text=any_text)
     def test_what_says_something_is_shown(self, given_text: str) -> None:
-        assert says_something(given_text) == says_something(plain(given_text))
-        assert plain(given_text) or not says_something(given_text)
+        assert has_visible_text(given_text) == has_visible_text(plain(given_text))
+        assert plain(given_text) or not has_visible_text(given_text)
 
     @few
     @given(

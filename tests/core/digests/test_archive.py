@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
 from hitherto import tokens
-from hitherto.core.digests.archive import _OVERHEAD, Excerpt, archive_prompt, archive_task, archived, without_model
+from hitherto.core.digests.archive import _OVERHEAD, Excerpt, archive_prompt, archive_task, archived, fallback_summary
 from hitherto.core.digests.archive_answer import ArchiveSummary
 from hitherto.core.digests.digest import Item
 from hitherto.core.digests.prompts import ArchiveTask
@@ -112,7 +112,7 @@ def test_what_rests_on_other_messages_is_kept_out() -> None:
     items = (Item("before", ((0, 3),)), Item("both", ((2, 2), (4, 4))), Item("here", ((4, 4), (5, 5))))
     of = dialogue(user("a"), user("b"), first=4)
     assert task(of, *items).digest == "here"
-    assert without_model(of, items) == ArchiveSummary(summary="here")
+    assert fallback_summary(of, items) == ArchiveSummary(summary="here")
 
 
 def test_messages_cannot_pass_for_the_end_of_the_material() -> None:
@@ -147,13 +147,13 @@ def test_one_message_that_is_too_long_is_cut() -> None:
 
 def test_without_statements_the_messages_speak_for_themselves() -> None:
     of = dialogue(user("Which \n tokens?"), assistant("J" * 500), user(" "))
-    assert without_model(of, ()).summary == "user: Which tokens?\nassistant: " + "J" * 200
+    assert fallback_summary(of, ()).summary == "user: Which tokens?\nassistant: " + "J" * 200
 
 
 def test_there_is_always_something() -> None:
-    assert without_model(dialogue(user("")), ()).summary
-    assert len(without_model(dialogue(*(user("word " * 99) for _ in range(999))), ()).summary) <= 4_000
+    assert fallback_summary(dialogue(user("")), ()).summary
+    assert len(fallback_summary(dialogue(*(user("word " * 99) for _ in range(999))), ()).summary) <= 4_000
 
 
 def test_what_cannot_be_stored_is_replaced() -> None:
-    assert without_model(dialogue(user("a\0b\ud800")), ()).summary == "user: a\ufffdb\ufffd"
+    assert fallback_summary(dialogue(user("a\0b\ud800")), ()).summary == "user: a\ufffdb\ufffd"

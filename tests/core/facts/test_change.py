@@ -23,34 +23,34 @@ MAY = {
 }
 
 
-@pytest.mark.parametrize(("did", "state"), list(product(FactAction, FactState)))
-def test_what_may_be_done_in_which_state(did: FactAction, state: FactState) -> None:
-    if state in MAY.get(did, ()):
-        check_change(did, 2, state=state, version=3)
-        check_change(did, 2, state=state, version=3, expect=3)
+@pytest.mark.parametrize(("action", "state"), list(product(FactAction, FactState)))
+def test_what_may_be_done_in_which_state(action: FactAction, state: FactState) -> None:
+    if state in MAY.get(action, ()):
+        check_change(action, 2, state=state, version=3)
+        check_change(action, 2, state=state, version=3, expect=3)
         with pytest.raises(StaleVersion, match="fact 2 is at version 3 and not 4") as told:
-            check_change(did, 2, state=state, version=3, expect=4)
+            check_change(action, 2, state=state, version=3, expect=4)
         assert told.value.actual == 3
         return
-    with pytest.raises(NotFound if did in MAY and state is FactState.DELETED else InvalidFact):
-        check_change(did, 2, state=state, version=3)
+    with pytest.raises(NotFound if action in MAY and state is FactState.DELETED else InvalidFact):
+        check_change(action, 2, state=state, version=3)
 
 
-@pytest.mark.parametrize("did", MAY)
-def test_two_current_facts_do_not_say_the_same(did: FactAction) -> None:
-    state = MAY[did][0]
-    if did in (FactAction.EDITED, FactAction.RESTORED):
+@pytest.mark.parametrize("action", MAY)
+def test_two_current_facts_do_not_say_the_same(action: FactAction) -> None:
+    state = MAY[action][0]
+    if action in (FactAction.EDITED, FactAction.RESTORED):
         with pytest.raises(InvalidFact, match="fact 7 says already what 2 would say"):
-            check_change(did, 2, state=state, version=3, alike=7)
+            check_change(action, 2, state=state, version=3, alike=7)
     else:
-        check_change(did, 2, state=state, version=3, alike=7)
+        check_change(action, 2, state=state, version=3, alike=7)
 
 
 def test_a_deleted_fact_is_called_deleted() -> None:
     """Whatever version it is expected to be at."""
-    for did, expect in product(MAY, (None, 1)):
+    for action, expect in product(MAY, (None, 1)):
         with pytest.raises(NotFound) as told:
-            check_change(did, 2, state=FactState.DELETED, version=3, expect=expect)
+            check_change(action, 2, state=FactState.DELETED, version=3, expect=expect)
         assert f"{told.value}" == f"{deleted_fact(2)}"
     assert f"{deleted_fact(2)}".startswith("fact 2 is deleted: only ")
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from hitherto.core.context.facts_block import mine_first
+from hitherto.core.context.facts_block import own_facts_first
 from hitherto.core.facts.extract import FactsTask, extraction
 from hitherto.core.facts.fact import ExtractedFact, KnownFact, LearnedFacts
 from hitherto.core.facts.merge import merged
@@ -106,8 +106,8 @@ def test_what_others_share_leaves_room_for_ones_own() -> None:
     own = np.array([False] * 30 + [True] * 5)
     order = np.arange(35, dtype=np.int64)
     tokens = np.full(35, 12, dtype=np.int32)
-    ranked = mine_first(order, own, tokens, room=200)
+    ranked = own_facts_first(order, own, tokens, room=200)
     assert ranked[:10].tolist() == [0, 1, 2, 3, 4, *range(30, 35)], "half of 200 tokens are five lines of 20"
     assert sorted(ranked.tolist()) == order.tolist()
-    alone = mine_first(order[:30], own, tokens, room=200)
+    alone = own_facts_first(order[:30], own, tokens, room=200)
     assert alone.tolist() == order[:30].tolist(), "where there is nothing of one's own, others take all"

@@ -223,22 +223,24 @@ class TestRules:
         """There can be several from before the category was declared."""
         known = knows("Lives in Turin.", "Lives in Genoa.", category=CITY)
         learned = learn(known, says("lives in turin", 4, category=CITY), single=[CITY])
-        assert learned.repeated == (RepeatedFact(fact=1, seqs=(4,), confidence=strengthened(0.5, 0.5), alone=True),)
+        assert learned.repeated == (
+            RepeatedFact(fact=1, seqs=(4,), confidence=strengthened(0.5, 0.5), single_valued=True),
+        )
         assert after(known, learned) == [("Lives in Turin.", CITY)]
-        assert not learn(known, says("lives in turin", 4, category=CITY)).repeated[0].alone, "if it is declared"
+        assert not learn(known, says("lives in turin", 4, category=CITY)).repeated[0].single_valued, "if it is declared"
         elsewhere = learn(known, says("lives in turin", 4, category="other"), single=[CITY])
         assert after(known, elsewhere) == [("Lives in Turin.", CITY)], "whatever it is taken for this time"
 
     def test_what_was_under_other_is_a_value_from_then_on(self) -> None:
         known = [*knows("Lives in Turin.", category="other"), *knows("Lives in Genoa.", category=CITY, start=2)]
         learned = learn(known, says("Lives in Turin.", 4, category=CITY), single=[CITY])
-        assert [(one.category, one.alone) for one in learned.repeated] == [(CITY, True)]
+        assert [(one.category, one.single_valued) for one in learned.repeated] == [(CITY, True)]
         assert after(known, learned) == [("Lives in Turin.", CITY)]
         (undeclared,) = learn(known, says("Lives in Turin.", 4, category=CITY)).repeated
-        assert (undeclared.category, undeclared.alone) == (None, False)
+        assert (undeclared.category, undeclared.single_valued) == (None, False)
         hobby = [replace(known[0], category="hobby"), known[1]]
         (stays,) = learn(hobby, says("Lives in Turin.", 4, category=CITY), single=[CITY]).repeated
-        assert (stays.category, stays.alone) == (None, False), "only what was nothing in particular"
+        assert (stays.category, stays.single_valued) == (None, False), "only what was nothing in particular"
 
     def test_one_after_the_other_is_said_again(self) -> None:
         """The last of them is the value; the other was one, too, and ends with its category."""
@@ -264,7 +266,7 @@ class TestRules:
             known = [replace(knows("Lives in Turin.", category=category)[0], said_at=june), genoa]
             again = says("Lives in Turin.", 4, category=CITY)
             (late,) = learn(known, again, single=[CITY], said_at={4: june}).repeated
-            assert (late.fact, late.category, late.alone) == (1, None, False)
+            assert (late.fact, late.category, late.single_valued) == (1, None, False)
             for unknown in ({4: july}, {}):
                 learned = learn(known, again, single=[CITY], said_at=unknown)
                 assert after(known, learned) == [("Lives in Turin.", CITY)]
@@ -342,7 +344,7 @@ def written(known: Sequence[KnownFact], learned: LearnedFacts) -> list[KnownFact
     for again in learned.repeated:
         one = current[again.fact]
         one = replace(one, confidence=again.confidence, category=again.category or one.category)
-        if again.alone:
+        if again.single_valued:
             current = {other.id: other for other in current.values() if other.category != one.category}
         current[again.fact] = one
     for number, new in enumerate(learned.facts, 1_000 + len(known)):

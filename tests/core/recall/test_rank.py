@@ -77,7 +77,7 @@ def test_bm25_is_its_formula() -> None:
     average = (3 + 1 + 6 + 1) / 4
     rarity = log(1 + (4 - 2 + 0.5) / (2 + 0.5))
     norm = SATURATION * (1 - LENGTH_WEIGHT + LENGTH_WEIGHT * 3 / average)
-    assert words.rarities[0] == pytest.approx(rarity, rel=1e-5)
+    assert words.idf[0] == pytest.approx(rarity, rel=1e-5)
     assert words.scores[0] == pytest.approx(rarity * 2 / (2 + norm), rel=1e-5)
     assert words.scores[2] == 0
 
@@ -111,7 +111,7 @@ def test_what_each_term_gives_adds_up_to_the_score(texts: list[list[str]], data:
     numbers = np.array(data.draw(st.lists(st.integers(-2, len(texts) - 1) if texts else st.just(-1))), np.int64)
     given_ = words.by_term(numbers)
     assert given_.shape == (2, len(numbers))
-    assert (given_ <= words.rarities[:, np.newaxis]).all()
+    assert (given_ <= words.idf[:, np.newaxis]).all()
     expected = [float(words.scores[number]) if number >= 0 else 0.0 for number in numbers.tolist()]
     assert given_.sum(axis=0).tolist() == pytest.approx(expected, rel=1e-5)
 

@@ -28,7 +28,7 @@ async def one(facts: Facts, id: int) -> Fact:
 
 
 async def did(facts: Facts, id: int) -> list[str]:
-    return [event.did.value for event in await facts.history(id)]
+    return [event.action.value for event in await facts.history(id)]
 
 
 def two_turns(text: str) -> list[hitherto.Message]:

@@ -45,7 +45,7 @@ class TestAdding:
         assert (found.confidence, found.confirmed, found.repeated, found.evidence) == (1.0, True, 0, ())
         assert await facts.sources(made.id) == []
         (event,) = await facts.history(made.id)
-        assert (event.did, event.by, event.content) == ("added", ANA.user, "Played the cello.")
+        assert (event.action, event.by, event.content) == ("added", ANA.user, "Played the cello.")
 
     @pytest.mark.parametrize("again", ["Played the cello.", "played the CELLO", "  Played\tthe  cello.. "])
     async def test_the_same_statement_is_the_same_fact(self, facts: Facts, again: str) -> None:
@@ -347,4 +347,4 @@ class TestRestoring:
             assert not found.confirmed, "nobody has looked at it"
             assert (await one(facts, without)).state is FactState.WITHDRAWN
             event = (await facts.history(tea))[-1]
-            assert (event.did, event.by) == ("restored", None)
+            assert (event.action, event.by) == ("restored", None)

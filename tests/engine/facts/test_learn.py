@@ -142,16 +142,16 @@ class TestDefects:
 
     async def test_a_store_that_fails_is_no_defect(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         """The digest is written once it is back, and its facts with it."""
-        real, calls = attempt.learned_in, 0  # what a unit raises at its end
+        real, calls = attempt.merge_found, 0  # what a unit raises at its end
 
-        async def learned_in(*given: Any) -> Any:
+        async def merge_found(*given: Any) -> Any:
             nonlocal calls
             calls += 1
             if calls == 1:
                 raise DatabaseUnavailable("away for a moment")
             return await real(*given)
 
-        monkeypatch.setattr(attempt, "learned_in", learned_in)
+        monkeypatch.setattr(attempt, "merge_found", merge_found)
         async with opened(store, CELLO) as memory:
             chat = await dialogue(memory, "a", CELLO.text)
             assert [row.status.value for row in await chat.digests()] == ["completed"]

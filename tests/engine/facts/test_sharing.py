@@ -49,7 +49,7 @@ class TestSharing:
     async def test_what_is_about_oneself_is_nobody_elses(self, memory: Memory) -> None:
         mine = memory.facts(ANA, subject="")
         (number,) = await added(mine, "Is tired.")
-        with pytest.raises(InvalidFact, match="himself"):
+        with pytest.raises(InvalidFact, match="alone"):
             await mine.share(number)
         with pytest.raises(InvalidFact):
             await memory.facts(ANA).set_visibility(number, "shared")

@@ -101,7 +101,7 @@ class TestTheLedger:
 
     @pytest.mark.parametrize("how", ["cancelled", "failing"])
     async def test_of_a_search_that_is_cut_off(self, opened: Opened, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
-        async def cut_off(*_: object, **__: object) -> None:
+        async def connection_lost(*_: object, **__: object) -> None:
             if how == "failing":
                 raise StoreError("statement timeout")
             await asyncio.sleep(0.1)
@@ -111,7 +111,7 @@ class TestTheLedger:
             await memory.conversation("c", scope=SCOPE).append(user("I play the cello"))
             await memory.wait_for_index()
             with monkeypatch.context() as patched:
-                patched.setattr(index_of(memory), "candidates", cut_off)
+                patched.setattr(index_of(memory), "candidates", connection_lost)
                 for _ in range(3):
                     with pytest.raises((TimeoutError, StoreError)):
                         async with asyncio.timeout(0.05):

@@ -43,8 +43,8 @@ class OpenAI:
             return self.wrong_key(headers.get("authorization", "").removeprefix("Bearer "))
         return self.unknown_model(body["model"]) if body.get("model", MODEL) != MODEL else None
 
-    def said(self, text: str | None, *, broke_off: bool = False) -> Answer:
-        return said(text, finish="length" if broke_off else "stop")
+    def said(self, text: str | None, *, cut_short: bool = False) -> Answer:
+        return said(text, finish="length" if cut_short else "stop")
 
     def texts(self, body: Body) -> tuple[str, str]:
         """What a request says to the model: the instructions and the user's part."""
@@ -178,9 +178,9 @@ class AnthropicApi(OpenAI):
         key = headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")
         return super().objection(path, body, {"authorization": f"Bearer {key}"})
 
-    def said(self, text: str | None, *, broke_off: bool = False) -> Answer:
+    def said(self, text: str | None, *, cut_short: bool = False) -> Answer:
         content = [] if text is None else [{"type": "text", "text": text}]
-        return message(*content, stop_reason="max_tokens" if broke_off else "end_turn")
+        return message(*content, stop_reason="max_tokens" if cut_short else "end_turn")
 
     def texts(self, body: Body) -> tuple[str, str]:
         (user,) = body["messages"]

@@ -334,12 +334,12 @@ async def test_an_empty_answer_is_unusable(provider: OpenAI, at: Connect, text: 
 
 
 async def test_an_answer_that_broke_off_is_unusable(provider: OpenAI, at: Connect):
-    with Service(provider, provider.said('{"add": [{"text": "Fri', broke_off=True)) as endpoint:
+    with Service(provider, provider.said('{"add": [{"text": "Fri', cut_short=True)) as endpoint:
         assert "broke off at its bound" in str(await failure(at(endpoint), InvalidModelAnswer))
 
 
 async def test_a_whole_answer_at_its_bound_is_an_answer(provider: OpenAI, at: Connect):
-    with Service(provider, provider.said(CHANGES, broke_off=True)) as endpoint:
+    with Service(provider, provider.said(CHANGES, cut_short=True)) as endpoint:
         assert (await at(endpoint).complete(prompt())).text == CHANGES
 
 

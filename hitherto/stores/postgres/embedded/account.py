@@ -46,7 +46,7 @@ def _system_account() -> tuple[int, int]:
     )
 
 
-def let_in(account: tuple[int, int], way: list[Folder], programs: Path) -> None:
+def grant_access(account: tuple[int, int], way: list[Folder], programs: Path) -> None:
     """Lets an account pass the folders on the way to a directory and run the programs, where it could not; grants
     nothing else."""
     for folder in way:

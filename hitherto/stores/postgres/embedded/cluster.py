@@ -26,7 +26,7 @@ from psycopg.conninfo import make_conninfo
 
 from hitherto.errors import EmbeddedServerError
 from hitherto.stores.postgres.embedded import files
-from hitherto.stores.postgres.embedded.account import account_of, let_in
+from hitherto.stores.postgres.embedded.account import account_of, grant_access
 from hitherto.stores.postgres.embedded.files import OTHERWISE, Folder
 
 PATIENCE: Final = 60.0
@@ -120,7 +120,7 @@ def ensure_running(directory: Path) -> None:
                 f"the embedded PostgreSQL in {directory} has not answered for {PATIENCE:.0f} seconds; it may be "
                 f"recovering. Try again later, or see {log(directory)}"
             )
-        if answer == pq.Ping.REJECT or residents(directory):
+        if answer == pq.Ping.REJECT or server_processes(directory):
             time.sleep(0.02)
             continue
         # No process is left: a pid in these files is an unrelated process's by now, because of which PostgreSQL would
@@ -142,7 +142,7 @@ def ensure_running(directory: Path) -> None:
 def shut_down(directory: Path) -> None:
     """Ends the server of `directory` by a fast shutdown; returns when it is gone, or after `PATIENCE`."""
     deadline = time.monotonic() + PATIENCE
-    while (processes := residents(directory)) and time.monotonic() < deadline:
+    while (processes := server_processes(directory)) and time.monotonic() < deadline:
         for process in processes:
             with contextlib.suppress(psutil.Error):
                 # Only the postmaster: the signal means other things to the others, which have a title in place of their
@@ -155,14 +155,14 @@ def shut_down(directory: Path) -> None:
 def kill(directory: Path) -> None:
     """Kills all processes of `directory`; returns when they are gone, or after `PATIENCE`."""
     deadline = time.monotonic() + PATIENCE
-    while (processes := residents(directory)) and time.monotonic() < deadline:
+    while (processes := server_processes(directory)) and time.monotonic() < deadline:
         for process in processes:
             with contextlib.suppress(psutil.Error):
                 process.kill()
         time.sleep(0.02)
 
 
-def residents(directory: Path) -> list[psutil.Process]:
+def server_processes(directory: Path) -> list[psutil.Process]:
     """Returns the living PostgreSQL processes of `directory`, orphans, initdb and pg_ctl included.
 
     They are known by their mark and their account: anybody's processes can bear the mark. A pid proves nothing,
@@ -214,7 +214,7 @@ def _run(program: str, *arguments: str, directory: Path, data: str) -> str:
     with files.way(directory) as way:
         account = account_of(way[-1])
         if account is not None:
-            let_in(account, way, programs)
+            grant_access(account, way, programs)
     handed_on = os.environ if account is None else {k: v for k, v in os.environ.items() if k in _HANDED_ON}
     try:
         done = subprocess.run(  # noqa: S603 (our own arguments, and the shell is told nothing but where to go)

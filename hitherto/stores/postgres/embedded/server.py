@@ -180,7 +180,7 @@ def _start_again(directory: Path) -> bool:
     with _ours(directory), _gate(directory):
         use = _uses.get(directory)
         # While a process of it is left, the server starts, recovers or stops, or has no connection to spare.
-        if use is None or use.pid != os.getpid() or cluster.residents(directory):
+        if use is None or use.pid != os.getpid() or cluster.server_processes(directory):
             return False
         cluster.ensure_running(directory)
         return True

@@ -34,7 +34,7 @@ _Spans = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Where the parts of a concatenation begin and where they end."""
 
 
-class Slices(Sequence[str]):
+class ConcatenatedTexts(Sequence[str]):
     """The parts of one concatenated text; each is cut out on access."""
 
     __slots__ = ("_ends", "_starts", "_text")
@@ -48,10 +48,10 @@ class Slices(Sequence[str]):
     @overload
     def __getitem__(self, at: int) -> str: ...
     @overload
-    def __getitem__(self, at: slice) -> Slices: ...
-    def __getitem__(self, at: int | slice) -> str | Slices:
+    def __getitem__(self, at: slice) -> ConcatenatedTexts: ...
+    def __getitem__(self, at: int | slice) -> str | ConcatenatedTexts:
         if isinstance(at, slice):
-            return Slices(self._text, (self._starts[at], self._ends[at]))
+            return ConcatenatedTexts(self._text, (self._starts[at], self._ends[at]))
         return self._text[self._starts[at] : self._ends[at]]
 
 
@@ -80,8 +80,8 @@ def known_from(rows: Sequence[Row], scope: Scope) -> KnownFacts:
         own=(np.arange(len(figures)) < mine)[order],
         shared=ordered["shared"].astype(np.bool_),
         tokens=ordered["tokens"].astype(np.int32),
-        categories=Slices("".join(columns[1]), _spans(figures["category"], order)),
-        contents=Slices("".join(columns[2]), _spans(figures["content"], order)),
+        categories=ConcatenatedTexts("".join(columns[1]), _spans(figures["category"], order)),
+        contents=ConcatenatedTexts("".join(columns[2]), _spans(figures["content"], order)),
         sizes=ordered["size"].astype(np.int32),
         lengths=ordered["length"].astype(np.int32),
         terms=np.frombuffer(b"".join(columns[3]), "<i8")[at],

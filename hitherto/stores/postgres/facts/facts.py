@@ -17,7 +17,7 @@ from hitherto.stores.postgres.errors import ours
 from hitherto.stores.postgres.facts import rows
 from hitherto.stores.postgres.facts.context_columns import known_from
 from hitherto.stores.postgres.facts.rows import NUMBERS
-from hitherto.stores.postgres.recall.index import Borrow
+from hitherto.stores.postgres.recall.index import WithConnection
 from hitherto.stores.postgres.rows import Row
 from hitherto.stores.postgres.sql import SQL
 
@@ -30,8 +30,8 @@ _VERSIONS = range(1, 2**31)
 class PostgresFacts:
     """`FactStore` on the connections of a store."""
 
-    def __init__(self, got: Borrow) -> None:
-        self._got = got
+    def __init__(self, got: WithConnection) -> None:
+        self._with_connection = got
 
     async def subject(self, tenant: str, id: str) -> Subject | None:
         found = await self._all("subject", {"tenant": tenant, "subject": id})
@@ -63,7 +63,7 @@ class PostgresFacts:
                 await connection.execute("commit")
             return await found.fetchone()
 
-        async with self._got(put) as row:
+        async with self._with_connection(put) as row:
             assert row is not None, "it was just set"
             return rows.set_subject_from(row)
 
@@ -71,7 +71,7 @@ class PostgresFacts:
         async def read(connection: _Connection) -> CurrentFacts:
             return await rows.read_current_facts(connection, scope, subject)
 
-        async with self._got(read) as found:
+        async with self._with_connection(read) as found:
             return found
 
     async def known(self, scope: Scope, subject: str, *, space: Space | None = None) -> KnownFacts:
@@ -80,7 +80,7 @@ class PostgresFacts:
         async def read(connection: _Connection) -> list[Row]:
             return await (await connection.execute(SQL["known"], values, binary=True)).fetchall()
 
-        async with self._got(read) as columns:
+        async with self._with_connection(read) as columns:
             return known_from(columns, scope)
 
     async def facts(self, scope: Scope, wanted: FactFilter) -> list[Fact]:
@@ -120,20 +120,20 @@ class PostgresFacts:
                 alike = await connection.execute(SQL["alike"], values)
             return connection, await alike.fetchone()
 
-        async with self._got(hold) as (connection, alike):
+        async with self._with_connection(hold) as (connection, alike):
             kept, otherwise = (values, False) if alike is None else rows.kept_values(values, alike)
             with ours():
                 made = None
                 async with connection.pipeline():
-                    await connection.execute(SQL["hold_facts"], _beside(kept, fact.alone))
-                    if fact.alone:
+                    await connection.execute(SQL["hold_facts"], _beside(kept, fact.single_valued))
+                    if fact.single_valued:
                         await connection.execute(SQL["index_hold_scope"], kept)
                     if alike is None:
                         made = await connection.execute(SQL["learn_fact"], kept)
                     elif otherwise:
                         await connection.execute(SQL["keep_fact"], kept)
                         await connection.execute(SQL["note_fact"], kept)
-                    if fact.alone:
+                    if fact.single_valued:
                         await connection.execute(SQL["supersede_facts"], {**kept, "facts": []})
                     await connection.execute("commit")
                 row = alike if made is None else await made.fetchone()
@@ -152,28 +152,28 @@ class PostgresFacts:
 
         if id not in NUMBERS:
             raise no_such_fact(scope, id, all_agents=all_agents)
-        async with self._got(hold) as (connection, row):
+        async with self._with_connection(hold) as (connection, row):
             if row is None:
                 raise no_such_fact(scope, id, all_agents=all_agents)
             agent, subject, category, fingerprint, state, version, visibility, content, alike = row
-            check_change(change.did, id, state=FactState(state), version=version, expect=change.expect, alike=alike)
+            check_change(change.action, id, state=FactState(state), version=version, expect=change.expect, alike=alike)
             about = {**values, "agent": agent, "subject": subject, "by": scope.user, "facts": [id]}
-            if change.did is not FactAction.EDITED:
+            if change.action is not FactAction.EDITED:
                 about |= {"category": category, "fingerprint": fingerprint}
-            statement = _statement(change.did, visibility)
-            alone = change.alone and change.did in (FactAction.EDITED, FactAction.RESTORED)
-            goes = change.did is FactAction.DELETED or (
-                change.did is FactAction.EDITED and content != values["content"]
+            statement = _statement(change.action, visibility)
+            single_valued = change.single_valued and change.action in (FactAction.EDITED, FactAction.RESTORED)
+            goes = change.action is FactAction.DELETED or (
+                change.action is FactAction.EDITED and content != values["content"]
             )
             with ours():
                 async with connection.pipeline():
-                    await connection.execute(SQL["hold_facts"], _beside(about, alone))
-                    if goes or alone:
+                    await connection.execute(SQL["hold_facts"], _beside(about, single_valued))
+                    if goes or single_valued:
                         await connection.execute(SQL["index_hold_scope"], about)
                     if statement is not None:
                         await connection.execute(statement, about)
                         await connection.execute(SQL["note_fact"], about)
-                    if alone:
+                    if single_valued:
                         await connection.execute(SQL["supersede_facts"], {**about, "facts": []})
                     if goes:
                         await connection.execute(SQL["unindex_fact"], about)
@@ -195,7 +195,7 @@ class PostgresFacts:
         async def fetch(connection: _Connection) -> list[Any]:
             return await (await connection.execute(SQL[name], values)).fetchall()
 
-        async with self._got(fetch) as found:
+        async with self._with_connection(fetch) as found:
             return found
 
 
@@ -203,17 +203,17 @@ def _scope_filter(scope: Scope, *, all_agents: bool) -> dict[str, Any]:
     return {**rows.owner_values(scope), "all_agents": all_agents}
 
 
-def _beside(values: dict[str, Any], alone: bool) -> dict[str, Any]:
-    """What `hold_facts` binds: the fact, and with `alone` all others of its category. They are locked before the
-    scope's index, as an indexing worker does."""
-    categories = [values["category"]] if alone else []
+def _beside(values: dict[str, Any], single_valued: bool) -> dict[str, Any]:
+    """What `hold_facts` binds: the fact, and with `single_valued` all others of its category. They are locked before
+    the scope's index, as an indexing worker does."""
+    categories = [values["category"]] if single_valued else []
     nothing: dict[str, Any] = {"firsts": [], "lasts": [], "ref": None, "categories_of": []}
     return {**values, **nothing, "fingerprints": [values["fingerprint"]], "categories": categories}
 
 
-def _statement(did: FactAction, visibility: str) -> LiteralString | None:
+def _statement(action: FactAction, visibility: str) -> LiteralString | None:
     """The statement for a change to a fact with this visibility; None if there is nothing to change."""
-    match did:
+    match action:
         case FactAction.EDITED:
             return SQL["edit_fact"]
         case FactAction.CONFIRMED:
@@ -221,11 +221,11 @@ def _statement(did: FactAction, visibility: str) -> LiteralString | None:
         case FactAction.RESTORED:
             return SQL["restore_fact"]
         case FactAction.SHARED:
-            return None if visibility == Visibility.SHARED else SQL["show_fact"]
+            return None if visibility == Visibility.SHARED else SQL["change_visibility"]
         case FactAction.UNSHARED:
-            return None if visibility == Visibility.PRIVATE else SQL["show_fact"]
+            return None if visibility == Visibility.PRIVATE else SQL["change_visibility"]
         case FactAction.DELETED:
-            return SQL["blank_fact"]
+            return SQL["delete_fact"]
         case (
             FactAction.EXTRACTED | FactAction.ADDED | FactAction.REPEATED | FactAction.SUPERSEDED | FactAction.WITHDRAWN
         ):

@@ -48,7 +48,7 @@ for no key update;
 select f.id, f.category, f.content, f.confidence, f.confirmed, coalesce(greatest(case when f.confirmed then (
            select max(v.at) from hitherto.fact_event v
            where v.tenant = f.tenant and v.fact = f.id and v.by_user is not null
-             and v.did in ('added', 'edited', 'confirmed', 'restored')) end, (
+             and v.action in ('added', 'edited', 'confirmed', 'restored')) end, (
            select max(e.said_at) from hitherto.fact_evidence e
            where e.tenant = f.tenant and e.fact = f.id and not e.retracted)), f.extracted_at) as said_at
 from hitherto.shown_facts(%(tenant)s) f
@@ -207,7 +207,7 @@ order by e.said_at, e.conversation, e.seq;
 
 -- name: fact_history
 -- What happened to a fact of the user's own.
-select e.did, e.at, e.by_user, e.version, e.category, e.content, e.visibility
+select e.action, e.at, e.by_user, e.version, e.category, e.content, e.visibility
 from (
     select tenant, id from hitherto.shown_facts(%(tenant)s) f
     where f.tenant = %(tenant)s and f.id = %(id)s and f.user_id = %(user)s and (%(all_agents)s or f.agent = %(agent)s)
@@ -259,7 +259,7 @@ select f.agent, f.subject, f.category, f.fingerprint, f.state, f.version, f.visi
     where o.tenant = %(tenant)s and o.user_id = %(user)s and o.agent = f.agent and o.subject = f.subject
       and o.fingerprint = f.then and o.state = 'current'), f.id)
 from (
-    select *, case when %(did)s = 'edited' then %(fingerprint)s else fingerprint end as then
+    select *, case when %(action)s = 'edited' then %(fingerprint)s else fingerprint end as then
     from hitherto.fact f where f.tenant = %(tenant)s and f.id = %(id)s limit 1
 ) f
 where f.user_id = %(user)s and (%(all_agents)s or f.agent = %(agent)s);
@@ -267,7 +267,7 @@ where f.user_id = %(user)s and (%(all_agents)s or f.agent = %(agent)s);
 -- name: alike
 -- The current fact of a scope and subject that says the same, and whether a person has added it.
 select f.id, f.category, f.metadata::text, f.confirmed, exists (
-    select from hitherto.fact_event e where e.tenant = f.tenant and e.fact = f.id and e.did = 'added' offset 0)
+    select from hitherto.fact_event e where e.tenant = f.tenant and e.fact = f.id and e.action = 'added' offset 0)
 from hitherto.fact f
 where f.tenant = %(tenant)s and f.user_id = %(user)s and f.agent = %(agent)s and f.subject = %(subject)s
   and f.fingerprint = %(fingerprint)s and f.state = 'current';
@@ -302,13 +302,13 @@ set state = 'current', visibility = 'private', ended_at = null, superseded_by = 
     version = version + 1, updated_at = greatest(clock_timestamp(), updated_at)
 where tenant = %(tenant)s and id = %(id)s;
 
--- name: show_fact
+-- name: change_visibility
 -- Share a fact, or make it private.
 update hitherto.fact
 set visibility = %(visibility)s, version = version + 1, updated_at = greatest(clock_timestamp(), updated_at)
 where tenant = %(tenant)s and id = %(id)s;
 
--- name: blank_fact
+-- name: delete_fact
 -- Delete what a fact says, and said before, and its evidence; its id, category and dates stay.
 with now as materialized (
     select clock_timestamp() as at
@@ -326,9 +326,9 @@ where tenant = %(tenant)s and id = %(id)s;
 
 -- name: note_fact
 -- Add to a fact's history what was done, and how the fact reads from now on.
-insert into hitherto.fact_event (tenant, fact, no, did, at, by_user, version, category, content, visibility)
+insert into hitherto.fact_event (tenant, fact, no, action, at, by_user, version, category, content, visibility)
 select f.tenant, f.id,
        coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = f.tenant and e.fact = f.id), 0) + 1,
-       %(did)s, f.updated_at, %(user)s, f.version, f.category, f.content, f.visibility
+       %(action)s, f.updated_at, %(user)s, f.version, f.category, f.content, f.visibility
 from hitherto.fact f
 where f.tenant = %(tenant)s and f.id = %(id)s;

@@ -21,8 +21,8 @@ _NOTHING = LearnedFacts(subject=THE_USER)
 def ends_facts(changes: Changes) -> bool:
     """Whether entries of facts may be deleted from the index."""
     learned = changes.learned or _NOTHING
-    learned_anew = any(fact.supersedes or fact.alone for fact in learned.facts)
-    return bool(changes.erase or changes.retract or learned_anew or any(one.alone for one in learned.repeated))
+    learned_anew = any(fact.supersedes or fact.single_valued for fact in learned.facts)
+    return bool(changes.erase or changes.retract or learned_anew or any(one.single_valued for one in learned.repeated))
 
 
 async def hold_facts(connection: AsyncConnection[Any], at: dict[str, Any], changes: Changes) -> None:
@@ -50,9 +50,9 @@ async def hold_facts(connection: AsyncConnection[Any], at: dict[str, Any], chang
         "facts": rows.numbers(known),
         "fingerprints": [fact.fingerprint for fact in learned.facts],
         "categories": [
-            storable(one.category) for one in (*learned.facts, *again) if one.alone and one.category is not None
+            storable(one.category) for one in (*learned.facts, *again) if one.single_valued and one.category is not None
         ],
-        "categories_of": rows.numbers(one.fact for one in again if one.alone and one.category is None),
+        "categories_of": rows.numbers(one.fact for one in again if one.single_valued and one.category is None),
     }
     if taken:
         await connection.execute(SQL["hold_fact_subjects"], values)
@@ -78,20 +78,26 @@ async def learn(connection: AsyncConnection[Any], scope: Scope, at: dict[str, An
             values = {**about, "id": one.fact, "seqs": list(one.seqs), "confidence": one.confidence}
             again = await connection.execute(SQL["repeat_fact"], {**values, "category": category})
             # Only then: to fetch the result costs a round trip.
-            row = await again.fetchone() if one.alone else None
+            row = await again.fetchone() if one.single_valued else None
             if row is not None:
                 fingerprint, category = row
-                values |= {"facts": [], "alone": True, "fingerprint": fingerprint, "category": category, "by": None}
+                values |= {
+                    "facts": [],
+                    "single_valued": True,
+                    "fingerprint": fingerprint,
+                    "category": category,
+                    "by": None,
+                }
                 await connection.execute(SQL["supersede_facts"], values)
     for fact in learned.facts:
         new = rows.new_values(scope, learned.subject, fact, by=None)
         values = {**new, "ref": at["ref"], "seqs": list(fact.seqs)}
         made = await connection.execute(SQL["learn_fact"], values)
-        if fact.alone:
+        if fact.single_valued:
             # Only a new fact ends others by `alone`. To fetch the result costs a round trip.
             row = await made.fetchone()
-            values["alone"] = row is not None and row[1]
-        if fact.supersedes or values["alone"]:
+            values["single_valued"] = row is not None and row[1]
+        if fact.supersedes or values["single_valued"]:
             await connection.execute(SQL["supersede_facts"], values)
     if changes.retract:
         back = {**at, **_bounds(_each(changes.retract))}

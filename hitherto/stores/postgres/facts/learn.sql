@@ -108,10 +108,10 @@ with now as materialized (
     from there t
     where f.tenant = t.tenant and f.id = t.id and not exists (select from made) and exists (select from evidence)
 ), events as (
-    insert into hitherto.fact_event (tenant, fact, no, did, at, by_user, version, category, content, visibility)
+    insert into hitherto.fact_event (tenant, fact, no, action, at, by_user, version, category, content, visibility)
     select f.tenant, f.id,
            coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = f.tenant and e.fact = f.id), 0) + 1,
-           case when f.new then %(did)s else 'repeated' end, f.at, %(by)s, f.version, f.category, f.content, f.visibility
+           case when f.new then %(action)s else 'repeated' end, f.at, %(by)s, f.version, f.category, f.content, f.visibility
     from fact f where f.new or exists (select from evidence)
     returning fact
 )
@@ -146,7 +146,7 @@ with there as (
         version = t.version, updated_at = t.at
     from there t where f.tenant = t.tenant and f.id = t.id and exists (select from evidence)
 ), events as (
-    insert into hitherto.fact_event (tenant, fact, no, did, at, version, category, content, visibility)
+    insert into hitherto.fact_event (tenant, fact, no, action, at, version, category, content, visibility)
     select f.tenant, f.id,
            coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = f.tenant and e.fact = f.id), 0) + 1,
            'repeated', f.at, f.version, f.category, f.content, f.visibility
@@ -171,7 +171,7 @@ with successor as (
     where f.user_id = %(user)s and f.agent = %(agent)s and f.subject = %(subject)s and f.state = 'current'
     union
     select f.id from hitherto.fact f
-    where %(alone)s and f.tenant = %(tenant)s and f.user_id = %(user)s and f.agent = %(agent)s and f.subject = %(subject)s
+    where %(single_valued)s and f.tenant = %(tenant)s and f.user_id = %(user)s and f.agent = %(agent)s and f.subject = %(subject)s
       and f.state = 'current' and f.category = %(category)s
 ), ended as (
     update hitherto.fact f
@@ -181,7 +181,7 @@ with successor as (
     where f.tenant = %(tenant)s and f.id = any(array(select id from ending)) and f.id <> s.id
     returning f.tenant, f.id, f.version, f.category, f.content, f.visibility, f.updated_at as at
 ), events as (
-    insert into hitherto.fact_event (tenant, fact, no, did, at, by_user, version, category, content, visibility)
+    insert into hitherto.fact_event (tenant, fact, no, action, at, by_user, version, category, content, visibility)
     select f.tenant, f.id,
            coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = f.tenant and e.fact = f.id), 0) + 1,
            'superseded', f.at, %(by)s, f.version, f.category, f.content, f.visibility
@@ -229,7 +229,7 @@ with lost as materialized (
     where f.tenant = %(tenant)s and f.id = any(array(select id from ending))
     returning f.tenant, f.id, f.version, f.category, f.content, f.visibility, f.updated_at as at
 ), events as (
-    insert into hitherto.fact_event (tenant, fact, no, did, at, version, category, content, visibility)
+    insert into hitherto.fact_event (tenant, fact, no, action, at, version, category, content, visibility)
     select f.tenant, f.id,
            coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = f.tenant and e.fact = f.id), 0) + 1,
            'withdrawn', f.at, f.version, f.category, f.content, f.visibility
@@ -286,7 +286,7 @@ with recursive gone (id) as (
     where f.tenant = %(tenant)s and f.id = any(array(select id from back))
     returning f.tenant, f.id, f.version, f.category, f.content, f.visibility, f.updated_at as at
 )
-insert into hitherto.fact_event (tenant, fact, no, did, at, version, category, content, visibility)
+insert into hitherto.fact_event (tenant, fact, no, action, at, version, category, content, visibility)
 select f.tenant, f.id,
        coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = f.tenant and e.fact = f.id), 0) + 1,
        'restored', f.at, f.version, f.category, f.content, f.visibility
@@ -306,10 +306,10 @@ with lost as materialized (
 ), evidence as (
     delete from hitherto.fact_evidence
     where tenant = %(tenant)s and conversation = %(ref)s and seq = any(array(select seq from lost))
-), unsaid as materialized (
+), unstated as materialized (
     select f.id, f.content, case when %(confirmed)s then not exists (
                select from hitherto.fact_event e
-               where e.tenant = %(tenant)s and e.fact = f.id and e.did = 'added' offset 0)
+               where e.tenant = %(tenant)s and e.fact = f.id and e.action = 'added' offset 0)
            else not f.confirmed end as goes
     from (select distinct fact from lost) l
     cross join lateral (
@@ -323,15 +323,15 @@ with lost as materialized (
         offset 0)
 ), history as (
     update hitherto.fact_event e set content = ''
-    where not %(confirmed)s and e.tenant = %(tenant)s and e.fact = any(array(select id from unsaid where not goes))
-      and e.content <> (select u.content from unsaid u where u.id = e.fact)
+    where not %(confirmed)s and e.tenant = %(tenant)s and e.fact = any(array(select id from unstated where not goes))
+      and e.content <> (select u.content from unstated u where u.id = e.fact)
 ), erased as (
-    delete from hitherto.fact f where f.tenant = %(tenant)s and f.id = any(array(select id from unsaid where goes))
+    delete from hitherto.fact f where f.tenant = %(tenant)s and f.id = any(array(select id from unstated where goes))
     returning f.id
 ), orphaned as (
     update hitherto.fact f set superseded_by = null
-    where f.tenant = %(tenant)s and f.superseded_by = any(array(select id from unsaid where goes))
-      and f.id <> all(array(select id from unsaid where goes))
+    where f.tenant = %(tenant)s and f.superseded_by = any(array(select id from unstated where goes))
+      and f.id <> all(array(select id from unstated where goes))
 ), gone as (
     delete from hitherto.search_entry
     where tenant = %(tenant)s and kind = 4 and origin = any(array(select id from erased))

@@ -70,11 +70,11 @@ def new_values(scope: Scope, subject: str, fact: NewFact, *, by: str | None) -> 
     return {
         **owner_values(scope),
         "subject": subject,
-        "did": (FactAction.EXTRACTED if by is None else FactAction.ADDED).value,
+        "action": (FactAction.EXTRACTED if by is None else FactAction.ADDED).value,
         "by": by,
         "confidence": fact.confidence if by is None else 1.0,
         "facts": numbers(fact.supersedes),
-        "alone": fact.alone,
+        "single_valued": fact.single_valued,
         "ref": None,
         "seqs": [],
         **_said(fact),
@@ -93,12 +93,12 @@ def kept_values(values: dict[str, Any], alike: Row) -> tuple[dict[str, Any], boo
 
 def change_values(change: FactChange) -> dict[str, Any]:
     """What statements bind of a change, whatever its action."""
-    shared = change.did is FactAction.SHARED
+    shared = change.action is FactAction.SHARED
     return {
-        "did": change.did.value,
+        "action": change.action.value,
         "visibility": (Visibility.SHARED if shared else Visibility.PRIVATE).value,
         "facts": [],
-        "alone": change.alone,
+        "single_valued": change.single_valued,
         **_said(change),
     }
 
@@ -191,9 +191,9 @@ def _fact_from(row: Row, evidence: tuple[Evidence, ...]) -> Fact:
 
 
 def event_from(row: Row) -> FactEvent:
-    did, at, by, version, category, content, visibility = row
+    action, at, by, version, category, content, visibility = row
     return FactEvent(
-        did=FactAction(did),
+        action=FactAction(action),
         at=at,
         by=by,
         version=version,

@@ -18,7 +18,7 @@ from hitherto.stores.postgres.sql import SQL
 VIEW = "view"
 """The kind under which `IndexWork.seen` has where a conversation's view began when its messages were read."""
 
-_What = tuple[EntryKind, int]
+_SourceRef = tuple[EntryKind, int]
 """What was read for sources (a conversation's messages, a digest, a document or a fact): its kind and its id."""
 
 
@@ -54,7 +54,7 @@ async def write_entries(connection: AsyncConnection[Any], work: IndexWork, made:
     return True
 
 
-async def _seen(connection: AsyncConnection[Any], work: IndexWork) -> set[_What]:
+async def _seen(connection: AsyncConnection[Any], work: IndexWork) -> set[_SourceRef]:
     """Record that what was read is indexed. This locks its rows, so that nobody removes any of it meanwhile. Returns
     what is still as it was read."""
     looked = sorted((CODES[EntryKind(kind)], EntryKind(kind), *span) for kind, *span in work.seen if kind != VIEW)
@@ -65,7 +65,7 @@ async def _seen(connection: AsyncConnection[Any], work: IndexWork) -> set[_What]
         if kind in (EntryKind.MESSAGE, EntryKind.DIGEST)
     }
     facts = {origin: version for _, kind, origin, version, _ in looked if kind is EntryKind.FACT}
-    asked: list[tuple[_What, Any]] = []
+    asked: list[tuple[_SourceRef, Any]] = []
     kept = None
     async with connection.pipeline():
         # The order in which units of work lock too: conversations, digests, documents, facts.

@@ -27,11 +27,11 @@ _T = TypeVar("_T")
 _NOBODY = ("", "", "")
 """Sorts before the names of all scopes."""
 
-_ABREAST = 20
+_SCOPES_PER_LOOK = 20
 """How many scopes with work are read at once, to find one that nobody has claimed."""
 
 
-class Borrow(Protocol):
+class WithConnection(Protocol):
     """Runs a function with a connection of the store, and yields what it returns; the connection stays borrowed until
     the block ends."""
 
@@ -41,8 +41,8 @@ class Borrow(Protocol):
 class PostgresIndex:
     """`SearchIndex` on the connections of a store."""
 
-    def __init__(self, got: Borrow) -> None:
-        self._got = got
+    def __init__(self, got: WithConnection) -> None:
+        self._with_connection = got
         self._spaces: dict[Space, int] = {}
         self._after = _NOBODY
         """The scope that was claimed last: the search for the next one begins after it, so that each gets its turn."""
@@ -54,7 +54,7 @@ class PostgresIndex:
             **search.wanted_values(wanted),
             **search.space_values(spaces),
             "terms": list(terms),
-            "told": wanted.told_by_columns,
+            "told": wanted.needs_origin_columns,
             "limit": limit,
             "ids": list(wanted.names),
             "subject": wanted.subject,
@@ -73,7 +73,7 @@ class PostgresIndex:
                 await connection.execute("commit")
             return [await cursor.fetchall() for cursor in asked]
 
-        async with self._got(read) as (segments, postings, tails, codes, waiting, due, *beside):
+        async with self._with_connection(read) as (segments, postings, tails, codes, waiting, due, *beside):
             pass
         about = None if wanted.subject is None else tuple([ref for (ref,) in beside.pop()])
         found = None
@@ -116,7 +116,7 @@ class PostgresIndex:
         number = None if space is None else await self._space(space)
         begun, after = self._after, self._after
         while True:
-            values = {"space": number, "limit": _ABREAST, **_scope_values(after)}
+            values = {"space": number, "limit": _SCOPES_PER_LOOK, **_scope_values(after)}
             due = await self._all(SQL["index_due"], values)
             for tenant, user, agent in due:
                 name = {**_scope_values((tenant, user, agent)), "lease": lease}
@@ -145,7 +145,7 @@ class PostgresIndex:
                 claimed = await connection.execute(SQL["index_claim"], values)
             return await claimed.fetchone()
 
-        async with self._got(claim) as found:
+        async with self._with_connection(claim) as found:
             return found
 
     async def more(self, work: IndexWork, *, space: Space | None, lease: timedelta, limit: int) -> IndexWork | None:
@@ -180,7 +180,7 @@ class PostgresIndex:
                     await connection.execute(SQL["index_caught_up"], values)
             return [await cursor.fetchall() for cursor in asked]
 
-        async with self._got(read) as (messages, digests, passages, facts, unembedded, untidy):
+        async with self._with_connection(read) as (messages, digests, passages, facts, unembedded, untidy):
             pass
         sources: list[Source] = []
         seen: dict[tuple[str, int], tuple[int, int]] = {}
@@ -215,7 +215,7 @@ class PostgresIndex:
         async def write(connection: AsyncConnection[Any]) -> bool:
             return await write_entries(connection, work, entries)
 
-        async with self._got(write) as held:
+        async with self._with_connection(write) as held:
             return held
 
     async def embed(self, work: IndexWork, space: Space, vectors: Vectors) -> bool:
@@ -225,7 +225,7 @@ class PostgresIndex:
         async def write(connection: AsyncConnection[Any]) -> bool:
             return await write_vectors(connection, work, number, vectors)
 
-        async with self._got(write) as held:
+        async with self._with_connection(write) as held:
             return held
 
     async def compact_index(self, work: IndexWork) -> bool:
@@ -244,7 +244,7 @@ class PostgresIndex:
 
         more: bool | None = True
         while more:  # one transaction per segment: whoever deletes entries waits for no more than one
-            async with self._got(write) as more:
+            async with self._with_connection(write) as more:
                 pass
         return more is not None
 
@@ -252,7 +252,7 @@ class PostgresIndex:
         async def give_back(connection: AsyncConnection[Any]) -> None:
             await connection.execute(SQL["index_release"], at_claim(work))
 
-        async with self._got(give_back):
+        async with self._with_connection(give_back):
             pass
 
     async def backlog(self, space: Space | None) -> IndexBacklog:
@@ -274,7 +274,7 @@ class PostgresIndex:
                 await connection.execute(SQL["index_begin_filling"], {"space": row[0]})
                 return int(row[0])
 
-            async with self._got(begin) as number:
+            async with self._with_connection(begin) as number:
                 self._spaces[space] = number
         return self._spaces[space]
 
@@ -282,7 +282,7 @@ class PostgresIndex:
         async def fetch(connection: AsyncConnection[Any]) -> list[Any]:
             return await (await connection.execute(query, values, binary=True)).fetchall()
 
-        async with self._got(fetch) as found:
+        async with self._with_connection(fetch) as found:
             return found
 
 

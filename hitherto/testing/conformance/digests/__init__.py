@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hitherto.testing.conformance.digests.backlog import LoadCases
+from hitherto.testing.conformance.digests.backlog import BacklogCases
 from hitherto.testing.conformance.digests.claims import ClaimCases, ProlongCases, PutOffCases
 from hitherto.testing.conformance.digests.digests import DigestCases
 from hitherto.testing.conformance.digests.fence import FenceCases
@@ -18,6 +18,6 @@ class DigestConformance(
     ProlongCases,
     PutOffCases,
     FenceCases,
-    LoadCases,
+    BacklogCases,
 ):
     """Every promise of `DigestStore`, as tests of the store that the fixture `store` yields."""

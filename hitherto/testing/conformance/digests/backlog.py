@@ -42,7 +42,7 @@ async def figures(store: Store) -> Backlog:
     return replace(found, lag_seconds=0.0, workers=None)
 
 
-class LoadCases:
+class BacklogCases:
     async def test_overdue_longest_first(self, store: Store) -> None:
         assert await overdue(store) == []
         jobs = [await job_of(store, "c", scope=scope) for scope in (SCOPE, ELSEWHERE)]

@@ -10,11 +10,19 @@ from hitherto.core.facts.fact import FactAction, FactState, RepeatedFact
 from hitherto.ports.store import Store
 from hitherto.testing.conformance.digests.stage_samples import take_back
 from hitherto.testing.conformance.facts.evidence import delete, told_of
-from hitherto.testing.conformance.facts.samples import CONFIRM, booked, edit, fact_of, learn, learned, version_of
+from hitherto.testing.conformance.facts.samples import (
+    CONFIRM,
+    current_contents,
+    edit,
+    fact_of,
+    learn,
+    learned,
+    version_of,
+)
 from hitherto.testing.conformance.samples import SCOPE, write
 
 
-class ForgottenFactCases:
+class FactErasureCases:
     @pytest.mark.parametrize("first", ["erased", "taken back"])
     async def test_what_a_confirmed_fact_said_before_is_forgotten_with_its_messages(
         self, store: Store, first: str
@@ -38,7 +46,7 @@ class ForgottenFactCases:
         assert (after.content, after.version) == ("Swims.", 4)
         assert await _contents(store, made) == ["", "", "", "Swims.", "Swims."]
         events = await store.facts.history(SCOPE, made)
-        assert [(one.did, one.version) for one in events] == [
+        assert [(one.action, one.version) for one in events] == [
             (FactAction.EXTRACTED, 1),
             (FactAction.REPEATED, 1),
             (FactAction.EDITED, 2),
@@ -49,7 +57,7 @@ class ForgottenFactCases:
         assert [one and one.content for one in then] == [None, None, "Swims.", "Swims."]
         assert "secret" not in await told_of(store)
         assert await _contents(store, other) == ["Fences.", "Fences."]
-        assert await booked(store) == ["Swims.", "Fences."]
+        assert await current_contents(store) == ["Swims.", "Fences."]
 
     async def test_what_it_says_from_then_on_is_kept(self, store: Store) -> None:
         (made,) = await learned(store, "A secret.")

@@ -16,11 +16,11 @@ from hitherto.testing.conformance.facts.samples import (
     DELETE,
     EVERYTHING,
     MUM,
-    all_told,
-    booked,
-    did,
+    actions_of,
+    current_contents,
     edit,
     fact_of,
+    facts_snapshot,
     known,
     learn,
     learned,
@@ -39,7 +39,7 @@ async def delete(store: Store, name: str = "c", *, facts: bool = False) -> None:
 
 async def told_of(store: Store) -> str:
     """Everything the store returns about facts, as one text to look for what must not be in it."""
-    return repr(await all_told(store, SCOPE, MUM.id))
+    return repr(await facts_snapshot(store, SCOPE, MUM.id))
 
 
 class FactEvidenceCases:
@@ -61,7 +61,12 @@ class FactEvidenceCases:
         assert await store.facts.fact(SCOPE, secret) is None
         assert await store.facts.history(SCOPE, secret) == ()
         assert await version_of(store, secret, 1) is None
-        assert await booked(store) == await known(store) == await listed(store, state=None) == ["Swims.", "Fences."]
+        assert (
+            await current_contents(store)
+            == await known(store)
+            == await listed(store, state=None)
+            == ["Swims.", "Fences."]
+        )
         assert (await said(store, both), await said(store, kept)) == ([("c", 2)], [("c", 2)])
         assert "secret" not in await told_of(store)
         assert (await store.facts.add(SCOPE, THE_USER, new("A secret."))).id > kept, "no number comes twice"
@@ -76,13 +81,13 @@ class FactEvidenceCases:
         changes = {"state": FactState.WITHDRAWN, "ended_at": after.ended_at, "updated_at": after.updated_at}
         assert after == replace(before, evidence=(), **changes)
         assert after.extracted_at < after.ended_at <= after.updated_at
-        assert await did(store, gone) == [FactAction.EXTRACTED, FactAction.WITHDRAWN]
+        assert await actions_of(store, gone) == [FactAction.EXTRACTED, FactAction.WITHDRAWN]
         event = (await store.facts.history(SCOPE, gone))[-1]
         assert (event.by, event.version, event.content) == (None, 1, "Sings.")
-        assert await booked(store) == await known(store) == await listed(store) == ["Fences.", "Swims."]
+        assert await current_contents(store) == await known(store) == await listed(store) == ["Fences.", "Swims."]
         assert await listed(store, state=FactState.WITHDRAWN) == ["Sings."]
         assert (await said(store, both), await said(store, kept)) == ([("c", 0)], [("c", 0)])
-        assert await did(store, both) == [FactAction.EXTRACTED, FactAction.REPEATED]
+        assert await actions_of(store, both) == [FactAction.EXTRACTED, FactAction.REPEATED]
 
     @pytest.mark.parametrize("change", [CONFIRM, edit("Swims in lakes.")], ids=["confirmed", "edited"])
     @pytest.mark.parametrize("way", ["erased", "taken back"])
@@ -98,21 +103,21 @@ class FactEvidenceCases:
         after = await fact_of(store, made)
         assert (after.state, after.content, after.version) == (FactState.CURRENT, before.content, 2)
         assert (after.evidence, after.confirmed) == ((), True)
-        assert await booked(store) == [before.content]
+        assert await current_contents(store) == [before.content]
 
     async def test_what_was_added_by_hand_needs_no_evidence(self, store: Store) -> None:
         added = await store.facts.add(SCOPE, THE_USER, new("Swims."))
         await learned(store, "Swims.")
         await write(store, "c", erase=((0, 0),))
         assert await said(store, added.id) == []
-        assert await booked(store) == ["Swims."]
+        assert await current_contents(store) == ["Swims."]
 
     async def test_two_conversations_say_the_same(self, store: Store) -> None:
         (made,) = await learned(store, "Swims.")
         await learned(store, "Swims.", name="d")
         await take_back(store, "c", 1)
         assert await said(store, made) == [("d", 0)]
-        assert await booked(store) == ["Swims."]
+        assert await current_contents(store) == ["Swims."]
         await write(store, "d", erase=((0, 0),))
         assert await store.facts.fact(SCOPE, made) is None, "one taken back, one erased: nobody says it any more"
 
@@ -145,20 +150,20 @@ class FactEvidenceCases:
         }
         for scope in elsewhere.values():
             await learned(store, "Swims.", "Sings.", scope=scope)
-        before = [await all_told(store, scope) for scope in elsewhere.values()]
+        before = [await facts_snapshot(store, scope) for scope in elsewhere.values()]
         await learned(store, "Swims.", "Sings.")
         await take_back(store, "c", 1)
         await write(store, "c", erase=((0, 0),))
         await delete(store, facts=True)
         await learned(store, "Fences.")
         await delete(store)
-        assert [await all_told(store, scope) for scope in elsewhere.values()] == before
+        assert [await facts_snapshot(store, scope) for scope in elsewhere.values()] == before
 
     async def test_a_clear_leaves_facts(self, store: Store) -> None:
         await learned(store, "Swims.", "Sings.")
-        before = await all_told(store, SCOPE)
+        before = await facts_snapshot(store, SCOPE)
         await clear(store, "c")
-        assert await all_told(store, SCOPE) == before
+        assert await facts_snapshot(store, SCOPE) == before
 
     async def test_a_deleted_conversation_leaves_its_facts_without_a_source(self, store: Store) -> None:
         one, both, sure = await learned(store, "Swims.", "Sings.", "Fences.")
@@ -170,7 +175,7 @@ class FactEvidenceCases:
         for made, fact in before.items():
             after = await fact_of(store, made)
             assert after == replace(fact, evidence=after.evidence, updated_at=after.updated_at)
-        assert await booked(store) == ["Swims.", "Sings.", "Fences."]
+        assert await current_contents(store) == ["Swims.", "Sings.", "Fences."]
         assert await listed(store, conversation="c") == []
         await learned(store, "Swims.")
         assert await said(store, one) == [("c", 0)], "another conversation of the same name"
@@ -189,7 +194,7 @@ class FactEvidenceCases:
         await store.facts.change(SCOPE, deleted, DELETE)
         await take_back(store, "c", 1)
         await delete(store, facts=True)
-        assert await booked(store) == await known(store) == ["Sings.", "New.", "By hand."]
+        assert await current_contents(store) == await known(store) == ["Sings.", "New.", "By hand."]
         assert [await store.facts.fact(SCOPE, made) for made in (one, sure, old)] == [None] * 3
         assert (await said(store, both), await said(store, added.id)) == ([("d", 0)], [])
         assert (await fact_of(store, deleted)).content == ""
@@ -200,7 +205,7 @@ class FactEvidenceCases:
         await learned(store, "Swims.")
         assert await said(store, added.id) == [("c", 0)]
         await delete(store, facts=True)
-        assert (await booked(store), await said(store, added.id)) == (["Swims."], [])
+        assert (await current_contents(store), await said(store, added.id)) == (["Swims."], [])
 
     async def test_no_fact_names_a_successor_that_is_gone(self, store: Store) -> None:
         (rome,) = await learned(store, "Rome.", name="d")
@@ -223,19 +228,19 @@ class FactEvidenceCases:
         made, other = await learned(store, "Swims.", "Sings.")
         for number in (made, other):
             await store.facts.change(SCOPE, number, DELETE)
-        before = await all_told(store, SCOPE)
+        before = await facts_snapshot(store, SCOPE)
         await take_back(store, "c", 1)
         await write(store, "c", erase=((0, 0),))
         await delete(store, facts=True)
-        assert await all_told(store, SCOPE) == before
+        assert await facts_snapshot(store, SCOPE) == before
 
     async def test_facts_about_several_subjects_go_with_their_messages(self, store: Store) -> None:
         """A conversation can change its subject; what was learned before stays where it is."""
         await learned(store, "Swims.")
         (mums,) = await learned(store, "Sings.", subject=MUM.id)
-        assert (await booked(store), await booked(store, MUM.id)) == (["Swims."], ["Sings."])
+        assert (await current_contents(store), await current_contents(store, MUM.id)) == (["Swims."], ["Sings."])
         await take_back(store, "c", 2)
-        assert (await booked(store), await booked(store, MUM.id)) == ([], [])
+        assert (await current_contents(store), await current_contents(store, MUM.id)) == ([], [])
         assert (await fact_of(store, mums)).subject == MUM.id
 
     @pytest.mark.parametrize("now", [THE_USER, "dad"], ids=["himself", "another"])
@@ -247,12 +252,12 @@ class FactEvidenceCases:
         before = await fact_of(store, known_before)
         (made,) = await learn(store, "c", new("Swims.", 0), subject=MUM.id)
         assert ((await fact_of(store, made)).subject, await said(store, made)) == (MUM.id, [("c", 0)])
-        assert (await booked(store, MUM.id), await booked(store, now)) == (["Swims."], ["Swims."])
+        assert (await current_contents(store, MUM.id), await current_contents(store, now)) == (["Swims."], ["Swims."])
         assert await fact_of(store, known_before) == before
         repeated = [RepeatedFact(fact=one, seqs=(1,), confidence=0.9) for one in (made, known_before)]
-        fences = new("Fences.", 1, supersedes=(known_before,), alone=True)
+        fences = new("Fences.", 1, supersedes=(known_before,), single_valued=True)
         await learn(store, "c", fences, repeated=repeated, subject=MUM.id)
         assert await fact_of(store, known_before) == before
-        assert await booked(store, MUM.id) == ["Fences."]
+        assert await current_contents(store, MUM.id) == ["Fences."]
         await write(store, "c", erase=((0, 1),))
-        assert await booked(store, MUM.id) == []
+        assert await current_contents(store, MUM.id) == []

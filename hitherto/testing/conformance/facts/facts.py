@@ -32,10 +32,10 @@ from hitherto.testing.conformance.facts.samples import (
     EVERYTHING,
     MUM,
     PRIVATE,
-    all_told,
-    booked,
-    did,
+    actions_of,
+    current_contents,
     fact_of,
+    facts_snapshot,
     known,
     learn,
     learned,
@@ -154,7 +154,7 @@ class FactCases:
         assert abs(found.extracted_at - before).total_seconds() < 60
         assert await store.facts.fact(SCOPE, found.id) == found
         (event,) = await store.facts.history(SCOPE, found.id)
-        assert (event.did, event.by, event.version) == (FactAction.EXTRACTED, None, 1)
+        assert (event.action, event.by, event.version) == (FactAction.EXTRACTED, None, 1)
         assert (event.category, event.content, event.visibility) == ("habit", "Plays chess.", PRIVATE)
         shown = KnownFact(
             id=found.id, category="habit", content="Plays chess.", confidence=0.5, said_at=log[2].created_at
@@ -170,7 +170,7 @@ class FactCases:
         await write(store, "c", user("I fence."), user("Yes."))
         (made,) = await learn(store, "c", new("Fences.", 0))
         fired = (await write(store, "c", fire=[digest_of(0, 0)])).fired
-        before = await all_told(store, SCOPE), await head_of(store, "c")
+        before = await facts_snapshot(store, SCOPE), await head_of(store, "c")
         repeated = [RepeatedFact(fact=made, seqs=(1,), confidence=0.9)]
 
         async def leave() -> None:
@@ -182,7 +182,7 @@ class FactCases:
             await learn(store, "c", new("Rows.", 0), repeated=repeated, fire=[digest_of(0, 0)])
         with pytest.raises(RuntimeError, match="left"):
             await leave()
-        after = await all_told(store, SCOPE), await head_of(store, "c")
+        after = await facts_snapshot(store, SCOPE), await head_of(store, "c")
         assert (after[0], after[1].rev, [one.id for one in after[1].running]) == (before[0], before[1].rev, list(fired))
 
     async def test_facts_are_numbered_in_their_order(self, store: Store) -> None:
@@ -190,7 +190,7 @@ class FactCases:
         ids += [(await store.facts.add(SCOPE, THE_USER, new("Four."))).id]
         ids += await learned(store, "Five.", name="d")
         assert ids == sorted(set(ids))
-        assert await listed(store) == await booked(store) == ["One.", "Two.", "Three.", "Four.", "Five."]
+        assert await listed(store) == await current_contents(store) == ["One.", "Two.", "Three.", "Four.", "Five."]
 
     async def test_the_same_statement_again_is_more_evidence(self, store: Store) -> None:
         (made,) = await learned(store, "Swims.")
@@ -203,17 +203,17 @@ class FactCases:
         assert after == replace(before, **changed), "the second time, all that says so is known"
         assert await said(store, made) == [("c", 0), ("d", 0), ("d", 2)]
         assert after.updated_at > before.updated_at
-        assert await did(store, made) == [FactAction.EXTRACTED, FactAction.REPEATED]
+        assert await actions_of(store, made) == [FactAction.EXTRACTED, FactAction.REPEATED]
         assert (await store.facts.history(SCOPE, made))[-1].version == 1
         known_now = await store.facts.current_facts(SCOPE, THE_USER)
         assert known_now.facts == (replace(book.facts[0], said_at=after.evidence[-1].said_at),)
 
     async def test_the_same_messages_say_nothing_new(self, store: Store) -> None:
         (made,) = await learned(store, "Swims.")
-        before = await all_told(store, SCOPE)
+        before = await facts_snapshot(store, SCOPE)
         repeated = [RepeatedFact(fact=made, seqs=seqs, confidence=0.9) for seqs in ((0,), ())]
         assert await learn(store, "c", new("Swims.", 0), new("Swims."), repeated=repeated) == []
-        assert await all_told(store, SCOPE) == before
+        assert await facts_snapshot(store, SCOPE) == before
 
     async def test_two_new_facts_of_one_digest_can_be_the_same(self, store: Store) -> None:
         await write(store, "c", *dialogue(2))
@@ -233,7 +233,7 @@ class FactCases:
         assert sum(one.new for one in added) <= 1
         assert found.repeated == len(names) - extracted
         assert sorted(await said(store, found.id)) == [(name, 0) for name in names]
-        assert sorted(await did(store, found.id)) == sorted(
+        assert sorted(await actions_of(store, found.id)) == sorted(
             [FactAction.EXTRACTED if extracted else FactAction.ADDED, *[FactAction.REPEATED] * (found.repeated or 0)]
         )
 
@@ -244,7 +244,7 @@ class FactCases:
         after = await fact_of(store, made)
         assert (after.confidence, after.repeated, after.version, after.content) == (0.75, 1, 1, "Swims.")
         assert await said(store, made) == [("c", 0), ("d", 2)]
-        assert await did(store, made) == [FactAction.EXTRACTED, FactAction.REPEATED]
+        assert await actions_of(store, made) == [FactAction.EXTRACTED, FactAction.REPEATED]
         stronger = await store.facts.current_facts(SCOPE, THE_USER)
         assert [one.confidence for one in stronger.facts] == [0.75]
 
@@ -265,7 +265,7 @@ class FactCases:
         for made, owner, about in ((mine, SCOPE, THE_USER), (theirs, scope, subject)):
             found = await fact_of(store, made, scope=owner)
             assert (found.user, found.agent, found.subject, found.repeated) == (owner.user, owner.agent, about, 0)
-            assert await booked(store, about, scope=owner) == ["Swims."]
+            assert await current_contents(store, about, scope=owner) == ["Swims."]
         added = await store.facts.add(SCOPE, "nobody", new("Swims."))
         assert added.new
 
@@ -280,7 +280,10 @@ class FactCases:
             assert (found.content, found.category) == (kept, storable(content[:50]))
             assert [event.content for event in await store.facts.history(SCOPE, fact)] == [kept]
             assert (
-                await booked(store, about) == await known(store, about) == await listed(store, subject=about) == [kept]
+                await current_contents(store, about)
+                == await known(store, about)
+                == await listed(store, subject=about)
+                == [kept]
             )
         assert (await store.facts.current_facts(SCOPE, "dad")).subject.name == kept
         assert (found.visibility, await listed(store, category=storable(content[:50]))) == (PRIVATE, [kept, kept])

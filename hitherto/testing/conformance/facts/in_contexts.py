@@ -27,7 +27,7 @@ from hitherto.testing.conformance.facts.samples import (
     EVERYTHING,
     MUM,
     SHARE,
-    booked,
+    current_contents,
     edit,
     fact_of,
     known,
@@ -224,7 +224,7 @@ class KnownFactCases:
             assert await unit.current_facts(THE_USER) == book
             assert await known(store) == ["Swims."], "to read, nobody waits"
         await doing
-        assert await booked(store) != ["Swims."]
+        assert await current_contents(store) != ["Swims."]
 
     async def test_a_book_says_when_a_fact_was_last_said(self, store: Store) -> None:
         """Or when a person changed it; messages that were taken back do not count."""

@@ -19,11 +19,11 @@ from hitherto.testing.conformance.facts.samples import (
     PRIVATE,
     SHARE,
     SHARED,
-    all_told,
-    booked,
-    did,
+    actions_of,
+    current_contents,
     edit,
     fact_of,
+    facts_snapshot,
     known,
     learn,
     learned,
@@ -49,21 +49,26 @@ class ReplacedFactCases:
             assert abs(old.ended_at - now.extracted_at).total_seconds() < 1
             assert (old.version, old.confidence, len(old.evidence)) == (1, 0.5, 1)
             events = await store.facts.history(SCOPE, made)
-            assert [(one.did, one.by, one.version, one.content) for one in events] == [
+            assert [(one.action, one.by, one.version, one.content) for one in events] == [
                 (FactAction.EXTRACTED, None, 1, content),
                 (FactAction.SUPERSEDED, None, 1, content),
             ]
-        assert await booked(store) == await known(store) == await listed(store) == ["Has a cat.", "Lives in Bari."]
+        assert (
+            await current_contents(store)
+            == await known(store)
+            == await listed(store)
+            == ["Has a cat.", "Lives in Bari."]
+        )
         assert (await fact_of(store, other)).superseded_by is None
         again = await learn(store, "d", new("Lives in Rome.", 0, supersedes=(bari,)))
         assert again > [bari], "what once held can hold anew"
-        assert await booked(store) == ["Has a cat.", "Lives in Rome."]
+        assert await current_contents(store) == ["Has a cat.", "Lives in Rome."]
 
     async def test_a_repetition_ends_what_it_replaces(self, store: Store) -> None:
         rome, milan = await learned(store, "Lives in Rome.", "Lives in Milan.")
         await write(store, "d", *dialogue(1))
         assert await learn(store, "d", new("Lives in Rome.", 0, supersedes=(milan, rome))) == []
-        assert await booked(store) == ["Lives in Rome."]
+        assert await current_contents(store) == ["Lives in Rome."]
         assert (await fact_of(store, milan)).superseded_by == rome
 
     async def test_only_current_facts_about_the_subject_are_repeated_or_replaced(self, store: Store) -> None:
@@ -78,15 +83,15 @@ class ReplacedFactCases:
         }
         (dads,) = await learned(store, "Dad's.", name="dad", subject="dad")
         theirs = [(await learned(store, "Theirs.", scope=scope))[0] for scope in elsewhere.values()]
-        before = [await all_told(store, scope, "dad") for scope in elsewhere.values()]
+        before = [await facts_snapshot(store, scope, "dad") for scope in elsewhere.values()]
         standing = await fact_of(store, old), await fact_of(store, dads)
         await write(store, "d", *dialogue(1))
         numbers = (old, dads, *theirs, 0, -1, 2**62)
         repeated = [RepeatedFact(fact=number, seqs=(0,), confidence=0.1) for number in numbers]
         await learn(store, "d", new("Latest.", 0, supersedes=numbers), repeated=repeated)
-        assert [await all_told(store, scope, "dad") for scope in elsewhere.values()] == before
+        assert [await facts_snapshot(store, scope, "dad") for scope in elsewhere.values()] == before
         assert (await fact_of(store, old), await fact_of(store, dads)) == standing
-        assert await booked(store) == ["Mine.", "New.", "Latest."]
+        assert await current_contents(store) == ["Mine.", "New.", "Latest."]
         assert (await fact_of(store, mine)).repeated == 0
 
     async def test_a_fact_added_by_hand_is_confirmed(self, store: Store) -> None:
@@ -99,13 +104,13 @@ class ReplacedFactCases:
         assert (found.subject, found.category, found.metadata) == (MUM.id, "habit", '{"a": 1}')
         assert (found.visibility, found.state, found.ended_at) == (PRIVATE, FactState.CURRENT, None)
         (event,) = await store.facts.history(SCOPE, added.id)
-        assert (event.did, event.by, event.content, event.visibility) == (
+        assert (event.action, event.by, event.content, event.visibility) == (
             FactAction.ADDED,
             SCOPE.user,
             "Fences.",
             PRIVATE,
         )
-        assert await booked(store, MUM.id) == ["Fences."]
+        assert await current_contents(store, MUM.id) == ["Fences."]
 
     async def test_what_is_known_already_is_kept_by_hand(self, store: Store) -> None:
         first, _ = await learned(store, "Swims.", "Fences.", metadata='{"category": "water"}')
@@ -116,8 +121,8 @@ class ReplacedFactCases:
         assert after == replace(before, confirmed=True, confidence=1.0, version=2, updated_at=after.updated_at)
         assert after.updated_at > before.updated_at
         event = (await store.facts.history(SCOPE, first))[-1]
-        assert (event.did, event.by, event.version, event.category) == (FactAction.ADDED, SCOPE.user, 2, "hobby")
-        assert await booked(store) == await known(store) == ["Swims.", "Fences."]
+        assert (event.action, event.by, event.version, event.category) == (FactAction.ADDED, SCOPE.user, 2, "hobby")
+        assert await current_contents(store) == await known(store) == ["Swims.", "Fences."]
         assert (await store.facts.add(SCOPE, "dad", given)).new, "of somebody else nobody has said it"
 
     async def test_it_takes_the_category_that_it_is_given(self, store: Store) -> None:
@@ -129,27 +134,27 @@ class ReplacedFactCases:
         assert after.visibility is SHARED, "it stays as visible as it is"
         told = await store.facts.known(SCOPE, THE_USER)
         assert (list(told.categories), told.versions.tolist()) == (["habit"], [3])
-        assert await did(store, made) == [FactAction.EXTRACTED, FactAction.SHARED, FactAction.ADDED]
+        assert await actions_of(store, made) == [FactAction.EXTRACTED, FactAction.SHARED, FactAction.ADDED]
 
     @pytest.mark.parametrize("first", [CONFIRM, edit("Swims.")], ids=["confirmed", "edited"])
     async def test_to_stand_for_a_fact_is_not_yet_to_add_it(self, store: Store, first: FactChange) -> None:
         (made,) = await learned(store, "Swims.")
         await store.facts.change(SCOPE, made, first)
         await store.facts.add(SCOPE, THE_USER, new("Swims."))
-        assert (await did(store, made))[-1] is FactAction.ADDED
+        assert (await actions_of(store, made))[-1] is FactAction.ADDED
         await delete(store, facts=True)
-        assert await booked(store) == ["Swims."]
+        assert await current_contents(store) == ["Swims."]
 
     async def test_what_is_kept_by_hand_already_is_left_as_it_is(self, store: Store) -> None:
         added = await store.facts.add(SCOPE, THE_USER, new("Swims.", metadata='{"a": 1}'))
         (made,) = await learned(store, "Sings.")
         await store.facts.add(SCOPE, THE_USER, new("Sings."))
-        before = await all_told(store, SCOPE)
+        before = await facts_snapshot(store, SCOPE)
         for number, content, metadata in ((added.id, "Swims.", '{"a": 1}'), (made, "Sings.", "{}")):
             for category in ("hobby", OTHER):
                 again = new(content, category=category, metadata=metadata)
                 assert await store.facts.add(SCOPE, THE_USER, again) == AddedFact(number, new=False)
-        assert await all_told(store, SCOPE) == before
+        assert await facts_snapshot(store, SCOPE) == before
 
     @pytest.mark.parametrize("way", ["taken back", "erased", "deleted"])
     async def test_what_is_kept_by_hand_needs_no_evidence(self, store: Store, way: str) -> None:
@@ -163,7 +168,7 @@ class ReplacedFactCases:
                 await write(store, "c", erase=((0, 1),))
             case _:
                 await delete(store, facts=True)
-        assert (await booked(store), await said(store, made)) == (["Swims."], [])
+        assert (await current_contents(store), await said(store, made)) == (["Swims."], [])
 
     async def test_what_is_kept_by_hand_is_found_as_before(self, store: Store) -> None:
         facts = replace(MINE, kinds=frozenset({EntryKind.FACT}))
@@ -171,7 +176,7 @@ class ReplacedFactCases:
         await indexed(store, space=SPACE)
         await store.facts.add(SCOPE, THE_USER, new("swims", category="city"))
         assert await found(store, facts) == ["sings", "swims"]
-        await store.facts.add(SCOPE, THE_USER, new("swims", category="city", alone=True))
+        await store.facts.add(SCOPE, THE_USER, new("swims", category="city", single_valued=True))
         assert await found(store, facts) == ["swims"]
         await indexed(store, space=SPACE)
         assert (await found(store, facts), await waiting(store)) == (["swims"], [])
@@ -182,7 +187,7 @@ class ReplacedFactCases:
         found = await fact_of(store, added.id)
         assert (found.confirmed, found.confidence, found.repeated) == (True, 1.0, 1)
         assert await said(store, added.id) == [("c", 0)]
-        assert await did(store, added.id) == [FactAction.ADDED, FactAction.REPEATED]
+        assert await actions_of(store, added.id) == [FactAction.ADDED, FactAction.REPEATED]
 
     @pytest.mark.parametrize("way", ["taken back", "erased", "deleted", "deleted with its facts"])
     async def test_the_current_facts_know_that_a_message_says_one_no_more(self, store: Store, way: str) -> None:

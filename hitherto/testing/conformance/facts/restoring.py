@@ -21,11 +21,11 @@ from hitherto.testing.conformance.facts.samples import (
     MUM,
     RESTORE,
     SHARE,
-    all_told,
-    booked,
-    did,
+    actions_of,
+    current_contents,
     edit,
     fact_of,
+    facts_snapshot,
     known,
     learn,
     learned,
@@ -60,10 +60,10 @@ class RestoredFactCases:
         changes = {"state": FactState.CURRENT, "ended_at": None, "superseded_by": None, "updated_at": after.updated_at}
         assert after == replace(before, confirmed=True, confidence=1.0, version=2, **changes)
         assert after.updated_at > before.updated_at
-        assert await did(store, rome) == [FactAction.EXTRACTED, FactAction.SUPERSEDED, FactAction.RESTORED]
+        assert await actions_of(store, rome) == [FactAction.EXTRACTED, FactAction.SUPERSEDED, FactAction.RESTORED]
         event = (await store.facts.history(SCOPE, rome))[-1]
         assert (event.by, event.version, event.content) == (SCOPE.user, 2, "Rome.")
-        assert await booked(store) == await known(store) == await listed(store) == ["Rome.", "Milan."]
+        assert await current_contents(store) == await known(store) == await listed(store) == ["Rome.", "Milan."]
         assert await fact_of(store, milan) == standing
 
     async def test_what_was_shared_is_restored_for_its_owner_alone(self, store: Store) -> None:
@@ -79,10 +79,10 @@ class RestoredFactCases:
         await take_back(store, "c", 1)
         after = await store.facts.change(SCOPE, made, RESTORE)
         assert (after.state, after.version, after.confirmed, after.evidence) == (FactState.CURRENT, 2, True, ())
-        assert await did(store, made) == [FactAction.EXTRACTED, FactAction.WITHDRAWN, FactAction.RESTORED]
-        assert await booked(store) == ["Swims."]
+        assert await actions_of(store, made) == [FactAction.EXTRACTED, FactAction.WITHDRAWN, FactAction.RESTORED]
+        assert await current_contents(store) == ["Swims."]
         await write(store, "c", erase=((0, 0),))
-        assert await booked(store) == ["Swims."], "a person stands for it"
+        assert await current_contents(store) == ["Swims."], "a person stands for it"
 
     async def test_what_is_restored_is_shown_to_others_once_it_is_shared_again(self, store: Store) -> None:
         await set_whole(store, ADA.tenant, MUM)
@@ -100,16 +100,16 @@ class RestoredFactCases:
         assert await learned(store, "Rome.", name="d") == []
         assert await said(store, rome) == [("c", 0), ("d", 0)]
         assert (await store.facts.change(SCOPE, rome, edit("Ostia.", expect=2))).version == 3
-        assert await booked(store) == ["Ostia.", "Milan."]
+        assert await current_contents(store) == ["Ostia.", "Milan."]
 
     async def test_of_what_cannot_be_restored_nothing_changes(self, store: Store) -> None:
         rome, milan = await moved(store, "Rome.", "Milan.")
         (gone,) = await learned(store, "Swims.")
         await store.facts.change(SCOPE, gone, DELETE)
         (again,) = await learned(store, "Rome.", name="d", supersedes=(milan,))
-        before = await all_told(store, SCOPE)
+        before = await facts_snapshot(store, SCOPE)
         for alone in (False, True):
-            restore = replace(RESTORE, alone=alone)
+            restore = replace(RESTORE, single_valued=alone)
             for number in (gone, 0, -1, 2**62, 2**63):
                 with pytest.raises(NotFound):
                     await store.facts.change(SCOPE, number, restore)
@@ -121,7 +121,7 @@ class RestoredFactCases:
                 await store.facts.change(SCOPE, again, restore)
             with pytest.raises(InvalidFact, match=f"{again}"):
                 await store.facts.change(SCOPE, rome, restore)
-        assert await all_told(store, SCOPE) == before
+        assert await facts_snapshot(store, SCOPE) == before
         await store.facts.change(SCOPE, again, DELETE)
         assert (await store.facts.change(SCOPE, rome, RESTORE)).state is FactState.CURRENT
 
@@ -134,10 +134,10 @@ class RestoredFactCases:
         await set_whole(store, ADA.tenant, MUM)
         made = await shared_by(store, "Rome.")
         await learned(store, "Milan.", subject=MUM.id, supersedes=(made,))
-        before = await all_told(store, ADA, MUM.id)
+        before = await facts_snapshot(store, ADA, MUM.id)
         with pytest.raises(NotFound):
             await store.facts.change(scope, made, RESTORE)
-        assert await all_told(store, ADA, MUM.id) == before
+        assert await facts_snapshot(store, ADA, MUM.id) == before
         if scope.agent != ADA.agent:
             after = await store.facts.change(scope, made, RESTORE, all_agents=True)
             assert (after.agent, after.state) == (ADA.agent, FactState.CURRENT)
@@ -170,9 +170,9 @@ class RestoredFactCases:
         after = await fact_of(store, rome)
         changes = {"state": FactState.CURRENT, "ended_at": None, "superseded_by": None, "updated_at": after.updated_at}
         assert after == replace(before, version=2, **changes)
-        assert await booked(store) == await known(store) == await listed(store) == ["Rome."]
+        assert await current_contents(store) == await known(store) == await listed(store) == ["Rome."]
         assert (await fact_of(store, milan)).state is FactState.WITHDRAWN
-        assert await did(store, rome) == [FactAction.EXTRACTED, FactAction.SUPERSEDED, FactAction.RESTORED]
+        assert await actions_of(store, rome) == [FactAction.EXTRACTED, FactAction.SUPERSEDED, FactAction.RESTORED]
         event = (await store.facts.history(SCOPE, rome))[-1]
         assert (event.by, event.version, event.content) == (None, 2, "Rome.")
         assert await learned(store, "Rome.", name="d") == [], "it is known"
@@ -187,7 +187,7 @@ class RestoredFactCases:
         assert (after.state, after.visibility, after.version) == (FactState.CURRENT, Visibility.PRIVATE, 3)
         assert not await seen(store, rome, scope=BEN)
         event = (await store.facts.history(SCOPE, rome))[-1]
-        assert (event.did, event.visibility, event.version) == (FactAction.RESTORED, Visibility.PRIVATE, 3)
+        assert (event.action, event.visibility, event.version) == (FactAction.RESTORED, Visibility.PRIVATE, 3)
         await store.facts.change(ADA, rome, SHARE)
         assert await seen(store, rome, scope=BEN)
 
@@ -197,7 +197,7 @@ class RestoredFactCases:
         await store.facts.change(SCOPE, milan, CONFIRM)
         await learned(store, "Bari.", supersedes=(rome, milan))
         await take_back(store, "c", 1)
-        assert await booked(store) == ["Rome.", "Milan.", "Sings."]
+        assert await current_contents(store) == ["Rome.", "Milan.", "Sings."]
         assert (await fact_of(store, milan)).confidence == 1.0
         assert (await fact_of(store, swims)).superseded_by == other, "what that took its place stands"
 
@@ -206,10 +206,10 @@ class RestoredFactCases:
         (again,) = await learned(store, "Rome.", name="d")
         await take_back(store, "c", 1)
         assert (await fact_of(store, milan)).state is FactState.WITHDRAWN
-        assert ((await fact_of(store, rome)).state, await booked(store)) == (FactState.SUPERSEDED, ["Rome."])
+        assert ((await fact_of(store, rome)).state, await current_contents(store)) == (FactState.SUPERSEDED, ["Rome."])
         assert (await fact_of(store, rome)).superseded_by == milan
         assert (await fact_of(store, again)).repeated == 0
-        assert await did(store, rome) == [FactAction.EXTRACTED, FactAction.SUPERSEDED]
+        assert await actions_of(store, rome) == [FactAction.EXTRACTED, FactAction.SUPERSEDED]
 
     async def test_of_two_that_say_the_same_the_newest_holds_again(self, store: Store) -> None:
         rome, milan = await moved(store, "Rome.", "Milan.")
@@ -224,7 +224,7 @@ class RestoredFactCases:
         rome, _ = await moved(store, "Rome.", "Milan.")
         (again,) = await learned(store, "Rome.")
         await take_back(store, "c", 2)
-        assert await booked(store) == ["Rome."]
+        assert await current_contents(store) == ["Rome."]
         assert ((await fact_of(store, rome)).state, (await fact_of(store, again)).state) == (
             FactState.CURRENT,
             FactState.WITHDRAWN,
@@ -238,21 +238,21 @@ class RestoredFactCases:
             await take_back(store, "c", 2)
         else:
             await _retract(store, 1)
-            assert await booked(store) == ["Bari."]
+            assert await current_contents(store) == ["Bari."]
             await _retract(store, 2)
-        assert await booked(store) == ["Rome."]
+        assert await current_contents(store) == ["Rome."]
         assert (await fact_of(store, bari)).state is FactState.WITHDRAWN
         assert (await fact_of(store, milan)).state is FactState.SUPERSEDED
-        assert await did(store, rome) == [FactAction.EXTRACTED, FactAction.SUPERSEDED, FactAction.RESTORED]
-        assert await did(store, milan) == [FactAction.EXTRACTED, FactAction.SUPERSEDED]
+        assert await actions_of(store, rome) == [FactAction.EXTRACTED, FactAction.SUPERSEDED, FactAction.RESTORED]
+        assert await actions_of(store, milan) == [FactAction.EXTRACTED, FactAction.SUPERSEDED]
 
     async def test_one_after_the_other_is_taken_back(self, store: Store) -> None:
         made = await moved(store, "Rome.", "Milan.", "Bari.")
         for city in ("Milan.", "Rome."):
             await take_back(store, "c", 1)
-            assert await booked(store) == [city]
+            assert await current_contents(store) == [city]
         await take_back(store, "c", 1)
-        assert await booked(store) == []
+        assert await current_contents(store) == []
         assert {(await fact_of(store, one)).state for one in made} == {FactState.WITHDRAWN}
 
     async def test_what_a_deleted_conversation_said_holds_again(self, store: Store) -> None:
@@ -261,7 +261,7 @@ class RestoredFactCases:
         async with store.write(SCOPE, "gone") as unit:
             await unit.delete()
         await take_back(store, "c", 1)
-        assert (await booked(store), await said(store, rome)) == (["Rome."], [])
+        assert (await current_contents(store), await said(store, rome)) == (["Rome."], [])
 
     @pytest.mark.parametrize("way", ["confirmed", "said elsewhere", "deleted", "erased"])
     async def test_only_what_is_withdrawn_gives_its_place_back(self, store: Store, way: str) -> None:
@@ -278,7 +278,7 @@ class RestoredFactCases:
         if way != "erased":
             await take_back(store, "c", 1)
         assert (await fact_of(store, rome)).state is FactState.SUPERSEDED
-        assert await booked(store) == ([] if way in ("deleted", "erased") else ["Milan."])
+        assert await current_contents(store) == ([] if way in ("deleted", "erased") else ["Milan."])
 
 
 async def _retract(store: Store, seq: int) -> None:

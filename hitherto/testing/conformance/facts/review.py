@@ -27,11 +27,11 @@ from hitherto.testing.conformance.facts.samples import (
     SHARE,
     SHARED,
     UNSHARE,
-    all_told,
-    booked,
-    did,
+    actions_of,
+    current_contents,
     edit,
     fact_of,
+    facts_snapshot,
     known,
     learn,
     learned,
@@ -68,7 +68,7 @@ class FactReviewCases:
             updated_at=after.updated_at,
         )
         assert after.updated_at > before.updated_at
-        assert await booked(store) == await known(store) == await listed(store) == ["Swims in lakes."]
+        assert await current_contents(store) == await known(store) == await listed(store) == ["Swims in lakes."]
         told = await store.facts.known(SCOPE, THE_USER)
         assert (told.versions.tolist(), told.tokens.tolist(), told.categories[0]) == ([2], [6], "habit")
 
@@ -93,11 +93,11 @@ class FactReviewCases:
             )
             assert (after.visibility, after.confirmed, after.confidence) == (visibility, True, 1.0)
             event = (await store.facts.history(SCOPE, made))[-1]
-            assert (event.did, event.by, event.version) == (change.did, SCOPE.user, at)
+            assert (event.action, event.by, event.version) == (change.action, SCOPE.user, at)
             assert abs(event.at - after.updated_at).total_seconds() < 1
             assert (event.content, event.category, event.visibility) == (content, category, visibility)
         events = await store.facts.history(SCOPE, made)
-        assert [one.did for one in events] == [FactAction.EXTRACTED, *(change.did for change, *_ in steps)]
+        assert [one.action for one in events] == [FactAction.EXTRACTED, *(change.action for change, *_ in steps)]
         assert [one.version for one in events] == list(range(1, 8))
         assert [one.at for one in events] == sorted(one.at for one in events)
 
@@ -110,13 +110,13 @@ class FactReviewCases:
     async def test_to_share_what_is_shared_changes_nothing(self, store: Store) -> None:
         shared = await shared_by(store, "Swims.", subject=THE_USER)
         (private,) = await learned(store, "Fences.")
-        before = await all_told(store, SCOPE)
+        before = await facts_snapshot(store, SCOPE)
         for made, change, version in ((shared, SHARE, 2), (private, UNSHARE, 1)):
             assert await store.facts.change(SCOPE, made, change) == await fact_of(store, made)
             assert await store.facts.change(SCOPE, made, replace(change, expect=version)) == await fact_of(store, made)
             with pytest.raises(StaleVersion):
                 await store.facts.change(SCOPE, made, replace(change, expect=version + 1))
-        assert await all_told(store, SCOPE) == before
+        assert await facts_snapshot(store, SCOPE) == before
 
     async def test_every_version_can_be_read(self, store: Store) -> None:
         (made,) = await learned(store, "Swims.", category="habit")
@@ -164,18 +164,18 @@ class FactReviewCases:
         lost = [one for one in ended if not isinstance(one, Fact)]
         assert all(isinstance(one, StaleVersion | NotFound) for one in lost), lost
         assert {one.actual for one in lost if isinstance(one, StaleVersion)} <= {3}
-        assert len(await did(store, made)) == 3
+        assert len(await actions_of(store, made)) == 3
         assert (await fact_of(store, made)).version == 3
 
     @any_change
     async def test_what_was_changed_meanwhile_is_left_alone(self, store: Store, change: FactChange) -> None:
         (made,) = await learned(store, "Swims.")
         await store.facts.change(SCOPE, made, SHARE)
-        before = await all_told(store, SCOPE)
+        before = await facts_snapshot(store, SCOPE)
         with pytest.raises(StaleVersion, match="2") as told:
             await store.facts.change(SCOPE, made, replace(change, expect=1))
         assert told.value.actual == 2
-        assert await all_told(store, SCOPE) == before
+        assert await facts_snapshot(store, SCOPE) == before
 
     @any_change
     async def test_only_a_current_fact_changes(self, store: Store, change: FactChange) -> None:
@@ -183,7 +183,7 @@ class FactReviewCases:
         await write(store, "d", *dialogue(1))
         await learn(store, "d", new("New.", 0, supersedes=(old,)))
         await take_back(store, "c", 1)
-        before = await all_told(store, SCOPE)
+        before = await facts_snapshot(store, SCOPE)
         for made, state in ((old, FactState.SUPERSEDED), (taken, FactState.WITHDRAWN)):
             assert (await fact_of(store, made)).state is state
             with pytest.raises(StaleVersion):
@@ -193,7 +193,7 @@ class FactReviewCases:
             elif change is not DELETE:
                 with pytest.raises(InvalidFact, match=f"{made}"):
                     await store.facts.change(SCOPE, made, change)
-                assert await all_told(store, SCOPE) == before
+                assert await facts_snapshot(store, SCOPE) == before
             else:
                 after = await store.facts.change(SCOPE, made, change)
                 assert (after.state, after.content, after.ended_at is not None) == (FactState.DELETED, "", True)
@@ -202,10 +202,10 @@ class FactReviewCases:
         swims, fences = await learned(store, "Swims.", "Fences.")
         await learned(store, "Rows.", name="dad", subject="dad")
         await learned(store, "Sails.", scope=BEN)
-        before = await all_told(store, SCOPE)
+        before = await facts_snapshot(store, SCOPE)
         with pytest.raises(InvalidFact, match=f"{swims}|{fences}"):
             await store.facts.change(SCOPE, swims, edit("Fences."))
-        assert await all_told(store, SCOPE) == before
+        assert await facts_snapshot(store, SCOPE) == before
         for content in ("Swims.", "Rows.", "Sails."):
             assert (await store.facts.change(SCOPE, swims, edit(content))).content == content
         await store.facts.change(SCOPE, fences, DELETE)
@@ -223,7 +223,7 @@ class FactReviewCases:
         """The error does not even reveal that the fact exists: its message is that of an id that no fact has."""
         await set_whole(store, ADA.tenant, MUM)
         made = await shared_by(store, "Swims.")
-        before = await all_told(store, ADA, MUM.id)
+        before = await facts_snapshot(store, ADA, MUM.id)
         all_agents = scope.user != ADA.user
         for one in (change, replace(change, expect=1)):
             with pytest.raises(NotFound) as theirs:
@@ -231,15 +231,15 @@ class FactReviewCases:
             with pytest.raises(NotFound) as nobodys:
                 await store.facts.change(scope, made + 1, one, all_agents=all_agents)
             assert f"{theirs.value}" == f"{nobodys.value}".replace(f"fact {made + 1}", f"fact {made}")
-        assert await all_told(store, ADA, MUM.id) == before
+        assert await facts_snapshot(store, ADA, MUM.id) == before
 
     async def test_facts_of_all_agents_are_changed_where_that_is_asked_for(self, store: Store) -> None:
         other = replace(SCOPE, agent="another")
         (made,) = await learned(store, "Swims.", scope=other)
         after = await store.facts.change(SCOPE, made, edit("Dives."), all_agents=True)
         assert (after.agent, after.content, after.version) == ("another", "Dives.", 2)
-        assert await booked(store, scope=other) == ["Dives."]
-        assert await booked(store) == []
+        assert await current_contents(store, scope=other) == ["Dives."]
+        assert await current_contents(store) == []
         assert await store.facts.history(SCOPE, made) == ()
         assert len(await store.facts.history(SCOPE, made, all_agents=True)) == 2
 
@@ -267,13 +267,13 @@ class FactReviewCases:
         assert (after.state, after.version, after.content, after.metadata) == (FactState.DELETED, 3, "", "{}")
         assert (after.evidence, after.category, after.extracted_at) == ((), "hobby", before.extracted_at)
         assert after.ended_at == after.updated_at > before.updated_at
-        assert await did(store, made) == [FactAction.EXTRACTED, FactAction.EDITED, FactAction.DELETED]
+        assert await actions_of(store, made) == [FactAction.EXTRACTED, FactAction.EDITED, FactAction.DELETED]
         events = await store.facts.history(SCOPE, made)
         assert [(one.version, one.content) for one in events] == [(1, ""), (2, ""), (3, "")]
         assert [await version_of(store, made, version) for version in range(5)] == [None] * 5
-        assert await booked(store) == await known(store) == await listed(store) == []
+        assert await current_contents(store) == await known(store) == await listed(store) == []
         assert await store.facts.facts(SCOPE, EVERYTHING) == [after]
-        assert "secret" not in repr(await all_told(store, SCOPE))
+        assert "secret" not in repr(await facts_snapshot(store, SCOPE))
         for change in CHANGES.values():
             with pytest.raises(NotFound, match=f"fact {made} is deleted"):
                 await store.facts.change(SCOPE, made, replace(change, expect=7))
@@ -297,5 +297,5 @@ class FactReviewCases:
         (made,) = await learned(store, "Swims.")
         after = await store.facts.change(SCOPE, made, edit(content))
         assert after.content == storable(content)
-        assert await booked(store) == await known(store) == [storable(content)]
+        assert await current_contents(store) == await known(store) == [storable(content)]
         assert await version_of(store, made, 2) == replace(after, evidence=())

@@ -33,11 +33,11 @@ MUM = Subject(id="mum", name="Rosa", members=(ADA.user, BEN.user))
 SHARED = Visibility.SHARED
 PRIVATE = Visibility.PRIVATE
 
-SHARE = FactChange(did=FactAction.SHARED)
-UNSHARE = FactChange(did=FactAction.UNSHARED)
-CONFIRM = FactChange(did=FactAction.CONFIRMED)
-DELETE = FactChange(did=FactAction.DELETED)
-RESTORE = FactChange(did=FactAction.RESTORED)
+SHARE = FactChange(action=FactAction.SHARED)
+UNSHARE = FactChange(action=FactAction.UNSHARED)
+CONFIRM = FactChange(action=FactAction.CONFIRMED)
+DELETE = FactChange(action=FactAction.DELETED)
+RESTORE = FactChange(action=FactAction.RESTORED)
 
 EVERYTHING = FactFilter(state=None)
 
@@ -56,17 +56,22 @@ def new(content: str, *seqs: int, **given: Any) -> NewFact:
 
 
 def edit(
-    content: str, *, expect: int | None = None, category: str = "hobby", metadata: str = "{}", alone: bool = False
+    content: str,
+    *,
+    expect: int | None = None,
+    category: str = "hobby",
+    metadata: str = "{}",
+    single_valued: bool = False,
 ) -> FactChange:
     return FactChange(
-        did=FactAction.EDITED,
+        action=FactAction.EDITED,
         expect=expect,
         content=content,
         fingerprint=print_of(content),
         tokens=6,
         category=category,
         metadata=metadata,
-        alone=alone,
+        single_valued=single_valued,
     )
 
 
@@ -136,9 +141,9 @@ async def said(store: Store, number: int, *, scope: Scope = SCOPE) -> list[tuple
     return [(one.conversation, one.seq) for one in (await fact_of(store, number, scope=scope)).evidence]
 
 
-async def did(store: Store, number: int, *, scope: Scope = SCOPE) -> list[FactAction]:
+async def actions_of(store: Store, number: int, *, scope: Scope = SCOPE) -> list[FactAction]:
     """The actions in a fact's history."""
-    return [event.did for event in await store.facts.history(scope, number)]
+    return [event.action for event in await store.facts.history(scope, number)]
 
 
 async def listed(store: Store, *, scope: Scope = SCOPE, **wanted: Any) -> list[str]:
@@ -146,7 +151,7 @@ async def listed(store: Store, *, scope: Scope = SCOPE, **wanted: Any) -> list[s
     return [fact.content for fact in await store.facts.facts(scope, FactFilter(**wanted))]
 
 
-async def booked(store: Store, subject: str = THE_USER, *, scope: Scope = SCOPE) -> list[str]:
+async def current_contents(store: Store, subject: str = THE_USER, *, scope: Scope = SCOPE) -> list[str]:
     return [fact.content for fact in (await store.facts.current_facts(scope, subject)).facts]
 
 
@@ -198,7 +203,7 @@ def rows_of(known: KnownFacts) -> list[tuple[object, ...]]:
     ]
 
 
-async def all_told(store: Store, scope: Scope, *subjects: str) -> tuple[object, ...]:
+async def facts_snapshot(store: Store, scope: Scope, *subjects: str) -> tuple[object, ...]:
     """Everything the store returns about a scope's facts, to compare before and after."""
     facts = store.facts
     listing = await facts.facts(scope, EVERYTHING)

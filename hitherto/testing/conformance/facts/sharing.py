@@ -24,8 +24,8 @@ from hitherto.testing.conformance.facts.samples import (
     SHARE,
     SHARED,
     UNSHARE,
-    booked,
-    did,
+    actions_of,
+    current_contents,
     edit,
     fact_of,
     known,
@@ -67,7 +67,7 @@ class SharedFactCases:
         assert await store.facts.facts(BEN, FactFilter()) == [theirs]
         assert await version_of(store, roses, 2, scope=BEN) == theirs
         assert await store.facts.history(BEN, roses) == ()
-        assert await booked(store, MUM.id, scope=BEN) == []
+        assert await current_contents(store, MUM.id, scope=BEN) == []
 
     async def test_it_is_told_from_ones_own(self, store: Store, roses: int) -> None:
         (bens,) = await learned(store, "Grows roses.", scope=BEN, subject=MUM.id)
@@ -172,7 +172,7 @@ class SharedFactCases:
         before = await fact_of(store, roses)
         after = await store.facts.change(ADA, roses, UNSHARE)
         assert after == replace(before, visibility=PRIVATE, version=3, updated_at=after.updated_at)
-        assert (await did(store, roses))[-1] is FactAction.UNSHARED
+        assert (await actions_of(store, roses))[-1] is FactAction.UNSHARED
         assert await store.facts.change(ADA, roses, UNSHARE) == after, "it is private already"
         with pytest.raises(InvalidFact, match="restore it"):
             await store.facts.change(ADA, roses, SHARE)

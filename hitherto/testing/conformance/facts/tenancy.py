@@ -16,9 +16,9 @@ from hitherto.testing.conformance.facts.samples import (
     EVERYTHING,
     MUM,
     SHARE,
-    all_told,
-    booked,
+    current_contents,
     fact_of,
+    facts_snapshot,
     known,
     learn,
     learned,
@@ -48,10 +48,10 @@ class FactScopeCases:
     @each_other
     async def test_no_verb_shows_facts_of_others(self, store: Store, other: Scope) -> None:
         await planted(store, SCOPE)
-        before = await all_told(store, SCOPE, MUM.id)
+        before = await facts_snapshot(store, SCOPE, MUM.id)
         made = [fact.id for fact in await store.facts.facts(SCOPE, EVERYTHING)]
         for subject in (THE_USER, MUM.id):
-            assert await booked(store, subject, scope=other) == await known(store, subject, scope=other) == []
+            assert await current_contents(store, subject, scope=other) == await known(store, subject, scope=other) == []
             head, told = await store.head_and_known(other, "m", KnownFactsQuery(subject=subject))
             assert (head, rows_of(told)) == (None, [])
         assert await listed(store, scope=other, state=None) == []
@@ -64,23 +64,23 @@ class FactScopeCases:
                 await store.facts.change(other, number, CONFIRM)
         async with store.write(other, "c") as unit:
             assert (await unit.current_facts(THE_USER)).facts == ()
-        assert await all_told(store, SCOPE, MUM.id) == before
+        assert await facts_snapshot(store, SCOPE, MUM.id) == before
 
     @each_other
     async def test_no_unit_changes_facts_of_others(self, store: Store, other: Scope) -> None:
         await planted(store, SCOPE)
-        before = await all_told(store, SCOPE, MUM.id)
+        before = await facts_snapshot(store, SCOPE, MUM.id)
         made = [fact.id for fact in await store.facts.facts(SCOPE, EVERYTHING)]
         await write(store, "c", *dialogue(2), scope=other)
         again = [RepeatedFact(fact=number, seqs=(0,), confidence=0.9) for number in made]
         await learn(store, "c", new("Swims.", 0, supersedes=made), repeated=again, scope=other)
-        assert (await store.facts.add(other, THE_USER, new("Sings.", alone=True))).new
-        assert await booked(store, scope=other) == ["Sings."]
+        assert (await store.facts.add(other, THE_USER, new("Sings.", single_valued=True))).new
+        assert await current_contents(store, scope=other) == ["Sings."]
         await write(store, "c", scope=other, erase=((0, 3),))
         for name in ("c", "m"):
             async with store.write(other, name) as unit:
                 await unit.delete(facts=True)
-        assert await all_told(store, SCOPE, MUM.id) == before
+        assert await facts_snapshot(store, SCOPE, MUM.id) == before
 
     async def test_facts_of_all_agents_are_read(self, store: Store) -> None:
         for name, scope in {"mine": SCOPE, **OTHERS}.items():
@@ -110,12 +110,12 @@ class FactScopeCases:
 
     async def test_subjects_are_told_apart_exactly(self, store: Store) -> None:
         for at, subject in enumerate(SUBJECTS):
-            assert await booked(store, subject) == await known(store, subject) == []
+            assert await current_contents(store, subject) == await known(store, subject) == []
             assert await store.facts.subject(SCOPE.tenant, subject) is None
             await learned(store, f"{at}", name=f"c{at}", subject=subject)
             await set_whole(store, SCOPE.tenant, replace(MUM, id=subject, name=f"Name {at}"))
         for at, subject in enumerate(SUBJECTS):
-            assert await booked(store, subject) == await known(store, subject) == [f"{at}"]
+            assert await current_contents(store, subject) == await known(store, subject) == [f"{at}"]
             assert await listed(store, subject=subject) == [f"{at}"]
             assert (await store.facts.current_facts(SCOPE, subject)).subject.name == f"Name {at}"
         assert len(await store.facts.subjects(SCOPE.tenant)) == len(SUBJECTS)
@@ -125,5 +125,5 @@ class FactScopeCases:
         for at, scope in enumerate(scopes):
             await learned(store, f"{at}", scope=scope)
         for at, scope in enumerate(scopes):
-            assert await booked(store, scope=scope) == await known(store, scope=scope) == [f"{at}"]
+            assert await current_contents(store, scope=scope) == await known(store, scope=scope) == [f"{at}"]
             assert await listed(store, scope=scope) == [f"{at}"]

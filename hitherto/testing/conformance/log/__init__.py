@@ -6,7 +6,7 @@ from hitherto.testing.conformance.log.agents import AgentCases
 from hitherto.testing.conformance.log.erasure import ErasureCases
 from hitherto.testing.conformance.log.expiry import ExpiredCases
 from hitherto.testing.conformance.log.histories import HistoryCases
-from hitherto.testing.conformance.log.listing import KeepingCases
+from hitherto.testing.conformance.log.listing import ListingCases
 from hitherto.testing.conformance.log.messages import MessageCases
 from hitherto.testing.conformance.log.reading import ReadingCases
 from hitherto.testing.conformance.log.receipts import ReceiptCases
@@ -28,6 +28,6 @@ class LogConformance(
     ExpiredCases,
     AgentCases,
     ScopeCases,
-    KeepingCases,
+    ListingCases,
 ):
     """Every promise of `LogStore` and `Unit`, as tests of the store that the fixture `store` yields."""

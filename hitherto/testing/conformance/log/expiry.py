@@ -25,7 +25,7 @@ from hitherto.testing.conformance.facts.samples import (
     EVERYTHING,
     MUM,
     SHARE,
-    booked,
+    current_contents,
     known,
     learn,
     listed,
@@ -149,7 +149,7 @@ class ExpiredCases:
             assert sorted(await known(store)) == now
             assert sorted(await listed(store)) == now
             assert sorted(await listed(store, conversation="c")) == now
-            assert sorted(await booked(store)) == now
+            assert sorted(await current_contents(store)) == now
             assert await found(store, searched) == now
             there = now is every
             assert (await store.facts.fact(SCOPE, secret) is not None) is there

@@ -18,7 +18,7 @@ async def names(store: Store, *, limit: int = 100) -> list[str]:
     return [one.conversation for one in await store.listed(SCOPE, limit=limit)]
 
 
-class KeepingCases:
+class ListingCases:
     async def test_listed_most_recently_written_first(self, store: Store) -> None:
         assert await store.listed(SCOPE) == []
         for name in ("a", "b", "c", "d"):

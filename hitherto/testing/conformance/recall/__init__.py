@@ -7,7 +7,7 @@ from hitherto.testing.conformance.recall.digests import SearchDigestCases
 from hitherto.testing.conformance.recall.documents import SearchDocumentCases
 from hitherto.testing.conformance.recall.facts import SearchFactCases
 from hitherto.testing.conformance.recall.filters import SearchFilterCases
-from hitherto.testing.conformance.recall.removal import SearchTakingAwayCases
+from hitherto.testing.conformance.recall.removal import SearchRemovalCases
 from hitherto.testing.conformance.recall.search import SearchCases
 from hitherto.testing.conformance.recall.tenancy import SearchScopeCases
 from hitherto.testing.conformance.recall.vectors import SearchVectorCases
@@ -19,7 +19,7 @@ class RecallConformance(
     SearchFilterCases,
     SearchDigestCases,
     SearchDocumentCases,
-    SearchTakingAwayCases,
+    SearchRemovalCases,
     SearchVectorCases,
     SearchScopeCases,
     IndexClaimCases,

@@ -63,7 +63,7 @@ async def _supersede(store: Store, fact: int) -> None:
 
 
 async def _replace_by_hand(store: Store, fact: int) -> None:
-    await store.facts.add(SCOPE, THE_USER, new("coffee", alone=True))
+    await store.facts.add(SCOPE, THE_USER, new("coffee", single_valued=True))
 
 
 async def _withdraw(store: Store, fact: int) -> None:

@@ -90,7 +90,7 @@ async def assert_gone(store: Store, way: str, *before: Key) -> None:
     assert {one.key for one in told} <= set(before)
 
 
-class SearchTakingAwayCases:
+class SearchRemovalCases:
     @each_way
     async def test_what_waits_is_gone(self, store: Store, way: str) -> None:
         await filled(store, way)

@@ -103,7 +103,7 @@ create table hitherto.fact_event (
     tenant     text        not null,
     fact       bigint      not null,
     no         integer     not null,
-    did        text        not null,
+    action     text        not null,
     at         timestamptz not null default clock_timestamp(),
     by_user    text,
     version    integer     not null,

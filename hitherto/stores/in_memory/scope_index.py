@@ -58,7 +58,7 @@ class Entry(NamedTuple):
 
 
 @dataclass
-class Entries:
+class ScopeIndex:
     """The index of the scope with the number `ref`. `postings` are by term, then by entry. `taken` is larger the later
     the scope was last claimed."""
 
