@@ -6,11 +6,15 @@ The environment names the database and where the report goes.
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
+import re
 from collections.abc import Iterator
+from functools import cache
 from itertools import count
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import agents
@@ -69,6 +73,8 @@ A name without parameters stands for all of them. Each must fail: one that passe
 
 PORTAL = Portal(hitherto.open(os.environ["HITHERTO_SDK_DATABASE"]))
 
+_WORD = re.compile(r"\w+")
+
 _numbers = count(1)
 _running: list[str] = []
 _used: set[str] = set()
@@ -102,16 +108,39 @@ for _module in (agents, agents.memory, agents.memory.sqlite_session):
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Each exception has to fail: one that passes is reported, and so is one that names no test."""
+    """Each exception has to fail: one that passes is reported, and so is one that names no test. Tests that make no
+    session are left out."""
     names = {item.nodeid for item in items}
     files = {item.nodeid.partition("::")[0] for item in items}
     gone = [name for name in EXCEPTIONS if name.partition("::")[0] in files and not _of(name, names)]
     if gone:
         raise pytest.UsageError(f"exceptions that name no test of this SDK: {gone}")
+    items[:] = [item for item in items if _makes_a_session(item)]
     for item in items:
         reason = EXCEPTIONS.get(item.nodeid) or EXCEPTIONS.get(item.nodeid.partition("[")[0])
         if reason is not None:
             item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+
+
+def _makes_a_session(item: pytest.Item) -> bool:
+    assert isinstance(item, pytest.Function)
+    words = {*_WORD.findall(inspect.getsource(item.function)), *item.fixturenames}
+    return not words.isdisjoint(_makers(item.module))
+
+
+@cache
+def _makers(module: ModuleType) -> set[str]:
+    """The session's name, and what in a module of tests makes one, by itself or by something else that does."""
+    defined = {
+        name: set(_WORD.findall(inspect.getsource(value)))
+        for name, value in vars(module).items()
+        if getattr(value, "__module__", None) == module.__name__
+        and (inspect.isroutine(value) or inspect.isclass(value))
+    }
+    found = {"SQLiteSession"}
+    while more := {name for name, words in defined.items() if name not in found and words & found}:
+        found |= more
+    return found
 
 
 def _of(name: str, names: set[str]) -> bool:
