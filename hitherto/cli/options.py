@@ -77,5 +77,6 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
         for name, parameter in signature.parameters.items()
         for option in (shared.values() if name == "target" else [parameter])
     ]
+    # typer reads it; the type of a function does not know it.
     run.__signature__ = signature.replace(parameters=parameters)  # pyright: ignore[reportAttributeAccessIssue]
     return run

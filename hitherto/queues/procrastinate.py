@@ -68,7 +68,7 @@ class ProcrastinateQueue:
     def __init__(self, url: str, *, unsettled: Unsettled, concurrency: int = 4, prepared: bool = True) -> None:
         self._url = url
         self._prepared = prepared
-        self._at_once = concurrency
+        self._concurrency = concurrency
         self._unsettled = unsettled
         self._tasks = TaskQueue(concurrency=concurrency)
         self._submitted: dict[DigestJob, None] = {}
@@ -187,7 +187,7 @@ class ProcrastinateQueue:
                 app,
                 queues=[QUEUE],
                 name=QUEUE,
-                concurrency=self._at_once,
+                concurrency=self._concurrency,
                 fetch_job_polling_interval=_POLL,
                 abort_job_polling_interval=86_400,
                 shutdown_graceful_timeout=0.1,

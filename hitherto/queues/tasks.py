@@ -11,7 +11,7 @@ class TaskQueue:
     """`DigestQueue` in this process: at most `concurrency` jobs are worked on together, the others wait in order."""
 
     def __init__(self, *, concurrency: int = 4) -> None:
-        self._at_once = concurrency
+        self._concurrency = concurrency
         self._room = asyncio.Semaphore(concurrency)
         self._tasks: dict[asyncio.Task[None], DigestJob] = {}
         self._timers: set[asyncio.TimerHandle] = set()
@@ -36,7 +36,7 @@ class TaskQueue:
         self._timers.add(timer)
 
     def take(self, job: DigestJob) -> bool:
-        if self._work is None or self._closed or len(self._tasks) >= self._at_once:
+        if self._work is None or self._closed or len(self._tasks) >= self._concurrency:
             return False
         if job not in self._tasks.values():
             self.begin(job)

@@ -1,4 +1,4 @@
-"""Groups tool calls with their results, whatever order and format they have in the log."""
+"""Tool calls with their results, whatever order and format they have in the log, as a wire format writes them."""
 
 from __future__ import annotations
 

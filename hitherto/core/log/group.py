@@ -1,4 +1,4 @@
-"""Groups: messages that are sent together or not at all."""
+"""Groups: messages that are sent together or not at all. `hitherto.wire.exchange` writes a call with its results."""
 
 from __future__ import annotations
 
