@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any
 
-import psycopg
 import pytest
-from psycopg import sql
-from psycopg.conninfo import make_conninfo
 
-from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from tests.databases import Databases
-from tests.postgres.test_plans import Connection, examined, explain, nodes, prepare
-from tests.postgres.test_search_plans import bound
+from tests.postgres.plans import (
+    PLANNED,
+    TOUCHED,
+    Connection,
+    bound,
+    examined,
+    filled_database,
+    nodes,
+    plan_of,
+    scanned,
+)
 
 OWN = 300
 """Current facts of the user's own about the subject; as many of his hold no more, or are about others."""
@@ -23,8 +27,6 @@ LENGTH = 2_000
 SAID = 300 + 300 + 179 + 300
 """What the conversation says; the last 20 of the user's facts are said by another one."""
 LATE = 900_000
-TOUCHED = 64
-"""The most rows a look-up may examine beside those it is for."""
 
 # The user and v are members of the subject. Both know something of it, as do many others who are not; v shares some of
 # it, and so does w, who is a member no more. Each fact is said by a message, those of the user by one of a long
@@ -172,48 +174,24 @@ CASES = {
 }
 
 
+STATEMENTS = [one.case for one in CASES.values()]
+
+
 @pytest.fixture(scope="module", params=["not analyzed", "analyzed"])
-async def filled(
-    request: pytest.FixtureRequest, server: EmbeddedServer, databases: Databases
-) -> AsyncIterator[Connection]:
+async def filled(request: pytest.FixtureRequest, databases: Databases) -> AsyncIterator[Connection]:
     """A database in which much is known, whether the planner has seen statistics or not."""
-    name = sql.Identifier("test_fact_plans")
-    async with await psycopg.AsyncConnection[Any].connect(server.admin_url, autocommit=True) as admin:
-        await admin.execute(sql.SQL("create database {} template {} owner hitherto").format(name, databases.template))
-        url = make_conninfo(server.url, dbname="test_fact_plans")
-        async with await psycopg.AsyncConnection[Any].connect(url, autocommit=True) as connection:
-            tables = await connection.execute(
-                "select relname from pg_class where relnamespace = 'hitherto'::regnamespace and relkind = 'r' "
-                "and relname not like 'procrastinate%'"
-            )
-            for (table,) in await tables.fetchall():
-                await connection.execute(
-                    sql.SQL("alter table hitherto.{} set (autovacuum_enabled = false)").format(sql.Identifier(table))
-                )
-            for number, one in enumerate(CASES.values()):
-                await prepare(connection, f"early_{number}", one.case)
-            await connection.execute(FILL.encode())
-            if request.param == "analyzed":
-                await connection.execute("analyze")
-            yield connection
-        await admin.execute(sql.SQL("drop database {} with (force)").format(name))
+    async with filled_database(databases, FILL, cases=STATEMENTS, analyzed=request.param == "analyzed") as connection:
+        yield connection
 
 
-@pytest.mark.parametrize("plan", ["of these values", "of any values", "of an empty database"])
+@pytest.mark.parametrize("planned", PLANNED)
 @pytest.mark.parametrize("name", CASES)
-async def test_it_reads_no_more_than_it_is_for(filled: Connection, name: str, plan: str) -> None:
-    """However many facts there are of others, and whenever the server made its plan."""
-    one, number = CASES[name], list(CASES).index(name)
-    mode = "force_custom_plan" if plan == "of these values" else "force_generic_plan"
-    await filled.execute("select set_config('plan_cache_mode', %s, false)", [mode])
-    prepared = f"early_{number}"
-    if plan != "of an empty database":
-        prepared = f"{mode}_{number}"
-        await prepare(filled, prepared, one.case)
-    found = await explain(filled, prepared, one.case)
+async def test_it_reads_no_more_than_it_is_for(filled: Connection, name: str, planned: str) -> None:
+    """However many facts there are of others."""
+    one = CASES[name]
+    found = await plan_of(filled, STATEMENTS, STATEMENTS.index(one.case), planned)
     assert found["Actual Rows"] == one.case.rows
-    scanned = {node["Relation Name"] for node in nodes(found) if node["Node Type"] == "Seq Scan"}
-    assert scanned <= {"search_space"}
+    assert scanned(found) <= {"search_space"}
     functions = {node.get("Function Name", "unnest") for node in nodes(found) if node["Node Type"] == "Function Scan"}
     assert functions <= {"unnest"}, "what is shared is planned as a part of the statement"
     assert examined(found) <= one.examined + TOUCHED

@@ -19,7 +19,7 @@ from hitherto.stores.postgres.store import PostgresStore
 from hitherto.testing.conformance.ledger.ledger import FAILED, FIRST
 from hitherto.testing.conformance.samples import SCOPE, dialogue, fire, head_of, write
 from tests.patience import PATIENCE
-from tests.postgres.test_plans import TOUCHED, Case, examined, explain, nodes, prepare
+from tests.postgres.plans import TOUCHED, Case, examined, explain, nodes, prepare
 
 Connection = psycopg.AsyncConnection[Any]
 

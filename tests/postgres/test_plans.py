@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
 from datetime import timedelta
-from typing import Any
 
-import psycopg
 import pytest
-from psycopg import sql
-from psycopg.conninfo import make_conninfo
 
-from hitherto.stores.postgres.embedded.server import EmbeddedServer
-from hitherto.stores.postgres.sql import SQL
 from tests.databases import Databases
-
-Connection = psycopg.AsyncConnection[Any]
+from tests.postgres.plans import PLANNED, TOUCHED, Case, Connection, examined, filled_database, nodes, plan_of, scanned
 
 LENGTH = 8_000
 OTHERS = 400
 CLAIMED = 1_000_000
-TOUCHED = 64
-"""The most rows a look-up may examine beside those it returns; it says nothing of the length of a conversation."""
 
 SCOPE = {"tenant": "acme", "user": "u", "agent": "a"}
 MAIN = {**SCOPE, "conversation": "c-0"}
@@ -93,15 +82,6 @@ FILL = f"""
 """
 
 
-@dataclass(frozen=True)
-class Case:
-    """A statement, what is bound to it, and how many rows it gives."""
-
-    query: str
-    values: dict[str, Any]
-    rows: int
-
-
 CASES = {
     "lock": Case("lock", MAIN, 1),
     "head": Case("head", MAIN, 1),
@@ -153,93 +133,31 @@ CASES = {
 }
 
 LOAD = Case("backlog", {}, 1)
+STATEMENTS = [*CASES.values(), LOAD]
 
 
 @pytest.fixture(scope="module", params=["not analyzed", "analyzed"])
-async def filled(
-    request: pytest.FixtureRequest, server: EmbeddedServer, databases: Databases
-) -> AsyncIterator[Connection]:
+async def filled(request: pytest.FixtureRequest, databases: Databases) -> AsyncIterator[Connection]:
     """A database with one long conversation and many short ones, whether the planner has seen statistics or not."""
-    name = sql.Identifier("test_plans")
-    async with await psycopg.AsyncConnection[Any].connect(server.admin_url, autocommit=True) as admin:
-        await admin.execute(sql.SQL("create database {} template {} owner hitherto").format(name, databases.template))
-        url = make_conninfo(server.url, dbname="test_plans")
-        async with await psycopg.AsyncConnection[Any].connect(url, autocommit=True) as connection:
-            for table in ("conversation", "message", "digest", "receipt", "agent"):
-                await connection.execute(
-                    sql.SQL("alter table hitherto.{} set (autovacuum_enabled = false)").format(sql.Identifier(table))
-                )
-            for number, case in enumerate(CASES.values()):
-                await prepare(connection, f"early_{number}", case)
-            await prepare(connection, "early_load", LOAD)
-            await connection.execute(FILL.encode())
-            if request.param == "analyzed":
-                await connection.execute("analyze")
-            yield connection
-        await admin.execute(sql.SQL("drop database {} with (force)").format(name))
+    async with filled_database(databases, FILL, cases=STATEMENTS, analyzed=request.param == "analyzed") as connection:
+        yield connection
 
 
-async def prepare(connection: Connection, name: str, case: Case) -> None:
-    """The statement as a prepared one, as psycopg makes it of what is repeated."""
-    query = re.sub(r"%\((\w+)\)s", lambda found: f"${list(case.values).index(found[1]) + 1}", SQL[case.query])
-    await connection.execute(f"prepare {name} as {query}".encode())  # as bytes: it is not made of input
-
-
-async def explain(connection: Connection, name: str, case: Case) -> dict[str, Any]:
-    """The plan that a prepared statement is run by, with what it came across."""
-    values = sql.SQL(", ").join(sql.Literal(value) for value in case.values.values())
-    given = sql.SQL("({})").format(values) if case.values else sql.SQL("")
-    query = sql.SQL("explain (analyze, buffers, format json) execute {}{}").format(sql.Identifier(name), given)
-    # What is explained is done; and undone again, for the next plan to find the same.
-    async with connection.transaction(force_rollback=True):
-        row = await (await connection.execute(query)).fetchone()
-    assert row is not None
-    return row[0][0]["Plan"]
-
-
-def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield plan
-    for below in plan.get("Plans", []):
-        yield from nodes(below)
-
-
-def examined(plan: dict[str, Any]) -> float:
-    """Rows that came from tables, thrown away or not."""
-    counts = ("Actual Rows", "Rows Removed by Filter", "Rows Removed by Index Recheck")
-    return sum(
-        node["Actual Loops"] * sum(node.get(count, 0) for count in counts)
-        for node in nodes(plan)
-        if "Relation Name" in node
-    )
-
-
-@pytest.mark.parametrize("plan", ["of these values", "of any values", "of an empty database"])
+@pytest.mark.parametrize("planned", PLANNED)
 @pytest.mark.parametrize("name", CASES)
-async def test_it_looks_things_up(filled: Connection, name: str, plan: str) -> None:
-    """Whether the server plans for the values at hand, once for all values, or did so when the tables were empty."""
-    case, number = CASES[name], list(CASES).index(name)
-    mode = "force_custom_plan" if plan == "of these values" else "force_generic_plan"
-    await filled.execute("select set_config('plan_cache_mode', %s, false)", [mode])
-    prepared = f"early_{number}"
-    if plan != "of an empty database":
-        prepared = f"{mode}_{number}"
-        await prepare(filled, prepared, case)
-    found = await explain(filled, prepared, case)
-    assert found["Actual Rows"] == case.rows
+async def test_it_looks_things_up(filled: Connection, name: str, planned: str) -> None:
+    found = await plan_of(filled, STATEMENTS, list(CASES).index(name), planned)
+    assert found["Actual Rows"] == CASES[name].rows
     scans = {(node["Relation Name"], node["Node Type"]) for node in nodes(found) if "Relation Name" in node}
     scans = {(table, kind) for table, kind in scans if kind != "ModifyTable"}
     assert {kind for _, kind in scans} <= {"Index Scan", "Index Only Scan"}, scans
-    assert examined(found) <= case.rows + TOUCHED
+    assert examined(found) <= CASES[name].rows + TOUCHED
 
 
 @pytest.mark.parametrize("filled", ["analyzed"], indirect=True)
-@pytest.mark.parametrize("name", ["early_load", "load_now"])
-async def test_the_load_reads_what_is_in_progress(filled: Connection, name: str) -> None:
+@pytest.mark.parametrize("planned", ["of any values", "of an empty database"])
+async def test_the_load_reads_what_is_in_progress(filled: Connection, planned: str) -> None:
     """However many digests and conversations there are beside."""
-    if name == "load_now":
-        await prepare(filled, name, LOAD)
-    await filled.execute("set plan_cache_mode = force_generic_plan")
-    found = await explain(filled, name, LOAD)
-    scans = {(node["Relation Name"], node["Node Type"]) for node in nodes(found) if "Relation Name" in node}
-    assert {table for table, kind in scans if kind == "Seq Scan"} <= {"procrastinate_workers"}
+    found = await plan_of(filled, STATEMENTS, STATEMENTS.index(LOAD), planned)
+    assert scanned(found) <= {"procrastinate_workers"}
     assert examined(found) <= 3 * (OTHERS + 1 + 4) + TOUCHED

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from typing import Any
 
-import psycopg
 import pytest
-from psycopg import sql
-from psycopg.conninfo import make_conninfo
 
-from hitherto.stores.postgres.embedded.server import EmbeddedServer
-from hitherto.stores.postgres.sql import SQL
 from tests.databases import Databases
-from tests.postgres.test_plans import FILL, LENGTH, OTHERS, SCOPE, Case, Connection, examined, explain, nodes, prepare
+from tests.postgres.plans import PLANNED, TOUCHED, Connection, bound, examined, filled_database, plan_of, scanned
+from tests.postgres.test_plans import FILL, LENGTH, OTHERS, SCOPE
 
 SEGMENT = 4_096
 TERMS = 50
 TAIL = LENGTH + 60 - SEGMENT
 MORE = 20_000
-TOUCHED = 64
-"""The most rows a look-up may examine beside those it is for."""
 
 # One scope has an entry for each message of the long conversation, half of them in a segment, and for some chunks,
 # passages and facts; others have twenty entries each, of which the first three scopes' are not all indexed and
@@ -111,20 +102,6 @@ TAKEN = {"tenant": "acme", "ref": 1, "size": SEGMENT}
 GONE = "select hitherto.unindexed('acme', 1, array(select n from generate_series(0, 190, 10) n))"
 
 
-@dataclass(frozen=True)
-class Bound:
-    """A statement with its values, and how many rows it may examine: of a scope by design, or for what it gives."""
-
-    case: Case
-    examined: int
-
-
-def bound(query: str, values: dict[str, Any], rows: int, examined: int) -> Bound:
-    """Of the values, those that the statement asks for."""
-    asked = re.findall(r"%\((\w+)\)s", SQL[query])
-    return Bound(Case(query, {name: value for name, value in values.items() if name in asked}, rows), examined)
-
-
 CASES = {
     "search_segments": bound("search_segments", {**ASKED, "told": True}, 1, 2),
     "search_postings": bound("search_postings", {**ASKED, "terms": [3, 5, 7, 99]}, 3, 4),
@@ -156,54 +133,26 @@ CASES = {
 }
 
 
+STATEMENTS = [one.case for one in CASES.values()]
+
+
 @pytest.fixture(scope="module", params=["not analyzed", "analyzed"])
-async def filled(
-    request: pytest.FixtureRequest, server: EmbeddedServer, databases: Databases
-) -> AsyncIterator[Connection]:
+async def filled(request: pytest.FixtureRequest, databases: Databases) -> AsyncIterator[Connection]:
     """A database with one large scope and many small ones, whether the planner has seen statistics or not."""
-    name = sql.Identifier("test_search_plans")
-    async with await psycopg.AsyncConnection[Any].connect(server.admin_url, autocommit=True) as admin:
-        await admin.execute(sql.SQL("create database {} template {} owner hitherto").format(name, databases.template))
-        url = make_conninfo(server.url, dbname="test_search_plans")
-        async with await psycopg.AsyncConnection[Any].connect(url, autocommit=True) as connection:
-            tables = await connection.execute(
-                "select relname from pg_class where relnamespace = 'hitherto'::regnamespace and relkind = 'r' "
-                "and relname not like 'procrastinate%'"
-            )
-            for (table,) in await tables.fetchall():
-                await connection.execute(
-                    sql.SQL("alter table hitherto.{} set (autovacuum_enabled = false)").format(sql.Identifier(table))
-                )
-            for number, one in enumerate(CASES.values()):
-                await prepare(connection, f"early_{number}", one.case)
-            await connection.execute("set plan_cache_mode = force_generic_plan")
-            await connection.execute(GONE.encode())
-            await connection.execute(FILL.encode())
-            await connection.execute(SEARCH_FILL.encode())
-            if request.param == "analyzed":
-                await connection.execute("analyze")
-            yield connection
-        await admin.execute(sql.SQL("drop database {} with (force)").format(name))
+    analyzed = request.param == "analyzed"
+    async with filled_database(databases, GONE, FILL, SEARCH_FILL, cases=STATEMENTS, analyzed=analyzed) as connection:
+        yield connection
 
 
-@pytest.mark.parametrize("plan", ["of these values", "of any values", "of an empty database"])
+@pytest.mark.parametrize("planned", PLANNED)
 @pytest.mark.parametrize("name", CASES)
-async def test_it_reads_no_more_than_it_is_for(filled: Connection, name: str, plan: str) -> None:
-    """However many scopes, conversations and messages there are beside, and whenever the server made its plan."""
-    one, number = CASES[name], list(CASES).index(name)
-    mode = "force_custom_plan" if plan == "of these values" else "force_generic_plan"
-    await filled.execute("select set_config('plan_cache_mode', %s, false)", [mode])
-    prepared = f"early_{number}"
-    if plan != "of an empty database":
-        prepared = f"{mode}_{number}"
-        await prepare(filled, prepared, one.case)
-    found = await explain(filled, prepared, one.case)
+async def test_it_reads_no_more_than_it_is_for(filled: Connection, name: str, planned: str) -> None:
+    """However many scopes, conversations and messages there are beside."""
+    one = CASES[name]
+    found = await plan_of(filled, STATEMENTS, STATEMENTS.index(one.case), planned)
     assert found["Actual Rows"] == one.case.rows
-    scanned = {node["Relation Name"] for node in nodes(found) if node["Node Type"] == "Seq Scan"}
-    assert scanned <= {
-        "search_space",
-        *(["digest"] if name == "unindex_digests" else []),
-    }  # most digests are of that one
+    most = {"digest"} if name == "unindex_digests" else set[str]()  # most digests are of that one
+    assert scanned(found) <= {"search_space", *most}
     assert examined(found) <= one.examined + TOUCHED
 
 
