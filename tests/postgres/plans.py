@@ -1,0 +1,122 @@
+"""Plans: a database that is filled, the statements to explain there, and what a plan says of the rows that it reads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from hitherto.stores.postgres.sql import SQL
+from tests.databases import Databases
+
+Connection = psycopg.AsyncConnection[Any]
+
+TOUCHED = 64
+"""The most rows that a statement may examine beside those it is for."""
+
+PLANNED = ("of these values", "of any values", "of an empty database")
+"""Whether the server plans for the values at hand, once for all values, or did so while the tables were empty."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A statement, what is bound to it, and how many rows it gives."""
+
+    query: str
+    values: dict[str, Any]
+    rows: int
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A case, and how many rows it may examine: of a scope by design, or for what it gives."""
+
+    case: Case
+    examined: int
+
+
+def bound(query: str, values: dict[str, Any], rows: int, examined: int) -> Bound:
+    """Of the values, those that the statement asks for."""
+    asked = re.findall(r"%\((\w+)\)s", SQL[query])
+    return Bound(Case(query, {name: value for name, value in values.items() if name in asked}, rows), examined)
+
+
+@asynccontextmanager
+async def filled_database(
+    databases: Databases, *fill: str, cases: Iterable[Case], analyzed: bool
+) -> AsyncGenerator[Connection]:
+    """A connection to a database that was filled, with statistics or without, after the `cases` were prepared."""
+    name = await databases.take()
+    async with await Connection.connect(databases.url(name), autocommit=True) as connection:
+        tables = await connection.execute(
+            "select relname from pg_class where relnamespace = 'hitherto'::regnamespace and relkind = 'r' "
+            "and relname not like 'procrastinate%'"
+        )
+        for (table,) in await tables.fetchall():
+            await connection.execute(
+                sql.SQL("alter table hitherto.{} set (autovacuum_enabled = false)").format(sql.Identifier(table))
+            )
+        for number, case in enumerate(cases):
+            await prepare(connection, f"early_{number}", case)
+        await connection.execute("set plan_cache_mode = force_generic_plan")
+        for statements in fill:
+            await connection.execute(statements.encode())
+        if analyzed:
+            await connection.execute("analyze")
+        yield connection
+    await databases.give_back(name)
+
+
+async def plan_of(filled: Connection, cases: Sequence[Case], number: int, planned: str) -> dict[str, Any]:
+    """The plan of a case as it is `PLANNED`, with what it came across."""
+    mode = "force_custom_plan" if planned == "of these values" else "force_generic_plan"
+    await filled.execute("select set_config('plan_cache_mode', %s, false)", [mode])
+    name = f"early_{number}"
+    if planned != "of an empty database":
+        name = f"{mode}_{number}"
+        await prepare(filled, name, cases[number])
+    return await explain(filled, name, cases[number])
+
+
+async def prepare(connection: Connection, name: str, case: Case) -> None:
+    """The statement as a prepared one, as psycopg makes it of what is repeated."""
+    query = re.sub(r"%\((\w+)\)s", lambda found: f"${list(case.values).index(found[1]) + 1}", SQL[case.query])
+    await connection.execute(f"prepare {name} as {query}".encode())  # as bytes: it is not made of input
+
+
+async def explain(connection: Connection, name: str, case: Case) -> dict[str, Any]:
+    """The plan that a prepared statement is run by, with what it came across."""
+    values = sql.SQL(", ").join(sql.Literal(value) for value in case.values.values())
+    given = sql.SQL("({})").format(values) if case.values else sql.SQL("")
+    query = sql.SQL("explain (analyze, buffers, format json) execute {}{}").format(sql.Identifier(name), given)
+    # What is explained is done; and undone again, for the next plan to find the same.
+    async with connection.transaction(force_rollback=True):
+        row = await (await connection.execute(query)).fetchone()
+    assert row is not None
+    return row[0][0]["Plan"]
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for below in plan.get("Plans", []):
+        yield from nodes(below)
+
+
+def scanned(plan: dict[str, Any]) -> set[str]:
+    """The tables that are read from end to end."""
+    return {node["Relation Name"] for node in nodes(plan) if node["Node Type"] == "Seq Scan"}
+
+
+def examined(plan: dict[str, Any]) -> float:
+    """Rows that came from tables, thrown away or not."""
+    counts = ("Actual Rows", "Rows Removed by Filter", "Rows Removed by Index Recheck")
+    return sum(
+        node["Actual Loops"] * sum(node.get(count, 0) for count in counts)
+        for node in nodes(plan)
+        if "Relation Name" in node
+    )
