@@ -13,6 +13,7 @@ from hitherto.stores.postgres import schema
 from hitherto.stores.postgres.connections import Connections
 from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from hitherto.stores.postgres.store import PostgresStore
+from tests.patience import PATIENCE
 
 Connection = psycopg.AsyncConnection[Any]
 TEMPLATE = "template_hitherto"
@@ -110,7 +111,7 @@ class Databases:
         """An open and empty store. One at a time: they have the same database."""
         if self._stores is None:
             name = await self.take()
-            connections = Connections(self.url(name), size=4, patience=10)
+            connections = Connections(self.url(name), size=4, patience=PATIENCE)
             await connections.open()
             self._stores = self.url(name), connections, await self._connected(name)
         url, connections, emptying = self._stores

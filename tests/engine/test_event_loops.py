@@ -86,7 +86,7 @@ async def test_closing_in_another_loop_is_refused(database: str, kind: str) -> N
         await begun(memory)
 
         async def there() -> None:
-            async with asyncio.timeout(1):
+            async with asyncio.timeout(PATIENCE):
                 with pytest.raises(InvalidInput, match=ELSEWHERE):
                     await memory.aclose()
 
@@ -99,5 +99,5 @@ async def test_closing_in_another_loop_is_refused(database: str, kind: str) -> N
 async def test_closing_when_its_loop_has_ended_is_refused() -> None:
     memory = await apart(in_memory)
     with pytest.raises(InvalidInput, match=ELSEWHERE):
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(PATIENCE):
             await memory.aclose()

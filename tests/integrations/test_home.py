@@ -155,7 +155,7 @@ def test_closing_a_portal_ends_what_is_still_in_hand() -> None:
     portal = Portal(hitherto.open("memory:"))
     with ThreadPoolExecutor(1) as thread:
         asking = thread.submit(asyncio.run, portal.run(hang))
-        assert begun.wait(5)
+        assert begun.wait(PATIENCE)
         portal.close()
         with pytest.raises(InvalidInput, match="closed before the work was done"):
             asking.result(timeout=PATIENCE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.acceptance.cli.test_cli import Cli, Ran, bare
+from tests.acceptance.cli.commands import Cli, Ran, bare
 from tests.providers.models.endpoint import Answer, Endpoint, said
 
 NAMES = [

@@ -26,7 +26,7 @@ from hitherto.cli.bench.retrieval import SearchIn, measure, quantile
 from hitherto.cli.transcripts import transcript
 from hitherto.errors import InvalidTranscript
 from hitherto.stores.postgres.embedded.server import EmbeddedServer
-from tests.acceptance.cli.test_cli import Cli, Ran, bare, processes_in
+from tests.acceptance.cli.commands import Cli, Ran, bare, processes_in
 from tests.patience import PATIENCE
 from tests.providers.models.endpoint import Answer, Endpoint
 
@@ -393,7 +393,7 @@ def test_ctrl_c_leaves_nothing_behind(file: Path, folder: Path, server: Embedded
             text=True,
             env=bare.surroundings(**settings),
         ) as running:
-            assert endpoint.reached.wait(30), "the index is being filled"
+            assert endpoint.reached.wait(PATIENCE), "the index is being filled"
             running.send_signal(signal.SIGINT)
             out, err = running.communicate(timeout=PATIENCE)
     assert (running.returncode, out, err) == (130, "", "hitherto: interrupted\n")

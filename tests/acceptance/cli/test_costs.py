@@ -15,7 +15,7 @@ import pytest
 from hitherto.core.ledger import FailureCause, ModelCall, Purpose
 from hitherto.core.scope import Scope
 from hitherto.stores.postgres.store import PostgresStore
-from tests.acceptance.cli.test_cli import SUPPORT, Ran, bare
+from tests.acceptance.cli.commands import SUPPORT, Ran, bare
 from tests.providers.models.endpoint import Endpoint, refused, said
 
 NOW = datetime.now(UTC)

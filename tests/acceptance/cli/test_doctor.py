@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hitherto.stores.postgres import schema
+from tests.acceptance.cli.commands import NOWHERE, Cli, bare
 from tests.acceptance.cli.doctoring import (
     KEY,
     NAMES,
@@ -20,8 +21,6 @@ from tests.acceptance.cli.doctoring import (
     on_memory,
     ranked,
 )
-from tests.acceptance.cli.test_cli import NOWHERE, Cli, bare
-from tests.acceptance.cli.test_cli import cli as cli  # a fixture
 from tests.providers.embedders.serving import PATH, listed
 from tests.providers.models.endpoint import Answer, Endpoint, compacted, refused, said
 

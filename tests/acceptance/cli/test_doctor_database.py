@@ -15,8 +15,8 @@ import hitherto
 from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from hitherto.stores.postgres.store import PostgresStore
 from hitherto.testing.conformance.samples import dialogue, fire, write
+from tests.acceptance.cli.commands import NOWHERE, Cli, executed
 from tests.acceptance.cli.doctoring import STRUCTURED, doctor, in_database, model_at
-from tests.acceptance.cli.test_cli import NOWHERE, Cli, executed
 from tests.conftest import SCOPE
 from tests.providers.models.endpoint import Endpoint
 

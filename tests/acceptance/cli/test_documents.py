@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
-import tempfile
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -15,8 +12,7 @@ import hitherto
 from hitherto import assistant, token_threshold, user
 from hitherto.cli.app import command_of
 from hitherto.core.scope import Scope
-from hitherto.stores.postgres.embedded.server import EmbeddedServer
-from tests.acceptance.cli.test_cli import Cli, Ran, bare
+from tests.acceptance.cli.commands import Cli, Home, Ran, bare
 from tests.patience import PATIENCE
 
 HANDBOOK = "# Handbook\n\n## Hours\nWe open at nine.\n\n## Alarm\nThe code of the alarm is 4711.\n"
@@ -31,20 +27,6 @@ BROKEN = {
     "program": (b"\x7fELF\x02\x00\x00", "a binary file"),
     "late.bin": (b"text " * 500 + b"\0", "a binary file"),
 }
-
-
-@pytest.fixture(scope="module")
-async def home() -> AsyncIterator[tuple[Path, EmbeddedServer]]:
-    folder = Path(tempfile.mkdtemp(prefix="h-"))
-    server = await EmbeddedServer.start(folder / "pg")
-    yield folder / "pg", server
-    await server.stop()
-    shutil.rmtree(folder)
-
-
-@pytest.fixture(scope="module")
-def cli(home: tuple[Path, EmbeddedServer]) -> Cli:
-    return Cli(home[0])
 
 
 @pytest.fixture
@@ -154,9 +136,9 @@ def test_users_are_apart_and_agents_are_not(cli: Cli, handbook: Path) -> None:
     assert len(listed(cli, "dora", "--agent", "another")) == 1
 
 
-async def test_archived_conversations_are_there(home: tuple[Path, EmbeddedServer], cli: Cli) -> None:
+async def test_archived_conversations_are_there(home: Home, cli: Cli) -> None:
     scope = Scope(tenant="local", user="fay", agent="planner")
-    async with hitherto.open(home[1].url) as memory:
+    async with hitherto.open(home.url) as memory:
         chat = memory.conversation("trip", scope=scope, policy=token_threshold(20, keep_messages=2, archive=True))
         for n in range(3):
             await chat.append(user(f"Please book the Hotel Aurora for night {n}."), assistant("It is booked."))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +12,7 @@ from hitherto import assistant, user
 from hitherto.cli.app import command_of
 from hitherto.core.scope import Scope
 from hitherto.providers.scripted.model import Scripted, items
-from hitherto.stores.postgres.embedded.server import EmbeddedServer
-from tests.acceptance.cli.test_cli import Cli, Ran, bare
+from tests.acceptance.cli.commands import Cli, Home, Ran, bare
 
 REFUSED = {
     "nothing": ("", "says nothing"),
@@ -24,20 +20,6 @@ REFUSED = {
     "too long": ("x" * 501, "501 characters"),
     "far too long": ("long " * 10_000, "50,000 characters"),
 }
-
-
-@pytest.fixture(scope="module")
-async def home() -> AsyncIterator[tuple[Path, EmbeddedServer]]:
-    folder = Path(tempfile.mkdtemp(prefix="h-"))
-    server = await EmbeddedServer.start(folder / "pg")
-    yield folder / "pg", server
-    await server.stop()
-    shutil.rmtree(folder)
-
-
-@pytest.fixture(scope="module")
-def cli(home: tuple[Path, EmbeddedServer]) -> Cli:
-    return Cli(home[0])
 
 
 def done(ran: Ran) -> Ran:
@@ -109,10 +91,10 @@ def test_the_same_fact_twice_is_told(cli: Cli) -> None:
     assert len(listed(cli, "bob")) == 2
 
 
-async def test_what_a_model_found_is_ones_own_once_it_is_added(home: tuple[Path, EmbeddedServer], cli: Cli) -> None:
+async def test_what_a_model_found_is_ones_own_once_it_is_added(home: Home, cli: Cli) -> None:
     """It stays when its conversation goes with its facts."""
     told = Scripted([items("Said.", facts=[("hobby", "Climbs", [0])])])
-    async with hitherto.open(home[1].url, model=told, policy="chunks:threshold=2,batch=2,context=2") as memory:
+    async with hitherto.open(home.url, model=told, policy="chunks:threshold=2,batch=2,context=2") as memory:
         chat = memory.conversation("una", scope=Scope(tenant="local", user="una", agent="cli"))
         await chat.append(user("I climb."), assistant("I see."), user("So."), assistant("Yes."))
         await memory.wait_for_digests()
@@ -125,14 +107,14 @@ async def test_what_a_model_found_is_ones_own_once_it_is_added(home: tuple[Path,
     assert (left["id"], left["content"], left["confirmed"]) == (learned["id"], "Climbs", True)
 
 
-async def test_a_fact_that_was_learned_opens_its_messages(home: tuple[Path, EmbeddedServer], cli: Cli) -> None:
+async def test_a_fact_that_was_learned_opens_its_messages(home: Home, cli: Cli) -> None:
     answer = items(
         "She told of herself.",
         facts=[("occupation", "Is a nurse", [0]), ("diet", "Eats no meat", [0, 2]), ("hobby", "Climbs", [2])],
     )
     scope = Scope(tenant="local", user="cai", agent="planner")
     policy = "chunks:threshold=4,batch=4,context=2"
-    async with hitherto.open(home[1].url, model=Scripted([answer]), policy=policy) as memory:
+    async with hitherto.open(home.url, model=Scripted([answer]), policy=policy) as memory:
         chat = memory.conversation("monday", scope=scope)
         for text in ("I'm a nurse \x1b[31mand eat no meat.", "Really, none.\nAnd I climb.", "So."):
             await chat.append(user(text), assistant("I see."))
@@ -170,11 +152,11 @@ async def test_a_fact_that_was_learned_opens_its_messages(home: tuple[Path, Embe
     assert "All 3 facts about cai, at the end of the instructions" in said
 
 
-async def test_a_fact_without_its_messages_says_so(home: tuple[Path, EmbeddedServer], cli: Cli) -> None:
+async def test_a_fact_without_its_messages_says_so(home: Home, cli: Cli) -> None:
     scope = Scope(tenant="local", user="pia", agent="cli")
     told = [items("Said.", facts=[("hobby", "Climbs", [0])]), items("Said.", facts=[("hobby", "Swims", [0])])]
     policy = "chunks:threshold=2,batch=2,context=2"
-    async with hitherto.open(home[1].url, model=Scripted(told), policy=policy) as memory:
+    async with hitherto.open(home.url, model=Scripted(told), policy=policy) as memory:
         for name in ("back", "gone"):
             chat = memory.conversation(name, scope=scope)
             await chat.append(user("I climb and I swim."), assistant("I see."), user("So."), assistant("Yes."))

@@ -4,10 +4,6 @@ text, and the number or place by which the row is asked for again."""
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
@@ -15,8 +11,7 @@ from rich.cells import cell_len
 import hitherto
 from hitherto import Scope, assistant, user
 from hitherto.providers.scripted.model import Scripted, items
-from hitherto.stores.postgres.embedded.server import EmbeddedServer
-from tests.acceptance.cli.test_cli import Cli
+from tests.acceptance.cli.commands import Cli, Home
 
 WIDTHS = (160, 80, 60, 40, 30)
 SUBJECT = "rosa-lindqvist"
@@ -29,13 +24,11 @@ TEXTS = (JAPANESE, ADDRESS, NAMES)
 
 
 @pytest.fixture(scope="module")
-async def cli() -> AsyncIterator[Cli]:
-    folder = Path(tempfile.mkdtemp(prefix="h-"))
-    server = await EmbeddedServer.start(folder / "pg")
+async def cli(home: Home) -> Cli:
     told = [("relationship", text, [at]) for at, text in zip((0, 2, 4), TEXTS, strict=True)]
     answer = items(*((text, [at]) for at, text in zip((0, 2, 4), TEXTS, strict=True)), facts=told)
     policy = "chunks:threshold=6,batch=6,context=2"
-    async with hitherto.open(server.url, model=Scripted([answer]), policy=policy, facts=False) as memory:
+    async with hitherto.open(home.url, model=Scripted([answer]), policy=policy, facts=False) as memory:
         await memory.configure_subject(
             tenant="local", subject=SUBJECT, name="Rosa Lindqvist", members=["me", ADDRESS[:60], "ben", *COUSINS]
         )
@@ -43,9 +36,7 @@ async def cli() -> AsyncIterator[Cli]:
         for text in (*TEXTS, "So."):
             await chat.append(user(text), assistant("I see."))
         await memory.wait_for_digests()
-    yield Cli(folder / "pg")
-    await server.stop()
-    shutil.rmtree(folder)
+    return Cli(home.directory)
 
 
 def cells(line: str, start: int, end: int | None) -> str:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -14,19 +10,16 @@ import pytest
 
 import hitherto
 from hitherto import Scope, assistant, user
-from hitherto.stores.postgres.embedded.server import EmbeddedServer
-from tests.acceptance.cli.test_cli import UNSAFE, Cli, Ran, bare
+from tests.acceptance.cli.commands import UNSAFE, Cli, Home, Ran, bare
 
 SCOPE = Scope(tenant="local", user="me", agent="cli")
 HOSTILE = "The \x1b[31mflamingo\x07 is \u202egnorw\u202c\nand [bold]it[/bold] has :smile: \x9b2J a second line"
 
 
 @pytest.fixture(scope="module")
-async def home() -> AsyncIterator[tuple[Path, str]]:
-    """A server with messages that no worker has indexed: those of two agents, of another user and another tenant."""
-    folder = Path(tempfile.mkdtemp(prefix="h-"))
-    server = await EmbeddedServer.start(folder / "pg")
-    async with hitherto.open(server.url, worker=False) as memory:
+async def cli(home: Home) -> Cli:
+    """On messages that no worker has indexed: those of two agents, of another user and another tenant."""
+    async with hitherto.open(home.url, worker=False) as memory:
         for scope, conversation, texts in (
             (SCOPE, "trip", ["We fly to Lisbon on Friday.", "The hotel is called Aurora.", "I packed the umbrella."]),
             (SCOPE, "work", ["The deployment failed again.", HOSTILE, "An umbrella fund was discussed."]),
@@ -40,14 +33,7 @@ async def home() -> AsyncIterator[tuple[Path, str]]:
         await memory.conversation("names", scope=SCOPE).append(
             {"role": "user", "name": "Zoë", "content": "Pelicans are my favorite."}
         )
-    yield folder / "pg", server.url
-    await server.stop()
-    shutil.rmtree(folder)
-
-
-@pytest.fixture(scope="module")
-def cli(home: tuple[Path, str]) -> Cli:
-    return Cli(home[0])
+    return Cli(home.directory)
 
 
 def hits(ran: Ran) -> list[dict[str, Any]]:
@@ -59,7 +45,7 @@ def places(ran: Ran) -> list[tuple[str, str, int]]:
     return [(one["agent"], one["conversation"], one["start"]) for one in hits(ran)]
 
 
-def test_what_no_worker_has_indexed_is_found(cli: Cli, home: tuple[Path, str]) -> None:
+def test_what_no_worker_has_indexed_is_found(cli: Cli, home: Home) -> None:
     ran = cli("recall", "Where is the umbrella?", "--json")
     assert {place[1:] for place in places(ran)} >= {("trip", 2), ("work", 2)}
     first = ran.json["hits"][0]
@@ -67,7 +53,7 @@ def test_what_no_worker_has_indexed_is_found(cli: Cli, home: tuple[Path, str]) -
     assert 0 < first["score"] <= 1
     assert set(first["scores"]) >= {"lexical", "semantic", "fused"}
     assert first["scores"]["semantic"] is not None, "it was embedded, too, before it was looked for"
-    with psycopg.connect(home[1]) as connection:
+    with psycopg.connect(home.url) as connection:
         row = connection.execute("select count(*) from hitherto.search_entry").fetchone()
     assert row is not None
     assert row[0] >= 7
@@ -240,12 +226,12 @@ def test_an_embedder_that_is_down_is_told(cli: Cli) -> None:
     assert cli("recall", "umbrella", "--json", HITHERTO_EMBEDDER="none").json["space"] is None
 
 
-async def test_a_database_that_takes_no_writes_is_searched(home: tuple[Path, str]) -> None:
+async def test_a_database_that_takes_no_writes_is_searched(home: Home) -> None:
     """What has no entry yet, and cannot get one there, is looked at as it is."""
-    async with hitherto.open(home[1], worker=False) as memory:
+    async with hitherto.open(home.url, worker=False) as memory:
         reader = Scope(tenant="local", user="reader", agent="cli")
         await memory.conversation("air", scope=reader).append(user("The zeppelin landed."), user("It was late."))
-    read_only = home[1] + "&options=-c%20default_transaction_read_only%3Don"
+    read_only = home.url + "&options=-c%20default_transaction_read_only%3Don"
     ran = bare("recall", "zeppelin", "--json", "--user", "reader", "--limit", "1", "--database", read_only)
     assert (ran.code, [one["text"] for one in ran.json["hits"]]) == (0, ["The zeppelin landed."])
     assert ran.json["missing"] == [], "what waits is compared by its meaning all the same"

@@ -17,7 +17,7 @@ import pytest
 from hitherto import Policy
 from hitherto.core.policy.presets import PRESETS
 from hitherto.simulation.composed import redact_summarize, redact_trim
-from tests.acceptance.cli.test_cli import SUPPORT, bare, chat, written
+from tests.acceptance.cli.commands import SUPPORT, bare, chat, written
 from tests.providers.models.endpoint import Endpoint, refused
 from tests.tokens.test_counters import reference_count
 

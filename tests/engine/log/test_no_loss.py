@@ -23,6 +23,7 @@ from hitherto.core.policy.span import Fate
 from hitherto.providers.scripted.model import Scripted
 from tests.conftest import SCOPE
 from tests.engine.log.writer import TAKE_OVER_AFTER
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -136,7 +137,7 @@ async def test_kill_9_of_the_server_alone(folder: Path) -> None:
     server = int((home / "data" / "postmaster.pid").read_text().splitlines()[0])
     os.kill(server, signal.SIGKILL)
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             await writer.read(appends=len(writer.acknowledged) + 30)
     finally:
         await writer.kill()
