@@ -211,8 +211,8 @@ class Conversation:
 
     async def known(self, *, budget: int | None = None) -> str | None:
         """The known facts about the conversation's subject, as text for the instructions of a request that `context`
-        does not build. It begins with "Known facts about"; None where there are no facts, or the setting `facts` is
-        off.
+        does not build. It begins with "Known facts about"; None where there are no facts, none fits, or the setting
+        `facts` is off.
 
         It takes at most the share `facts_share` (a setting) of `budget` tokens; the default is the setting `budget`.
         Where not all facts fit, those that bear most on the newest user message in the log are chosen.

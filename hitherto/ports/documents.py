@@ -46,8 +46,8 @@ class DocumentStore(Protocol):
         metadata: Mapping[str, object] | None = None,
         limit: int = 100,
     ) -> list[Document]:
-        """The documents, the latest first, their texts cut after `PREVIEW` characters. `metadata`: only documents that
-        have every entry of it, as an equal value or in a list."""
+        """The documents, the last stored first, their texts cut after `PREVIEW` characters. `metadata`: only documents
+        that have every entry of it, as an equal value or in a list."""
         ...
 
     async def document(self, scope: Scope, id: int, *, all_agents: bool = False) -> Document | None:

@@ -66,8 +66,8 @@ class KnownFactsQuery:
 class FactFilter:
     """Which facts are listed: about `subject` (None: any), the scope's own (`mine`) and those that others share with
     its user (`shared`; of these only current ones). `all_agents`: those of the user's other agents too. `category` as
-    it is kept. `conversation`: of the scope's own facts, only those that a message of it says. `state` None: any.
-    `after` is the id of the last fact of the page before."""
+    it is kept. `conversation`: only facts of the scope's own that a message of it says. `state` None: any. `after` is
+    the id of the last fact of the page before."""
 
     subject: str | None = None
     mine: bool = True
@@ -84,8 +84,8 @@ class FactFilter:
 class FactChange:
     """A person's change of a fact: EDITED (to `content` with its `fingerprint` and `tokens`, `category` and `metadata`,
     each as it is afterwards), CONFIRMED, SHARED, UNSHARED, RESTORED or DELETED. `expect` is the version that the fact
-    must have. With `alone`, a fact that is EDITED or RESTORED supersedes all other current facts of its category about
-    its subject."""
+    must have. With `single_valued`, a fact that is EDITED or RESTORED supersedes all other current facts of its
+    category about its subject."""
 
     action: FactAction
     expect: int | None = None
@@ -170,13 +170,13 @@ class FactStore(Protocol):
         ...
 
     async def add(self, scope: Scope, subject: str, fact: NewFact) -> AddedFact:
-        """Add a fact by hand: it is private, confirmed and has no evidence. If it is `alone`, it supersedes the other
-        current facts of its category about the subject. Its `supersedes` is not read: that is for learned facts.
+        """Add a fact by hand: it is private, confirmed and has no evidence. If it is `single_valued`, it supersedes the
+        other current facts of its category about the subject. Its `supersedes` is not read: that is for learned facts.
 
         Where a current fact of the scope's own about the subject says the same, that fact counts as added by hand from
         then on (ADDED, by the user): it is confirmed, gets the next version, takes category and metadata unless that
-        category is "other", and keeps its visibility. If it is so already, nothing is written. `alone` then refers to
-        the category that it has afterwards.
+        category is "other", and keeps its visibility. If it is so already, nothing is written. `single_valued` then
+        refers to the category that it has afterwards.
         """
         ...
 

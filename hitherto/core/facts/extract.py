@@ -86,9 +86,8 @@ def extraction(found: Mapping[str, Any], task: FactsTask, lines: Sequence[Prompt
 
 
 def once_each(facts: Iterable[ExtractedFact]) -> tuple[ExtractedFact, ...]:
-    """The facts in their order, each statement once. Facts say the same if they differ only in case, width, spaces or
-    punctuation at the end; the first is taken, with the sources of all, their greatest confidence and the first
-    relation."""
+    """The facts in their order, each statement once. Facts say the same if they have the same `fingerprint_of_fact`;
+    the first is taken, with the sources of all, their greatest confidence and the first relation."""
     found: dict[str, ExtractedFact] = {}
     for fact in facts:
         said = fingerprint_of_fact(fact.content)

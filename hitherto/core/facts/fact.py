@@ -193,7 +193,7 @@ class LearnedFacts:
 
 def fingerprint_of_fact(text: str) -> str:
     """SHA-256, in hex, of the text without differences that do not matter to a reader: case, width, spacing, invisible
-    characters, the kind of quotation marks and dashes, and punctuation at the end."""
+    characters, the kind of quotation marks and dashes, and stops at the end (not a question mark)."""
     folded = " ".join(_leveled(text).casefold().split()).rstrip(" .!,;:…。")
     return sha256(folded.encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -18,8 +18,8 @@ def known_facts_to_show(
     known: Sequence[KnownFact], texts: Sequence[str], *, single: Collection[str] = ()
 ) -> tuple[KnownFact, ...]:
     """The known facts to show with messages of these texts, at most MOST_SHOWN: first the newest of `single`
-    categories, then those that share words with the texts, by how rare the words are among the facts, then others up to
-    `_ALWAYS_SHOWN`."""
+    categories (at most `_ALWAYS_SHOWN`), then those that share words with the texts, by how rare the words are among
+    the facts, then others up to `_ALWAYS_SHOWN`."""
     said = {term for text in texts for term in analyzed(text).hashes.tolist()}
     of_fact = [set(analyzed(one.content).hashes.tolist()) for one in known]
     having: dict[int, int] = {}

@@ -220,7 +220,8 @@ def _summary(whole: Firing, head: Head) -> ProbeGenerator[Firing | None]:
 
 
 def _redaction(whole: Firing, redact: Redact, begin: Cut) -> ProbeGenerator[Firing | None]:
-    """A redaction fires only if it frees enough. The running sums answer most cases without a probe."""
+    """A redaction fires only if it frees enough. Where results have too few tokens, the running sums tell it without a
+    probe."""
     results = whole.sums.results - begin.sums.results
     if not redact.calls and (not results or results < redact.at_least):
         return None

@@ -101,7 +101,7 @@ def finished(
 
 def tools_from(request: ContextRequest, head: Head, at: int | None) -> int | None:
     """The seq from which on tool items must be read, so that the calls that incoming results answer are included; None
-    if there are no such results. Raises InvalidBatch for a result whose call does not wait for one."""
+    if there are no such results. Without `at`, raises InvalidBatch for a result whose call does not wait for one."""
     waiting = dict.fromkeys(head.open_calls)
     found: list[int] = []
     for message in request.incoming:

@@ -171,7 +171,7 @@ class ContextBuilder:
         self, known: KnownFacts | None, request: ContextRequest, shown: View, head: Head, missing: list[str]
     ) -> ShownFacts | None:
         """The facts to show: all if they fit, else those that bear most on what the user says; None where there are
-        none. Adds "embedder" to `missing` where they have to be chosen without a vector."""
+        none, or none fits. Adds "embedder" to `missing` where the vector to choose them by is unavailable."""
         if known is None or not len(known.ids):
             return None
         room = share_of(self.handle, request, shown)

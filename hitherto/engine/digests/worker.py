@@ -60,7 +60,8 @@ class Worker:
         ]
 
     async def aclose(self) -> None:
-        """Stop. Digests in progress finish within the setting `grace` or are given back; `hurry` ends the grace."""
+        """Stop. Digests in progress finish within the setting `grace` or are given back. Cancelling this, or `hurry`,
+        ends the grace."""
         self._closing = True
         try:
             await self._services.queue.aclose(grace=self._services.settings.grace)

@@ -102,7 +102,7 @@ class Documents:
         metadata: Mapping[str, Any] | None = None,
         limit: int = 100,
     ) -> _DocumentList:
-        """The documents, the latest first, with their texts cut to 1,000 characters. `doc_type` is one type
+        """The documents, the last stored first, with their texts cut to 1,000 characters. `doc_type` is one type
         ("conversations" is "conversation"), or "all". `metadata`: only documents that have every entry of it, as an
         equal value or in a list. Raises InvalidDocument."""
         await purge(self._services, self._scope.tenant)

@@ -15,8 +15,8 @@ MOST = 1_000
 
 
 def content_of(given: object) -> str:
-    """A fact's content as it is kept: one line. Raises InvalidFact for what is not text, has no letter or digit, or is
-    too long."""
+    """A fact's content as it is kept: one line. Raises InvalidFact for what is not text, says nothing
+    (`has_visible_text`), or is too long."""
     if not isinstance(given, str):
         raise InvalidFact(f"the fact is {type(given).__name__}; give its content as text")
     if len(given) > 10 * LONGEST_FACT:

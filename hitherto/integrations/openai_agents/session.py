@@ -44,7 +44,7 @@ class HithertoSession:
     context, so that one session serves many tenants. `policy`, an object or its name, governs what is shown and the
     appends; by default the conversation's policy applies, then the agent's, the memory's, `none`. `model` is the
     agent's model, which decides which opaque compaction items it can be shown. `wait` is how many seconds `get_items`,
-    and so a run, waits for a digest in progress; by default it does not wait, and a later run sees the digest.
+    and so a run, waits at most for a digest in progress; by default it does not wait, and a later run sees the digest.
 
     It implements the SDK's `Session`. All methods take the run's context as `wrapper`. The constructor raises
     InvalidScope, InvalidPolicy, InvalidInput.
@@ -101,7 +101,8 @@ class HithertoSession:
         """Append the items to the log, all or none; an empty list does nothing.
 
         Items that replace what was cleared just before, as the SDK's compaction does it, are shown in its place and not
-        logged again: a list with a compaction item in it, or exactly what was shown before the clear.
+        logged again: a list with a compaction item in it, or exactly what was shown before the clear,
+        if that is more than one item.
 
         Raises InvalidMessage for an item that the API would not accept, InvalidBatch for a result without its call;
         nothing is written then. If the caller is cancelled, the write is finished first.

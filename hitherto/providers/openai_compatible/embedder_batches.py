@@ -14,7 +14,7 @@ _TRIES = 8
 
 
 def without_rest(text: str, limit: int) -> str:
-    """The beginning of `text` that is long enough for its first `limit` tokens."""
+    """The beginning of `text` that is long enough for its first `limit` tokens, as far as `_LONGEST_TOKEN` holds."""
     return text[: limit * _LONGEST_TOKEN]
 
 

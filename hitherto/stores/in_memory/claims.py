@@ -1,4 +1,4 @@
-"""Claims on digests in progress, in memory: which worker has which digest, and when each digest is due."""
+"""Claims on digests in progress, in memory: which digests are claimed, and when each is due."""
 
 from __future__ import annotations
 

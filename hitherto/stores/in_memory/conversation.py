@@ -20,8 +20,8 @@ from hitherto.ports.log import Changes, MessageRange
 from hitherto.stores.in_memory import digests as rows
 
 MAX_AHEAD = timedelta(hours=2)
-"""No due time, and no end of a claim, is set further ahead than this. One that lies beyond was set before the clock was
-put back, and counts as reached."""
+"""No due time, no end of a claim and no `resume_at` is set further ahead than this. One that lies beyond was set before
+the clock was put back, and counts as reached."""
 
 _TOOL_KINDS = (Kind.TOOL_CALL, Kind.TOOL_RESULT, Kind.REASONING)
 _REACHING = (DigestAction.DROP, DigestAction.REDACT, DigestAction.CHUNK, DigestAction.COMPACT)

@@ -194,8 +194,8 @@ class InMemoryFacts:
         return row if row is not None and self._unexpired.facts()(row) else None
 
     def _own(self, scope: Scope, id: int, *, all_agents: bool) -> FactRow | None:
-        """The fact with the id, if it is the scope's own and may be shown. Every verb goes through here, but for
-        showing facts that others share."""
+        """The fact with the id, if it is the scope's own and may be shown. A fact is read in full (with its evidence
+        and its history) or changed by its id only through here."""
         row = self._row(id)
         return row if row is not None and _is_own(scope, row, all_agents=all_agents) else None
 

@@ -66,7 +66,7 @@ where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and
 -- name: head_at
 -- The head as it was at a past revision, read from rows that carry their revisions. Those of messages ascend with seq,
 -- so a binary search finds the last message; no digest that was visible then reaches beyond it. Running sums are those
--- of the nearest earlier message that was live then. The row of each stage is found by a separate index look-up.
+-- of the last message up to a place that was live then. The row of each stage is found by a separate index look-up.
 with recursive c as (
     select * from hitherto.conversation
     where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id = %(conversation)s

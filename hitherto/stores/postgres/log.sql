@@ -45,8 +45,9 @@ where m.tenant = %(tenant)s and m.conversation = %(ref)s and m.seq >= %(view_sta
 order by m.seq desc limit %(n)s;
 
 -- name: messages
--- Messages from a bound on: the first message at which the running sum of tokens is enough. Before them, the tool items
--- from an earlier seq on. Both parts have the limit too, so that neither reads more rows than that.
+-- Messages from a bound on: the first live message at which the running sum of tokens is enough, or `start` if that is
+-- later. Before them, the tool items from an earlier seq on. Both parts have the limit too, so that neither
+-- reads more rows than that.
 with bound as materialized (
     select c.tenant, c.ref, case when %(tokens)s <= 0 then %(start)s::bigint
         else greatest(%(start)s::bigint, coalesce((

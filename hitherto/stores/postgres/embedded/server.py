@@ -39,7 +39,7 @@ _CREATE_ROLE: Final = "CREATE ROLE hitherto LOGIN NOSUPERUSER NOCREATEDB NOCREAT
 _CREATE_DATABASE: Final = "CREATE DATABASE hitherto OWNER hitherto"
 
 _REST: Final = 30.0
-"""Seconds that `start_again` waits after a start that failed before it tries another."""
+"""Seconds after a start that failed in which `start_again` tries no other: it returns at once."""
 
 log = logger("hitherto.server")
 

@@ -94,7 +94,7 @@ async def learn(connection: AsyncConnection[Any], scope: Scope, at: dict[str, An
         values = {**new, "ref": at["ref"], "seqs": list(fact.seqs)}
         made = await connection.execute(SQL["learn_fact"], values)
         if fact.single_valued:
-            # Only a new fact ends others by `alone`. To fetch the result costs a round trip.
+            # Only a new fact ends others by `single_valued`. To fetch the result costs a round trip.
             row = await made.fetchone()
             values["single_valued"] = row is not None and row[1]
         if fact.supersedes or values["single_valued"]:

@@ -156,7 +156,7 @@ with there as (
 select fingerprint, category from there where exists (select from evidence);
 
 -- name: supersede_facts
--- Supersede facts of the subject by the one with this fingerprint; if that is to be alone, all others of its category
+-- Supersede facts of the subject by the one with this fingerprint; with `single_valued`, all others of its category
 -- too. Deletes their entries.
 with successor as (
     select id from hitherto.fact
@@ -293,9 +293,9 @@ select f.tenant, f.id,
 from restored f;
 
 -- name: erase_facts
--- Messages of these ranges are erased. Delete the facts that thereby lose their last evidence and that nobody confirmed
--- (with `confirmed`: that were not added by hand), with their entries. The others that lose their last evidence keep no
--- earlier content that differs from the present one (except with `confirmed`).
+-- Messages of these ranges are erased, retracted ones too. Of the facts that any of them says and no other live message
+-- does, delete those that nobody confirmed (with `confirmed`: that were not added by hand), with their entries. The
+-- others of these keep no earlier content that differs from the present one (except with `confirmed`).
 with lost as materialized (
     select e.fact, e.seq
     from unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) as r (first, last)

@@ -1,9 +1,9 @@
 -- Indexing: which scopes have work, who has claimed them, and what is to be indexed.
 
 -- name: index_due
--- Scopes that come after one by name and in which something has no entry or no vector, or a segment is to be packed or
--- rebuilt. Each part reads an index of such rows alone (and in that index's order, because no estimate of how many rows
--- wait is any good).
+-- Scopes that come after one by name, in their order, and in which something has no entry or no vector, or a segment is
+-- to be rebuilt. Each part reads an index of such rows alone (and in that index's order, because no estimate of how
+-- many rows wait is any good).
 select tenant, user_id, agent from (
     (select tenant, user_id, agent from hitherto.conversation
      where indexed_seq < next_seq and (tenant, user_id, agent) > (%(tenant)s, %(user)s, %(agent)s)

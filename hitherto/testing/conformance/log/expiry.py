@@ -1,5 +1,5 @@
-"""Conformance cases for what rests on expired messages: only their own conversation still shows it, even before they
-are erased.
+"""Conformance cases for what rests on expired messages: nothing but their own conversation shows it, whether they are
+erased yet or not.
 """
 
 from __future__ import annotations

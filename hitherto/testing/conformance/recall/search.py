@@ -42,7 +42,7 @@ from hitherto.testing.conformance.samples import (
 )
 
 MANY = 5_000
-"""More entries than a store packs into one block."""
+"""More entries than the PostgreSQL store packs into one segment."""
 
 
 class SearchCases:
