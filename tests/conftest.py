@@ -17,6 +17,7 @@ from hitherto.ports.store import Store
 from hitherto.stores.in_memory.store import InMemoryStore
 from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from tests.databases import Databases
+from tests.times import Clock
 
 settings.register_profile("hitherto", max_examples=50, deadline=None)
 settings.load_profile("hitherto")
@@ -81,7 +82,7 @@ async def store(request: pytest.FixtureRequest, databases: Databases) -> AsyncIt
     if request.param == "postgres":
         yield await databases.store()
         return
-    made = InMemoryStore()
+    made = InMemoryStore(clock=Clock())
     await made.open()
     yield made
     await made.aclose()

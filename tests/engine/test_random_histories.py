@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Coroutine
-from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
-import psycopg
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -22,7 +20,8 @@ from hitherto.stores.postgres.store import PostgresStore
 from tests.core.policy.policies import policies, presets
 from tests.engine.held import OUTCOMES
 from tests.engine.stacks import stacks
-from tests.engine.worlds import DAY, ENDLESS, MODEL, StoppedClock, Time, World, world
+from tests.engine.worlds import ENDLESS, MODEL, StoppedClock, World, world
+from tests.times import TablesMoved, Time
 from tests.wire.conversations import WIRES, conversations
 
 _names = count(1)
@@ -52,22 +51,6 @@ looks = st.tuples(
     st.integers(60, 3_000), st.sampled_from(WIRES), st.sampled_from(["nothing", "user", "user", "result"])
 )
 any_policy = st.one_of(presets(), stacks(), policies(max_stages=3))
-
-
-class TablesMoved:
-    """A database's clock cannot be set ahead: the times that the tables have for later are set back."""
-
-    def __init__(self, database: str) -> None:
-        self._database = database
-
-    def __call__(self) -> datetime:
-        return datetime.now(UTC)
-
-    async def pass_days(self, days: int) -> None:
-        values = {"by": days * DAY}
-        async with await psycopg.AsyncConnection[Any].connect(self._database) as connection:
-            await connection.execute("update hitherto.message set expires_at = expires_at - %(by)s", values)
-            await connection.execute("update hitherto.conversation set next_expiry = next_expiry - %(by)s", values)
 
 
 @pytest.fixture

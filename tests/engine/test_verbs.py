@@ -35,6 +35,7 @@ from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Gate, Hang, Scripted, items
 from tests.conftest import SCOPE
 from tests.patience import PATIENCE
+from tests.times import LATER_TODAY, time_of
 
 
 @pytest.fixture
@@ -143,16 +144,16 @@ async def test_delete_while_a_digest_is_made(store: Store) -> None:
 # expiry
 
 
-async def test_what_expires_is_gone_from_log_digests_and_contexts(memory: Memory) -> None:
+async def test_what_expires_is_gone_from_log_digests_and_contexts(memory: Memory, store: Store) -> None:
     chat = memory.conversation("c", scope=SCOPE, policy=sliding_window(after_seq=1))
-    soon = datetime.now(UTC) + timedelta(seconds=0.4)
-    secret = user("the code is 1234").with_metadata({"note": "1234"}).expiring(soon)
+    later = datetime.now(UTC) + LATER_TODAY
+    secret = user("the code is 1234").with_metadata({"note": "1234"}).expiring(later)
     await chat.append(user("hello"), assistant("hello"))
     await memory.wait_for_digests()
     await chat.append(secret, assistant("I will remember it"))
     await memory.wait_for_digests()
     assert "1234" in json.dumps((await chat.context(user("?"))).messages)
-    await asyncio.sleep(max(0.0, (soon - datetime.now(UTC)).total_seconds()) + 0.05)
+    await time_of(store).pass_days(1)
 
     context = await chat.context(user("?"))
     assert "1234" not in json.dumps(context.messages)
@@ -167,10 +168,10 @@ async def test_what_expires_is_gone_from_log_digests_and_contexts(memory: Memory
 async def test_a_statement_that_rests_partly_on_it_takes_its_digest_along(store: Store) -> None:
     async with hitherto.open(store=store, model=Scripted(["They share the code 1234."], then=each)) as memory:
         chat = memory.conversation("c", scope=SCOPE, policy=sliding_window(after_seq=1))
-        soon = datetime.now(UTC) + timedelta(seconds=0.4)
-        await chat.append(user("the code is 1234").expiring(soon), assistant("thanks"))
+        later = datetime.now(UTC) + LATER_TODAY
+        await chat.append(user("the code is 1234").expiring(later), assistant("thanks"))
         await memory.wait_for_digests()
-        await asyncio.sleep(max(0.0, (soon - datetime.now(UTC)).total_seconds()) + 0.05)
+        await time_of(store).pass_days(1)
         context = await chat.context(user("?"))
         assert [item["content"] for item in context.messages] == ["thanks", "?"]
         (old,) = await chat.digests()

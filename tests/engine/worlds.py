@@ -7,9 +7,9 @@ import re
 from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 from hitherto import Context, Conversation, Memory, Policy, none, tokens, user, wire
 from hitherto.core.context.manifest import Manifest
@@ -30,21 +30,11 @@ from tests.acceptance.dialogue import ONE_TRY
 from tests.conftest import SCOPE
 from tests.engine.held import HeldCompactor, HeldModel, HeldQueue
 from tests.engine.validity import assert_whole
+from tests.times import DAY, Time
 
 ENDLESS = 10_000_000
 MODEL = "gpt-5.2"
 """The agent's model: of the compactor's family."""
-
-
-DAY = timedelta(days=1)
-
-
-class Time(Protocol):
-    """A store's clock, which a test can set ahead."""
-
-    def __call__(self) -> datetime: ...
-
-    async def pass_days(self, days: int) -> None: ...
 
 
 class StoppedClock:

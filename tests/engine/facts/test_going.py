@@ -31,6 +31,7 @@ from tests.acceptance.family import (
     sources,
 )
 from tests.engine.facts.reviewing import CELLO, NURSE, one, two_turns
+from tests.times import LATER_TODAY, time_of
 
 
 class TestDeleting:
@@ -228,14 +229,14 @@ class TestWhatTheyRestOn:
     async def test_what_has_expired_is_shown_to_nobody_before_it_is_swept(self, store: Store) -> None:
         """Expiry is honored on reading, also where another conversation or another user is shown a fact."""
         async with opened(store, CELLO) as memory:
-            soon = datetime.now(UTC) + timedelta(seconds=0.4)
+            later = datetime.now(UTC) + LATER_TODAY
             chat = memory.conversation("c", scope=ANA, subject=ROSA)
-            await chat.append(user(CELLO.text).expiring(soon), *two_turns("x")[1:])
+            await chat.append(user(CELLO.text).expiring(later), *two_turns("x")[1:])
             await memory.wait_for_digests()
             facts = memory.facts(ANA)
             number = (await fact(memory, CELLO.content)).id
             await facts.share(number)
-            await asyncio.sleep(max(0.0, (soon - datetime.now(UTC)).total_seconds()) + 0.05)
+            await time_of(store).pass_days(1)
             for scope in (ANA, BEN):
                 assert await contents(memory, scope) == []
                 assert await memory.facts(scope).get(number) is None
@@ -249,11 +250,11 @@ class TestWhatTheyRestOn:
         """The digest loses its claim, and nothing is learned of what is gone."""
         gate = Gate(listener(CELLO))
         async with opened(store, model=Scripted([gate], then=listener(CELLO))) as memory:
-            soon = datetime.now(UTC) + timedelta(seconds=0.3)
+            later = datetime.now(UTC) + LATER_TODAY
             chat = memory.conversation("c", scope=ANA, subject=ROSA)
-            await chat.append(user(CELLO.text).expiring(soon), *two_turns("x")[1:])
+            await chat.append(user(CELLO.text).expiring(later), *two_turns("x")[1:])
             await gate.reached()
-            await asyncio.sleep(max(0.0, (soon - datetime.now(UTC)).total_seconds()) + 0.05)
+            await time_of(store).pass_days(1)
             await memory.purge_expired()
             gate.open()
             await memory.wait_for_digests()

@@ -123,7 +123,7 @@ async def test_the_event_loop_goes_on_while_it_computes():
     while not call.done():
         beats += 1
         await asyncio.sleep(0.01)
-    assert beats > 5
+    assert beats > 2
     await embedder.aclose()
 
 
