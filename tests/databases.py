@@ -120,8 +120,10 @@ class Databases:
 
     async def take(self) -> str:
         """The name of an empty database with the schema in it."""
-        if self._free:
-            return self._free.pop()
+        return self._free.pop() if self._free else await self.take_new()
+
+    async def take_new(self) -> str:
+        """The name of a database that nobody has had: its tables have no traces of rows that are gone."""
         name = f"test_{next(self._numbers)}"
         await self._execute("create database {} template {} owner hitherto", name, TEMPLATE)
         return name

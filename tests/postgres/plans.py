@@ -51,7 +51,7 @@ async def filled_database(
     databases: Databases, *fill: str, cases: Iterable[Case], analyzed: bool
 ) -> AsyncGenerator[Connection]:
     """A connection to a database that was filled, with statistics or without, after the `cases` were prepared."""
-    name = await databases.take()
+    name = await databases.take_new()  # plans go by what tables were, too
     async with await Connection.connect(databases.url(name), autocommit=True) as connection:
         tables = await connection.execute(
             "select relname from pg_class where relnamespace = 'hitherto'::regnamespace and relkind = 'r' "
