@@ -77,9 +77,7 @@ class OpenStore(PostgresStore):
 
 class Databases:
     """The databases on `server`. One that was given back is empty, with its numbers from 1 on, when it is had again.
-    `template` has the schema, for databases that a test makes for itself. The stores of `store` share another one."""
-
-    template = sql.Identifier(TEMPLATE)
+    The stores of `store` share another one."""
 
     def __init__(self, server: EmbeddedServer) -> None:
         self._server = server

@@ -23,7 +23,7 @@ def content_of(given: object) -> str:
         raise _too_long(len(given))
     kept = plain(storable(given))
     if not has_visible_text(kept):
-        raise InvalidFact("the fact says nothing: there is no letter or digit in it; give one sentence")
+        raise InvalidFact("the fact says nothing: it has no visible text; give one sentence")
     if len(kept) > LONGEST_FACT:
         raise _too_long(len(kept))
     return kept
