@@ -1,4 +1,4 @@
-"""Whether what is merged without a model says the same: labeled pairs, and LoCoMo's observations."""
+"""Whether what is merged without a model says the same, and whether a model is shown the known fact that it needs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from benchmarks.ground import Ground
 from benchmarks.report import Bar, Figure, Findings
 from hitherto.core.facts.fact import ExtractedFact, KnownFact
 from hitherto.core.facts.merge import merged
+from tests.core.facts.fact_columns import shares_shown
 from tests.core.facts.fact_pairs import Pair, labeled_pairs
 from tests.core.policy.observations import disjoint, fed_twice, observations
 
@@ -15,11 +16,13 @@ _LOCOMO = Path(__file__).parent.parent.parent / "shared" / "data" / "locomo" / "
 
 
 async def run(ground: Ground) -> Findings:
-    """Precision of merging on the labeled pairs, and what LoCoMo's observations come to when fed twice."""
+    """Precision of merging, and what a model is shown, on the labeled pairs; and what LoCoMo's observations come to
+    when fed twice."""
     pairs = labeled_pairs()
     together = [pair for pair in pairs if _are_merged(pair)]
     right = sum(pair.label == "repetition" for pair in together)
     repetitions = sum(pair.label == "repetition" for pair in pairs)
+    changes = sum(pair.label == "change" for pair in pairs)
     findings = Findings(
         [
             Figure(
@@ -28,6 +31,14 @@ async def run(ground: Ground) -> Findings:
                 bar=Bar(limit=0.98, least=True),
             ),
             Figure(what=f"merged without a model, of {repetitions} repetitions", value=right),
+        ]
+    )
+    by_words, by_meaning = await shares_shown()
+    known = f"known fact shown to the model, of {repetitions + changes} repetitions and changes"
+    findings.figures.extend(
+        [
+            Figure(what=f"{known}: by words", value=100 * by_words, unit="%"),
+            Figure(what=f"{known}: with vectors", value=100 * by_meaning, unit="%"),
         ]
     )
     if not _LOCOMO.exists():

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitherto.core.facts.fact import Fact, FactAction, FactEvent, FactState, KnownFact, NewFact, Subject
+from hitherto.core.facts.relevance import FactColumns
 from hitherto.core.scope import Scope
 from hitherto.ports.embedder import Space
 
@@ -23,32 +24,22 @@ class CurrentFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class KnownFacts:
+class KnownFacts(FactColumns):
     """The facts that a context may show: the current facts of a scope about a subject, and those that other members of
-    the subject share, in columns of one length, ascending by id (the order of extraction).
+    the subject share, ascending by id (the order of extraction).
 
     `own` says which are the scope's own, `shared` which are shared. `tokens` are those of the contents (canonical).
-    `terms` and `counts` are those of all contents, one after another (`core.recall.terms.analyzed`): `sizes` says how
-    many of them belong to each fact, `lengths` how many terms its content has in all. `codes` are those of the facts'
-    vectors in the space that was asked for (`core.recall.codes.codes_of`), and `coded` says which have one; both None
-    where none has. `due`: messages of the tenant wait to be erased, and what rests on them is left out, here and
-    wherever else a store shows it.
+    `codes` are those of vectors in the space that was asked for. `due`: messages of the tenant wait to be erased, and
+    what rests on them is left out, here and wherever else a store shows it.
     """
 
     subject: Subject
-    ids: NDArray[np.int64]
     versions: NDArray[np.int32]
     own: NDArray[np.bool_]
     shared: NDArray[np.bool_]
     tokens: NDArray[np.int32]
     categories: Sequence[str]
     contents: Sequence[str]
-    sizes: NDArray[np.int32]
-    lengths: NDArray[np.int32]
-    terms: NDArray[np.int64]
-    counts: NDArray[np.uint8]
-    codes: NDArray[np.uint8] | None = None
-    coded: NDArray[np.bool_] | None = None
     due: bool = False
 
 

@@ -1,4 +1,4 @@
-"""The facts about a subject that a context shows: which of them, in which order, and in what words."""
+"""The facts about a subject that a context shows: as many as fit, and in what words."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitherto.core.plain_text import plain
-from hitherto.core.recall import rank
-from hitherto.core.recall.bm25 import Posting
-from hitherto.core.recall.terms import QuestionTerms, question_terms
 
 HEADING = "Known facts about {name} from conversations:"
 """What stands above the facts."""
@@ -50,34 +47,6 @@ def block(name: str, lines: Sequence[FactLine]) -> str:
     return "\n".join([heading, *(line.text for line in lines), CLOSING])
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class FactColumns:
-    """What the relevance of facts is computed from; the columns are those of `ports.facts.KnownFacts`."""
-
-    ids: NDArray[np.int64]
-    sizes: NDArray[np.int32]
-    lengths: NDArray[np.int32]
-    terms: NDArray[np.int64]
-    counts: NDArray[np.uint8]
-    codes: NDArray[np.uint8] | None = None
-    coded: NDArray[np.bool_] | None = None
-
-
-def by_relevance(columns: FactColumns, question: str, vector: NDArray[np.float32] | None) -> NDArray[np.int64]:
-    """The places of all facts, the most relevant to the question first: by its words and, given its `vector` and codes
-    of the facts, by similarity, weighed as a recall weighs them (`core.recall.rank`). Of equals, the newest first."""
-    terms = question_terms(question)
-    found = rank.first_stage(
-        terms,
-        _postings(columns, terms),
-        columns.lengths,
-        codes=None if vector is None else columns.codes,
-        coded=columns.coded,
-        vector=vector,
-    )
-    return np.lexsort((-columns.ids, -found.scores))
-
-
 def own_facts_first(
     order: NDArray[np.int64], own: NDArray[np.bool_], tokens: NDArray[np.int32], *, room: int
 ) -> NDArray[np.int64]:
@@ -87,17 +56,6 @@ def own_facts_first(
     taken = np.cumsum(np.where(others, tokens[order] + _PER_LINE, 0))
     behind = others & (taken > room // 2)
     return np.concatenate([order[~behind], order[behind]])
-
-
-def _postings(columns: FactColumns, terms: QuestionTerms) -> dict[int, Posting]:
-    asked = np.sort(terms.words)
-    if not len(asked) or not len(columns.terms):
-        return {}
-    at = np.minimum(np.searchsorted(asked, columns.terms), len(asked) - 1)
-    hits = np.flatnonzero(asked[at] == columns.terms)
-    facts = np.repeat(np.arange(len(columns.ids), dtype=np.uint32), columns.sizes)[hits]
-    said, counts = columns.terms[hits], columns.counts[hits]
-    return {int(term): (facts[said == term], counts[said == term]) for term in asked}
 
 
 def fitting(

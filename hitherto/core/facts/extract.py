@@ -26,8 +26,8 @@ class FactsTask:
     """Find what the messages say of a subject, given by its display name.
 
     A fact's category is one of `categories` or "other"; in those of `single` (e.g. "current city") the subject has one
-    fact at a time. `known` are known facts that bear on the messages, the most relevant first; they are shown with
-    numbers from 1. `about_user`: the subject is the user.
+    fact at a time. `known` are known facts that bear on the messages, those first that matter most; they are shown
+    with numbers from 1. `about_user`: the subject is the user.
     """
 
     subject: str

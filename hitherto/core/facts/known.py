@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
-from hitherto.core.facts.fact import KnownFact
-from hitherto.core.recall.terms import analyzed
+import numpy as np
+from numpy.typing import NDArray
+
+from hitherto.core.facts.relevance import FactColumns, most_relevant_first, relevance_of
 
 MOST_SHOWN = 30
 """The most known facts that are shown to a model."""
 
-_ALWAYS_SHOWN = 10
-"""So many are shown even if they share no word with the messages."""
+_MOST_SINGLE = 10
+"""So many facts of categories that hold one value are shown whatever the messages say."""
 
 
 def known_facts_to_show(
-    known: Sequence[KnownFact], texts: Sequence[str], *, single: Collection[str] = ()
-) -> tuple[KnownFact, ...]:
-    """The known facts to show with messages of these texts, at most MOST_SHOWN: first the newest of `single`
-    categories (at most `_ALWAYS_SHOWN`), then those that share words with the texts, by how rare the words are among
-    the facts, then others up to `_ALWAYS_SHOWN`."""
-    said = {term for text in texts for term in analyzed(text).hashes.tolist()}
-    of_fact = [set(analyzed(one.content).hashes.tolist()) for one in known]
-    having: dict[int, int] = {}
-    for terms in of_fact:
-        for term in terms & said:
-            having[term] = having.get(term, 0) + 1
-    weights = {at: sum(1.0 / having[term] for term in terms & said) for at, terms in enumerate(of_fact)}
-    held = [at for at, one in enumerate(known) if one.category in single][-_ALWAYS_SHOWN:]
-    ranked = sorted(weights, key=lambda at: (weights[at], at), reverse=True)
-    chosen = dict.fromkeys([*held, *(at for at in ranked if weights[at] > 0), *ranked[:_ALWAYS_SHOWN]])
-    return tuple(known[at] for at in list(chosen)[:MOST_SHOWN])
+    columns: FactColumns,
+    texts: Sequence[str],
+    vectors: NDArray[np.float32] | None,
+    *,
+    own: NDArray[np.bool_],
+    single: NDArray[np.bool_],
+) -> list[int]:
+    """The places of the `own` facts to show with messages of these texts, at most MOST_SHOWN: first the newest that are
+    `single` (at most `_MOST_SINGLE`), as what replaces them may have nothing in common with them; then those that bear
+    most on any one of the messages (`core.facts.relevance`). `vectors` are those of the texts, one a row; without them
+    words decide."""
+    relevance = np.zeros(len(columns.ids), np.float32)
+    for at, text in enumerate(texts):
+        np.maximum(relevance, relevance_of(columns, text, None if vectors is None else vectors[at]), out=relevance)
+    order = most_relevant_first(columns.ids, relevance)
+    held = np.flatnonzero(own & single)[-_MOST_SINGLE:]
+    return list(dict.fromkeys([*held.tolist(), *order[own[order]].tolist()]))[:MOST_SHOWN]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from hitherto.core.context.facts_block import FactColumns, FactLine, block, by_relevance, fitting, own_facts_first
+from hitherto.core.context.facts_block import FactLine, block, fitting, own_facts_first
 from hitherto.core.context.fit import room_beside
 from hitherto.core.context.manifest import FactsShown, ShownFact
 from hitherto.core.context.request import ContextRequest
+from hitherto.core.facts.relevance import most_relevant_first, relevance_of
 from hitherto.core.policy.view import View
 from hitherto.engine.handle import Handle
 from hitherto.errors import NotReproducible
@@ -65,16 +66,8 @@ def chosen(
     """The facts that bear most on the question, as many as fit; None where none fits. Facts that others share take at
     most half of the room, as long as the user's own facts fill the rest."""
     ahead = handle.services.settings.facts_place != "system"
-    columns = FactColumns(
-        ids=known.ids,
-        sizes=known.sizes,
-        lengths=known.lengths,
-        terms=known.terms,
-        counts=known.counts,
-        codes=known.codes,
-        coded=known.coded,
-    )
-    order = own_facts_first(by_relevance(columns, question.text, question.vector), known.own, known.tokens, room=room)
+    relevance = relevance_of(known, question.text, question.vector)
+    order = own_facts_first(most_relevant_first(known.ids, relevance), known.own, known.tokens, room=room)
     cost = _cost(request, known.subject.name, ahead=ahead)
     lines = fitting(order.tolist(), lambda at: _line(known, at), known.tokens, room=room, cost=cost)
     return _shown(known, lines, ahead=ahead, room=room) if lines else None

@@ -10,7 +10,7 @@ import numpy as np
 
 from hitherto.core.ledger import ModelCall, Purpose
 from hitherto.core.recall.terms import topic
-from hitherto.engine.calls import CallContext, Calls, call_adapter
+from hitherto.engine.calls import CallContext, Calls, call_adapter, told
 from hitherto.engine.services import Services
 from hitherto.errors import InvalidEmbedding, ModelError, ModelRejected, ModelUnavailable
 from hitherto.logs import logger
@@ -73,6 +73,19 @@ class Embedding:
                 made.append(await self._without_refused(embedder, batch, tenant, ledger))
         space = embedder.space
         return space, np.concatenate(made) if made else np.zeros((0, space.dimensions), np.float32)
+
+    async def documents_within(
+        self, seconds: float, texts: Sequence[str], tenant: str, ledger: list[ModelCall], *, otherwise: str
+    ) -> Vectors | None:
+        """The same vectors, where what happens without them is bearable: None if the embedder fails in any way, or
+        takes longer than `seconds`. Then a warning says what is done `otherwise`."""
+        try:
+            async with asyncio.timeout(seconds):
+                return (await self.documents(texts, tenant, ledger))[1]
+        except Exception as error:  # noqa: BLE001 (a user-supplied embedder may raise anything; there are still words)
+            why = "it took too long" if isinstance(error, TimeoutError) else told(error)
+            log.warning("Embedder unavailable; %s: %s", otherwise, why, tenant=tenant)
+            return None
 
     async def _without_refused(
         self, embedder: Embedder, texts: Sequence[str], tenant: str, ledger: list[ModelCall]

@@ -216,7 +216,13 @@ class Recaller:
         if search_data.waiting and self._embedding.local and spaces and space in (None, spaces[0]):
             # A local embedder is fast enough to embed what is not indexed yet.
             space = spaces[0]
-            loaded.waiting = await self._documents([source.text for source in search_data.waiting], tenant, ledger)
+            loaded.waiting = await self._embedding.documents_within(
+                self._services.settings.embedder_timeout,
+                [source.text for source in search_data.waiting],
+                tenant,
+                ledger,
+                otherwise="what is not indexed yet is searched by words only",
+            )
             if loaded.waiting is None:
                 loaded.missing.append("embedder")
                 return
@@ -270,19 +276,6 @@ class Recaller:
         many = sum(len(block.lengths) for block in loaded.search_data.blocks) > _MANY
         long = sum(len(source.text) for source in loaded.search_data.waiting) > _LONG
         return await asyncio.to_thread(first) if many or long else first()
-
-    async def _documents(self, texts: Sequence[str], tenant: str, ledger: list[ModelCall]) -> Vectors | None:
-        """The vectors of sources without an entry; None where the embedder fails or takes longer than the setting
-        `embedder_timeout`."""
-        try:
-            async with asyncio.timeout(self._services.settings.embedder_timeout):
-                return (await self._embedding.documents(texts, tenant, ledger))[1]
-        except Exception as error:  # noqa: BLE001 (a user-supplied embedder may raise anything; there are still words)
-            why = "it took too long" if isinstance(error, TimeoutError) else told(error)
-            log.warning(
-                "Embedder unavailable; what is not indexed yet is searched by words only: %s", why, tenant=tenant
-            )
-            return None
 
     async def _vector(
         self, question: str, space: Space, tenant: str, ledger: list[ModelCall], *, authors: Collection[int]

@@ -1,4 +1,4 @@
-"""How facts read in a context, and which of them are chosen for a question."""
+"""How facts read in a context, and how many fit."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hitherto.core.context.facts_block import CLOSING, HEADING, FactColumns, FactLine, block, by_relevance, fitting
+from hitherto.core.context.facts_block import CLOSING, HEADING, FactLine, block, fitting
 from hitherto.core.plain_text import has_visible_text, plain
-from hitherto.core.recall.codes import codes_of
-from hitherto.core.recall.terms import analyzed
 
 TURNING = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 FILLERS = "\u115f\u1160\u3164\uffa0"
@@ -116,61 +114,6 @@ class TestForm:
 
     def test_a_name_has_its_length(self) -> None:
         assert len(block("R" * 1_000, []).splitlines()[0]) < 300
-
-
-def columns(contents: Sequence[str], vectors: dict[int, Sequence[float]] | None = None) -> FactColumns:
-    """What a store gives of facts with ids 1, 2, …; those in `vectors`, by place, have a vector."""
-    terms = [analyzed(content) for content in contents]
-    codes = coded = None
-    if vectors is not None:
-        made = np.zeros((len(contents), 64), dtype=np.float32)
-        for at, vector in vectors.items():
-            made[at, : len(vector)] = vector
-        codes, coded = codes_of(made), np.array([at in vectors for at in range(len(contents))], np.bool_)
-    return FactColumns(
-        ids=np.arange(1, len(contents) + 1, dtype=np.int64),
-        sizes=np.array([len(one.hashes) for one in terms], np.int32),
-        lengths=np.array([one.length for one in terms], np.int32),
-        terms=np.concatenate([np.zeros(0, np.int64), *(one.hashes for one in terms)]),
-        counts=np.concatenate([np.zeros(0, np.uint8), *(one.counts for one in terms)]),
-        codes=codes,
-        coded=coded,
-    )
-
-
-TOWN = ["Plays the cello.", "Was a nurse.", "Loves bees.", "Bees and cellos are what she loves.", "Lives in Turin."]
-
-
-class TestRelevance:
-    def test_by_words_the_most_first(self) -> None:
-        order = by_relevance(columns(TOWN), "Does she love bees, or the cello?", None).tolist()
-        assert order[0] == 3
-        assert set(order[:3]) == {3, 2, 0}
-
-    def test_of_equals_the_newest_first(self) -> None:
-        for question in ("", "???", "quantum physics", "thanks!"):
-            assert by_relevance(columns(TOWN), question, None).tolist() == [4, 3, 2, 1, 0]
-        assert by_relevance(columns([]), "What of bees?", None).tolist() == []
-
-    def test_by_likeness_where_there_are_vectors(self) -> None:
-        """What has none is judged by its words alone."""
-        rng = np.random.default_rng(7)
-        made: dict[int, Sequence[float]] = {at: rng.normal(size=64).tolist() for at in range(40)}
-        contents = [f"Knows the town number {at}." for at in range(41)]
-        asked = np.asarray(made[17], dtype=np.float32)
-        asked /= np.linalg.norm(asked)
-        order = by_relevance(columns(contents, made), "Which instrument?", asked).tolist()
-        assert order[0] == 17
-        words = by_relevance(columns(contents, made), "Which instrument?", None).tolist()
-        assert words[0] == 40, "without the question's vector they are as good as each other"
-        by_both = by_relevance(columns([*contents[:40], "Plays an instrument."], made), "Which instrument?", None)
-        assert by_both.tolist()[0] == 40
-
-    @few
-    @given(contents=st.lists(any_text, max_size=12), question=any_text)
-    def test_every_fact_has_one_place(self, contents: list[str], question: str) -> None:
-        order = by_relevance(columns(contents), question, None).tolist()
-        assert sorted(order) == list(range(len(contents)))
 
 
 def fit(sizes: Sequence[int], room: int, *, factor: float = 1.0, order: Sequence[int] | None = None) -> list[int]:

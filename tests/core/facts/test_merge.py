@@ -20,7 +20,6 @@ from hitherto.core.facts.fact import (
     fingerprint_of_fact,
     strengthened,
 )
-from hitherto.core.facts.known import MOST_SHOWN, known_facts_to_show
 from hitherto.core.facts.merge import merged
 from hitherto.core.log.ranges import Ranges
 from tests.core.facts.fact_pairs import labeled_pairs
@@ -270,43 +269,6 @@ class TestRules:
             for unknown in ({4: july}, {}):
                 learned = learn(known, again, single=[CITY], said_at=unknown)
                 assert after(known, learned) == [("Lives in Turin.", CITY)]
-
-
-class TestBearing:
-    """Which of the known facts a model is shown."""
-
-    def test_few_are_all_shown(self) -> None:
-        known = knows("Plays the cello.", "Was a nurse.", "Loves bees.")
-        assert {one.id for one in known_facts_to_show(known, ["What a day."])} == {1, 2, 3}
-        assert known_facts_to_show([], ["Hello."]) == ()
-
-    def test_of_many_those_that_bear_on_the_messages_the_most_first(self) -> None:
-        known = knows(*(f"Once visited the town number {at} of the county." for at in range(200)))
-        known[77] = replace(known[77], content="Played the cello in an orchestra.")
-        known[3] = replace(known[3], content="Hated the sound of an orchestra.")
-        shown = known_facts_to_show(known, ["Mum's cello!", "And that orchestra."])
-        assert [one.id for one in shown[:2]] == [78, 4]
-        assert len(shown) <= MOST_SHOWN
-
-    def test_those_with_one_value_at_a_time_are_always_shown(self) -> None:
-        """They may be replaced by what has no word in common with them."""
-        known = [
-            *knows("Lives in Turin.", category=CITY),
-            *knows(*(f"Loves bees number {at}." for at in range(99)), start=2),
-        ]
-        assert 1 in [one.id for one in known_facts_to_show(known, ["All those bees."], single=[CITY])]
-
-    @given(
-        contents=st.lists(st.sampled_from(SENTENCES), max_size=80),
-        texts=st.lists(st.one_of(st.sampled_from(SENTENCES), st.text(max_size=20)), max_size=5),
-    )
-    @settings(max_examples=20, deadline=None)
-    def test_whatever_is_known_and_said(self, contents: list[str], texts: list[str]) -> None:
-        known = knows(*contents)
-        shown = known_facts_to_show(known, texts, single=["hobby"])
-        assert len(shown) == len(set(shown)) <= MOST_SHOWN
-        assert set(shown) <= set(known)
-        assert len(shown) >= min(len(known), 10)
 
 
 statements = st.builds(

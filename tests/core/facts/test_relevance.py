@@ -1,0 +1,115 @@
+"""Which facts bear on a text, and which of them a model is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from hitherto.core.facts.known import MOST_SHOWN, known_facts_to_show
+from hitherto.core.facts.relevance import FactColumns, most_relevant_first, relevance_of
+from tests.core.facts.fact_columns import columns, shares_shown
+
+few = settings(max_examples=40, deadline=None)
+
+
+def order_of(known: FactColumns, question: str, vector: NDArray[np.float32] | None) -> list[int]:
+    return most_relevant_first(known.ids, relevance_of(known, question, vector)).tolist()
+
+
+TOWN = ["Plays the cello.", "Was a nurse.", "Loves bees.", "Bees and cellos are what she loves.", "Lives in Turin."]
+
+
+class TestRelevance:
+    def test_by_words_the_most_first(self) -> None:
+        order = order_of(columns(TOWN), "Does she love bees, or the cello?", None)
+        assert order[0] == 3
+        assert set(order[:3]) == {3, 2, 0}
+
+    def test_of_equals_the_newest_first(self) -> None:
+        for question in ("", "???", "quantum physics", "thanks!"):
+            assert order_of(columns(TOWN), question, None) == [4, 3, 2, 1, 0]
+        assert order_of(columns([]), "What of bees?", None) == []
+
+    def test_by_likeness_where_there_are_vectors(self) -> None:
+        """What has none is judged by its words alone."""
+        rng = np.random.default_rng(7)
+        made: dict[int, Sequence[float]] = {at: rng.normal(size=64).tolist() for at in range(40)}
+        contents = [f"Knows the town number {at}." for at in range(41)]
+        asked = np.asarray(made[17], dtype=np.float32)
+        asked /= np.linalg.norm(asked)
+        order = order_of(columns(contents, made), "Which instrument?", asked)
+        assert order[0] == 17
+        words = order_of(columns(contents, made), "Which instrument?", None)
+        assert words[0] == 40, "without the question's vector they are as good as each other"
+        by_both = order_of(columns([*contents[:40], "Plays an instrument."], made), "Which instrument?", None)
+        assert by_both[0] == 40
+
+    @few
+    @given(contents=st.lists(st.text(max_size=40), max_size=12), question=st.text(max_size=40))
+    def test_every_fact_has_one_place(self, contents: list[str], question: str) -> None:
+        order = order_of(columns(contents), question, None)
+        assert sorted(order) == list(range(len(contents)))
+
+
+def shown(
+    contents: Sequence[str],
+    texts: Sequence[str],
+    *,
+    single: Sequence[int] = (),
+    shared: Sequence[int] = (),
+) -> list[int]:
+    """The places that a model is shown by words; those in `shared` are facts of others."""
+    places = np.arange(len(contents))
+    return known_facts_to_show(
+        columns(contents), texts, None, own=~np.isin(places, shared), single=np.isin(places, single)
+    )
+
+
+class TestShownToAModel:
+    TOWNS = tuple(f"Once visited the town number {at} of the county." for at in range(200))
+
+    def test_those_that_bear_on_any_of_the_messages_the_most_first(self) -> None:
+        known = list(self.TOWNS)
+        known[77], known[3] = "Played the cello in an orchestra.", "Hated the sound of an orchestra."
+        found = shown(known, ["Mum's cello!", "And that orchestra.", "What a day."])
+        assert found[:2] == [77, 3]
+        assert len(found) == MOST_SHOWN
+
+    def test_those_of_others_are_not_shown(self) -> None:
+        known = ["Played the cello.", *self.TOWNS]
+        assert shown(known, ["Mum's cello!"])[0] == 0
+        assert 0 not in shown(known, ["Mum's cello!"], shared=[0])
+
+    def test_those_with_one_value_at_a_time_are_always_shown(self) -> None:
+        """They may be replaced by what has no word in common with them."""
+        known = ["Lives in Turin.", *(f"Loves bees number {at}." for at in range(99))]
+        assert 0 not in shown(known, ["All those bees."])
+        assert shown(known, ["All those bees."], single=[0])[0] == 0
+        many = shown(known, ["All those bees."], single=range(50))
+        assert many[:10] == list(range(40, 50)), "the newest ten"
+
+    async def test_meanings_find_what_has_other_words(self) -> None:
+        """Of the labeled repetitions and changes."""
+        by_words, by_meaning = await shares_shown()
+        assert by_words < by_meaning
+        assert by_meaning >= 0.97
+
+    @few
+    @given(
+        contents=st.lists(st.sampled_from([*TOWN, "Lives in Bari."]), max_size=60),
+        texts=st.lists(st.one_of(st.sampled_from(TOWN), st.text(max_size=20)), max_size=5),
+        single=st.sets(st.integers(0, 59)),
+        shared=st.sets(st.integers(0, 59)),
+    )
+    def test_whatever_is_known_and_said(
+        self, contents: list[str], texts: list[str], single: set[int], shared: set[int]
+    ) -> None:
+        """As many as there are, at most MOST_SHOWN, each once, and the user's own."""
+        found = shown(contents, texts, single=sorted(single), shared=sorted(shared))
+        own = {at for at in range(len(contents)) if at not in shared}
+        assert len(found) == len(set(found)) == min(len(own), MOST_SHOWN)
+        assert set(found) <= own
