@@ -33,14 +33,15 @@ async def run(ground: Ground) -> Findings:
             Figure(what=f"merged without a model, of {repetitions} repetitions", value=right),
         ]
     )
-    by_words, by_meaning = await shares_shown()
-    known = f"known fact shown to the model, of {repetitions + changes} repetitions and changes"
-    findings.figures.extend(
-        [
-            Figure(what=f"{known}: by words", value=100 * by_words, unit="%"),
-            Figure(what=f"{known}: with vectors", value=100 * by_meaning, unit="%"),
-        ]
-    )
+    for place, behind in (("alone in a message", 0), ("behind 20 sentences", 20)):
+        by_words, by_meaning = await shares_shown(behind=behind)
+        known = f"known fact shown to the model, of {repetitions + changes} repetitions and changes {place}"
+        findings.figures.extend(
+            [
+                Figure(what=f"{known}: by words", value=100 * by_words, unit="%"),
+                Figure(what=f"{known}: with vectors", value=100 * by_meaning, unit="%"),
+            ]
+        )
     if not _LOCOMO.exists():
         findings.notes.append(
             "LoCoMo's observations were not fed: ../shared/data/locomo/locomo10.json is not beside the project."

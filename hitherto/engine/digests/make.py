@@ -21,8 +21,9 @@ from hitherto.core.policy.policy import Stage
 from hitherto.core.prompt import Prompt, PromptLine
 from hitherto.engine.calls import CallContext, Calls
 from hitherto.engine.digests.archive import Archiver
-from hitherto.engine.facts.learn import FactsTasks, FoundFacts, found_facts_of
+from hitherto.engine.facts.learn import FoundFacts, facts_task, found_facts_of
 from hitherto.engine.handle import Handle
+from hitherto.engine.recall.embedding import Embedding
 from hitherto.engine.services import Services
 from hitherto.errors import InvalidMessage, InvalidModelAnswer, InvalidPolicy
 from hitherto.logs import logger
@@ -52,7 +53,7 @@ class DigestMaker:
         self._services = services
         self._calls = calls
         self._archivist = Archiver(services, calls)
-        self._facts = FactsTasks(services, calls)
+        self._embedding = Embedding(services, calls)
 
     async def make(self, work: DigestWork, ledger: list[ModelCall]) -> DigestResult:
         """Make the digest of `work`; every model call is added to `ledger`.
@@ -71,7 +72,7 @@ class DigestMaker:
 
     async def _summarized(self, work: DigestWork, action: Summarize | Chunk, ledger: list[ModelCall]) -> DigestResult:
         model = self._services.model
-        about = await self._facts.task(work, action, ledger)
+        about = await facts_task(self._services, self._embedding, work, action)
         making = digest(
             base=work.base if isinstance(action, Summarize) else (),
             lines=[PromptLine(one.seq, one.message.role.value, one.message.text) for one in work.messages],

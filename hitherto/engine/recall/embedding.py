@@ -74,13 +74,13 @@ class Embedding:
         space = embedder.space
         return space, np.concatenate(made) if made else np.zeros((0, space.dimensions), np.float32)
 
-    async def documents_within(
-        self, seconds: float, texts: Sequence[str], tenant: str, ledger: list[ModelCall], *, otherwise: str
+    async def documents_within_timeout(
+        self, texts: Sequence[str], tenant: str, ledger: list[ModelCall], *, otherwise: str
     ) -> Vectors | None:
-        """The same vectors, where what happens without them is bearable: None if the embedder fails in any way, or
-        takes longer than `seconds`. Then a warning says what is done `otherwise`."""
+        """The same vectors, for those who can do without: None if the embedder fails in any way, or takes longer than
+        the setting `embedder_timeout`. Then a warning says what is done `otherwise`."""
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(self._services.settings.embedder_timeout):
                 return (await self.documents(texts, tenant, ledger))[1]
         except Exception as error:  # noqa: BLE001 (a user-supplied embedder may raise anything; there are still words)
             why = "it took too long" if isinstance(error, TimeoutError) else told(error)

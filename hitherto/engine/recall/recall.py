@@ -216,8 +216,7 @@ class Recaller:
         if search_data.waiting and self._embedding.local and spaces and space in (None, spaces[0]):
             # A local embedder is fast enough to embed what is not indexed yet.
             space = spaces[0]
-            loaded.waiting = await self._embedding.documents_within(
-                self._services.settings.embedder_timeout,
+            loaded.waiting = await self._embedding.documents_within_timeout(
                 [source.text for source in search_data.waiting],
                 tenant,
                 ledger,

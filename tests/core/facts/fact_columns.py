@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle, islice
 
 import numpy as np
 
-from hitherto.core.facts.known import known_facts_to_show
+from hitherto.core.facts.known import known_facts_to_show, pieces
 from hitherto.core.facts.relevance import FactColumns
 from hitherto.core.recall.codes import codes_of
 from hitherto.core.recall.terms import analyzed
@@ -37,21 +38,21 @@ def columns(contents: Sequence[str], vectors: Mapping[int, Sequence[float]] | No
     )
 
 
-async def shares_shown() -> tuple[float, float]:
+async def shares_shown(*, behind: int = 0) -> tuple[float, float]:
     """Of the labeled repetitions and changes, the share whose known fact a model is shown: by words, and by words and
-    vectors. What is known are the first sentences of all pairs; the messages are the second one and BESIDE others."""
+    vectors. What is known are the first sentences of all pairs. The second one stands in a message of its own, at its
+    end behind so many unrelated sentences, and BESIDE other messages are unrelated too."""
     pairs, embedder = labeled_pairs(), Wordllama()
     contents = list(dict.fromkeys(one.one for one in pairs))
-    vectors = (await embedder.documents(contents)).vectors.tolist()
-    known = columns(contents, dict(enumerate(vectors)))
+    of_facts = (await embedder.documents(contents)).vectors.tolist()
+    known = columns(contents, dict(enumerate(of_facts)))
     own, single = np.ones(len(contents), np.bool_), np.zeros(len(contents), np.bool_)
-    unrelated = [one.other for one in pairs if one.label == "unrelated"]
+    unrelated = cycle([one.other for one in pairs if one.label == "unrelated"])
     wanted = [one for one in pairs if one.label in ("repetition", "change")]
     by_words = by_meaning = 0
-    for number, pair in enumerate(wanted):
-        start = number % (len(unrelated) - BESIDE)
-        texts = [pair.other, *unrelated[start : start + BESIDE]]
-        said, place = (await embedder.documents(texts)).vectors, contents.index(pair.one)
-        by_words += place in known_facts_to_show(known, texts, None, own=own, single=single)
-        by_meaning += place in known_facts_to_show(known, texts, said, own=own, single=single)
+    for pair in wanted:
+        said = pieces([" ".join([*islice(unrelated, behind), pair.other]), *islice(unrelated, BESIDE)])
+        vectors, place = (await embedder.documents(said)).vectors, contents.index(pair.one)
+        by_words += place in known_facts_to_show(known, said, None, own=own, single=single)
+        by_meaning += place in known_facts_to_show(known, said, vectors, own=own, single=single)
     return by_words / len(wanted), by_meaning / len(wanted)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from hitherto.core.facts.known import MOST_SHOWN, known_facts_to_show
+from hitherto.core.facts.known import MOST_SHOWN, known_facts_to_show, pieces
 from hitherto.core.facts.relevance import FactColumns, most_relevant_first, relevance_of
 from tests.core.facts.fact_columns import columns, shares_shown
 
@@ -65,7 +65,7 @@ def shown(
     """The places that a model is shown by words; those in `shared` are facts of others."""
     places = np.arange(len(contents))
     return known_facts_to_show(
-        columns(contents), texts, None, own=~np.isin(places, shared), single=np.isin(places, single)
+        columns(contents), pieces(texts), None, own=~np.isin(places, shared), single=np.isin(places, single)
     )
 
 
@@ -94,9 +94,30 @@ class TestShownToAModel:
 
     async def test_meanings_find_what_has_other_words(self) -> None:
         """Of the labeled repetitions and changes."""
-        by_words, by_meaning = await shares_shown()
-        assert by_words < by_meaning
+        _, by_meaning = await shares_shown()
         assert by_meaning >= 0.97
+
+    async def test_what_is_said_late_in_a_long_message_counts(self) -> None:
+        by_words, by_meaning = await shares_shown(behind=20)
+        assert by_words >= 0.88
+        assert by_meaning >= 0.88
+
+    def test_what_is_said_once_counts_as_much_as_what_is_said_again_and_again(self) -> None:
+        known = ["Played the cello in an orchestra.", *(f"Loved bees number {at}." for at in range(40))]
+        assert shown(known, ["Her cello, her orchestra.", *["All those bees."] * 9])[0] == 0
+
+    @few
+    @given(texts=st.lists(st.text("ab ", max_size=900), max_size=12))
+    def test_pieces_have_all_of_the_texts(self, texts: list[str]) -> None:
+        """Each stretch of up to half a piece is whole in one of them, and none crosses from a text to the next."""
+        found = pieces(texts)
+        assert all(any(one in text for text in texts) for one in found)
+        for text in texts:
+            for at in range(0, len(text), 37):
+                assert any(text[at : at + 100] in one for one in found)
+
+    def test_very_much_text_makes_few_pieces(self) -> None:
+        assert len(pieces(["x" * 1_000_000, "y" * 1_000_000])) <= 1_000
 
     @few
     @given(
