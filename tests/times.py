@@ -1,12 +1,15 @@
-"""Time that passes for a store when a test says so."""
+"""Time that passes for a store, or for a circuit breaker, when a test says so."""
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 import psycopg
+import pytest
 
+from hitherto.engine import calls
 from hitherto.ports.store import Store
 from hitherto.stores.in_memory.store import InMemoryStore
 from tests.databases import OpenStore
@@ -50,7 +53,11 @@ class TablesMoved:
         values = {"by": days * DAY}
         async with await psycopg.AsyncConnection[Any].connect(self._database) as connection:
             await connection.execute("update hitherto.message set expires_at = expires_at - %(by)s", values)
-            await connection.execute("update hitherto.conversation set next_expiry = next_expiry - %(by)s", values)
+            await connection.execute(
+                "update hitherto.conversation set next_expiry = next_expiry - %(by)s, resume_at = resume_at - %(by)s",
+                values,
+            )
+            await connection.execute("update hitherto.digest set due_at = due_at - %(by)s", values)
 
 
 def time_of(store: Store) -> Time:
@@ -60,3 +67,17 @@ def time_of(store: Store) -> Time:
     assert isinstance(store, InMemoryStore)
     assert isinstance(store._clock, Clock)
     return store._clock
+
+
+class BreakerTime:
+    """The time that circuit breakers go by: the machine's, and the seconds that have passed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._passed = 0.0
+        monkeypatch.setattr(calls, "time", self)
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self._passed
+
+    def pass_seconds(self, seconds: float) -> None:
+        self._passed += seconds

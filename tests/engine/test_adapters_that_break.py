@@ -26,6 +26,7 @@ from hitherto.stores.in_memory.store import InMemoryStore
 from tests.conftest import SCOPE
 from tests.engine.metered import PRICED, Told, services_of
 from tests.patience import PATIENCE
+from tests.times import BreakerTime
 
 
 @pytest.fixture
@@ -148,10 +149,10 @@ async def test_figures_that_are_none_are_left_out(figures: dict[str, object]) ->
 
 
 @pytest.mark.parametrize("part", ["span", "price", "called", "the figures", "the answer"])
-async def test_a_probe_that_breaks_is_not_the_last(part: str) -> None:
+async def test_a_probe_that_breaks_is_not_the_last(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """After its rest one call is let through; whatever becomes of that, another may follow."""
-    once, watch = Once(ZeroDivisionError()), Told()
-    services = services_of(InMemoryStore(), watch, model_max_attempts=1, breaker_failures=1, breaker_cooldown=0.3)
+    once, watch, breaker_time = Once(ZeroDivisionError()), Told(), BreakerTime(monkeypatch)
+    services = services_of(InMemoryStore(), watch, model_max_attempts=1, breaker_failures=1, breaker_cooldown=600)
     answers = {"the figures": odd(tokens_in="12"), "the answer": cast(Completion, "no answer at all")}
     calls = Calls(replace(services, price=breaking(services.price, once) if part == "price" else services.price))
     ask = answering(ModelUnavailable("down"), answers.get(part, GOOD), GOOD)
@@ -159,7 +160,7 @@ async def test_a_probe_that_breaks_is_not_the_last(part: str) -> None:
         await calls.make(ask, WHAT, [])
     with pytest.raises(CallPostponed):
         await calls.make(ask, WHAT, [])
-    await asyncio.sleep(0.35)
+    breaker_time.pass_seconds(600)
     if part in ("span", "called"):
         setattr(watch, part, breaking(getattr(watch, part), once))
     with suppress(ZeroDivisionError, AttributeError):

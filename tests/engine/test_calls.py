@@ -15,6 +15,7 @@ from hitherto.ports.model import Completion
 from hitherto.stores.in_memory.store import InMemoryStore
 from tests.conftest import SCOPE
 from tests.engine.metered import PRICED, Told, services_of
+from tests.times import BreakerTime
 
 GOOD = Completion(text="yes", tokens_in=900, tokens_cached=500, tokens_out=100)
 DigestOutcome = Completion | Exception
@@ -142,28 +143,29 @@ async def test_a_call_that_is_cancelled_is_in_the_ledger_too(calls: Callable[...
     assert causes(ledger) == [FailureCause.LOST]
 
 
-async def test_the_breaker_opens_and_closes_again(calls: Callable[..., Calls]) -> None:
+async def test_the_breaker_opens_and_closes_again(calls: Callable[..., Calls], monkeypatch: pytest.MonkeyPatch) -> None:
+    breaker_time = BreakerTime(monkeypatch)
     answers, ledger = Answers(*[ModelUnavailable("no route")] * 3, GOOD), list[ModelCall]()
-    asked = calls(model_max_attempts=1, breaker_failures=2, breaker_cooldown=0.2)
+    asked = calls(model_max_attempts=1, breaker_failures=2, breaker_cooldown=600)
     for _ in range(2):
         with pytest.raises(ModelUnavailable):
             await asked.make(answers, WHAT, ledger)
     with pytest.raises(CallPostponed, match="not called for now; last: no route") as caught:
         await asked.make(answers, WHAT, ledger)
-    assert 0 < caught.value.seconds <= 0.2
+    assert 0 < caught.value.seconds <= 600
     assert caught.value.cause is FailureCause.UNREACHABLE
     assert len(answers.at) == 2, "nobody was asked"
 
     other = CallContext(model="another", purpose=Purpose.DIGEST, tenant=SCOPE.tenant, digest=8)
     assert await asked.make(Answers(GOOD), other, ledger) == GOOD, "each model has its own"
 
-    await asyncio.sleep(0.25)
+    breaker_time.pass_seconds(600)
     with pytest.raises(ModelUnavailable):
         await asked.make(answers, WHAT, ledger)
     with pytest.raises(CallPostponed) as caught:
         await asked.make(answers, WHAT, ledger)
-    assert 0.2 < caught.value.seconds <= 0.4, "twice as long"
-    await asyncio.sleep(0.45)
+    assert 600 < caught.value.seconds <= 1_200, "twice as long"
+    breaker_time.pass_seconds(1_200)
     for _ in range(2):
         assert await asked.make(answers, WHAT, ledger) == GOOD
     assert causes(ledger) == [FailureCause.UNREACHABLE] * 2 + [None] + [FailureCause.UNREACHABLE] + [None] * 2

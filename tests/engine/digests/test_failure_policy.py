@@ -31,6 +31,7 @@ from tests.acceptance.dialogue import ONE_TRY, PLENTY, asks, bodies, each, fates
 from tests.conftest import SCOPE
 from tests.engine.metered import Metered, Told
 from tests.patience import PATIENCE
+from tests.times import BreakerTime, time_of
 
 POLICY = sliding_window(after_seq=1)
 SOON: dict[str, Any] = {"model_max_attempts": 1, "backoff": 0.05, "lease_timeout": 0.3}
@@ -173,7 +174,7 @@ async def test_an_unusable_answer_is_corrected_once(store: Store, unusable: str)
 
 async def test_a_conversation_that_fails_again_and_again_rests(store: Store) -> None:
     model = Scripted([ModelRejected("no")] * 2, then=says_each)
-    async with opener(store, POLICY)(model, backoff=0.4) as (memory, chat):
+    async with opener(store, POLICY)(model, backoff=600) as (memory, chat):
         await rounds(memory, chat, [1, 2])
         head = await chat.head()
         assert head is not None
@@ -188,7 +189,7 @@ async def test_a_conversation_that_fails_again_and_again_rests(store: Store) -> 
         await rounds(memory, other, [1])
         assert [row.status for row in await other.digests()] == [Status.COMPLETED], "others go on"
 
-        await asyncio.sleep(0.45)
+        await time_of(store).pass_days(1)
         await rounds(memory, chat, [5])
         assert [(row.status, row.text) for row in await chat.digests()][2:] == [(Status.COMPLETED, each(0, 9))]
         head = await chat.head()
@@ -212,11 +213,13 @@ async def test_a_conversation_rests_no_longer_for_a_clock_that_was_ahead(store: 
         assert head.resume_at - datetime.now(UTC) <= timedelta(minutes=1)
 
 
-async def test_a_model_that_is_down_is_left_alone(store: Store) -> None:
+async def test_a_model_that_is_down_is_left_alone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """The breaker opens: digests are put off without a call, which is no try; once it closes they are made."""
+    breaker_time = BreakerTime(monkeypatch)
     down: list[Reply] = [ModelUnavailable("no route")] * 2
     model = Scripted(down, then=says_each)
-    async with opener(store, POLICY)(model, breaker_failures=2, breaker_cooldown=0.5, lease_timeout=0.3) as (memory, _):
+    settings: dict[str, Any] = {"breaker_failures": 2, "breaker_cooldown": 600, "lease_timeout": 0.3}
+    async with opener(store, POLICY)(model, **settings) as (memory, _):
         chats = [memory.conversation(f"c{number}", scope=SCOPE, policy=POLICY) for number in range(4)]
         for chat in chats:
             await rounds(memory, chat, [1])
@@ -227,6 +230,8 @@ async def test_a_model_that_is_down_is_left_alone(store: Store) -> None:
             assert (row.tries, row.claimed) == (0, False)
             assert "is not called for now; last: no route" in str(row.error)
         assert await missing(chats[-1]) == ["digest"]
+        breaker_time.pass_seconds(600)
+        await time_of(store).pass_days(1)
         for chat in chats[2:]:
             (row,) = await rows_when(chat, ended)
             assert (row.status, row.tries) == (Status.COMPLETED, 1)
