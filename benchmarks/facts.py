@@ -33,8 +33,8 @@ async def run(ground: Ground) -> Findings:
             Figure(what=f"merged without a model, of {repetitions} repetitions", value=right),
         ]
     )
-    for place, behind in (("alone in a message", 0), ("behind 20 sentences", 20)):
-        by_words, by_meaning = await shares_shown(behind=behind)
+    for place, behind, answers in (("beside three long answers", 0, 3), ("behind 20 sentences", 20, 0)):
+        by_words, by_meaning = await shares_shown(behind=behind, answers=answers)
         known = f"known fact shown to the model, of {repetitions + changes} repetitions and changes {place}"
         findings.figures.extend(
             [

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hitherto.core.recall import rank
 from hitherto.core.recall.bm25 import Posting
-from hitherto.core.recall.terms import QuestionTerms, question_terms
+from hitherto.core.recall.terms import QuestionTerms
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -31,10 +31,9 @@ class FactColumns:
     coded: NDArray[np.bool_] | None = None
 
 
-def relevance_of(columns: FactColumns, question: str, vector: NDArray[np.float32] | None) -> NDArray[np.float32]:
-    """How much each fact bears on the question, 0 where it does not: by its words and, given its `vector` and codes of
+def relevance_of(columns: FactColumns, terms: QuestionTerms, vector: NDArray[np.float32] | None) -> NDArray[np.float32]:
+    """How much each fact bears on a question, 0 where it does not: by its words and, given its `vector` and codes of
     the facts, by similarity, weighed as a recall weighs them (`core.recall.rank`)."""
-    terms = question_terms(question)
     found = rank.first_stage(
         terms,
         _postings(columns, terms),

@@ -78,21 +78,22 @@ def analyzed(text: str, *, author: str | None = None) -> TermCounts:
     return TermCounts(hashes=hashes[order], counts=capped[order], length=length)
 
 
-def question_terms(text: str) -> QuestionTerms:
-    """What to look up for a question. Words that carry no meaning ("what", "the") are left out, unless all do.
+def question_terms(text: str, *, most: int = MOST_QUESTION_TERMS) -> QuestionTerms:
+    """What to look up for a question, at most `most` words. Words that carry no meaning ("what", "the") are left out,
+    unless all do.
 
     Takes any string; an empty one, or one of nothing but punctuation, has no terms.
     """
     # No question needs more than its beginning; the cap is on what is read, not only on what is kept.
-    words = list(dict.fromkeys(islice(_terms(text, asked=True), 100 * MOST_QUESTION_TERMS)))
+    words = list(dict.fromkeys(islice(_terms(text, asked=True), 100 * most)))
     telling = [word for word in words if word not in _STOPS]
-    chosen = (telling or words)[:MOST_QUESTION_TERMS]
-    capitalized = (match[0] for match in islice(_CAPITALISED.finditer(text), MOST_QUESTION_TERMS))
+    chosen = (telling or words)[:most]
+    capitalized = (match[0] for match in islice(_CAPITALISED.finditer(text), most))
     names = dict.fromkeys([*chosen, *_terms(" ".join(capitalized))])
     return QuestionTerms(
         words=_hashed(chosen),
         telling=any(word not in _POLITE for word in telling),
-        authors=_hashed([_AUTHOR + name for name in names][: 2 * MOST_QUESTION_TERMS]),
+        authors=_hashed([_AUTHOR + name for name in names][: 2 * most]),
     )
 
 

@@ -11,6 +11,7 @@ from hitherto.core.context.manifest import FactsShown, ShownFact
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.facts.relevance import most_relevant_first, relevance_of
 from hitherto.core.policy.view import View
+from hitherto.core.recall.terms import question_terms
 from hitherto.engine.handle import Handle
 from hitherto.errors import NotReproducible
 from hitherto.ports.embedder import Vector
@@ -66,7 +67,7 @@ def chosen(
     """The facts that bear most on the question, as many as fit; None where none fits. Facts that others share take at
     most half of the room, as long as the user's own facts fill the rest."""
     ahead = handle.services.settings.facts_place != "system"
-    relevance = relevance_of(known, question.text, question.vector)
+    relevance = relevance_of(known, question_terms(question.text), question.vector)
     order = own_facts_first(most_relevant_first(known.ids, relevance), known.own, known.tokens, room=room)
     cost = _cost(request, known.subject.name, ahead=ahead)
     lines = fitting(order.tolist(), lambda at: _line(known, at), known.tokens, room=room, cost=cost)

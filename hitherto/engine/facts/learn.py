@@ -13,6 +13,7 @@ from hitherto.core.facts.fact import ExtractedFact, KnownFact, LearnedFacts
 from hitherto.core.facts.known import known_facts_to_show, pieces
 from hitherto.core.facts.merge import merged
 from hitherto.core.log.head import Head
+from hitherto.core.log.message import Role
 from hitherto.core.log.ranges import joined
 from hitherto.core.policy.action import Chunk, Summarize
 from hitherto.core.scope import THE_USER
@@ -66,12 +67,17 @@ async def _bearing(
 
     Meanings are compared where the embedder computes in this process. No digest pays for another one, or waits for it.
     """
-    said = pieces([one.message.text for one in work.messages if one.message.counts])
+    messages = [one.message for one in work.messages if one.message.counts]
+    users = [one.text for one in messages if one.role is Role.USER]
+    said = pieces(users, [one.text for one in messages if one.role is not Role.USER])
     columns = await facts.known(work.scope, current.subject.id, space=embedding.space)
     vectors = None
     if embedding.local and columns.codes is not None and said:
         vectors = await embedding.documents_within_timeout(
-            said, work.scope.tenant, [], otherwise="the known facts that a model is shown are chosen by words only"
+            list(said),
+            work.scope.tenant,
+            [],
+            otherwise="the known facts that a model is shown are chosen by words only",
         )
     is_single = np.array([one in single for one in columns.categories], np.bool_)
     places = await asyncio.to_thread(known_facts_to_show, columns, said, vectors, own=columns.own, single=is_single)

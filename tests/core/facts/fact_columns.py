@@ -14,8 +14,7 @@ from hitherto.core.recall.terms import analyzed
 from hitherto.providers.wordllama import Wordllama
 from tests.core.facts.fact_pairs import labeled_pairs
 
-BESIDE = 9
-"""So many unrelated messages stand beside the one that repeats or changes a fact."""
+BESIDE, LONG = 9, 20
 
 
 def columns(contents: Sequence[str], vectors: Mapping[int, Sequence[float]] | None = None) -> FactColumns:
@@ -38,10 +37,11 @@ def columns(contents: Sequence[str], vectors: Mapping[int, Sequence[float]] | No
     )
 
 
-async def shares_shown(*, behind: int = 0) -> tuple[float, float]:
+async def shares_shown(*, behind: int = 0, answers: int = 0) -> tuple[float, float]:
     """Of the labeled repetitions and changes, the share whose known fact a model is shown: by words, and by words and
-    vectors. What is known are the first sentences of all pairs. The second one stands in a message of its own, at its
-    end behind so many unrelated sentences, and BESIDE other messages are unrelated too."""
+    vectors. What is known are the first sentences of all pairs. The second one is in a user's message, at its end
+    behind so many unrelated sentences; BESIDE other messages of users are one unrelated sentence each, and so many
+    answers of the assistant are LONG unrelated sentences each."""
     pairs, embedder = labeled_pairs(), Wordllama()
     contents = list(dict.fromkeys(one.one for one in pairs))
     of_facts = (await embedder.documents(contents)).vectors.tolist()
@@ -51,8 +51,9 @@ async def shares_shown(*, behind: int = 0) -> tuple[float, float]:
     wanted = [one for one in pairs if one.label in ("repetition", "change")]
     by_words = by_meaning = 0
     for pair in wanted:
-        said = pieces([" ".join([*islice(unrelated, behind), pair.other]), *islice(unrelated, BESIDE)])
-        vectors, place = (await embedder.documents(said)).vectors, contents.index(pair.one)
+        users = [" ".join([*islice(unrelated, behind), pair.other]), *islice(unrelated, BESIDE)]
+        said = pieces(users, [" ".join(islice(unrelated, LONG)) for _ in range(answers)])
+        vectors, place = (await embedder.documents(list(said))).vectors, contents.index(pair.one)
         by_words += place in known_facts_to_show(known, said, None, own=own, single=single)
         by_meaning += place in known_facts_to_show(known, said, vectors, own=own, single=single)
     return by_words / len(wanted), by_meaning / len(wanted)
