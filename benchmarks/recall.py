@@ -147,9 +147,9 @@ async def _copied(connection: psycopg.AsyncConnection[Any], times: int) -> None:
 
 
 _COPY = """
-insert into hitherto.conversation (tenant, ref, user_id, agent, id, rev, next_seq, tokens, turns, talk, indexed_seq)
+insert into hitherto.conversation (tenant, ref, user_id, agent, id, rev, next_seq, tokens, turns, dialogue, indexed_seq)
 overriding system value
-select tenant, ref + 1000000 * NUMBER, 'large-' || (NUMBER - 1), agent, id, rev, next_seq, tokens, turns, talk,
+select tenant, ref + 1000000 * NUMBER, 'large-' || (NUMBER - 1), agent, id, rev, next_seq, tokens, turns, dialogue,
     indexed_seq
 from hitherto.conversation where user_id = 'large';
 insert into hitherto.message (tenant, conversation, seq, wire, role, kind, text, payload, call_ids, result_ids,
