@@ -106,11 +106,12 @@ class RecallSettings(_Group):
     `embedder`: "wordllama" (in this process, no network), "none" (search by words alone), or the name of a model of
     `embedder_provider` at `embedder_base_url` (unset: the provider's own) with `embedder_key`. Its vectors have
     `embedder_dimensions` (unset: the model's own), and it reads `embedder_input_limit` tokens of a text (unset: what is
-    known of the model). A question's vector gets `embedder_timeout` seconds; those made in the background get ten times
-    as long per request. `previous_embedder`: the embedder before a change, of the same provider; its vectors are
-    searched until the new one has caught up. `reranker`: "model" (the model for digests orders what was found), or the
-    name of a cross-encoder at `reranker_base_url` with `reranker_key`; it gets `reranker_timeout` seconds.
-    `recall_share`: the part of a context's budget that recalled passages may take.
+    known of the model). A question's vector gets `embedder_timeout` seconds, and so do those that choose the known
+    facts for a digest; others made in the background get ten times as long per request. `previous_embedder`: the
+    embedder before a change, of the same provider; its vectors are searched until the new one has caught up.
+    `reranker`: "model" (the model for digests orders what was found), or the name of a cross-encoder at
+    `reranker_base_url` with `reranker_key`; it gets `reranker_timeout` seconds. `recall_share`: the part of a context's
+    budget that recalled passages may take.
 
     `cross_session`: in which ways contexts show other conversations of the scope: "latest" (their newest digest, in the
     instructions), "triggers" (what a search in them finds, if the incoming message has one of `search_triggers`, as
