@@ -13,6 +13,7 @@ policies with these parts can be read wherever the package is installed.
 """
 
 import logging
+from functools import cache
 from importlib.metadata import entry_points
 
 from hitherto.core.policy.action import Action, Chunk, Compact, Drop, Redact, Summarize
@@ -50,18 +51,16 @@ from hitherto.core.policy.trigger import (
 GROUP = "hitherto.components"
 
 _log = logging.getLogger("hitherto")
-_loaded: set[str] = set()
 
 
+@cache
 def discover() -> None:
-    """Import the modules that installed packages name in the entry point group "hitherto.components", each once.
+    """Import the modules that installed packages name in the entry point group "hitherto.components".
 
-    One that cannot be imported is logged and left out; policies with its parts are then refused by name.
+    One that cannot be imported is logged and left out; policies with its parts are then refused by name. Only the first
+    call in a process looks.
     """
     for point in entry_points(group=GROUP):
-        if point.value in _loaded:
-            continue
-        _loaded.add(point.value)
         try:
             point.load()
         except Exception:  # noqa: BLE001 (another package's defect must not keep this one from opening)

@@ -25,6 +25,7 @@ settings.load_profile("hitherto")
 
 SCOPE = Scope(tenant="acme", user="u-17", agent="planner")
 SHARED = Path(__file__).resolve().parents[2] / "shared"
+LONG = {"test_sdk_own_tests.py", "test_docs.py", "test_benchmarks.py", "test_types.py"}
 LOCOMO = SHARED / "data" / "locomo" / "locomo10.json"
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -32,8 +33,14 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# What is imported and collected stays to the end: the garbage collector need not look at it again and again.
-gc.disable()
+def pytest_collection() -> None:
+    """What is imported and collected stays to the end: the garbage collector need not look at it again and again."""
+    gc.disable()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that take long come first, so that no runner has one left when the others are done."""
+    items.sort(key=lambda item: item.path.name not in LONG)
 
 
 def pytest_collection_finish() -> None:

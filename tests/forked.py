@@ -1,51 +1,88 @@
-"""Runs `hitherto` in forks of one process that has imported it already.
+"""Runs programs of Hitherto's in forks of one process that has imported everything already.
 
-Each command is a process of its own, as a user's is, without the second that imports take."""
+Each program is a process of its own, as a user's is, without the seconds that imports and tables take."""
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from threading import Lock
 
 from tests.patience import PATIENCE
 
+ROOT = Path(__file__).resolve().parents[1]
+
 _PROGRAM = """
-import gc, json, os, pkgutil, runpy, sys
-import hitherto.cli, hitherto.providers.wordllama
-import hitherto.stores.postgres.embedded.server, hitherto.stores.postgres.store
-for module in pkgutil.walk_packages(hitherto.cli.__path__, "hitherto.cli."):
-    __import__(module.name)
+import atexit, gc, json, os, pkgutil, runpy, signal, socket, sys, threading
+import hitherto, tests.engine.log.writer, tests.faults.worker, tests.faults.writer
+from hitherto.providers import wordllama
+from hitherto.tokens.bpe import BpeCounter
+for module in pkgutil.walk_packages(hitherto.__path__, "hitherto."):
+    if not module.name.endswith("__main__"):
+        __import__(module.name)
+wordllama._model()
+for encoding in "o200k_base", "cl100k_base":
+    BpeCounter(encoding).count("")
 
 gc.freeze()
-for line in sys.stdin:
-    order = json.loads(line)
-    child = os.fork()
-    if child == 0:
-        break
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-else:
-    os._exit(0)
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+orders = socket.socket(fileno=0)
+while True:
+    begun, ends, _, _ = socket.recv_fds(orders, 1, 4)
+    if not begun:
+        os._exit(0)
+    order, out, err, status = ends
+    if os.fork() == 0:
+        # This process waits for the program, so that the other one can take the next order.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        program = os.fork()
+        if program == 0:
+            break
+        os.write(status, b"%d " % program)
+        os.close(out)
+        os.close(err)
+        os.write(status, b"%d" % os.waitstatus_to_exitcode(os.waitpid(program, 0)[1]))
+        os._exit(0)
+    for end in ends:
+        os.close(end)
 
-for stream, path, flags in (0, os.devnull, os.O_RDONLY), (1, order["out"], os.O_WRONLY), (2, order["err"], os.O_WRONLY):
-    opened = os.open(path, flags)
+orders.detach()
+os.close(status)
+for stream, opened in (0, os.open(os.devnull, os.O_RDONLY)), (1, out), (2, err):
     os.dup2(opened, stream)
     os.close(opened)
+# The streams that this process had remember whether they were files.
+sys.stdout = open(1, "w", encoding=sys.stdout.encoding, errors=sys.stdout.errors, closefd=False)
+sys.stderr = open(2, "w", 1, encoding=sys.stderr.encoding, errors=sys.stderr.errors, closefd=False)
+with open(order) as opened:
+    given = json.load(opened)
 os.environ.clear()
-os.environ.update(order["environment"])
-os.chdir(order["folder"])
-sys.argv = ["hitherto", *order["words"]]
-runpy.run_module("hitherto", run_name="__main__", alter_sys=True)
+os.environ.update(given["environment"])
+os.chdir(given["folder"])
+sys.argv = [given["module"], *given["words"]]
+code = 0
+try:
+    runpy.run_module(given["module"], run_name="__main__", alter_sys=True)
+except SystemExit as ended:
+    code = ended.code or 0
+# As an interpreter ends, but without taking apart all that was imported.
+threading._shutdown()
+atexit._run_exitfuncs()
+sys.stdout.flush()
+sys.stderr.flush()
+os._exit(code)
 """
 
 
@@ -60,44 +97,89 @@ class Ended:
 
 def run(*words: str, environment: Mapping[str, str]) -> Ended:
     """Run `hitherto` with `words` to its end, with nothing on standard input. TimeoutError: it took `PATIENCE`."""
-    with tempfile.TemporaryDirectory() as folder, _one_at_a_time:
-        out, err = Path(folder, "out"), Path(folder, "err")
-        out.touch()
-        err.touch()
-        order = {
-            "words": words,
-            "environment": dict(environment),
-            "folder": os.getcwd(),
-            "out": str(out),
-            "err": str(err),
-        }
-        code = _process_that_forks().run(order)
-        return Ended(code, out.read_bytes(), err.read_bytes())
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        status = _order("hitherto", words, environment, Path.cwd(), out.fileno(), err.fileno())
+        said = b""
+        try:
+            while select.select([status], [], [], PATIENCE)[0]:
+                if not (more := os.read(status, 100)):
+                    break
+                said += more
+            else:
+                os.kill(int(said.split()[0]), signal.SIGKILL)
+                raise TimeoutError(f"still running after {PATIENCE:g} s: {words}")
+        finally:
+            os.close(status)
+        out.seek(0)
+        err.seek(0)
+        return Ended(int(said.split()[1]), out.read(), err.read())
 
 
-class _Forking:
-    """The process that forks; it ends with this one."""
+class Process:
+    """A program that runs, as `asyncio.subprocess.Process` is one."""
 
-    def __init__(self) -> None:
-        pipe = subprocess.PIPE
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM], stdin=pipe, stdout=pipe, start_new_session=True
+    def __init__(self, pid: int, status: asyncio.StreamReader, out: asyncio.StreamReader, err: asyncio.StreamReader):
+        self.pid = pid
+        self.stdout = out
+        self.stderr = err
+        self._ending = asyncio.create_task(status.read())
+
+    @classmethod
+    async def start(cls, module: str, *words: str, environment: Mapping[str, str]) -> Process:
+        """Starts `python -m MODULE WORDS…` at the project's root, with nothing on standard input."""
+        (out, their_out), (err, their_err) = os.pipe(), os.pipe()
+        status = _order(module, words, environment, ROOT, their_out, their_err)
+        os.close(their_out)
+        os.close(their_err)
+        readers = [await _reader(end) for end in (status, out, err)]
+        return cls(int(await readers[0].readuntil(b" ")), *readers)
+
+    @property
+    def returncode(self) -> int | None:
+        return int(self._ending.result()) if self._ending.done() else None
+
+    def send_signal(self, number: int) -> None:
+        """Does nothing if the program has ended."""
+        if not self._ending.done():
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    async def wait(self) -> int:
+        return int(await self._ending)
+
+
+async def _reader(end: int) -> asyncio.StreamReader:
+    reader = asyncio.StreamReader(limit=1 << 24)  # what nobody reads does not stop the program
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(end, "rb")
+    )
+    return reader
+
+
+def _order(module: str, words: Sequence[str], environment: Mapping[str, str], folder: Path, out: int, err: int) -> int:
+    """Have a program started; the end of a pipe on which its process id and later its exit code come."""
+    status, theirs = os.pipe()
+    order = {"module": module, "words": words, "environment": dict(environment), "folder": str(folder)}
+    with tempfile.TemporaryFile() as file:
+        file.write(json.dumps(order).encode())
+        file.seek(0)
+        socket.send_fds(_process_that_forks(), [b"."], [file.fileno(), out, err, theirs])
+    os.close(theirs)
+    return status
+
+
+@cache
+def _process_that_forks() -> socket.socket:
+    """Where its orders go. It ends with this process."""
+    orders, theirs = socket.socketpair()
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM], stdin=theirs.fileno(), cwd=ROOT, start_new_session=True
         )
-        atexit.register(self._process.communicate)  # which closes its standard input
 
-    def run(self, order: object) -> int:
-        """The exit code of what `order` says."""
-        given, said = self._process.stdin, self._process.stdout
-        assert given is not None
-        assert said is not None
-        given.write(json.dumps(order).encode() + b"\n")
-        given.flush()
-        if not select.select([said], [], [], PATIENCE)[0]:
-            os.killpg(self._process.pid, signal.SIGKILL)
-            _process_that_forks.cache_clear()
-            raise TimeoutError(f"still running after {PATIENCE:g} s: {order}")
-        return int(said.readline())
+    def end() -> None:
+        orders.close()
+        process.wait()
 
-
-_one_at_a_time = Lock()
-_process_that_forks = cache(_Forking)
+    atexit.register(end)
+    return orders

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any
 import pytest
 
 from hitherto.policies import PRESETS
+from tests import forked
 from tests.providers.models.endpoint import Answer, Body, Endpoint, compacted, refused
 from tests.tokens.test_counters import reference_count
 
@@ -30,17 +29,11 @@ def home() -> Iterator[Path]:
 
 def replayed(home: Path, *words: str | Path, **settings: str) -> list[dict[str, Any]]:
     """The conversations in a replay's JSON."""
-    command = [sys.executable, "-m", "hitherto", "replay", *map(str, words), "--budget", str(BUDGET), "--json"]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HITHERTO_")}
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**kept, "HITHERTO_DATA_DIR": str(home), **{f"HITHERTO_{name}": value for name, value in settings.items()}},
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    found = json.loads(done.stdout)
+    given = {"HITHERTO_DATA_DIR": str(home), **{f"HITHERTO_{name}": value for name, value in settings.items()}}
+    done = forked.run("replay", *map(str, words), "--budget", str(BUDGET), "--json", environment={**kept, **given})
+    assert (done.code, done.err) == (0, b"")
+    found = json.loads(done.out)
     assert set(found) == {"conversations", "repeated", "seconds"}
     assert 0 <= found["repeated"] <= 1
     return found["conversations"]

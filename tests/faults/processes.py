@@ -6,16 +6,13 @@ import asyncio
 import json
 import os
 import signal
-import sys
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from tests.faults.waiting import until
+from tests.forked import Process
 from tests.patience import PATIENCE
 
-ROOT = Path(__file__).resolve().parents[2]
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
 
@@ -45,12 +42,10 @@ class Acknowledged:
 class Program:
     """A running `python -m MODULE …`. `out` and `err` are the lines it has written so far."""
 
-    def __init__(self, process: asyncio.subprocess.Process, name: str) -> None:
+    def __init__(self, process: Process, name: str) -> None:
         self.name = name
         self.out: list[str] = []
         self.err: list[str] = []
-        assert process.stdout is not None
-        assert process.stderr is not None
         self._process = process
         self._reading = [
             asyncio.create_task(_read(stream, lines))
@@ -59,15 +54,7 @@ class Program:
 
     @classmethod
     async def start(cls, name: str, module: str, *words: str, **settings: object) -> Program:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", module, *words),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            cwd=ROOT,
-            env=surroundings(**settings),
-        )
-        return cls(process, name)
+        return cls(await Process.start(module, *words, environment=surroundings(**settings)), name)
 
     @property
     def running(self) -> bool:
@@ -79,8 +66,7 @@ class Program:
         return [Acknowledged(**json.loads(line)) for line in self.out if line.startswith("{")]
 
     def send(self, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError):
-            self._process.send_signal(number)
+        self._process.send_signal(number)
 
     async def said(self, words: str) -> None:
         """Returns once a line with `words` was written to standard error."""

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -257,3 +261,37 @@ def test_an_action_that_refines_a_summary_is_shown_like_one() -> None:
     assert Stage.from_json(stage.to_json()) == stage
     assert stage != Stage(Turns(5), LastTurns(2), Summarize(max_tokens=77))
     assert stage.fingerprint != Stage(Turns(5), LastTurns(2), Summarize(max_tokens=77)).fingerprint
+
+
+def test_the_parts_of_installed_packages_are_found(tmp_path: Path) -> None:
+    """In a process of its own, beside a package whose parts cannot be imported: that is logged and no more."""
+    (tmp_path / "acme_parts.py").write_text(
+        "from dataclasses import dataclass\n"
+        "from hitherto.policies import Redact, register\n"
+        "@register\n"
+        "@dataclass(frozen=True)\n"
+        "class Shorten(Redact):\n"
+        "    word = 'acme.cut_short'\n"
+    )
+    for name, module in (("acme", "acme_parts"), ("broken", "missing_parts")):
+        metadata = tmp_path / f"{name}-1.0.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (metadata / "entry_points.txt").write_text(f"[hitherto.components]\n{name} = {module}\n")
+    stage = {
+        "trigger": {"is": "turns", "n": 8},
+        "keep": {"is": "last_turns", "k": 3},
+        "action": {"is": "acme.cut_short"},
+    }
+    policy = {"version": 1, "name": "mine", "stages": [stage]}
+    program = f"""
+import asyncio, hitherto
+async def main():
+    async with hitherto.open("memory:", policy={json.dumps(policy)!r}) as memory:
+        print(hitherto.policies.Policy.from_json({policy!r}).stages[0].action)
+asyncio.run(main())
+"""
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, env=environment)
+    assert (done.returncode, done.stdout.strip()) == (0, "Shorten(calls=False, never=(), at_least=0)"), done.stderr
+    assert "missing_parts" in done.stderr

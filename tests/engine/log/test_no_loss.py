@@ -6,10 +6,8 @@ import asyncio
 import os
 import shutil
 import signal
-import sys
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,30 +21,23 @@ from hitherto.core.policy.span import Fate
 from hitherto.providers.scripted.model import Scripted
 from tests.conftest import SCOPE
 from tests.engine.log.writer import TAKE_OVER_AFTER
+from tests.forked import Process
 from tests.patience import PATIENCE
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 class Writer:
     """A writing process and the appends it reported as acknowledged: key → first seq."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: Process) -> None:
         self.process = process
         self.acknowledged: dict[str, int] = {}
 
     @classmethod
     async def start(cls, where: str, conversation: str, name: str) -> Writer:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.engine.log.writer", where, conversation, name),
-            stdout=asyncio.subprocess.PIPE,
-            cwd=ROOT,
-        )
-        return cls(process)
+        return cls(await Process.start("tests.engine.log.writer", where, conversation, name, environment=os.environ))
 
     async def read(self, *, appends: int | None = None) -> None:
         """Take in reports: so many, or all that are left."""
-        assert self.process.stdout is not None
         while appends is None or len(self.acknowledged) < appends:
             line = (await self.process.stdout.readline()).decode()
             if not line:
@@ -57,8 +48,7 @@ class Writer:
                 self.acknowledged[key] = int(start)
 
     async def kill(self) -> None:
-        with suppress(ProcessLookupError):
-            self.process.kill()
+        self.process.send_signal(signal.SIGKILL)
         await self.read()
         await self.process.wait()
 
