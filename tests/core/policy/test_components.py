@@ -285,7 +285,8 @@ def test_the_parts_of_installed_packages_are_found(tmp_path: Path) -> None:
     }
     policy = {"version": 1, "name": "mine", "stages": [stage]}
     program = f"""
-import asyncio, hitherto
+import asyncio, logging, hitherto
+logging.basicConfig()
 async def main():
     async with hitherto.open("memory:", policy={json.dumps(policy)!r}) as memory:
         print(hitherto.policies.Policy.from_json({policy!r}).stages[0].action)
