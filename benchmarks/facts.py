@@ -28,7 +28,7 @@ async def run(ground: Ground) -> Findings:
             Figure(
                 what=f"precision of merging, labeled pairs ({len(pairs)})",
                 value=right / max(len(together), 1),
-                bar=Bar(limit=0.98, least=True),
+                bar=Bar(limit=0.98, at_least=True),
             ),
             Figure(what=f"merged without a model, of {repetitions} repetitions", value=right),
         ]

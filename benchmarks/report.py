@@ -19,13 +19,13 @@ class Bar:
     """What a figure is held against: at most `limit`, or at least."""
 
     limit: float
-    least: bool = False
+    at_least: bool = False
 
     def met(self, value: float) -> bool:
-        return value >= self.limit if self.least else value <= self.limit
+        return value >= self.limit if self.at_least else value <= self.limit
 
     def __str__(self) -> str:
-        return f"bar {'≥' if self.least else '≤'} {self.limit:g}"
+        return f"bar {'≥' if self.at_least else '≤'} {self.limit:g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ _COPY = sql.SQL(
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ConversationCopy:
     """A conversation: the original `number`, or its copy `copy` (0: the original itself) in a scope of its own."""
 
     number: int
@@ -66,19 +66,21 @@ async def run(ground: Ground) -> Findings:
         for url in (small_url, large_url):
             await ground.settle(url)
 
-        async def asked(memory: Memory, place: Place) -> Context:
+        async def asked(memory: Memory, place: ConversationCopy) -> Context:
             return await memory.conversation(place.id, scope=place.scope).context(incoming, budget=BUDGET)
 
-        for place in [Place(random.randrange(small), random.randint(1, copies)) for _ in range(20)]:
-            _check(await asked(many, place), await asked(few, Place(place.number)))
-        shown = carried(await asked(few, Place(0)))
+        for place in [ConversationCopy(random.randrange(small), random.randint(1, copies)) for _ in range(20)]:
+            _check(await asked(many, place), await asked(few, ConversationCopy(place.number)))
+        shown = carried(await asked(few, ConversationCopy(0)))
 
         repetitions, warm_up = ground.size(1_000, quick=10), ground.size(100, quick=3)
-        places = [Place(random.randrange(small), random.randint(0, copies)) for _ in range(warm_up + repetitions)]
+        places = [
+            ConversationCopy(random.randrange(small), random.randint(0, copies)) for _ in range(warm_up + repetitions)
+        ]
         over, under = await in_turns(
             [
                 Side(_label(large), lambda n: asked(many, places[n])),
-                Side(_label(small), lambda n: asked(few, Place(places[n].number))),
+                Side(_label(small), lambda n: asked(few, ConversationCopy(places[n].number))),
             ],
             repetitions=repetitions,
             warm_up=warm_up,
@@ -103,7 +105,7 @@ async def _originals(memory: Memory, conversations: int) -> None:
     random = Random(8)
     for _ in range(_LENGTH // 2):
         for number in range(conversations):
-            place = Place(number)
+            place = ConversationCopy(number)
             await memory.conversation(place.id, scope=place.scope).append(*turn(random, _TEXT))
 
 

@@ -17,7 +17,7 @@ from benchmarks.hands import TEXT, AtOnce, place
 from benchmarks.report import Bar, Figure, Findings
 from hitherto.tokens import CANONICAL
 
-_BAR = Bar(limit=400, least=True)
+_BAR = Bar(limit=400, at_least=True)
 _NONE = Bar(limit=0)
 _ROUNDS = 3
 """What `sliding_window` wants to see before its first digest."""

@@ -18,20 +18,20 @@ from hitherto.core.log.head import Head, empty
 from hitherto.core.log.message import Logged
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.view import view
-from hitherto.policies import compact, none
+from hitherto.policies import none, redact
 from hitherto.wire import codec, read
 from tests.wire.conversations import WIRES, long_log
 
 _BAR = Bar(limit=30)
 _KEPT = 40
-_ALL = "policy compact: the placeholders of all messages"
+_ALL = "policy redact: the placeholders of all messages"
 _TOKENS = 50
 
 
 async def run(ground: Ground) -> Findings:
-    """The view of a long head, with its messages grouped and, under `compact`, all but the newest redacted."""
+    """The view of a long head, with its messages grouped and, under `redact`, all but the newest redacted."""
     size, repetitions = ground.size(10_000, quick=200), ground.size(9, quick=3)
-    findings, plain, redacting = Findings(), none(), compact()
+    findings, plain, redacting = Findings(), none(), redact()
     for wire in WIRES:
         messages = [read(item, wire) for item in long_log(size // 2, True, wire=wire)[:size]]
         log, head = extended(empty(datetime(2026, 1, 1, tzinfo=UTC)), messages, [_TOKENS] * size)
@@ -40,7 +40,7 @@ async def run(ground: Ground) -> Findings:
         sides: dict[str, Callable[[], object]] = {
             "policy none: view()": lambda h=head: view(plain, h),
             "policy none: view() and groups": lambda h=head, of=log: (view(plain, h), groups(of)),
-            "policy compact: view() and groups": lambda h=reached, of=log: (view(redacting, h), groups(of)),
+            "policy redact: view() and groups": lambda h=reached, of=log: (view(redacting, h), groups(of)),
             _ALL: lambda h=reached, of=log, to=wire: _placeholders(redacting, h, of, to),
         }
         for what, act in sides.items():
@@ -48,7 +48,7 @@ async def run(ground: Ground) -> Findings:
             findings.figures.append(Figure(what=f"{size:,} messages, {wire}, {what}", value=value, unit="ms", bar=bar))
     findings.notes.append(
         "the messages are in memory already, as the store gives them; reading them from PostgreSQL and writing them as "
-        f"items is not in it. Under compact, all but the newest {_KEPT} messages have their tool results redacted; a "
+        f"items is not in it. Under redact, all but the newest {_KEPT} messages have their tool results redacted; a "
         "placeholder is made when its message is written, so of those alone that fit a budget."
     )
     return findings

@@ -153,7 +153,7 @@ class Conversation:
             model=model or self._services.settings.encoding,
             family=self._services.family(model),
         )
-        governing, recalling = self._services.usable(policy), recall_options_of(recall)
+        governing, recall_options = self._services.usable(policy), recall_options_of(recall)
         crossing = cross_session_of(cross_session)
         facts = None if facts is None else checked_switch(facts, "facts")
         if wait:
@@ -161,7 +161,7 @@ class Conversation:
         scope, watch, began = self._handle.scope, self._services.watch, time.perf_counter()
         with watch.span("context", tenant=scope.tenant, conversation=self._handle.id, budget=budget) as span:
             made = await ContextBuilder(self._handle, self._recaller).fitted(
-                request, governing, at, recall=recalling, cross_session=crossing, facts=facts
+                request, governing, at, recall=recall_options, cross_session=crossing, facts=facts
             )
             span.set(tokens=made.tokens, rev=made.manifest.rev, missing=" ".join(made.manifest.missing))
         watch.context_built(seconds=time.perf_counter() - began)

@@ -174,7 +174,7 @@ class Memory:
             chosen &= {EntryKind.PASSAGE}
         if as_of is not None and conversation is None:
             raise InvalidInput("as_of is a seq; name the conversation that it is of")
-        wanted = SearchFilter(
+        criteria = SearchFilter(
             scope=Scope.checked(scope),
             all_agents=checked_switch(all_agents, "all_agents"),
             kinds=chosen,
@@ -193,13 +193,13 @@ class Memory:
         if not isinstance(cast(object, question), str):
             raise InvalidInput(f"the question is {question!r}; give a text")
         most, at_least = checked_limit(limit), checked_share(min_score, "min_score", ends=True)
-        return await self._recaller.recall(question, wanted, limit=most, min_score=at_least, rerank=rerank)
+        return await self._recaller.recall(question, criteria, limit=most, min_score=at_least, rerank=rerank)
 
     async def around(self, hit: Hit, *, scope: Scope, radius: int = 3, all_agents: bool = False) -> list[Logged]:
         """The messages that a hit is or stands for, and up to `radius` before and after them, in the order of the log;
         for a hit of another agent's only with `all_agents`. Empty for a fact, for a passage of a document that a user
         added (open it with `documents(scope).get(hit.document)`), and for what no longer exists."""
-        radius = checked_limit(radius, least=0, name="radius")
+        radius = checked_limit(radius, minimum=0, name="radius")
         theirs_too = all_agents or hit.agent == Scope.checked(scope).agent
         if hit.conversation is None or hit.start is None or hit.end is None or not theirs_too:
             return []

@@ -112,7 +112,7 @@ class DocumentTools:
         return [_listed(one) for one in await documents.list(doc_type=doc_type, limit=_limited(limit))]
 
 
-def knowledge_tools(memory: Memory, scope: Scope) -> DocumentTools:
+def document_tools(memory: Memory, scope: Scope) -> DocumentTools:
     """The tools of a user's knowledge base. Raises InvalidScope."""
     return DocumentTools(memory, scope)
 

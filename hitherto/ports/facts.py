@@ -141,8 +141,8 @@ class FactStore(Protocol):
         """The facts about a subject that a context may show."""
         ...
 
-    async def facts(self, scope: Scope, wanted: FactFilter) -> list[Fact]:
-        """Facts ascending by id, at most `wanted.limit`."""
+    async def facts(self, scope: Scope, criteria: FactFilter) -> list[Fact]:
+        """Facts ascending by id, at most `criteria.limit`."""
         ...
 
     async def fact(self, scope: Scope, id: int, *, all_agents: bool = False) -> Fact | None:

@@ -165,7 +165,7 @@ class SearchIndex(Protocol):
     """
 
     async def search_data(
-        self, wanted: SearchFilter, *, terms: Sequence[int], spaces: Sequence[Space], limit: int
+        self, criteria: SearchFilter, *, terms: Sequence[int], spaces: Sequence[Space], limit: int
     ) -> SearchData:
         """The data of the first stage, in one round trip: blocks with the postings of `terms` and the codes of the
         first of `spaces` in which every entry has a vector, else of the one in which most have. At most `limit` sources
@@ -173,7 +173,7 @@ class SearchIndex(Protocol):
         ...
 
     async def candidates(
-        self, wanted: SearchFilter, keys: Sequence[Key], *, space: Space | None, around: int
+        self, criteria: SearchFilter, keys: Sequence[Key], *, space: Space | None, around: int
     ) -> list[Candidate]:
         """The entries `keys` that still exist and pass the filter, and the messages at most `around` seqs from the
         messages among them, each once, in no order. Nothing that was erased, retracted, cleared or superseded, or that
@@ -216,29 +216,31 @@ class SearchIndex(Protocol):
         ...
 
 
-def keeps(source: Source, wanted: SearchFilter) -> bool:
+def keeps(source: Source, criteria: SearchFilter) -> bool:
     """Whether a source, as it is now, passes the filter."""
-    if source.kind not in wanted.kinds or wanted.subject not in (None, source.subject):
+    if source.kind not in criteria.kinds or criteria.subject not in (None, source.subject):
         return False
-    if not _of_document(source, wanted):
+    if not _of_document(source, criteria):
         return False
     # The filter names conversations of the scope's own agent; another agent's may have the same name.
-    name, last = source.conversation if source.agent == wanted.scope.agent else None, source.end
-    if wanted.conversation not in (None, name) or (name is not None and name == wanted.exclude_conversation):
+    name, last = source.conversation if source.agent == criteria.scope.agent else None, source.end
+    if criteria.conversation not in (None, name) or (name is not None and name == criteria.exclude_conversation):
         return False
-    if wanted.as_of is not None and (last is None or last > wanted.as_of):
+    if criteria.as_of is not None and (last is None or last > criteria.as_of):
         return False
-    hidden = last is not None and name is not None and last >= wanted.hidden.get(name, last + 1)
-    if hidden or (source.kind is EntryKind.DIGEST and source.place in wanted.but):
+    hidden = last is not None and name is not None and last >= criteria.hidden.get(name, last + 1)
+    if hidden or (source.kind is EntryKind.DIGEST and source.place in criteria.but):
         return False
-    after, before = wanted.after, wanted.before
+    after, before = criteria.after, criteria.before
     return (after is None or source.said_at >= after) and (before is None or source.said_at <= before)
 
 
-def wanted_of(found: Iterable[Candidate], wanted: SearchFilter, keys: Sequence[Key], *, around: int) -> list[Candidate]:
+def matching(
+    found: Iterable[Candidate], criteria: SearchFilter, keys: Sequence[Key], *, around: int
+) -> list[Candidate]:
     """What `SearchIndex.candidates` returns, out of the candidates that a store has found for `keys` and around
     them."""
-    kept = [one for one in found if keeps(one.source, wanted)]
+    kept = [one for one in found if keeps(one.source, criteria)]
     asked = set(keys)
     near = {
         (one.source.origin, one.source.place + apart)
@@ -253,12 +255,12 @@ def wanted_of(found: Iterable[Candidate], wanted: SearchFilter, keys: Sequence[K
     ]
 
 
-def _of_document(source: Source, wanted: SearchFilter) -> bool:
-    if not wanted.of_documents:
+def _of_document(source: Source, criteria: SearchFilter) -> bool:
+    if not criteria.of_documents:
         return True
     return (
         source.kind is EntryKind.PASSAGE
-        and wanted.doc_type in (None, source.doc_type)
-        and wanted.namespace in (None, source.namespace)
-        and (not wanted.metadata or has(json.loads(source.metadata), wanted.metadata))
+        and criteria.doc_type in (None, source.doc_type)
+        and criteria.namespace in (None, source.namespace)
+        and (not criteria.metadata or has(json.loads(source.metadata), criteria.metadata))
     )

@@ -12,7 +12,7 @@ import hitherto
 from hitherto import Memory, assistant, token_threshold, user
 from hitherto.core.digests.prompts import ArchiveTask
 from hitherto.core.prompt import Prompt
-from hitherto.integrations.document_tools import knowledge_tools
+from hitherto.integrations.document_tools import document_tools
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted
 from tests.acceptance.dialogue import ONE_TRY, PLENTY, bodies, says_each
@@ -81,7 +81,7 @@ async def test_the_seeds_two_tools(store: Store) -> None:
         await memory.documents(SCOPE).add("# Handbook\n\nAuthentication is by badge at the door.", title="Handbook")
         await memory.wait_for_index()
         # The knowledge base is the user's, whichever agent asks.
-        tools = knowledge_tools(memory, replace(SCOPE, agent="other_agent"))
+        tools = document_tools(memory, replace(SCOPE, agent="other_agent"))
         listed = await tools.list_documents(doc_type="conversations", limit=10)
         found = await tools.search_knowledge_base(
             query="authentication discussion", search_type="conversations", limit=5
@@ -109,6 +109,6 @@ async def test_the_seeds_two_tools(store: Store) -> None:
         everything = await tools.search_knowledge_base(query="authentication by badge")
         assert everything[0]["title"] == "Handbook"
         assert len(await tools.list_documents()) == len(listed) + 1
-        nobody = knowledge_tools(memory, replace(SCOPE, user="nobody"))
+        nobody = document_tools(memory, replace(SCOPE, user="nobody"))
         assert await nobody.list_documents() == await nobody.search_knowledge_base("authentication") == []
         json.dumps([listed, found, tools.schemas])

@@ -43,7 +43,7 @@ VERBS: dict[str, Callable[[Memory], Coroutine[Any, Any, object]]] = {
     "context": lambda memory: memory.conversation("c", scope=SCOPE).context(user("x")),
     "recall": lambda memory: memory.recall("first", scope=SCOPE),
     "facts": lambda memory: memory.facts(SCOPE).add("Plays the cello."),
-    "knowledge": lambda memory: memory.documents(SCOPE).add("Cellos.", title="Cellos"),
+    "documents": lambda memory: memory.documents(SCOPE).add("Cellos.", title="Cellos"),
 }
 
 
@@ -68,7 +68,7 @@ async def test_in_memory_nothing_fails_after_it_was_done() -> None:
     memory = await apart(in_memory)
 
     async def there() -> int:
-        for name in ("append", "context", "recall", "facts", "knowledge"):
+        for name in ("append", "context", "recall", "facts", "documents"):
             await VERBS[name](memory)
         return len(await memory.conversation("c", scope=SCOPE).messages())
 

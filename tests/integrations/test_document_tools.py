@@ -17,7 +17,7 @@ from hitherto import Memory, Scope, assistant, token_threshold, user
 from hitherto.core.digests.prompts import ArchiveTask
 from hitherto.core.prompt import Prompt
 from hitherto.errors import InvalidInput, InvalidScope
-from hitherto.integrations.document_tools import MOST, DocumentTools, knowledge_tools
+from hitherto.integrations.document_tools import MOST, DocumentTools, document_tools
 from hitherto.integrations.openai_agents import Portal
 from hitherto.integrations.openai_agents import documents as sdk
 from hitherto.ports.store import Store
@@ -63,7 +63,7 @@ async def memory(store: Store) -> AsyncIterator[Memory]:
 
 
 async def test_search_gives_passages_with_where_they_are_from(memory: Memory) -> None:
-    tools = knowledge_tools(memory, SCOPE)
+    tools = document_tools(memory, SCOPE)
     found = await tools.search_knowledge_base(query="how is the walrus called?", search_type="conversations", limit=5)
     first = found[0]
     assert first["content"].endswith("## Summary: The walrus is called Bruno.")
@@ -95,47 +95,47 @@ async def test_both_tools_know_types(memory: Memory, search_type: str, types: se
 
 
 async def test_documents_are_listed_newest_first(memory: Memory) -> None:
-    listed = await knowledge_tools(memory, SCOPE).list_documents()
+    listed = await document_tools(memory, SCOPE).list_documents()
     assert listed[0]["title"] == "Alarm"
     assert listed[0]["metadata"] == {"source": "handbook"}
     assert listed[1]["namespace"] == "conversations:u-17"
     assert "9999" not in json.dumps(listed), "another user's"
-    assert len(await knowledge_tools(memory, SCOPE).list_documents(limit=1)) == 1
+    assert len(await document_tools(memory, SCOPE).list_documents(limit=1)) == 1
     long = await memory.documents(SCOPE).add("word " * 400)
-    (newest,) = await knowledge_tools(memory, SCOPE).list_documents("document", 1)
+    (newest,) = await document_tools(memory, SCOPE).list_documents("document", 1)
     assert newest["document_id"] == long.id
     assert len(newest["content"]) <= 301
 
 
 @pytest.mark.parametrize(("limit", "most"), [(1, 1), (0, 1), (-3, 1), (10**9, MOST)])
 async def test_a_models_limit_is_kept_within_bounds(memory: Memory, limit: int, most: int) -> None:
-    assert len(await knowledge_tools(memory, SCOPE).search_knowledge_base("alarm", "all", limit)) <= most
+    assert len(await document_tools(memory, SCOPE).search_knowledge_base("alarm", "all", limit)) <= most
 
 
 @pytest.mark.parametrize("limit", [None, "5", 2.5, True])
 async def test_what_is_no_limit_is_refused(memory: Memory, limit: Any) -> None:
     with pytest.raises(InvalidInput, match="limit"):
-        await knowledge_tools(memory, SCOPE).list_documents("all", limit)
+        await document_tools(memory, SCOPE).list_documents("all", limit)
 
 
 async def test_an_empty_query_finds_nothing(memory: Memory) -> None:
-    assert await knowledge_tools(memory, SCOPE).search_knowledge_base("  ") == []
+    assert await document_tools(memory, SCOPE).search_knowledge_base("  ") == []
 
 
 async def test_there_are_no_tools_without_a_scope(memory: Memory) -> None:
     nobody: Any = None
     with pytest.raises(InvalidScope):
-        knowledge_tools(memory, nobody)
+        document_tools(memory, nobody)
 
 
 async def test_the_schemas_are_those_of_the_functions(memory: Memory) -> None:
-    tools = knowledge_tools(memory, SCOPE)
+    tools = document_tools(memory, SCOPE)
     by_name = {one["function"]["name"]: one["function"]["parameters"] for one in tools.schemas}
     assert list(by_name) == ["search_knowledge_base", "list_documents"]
     assert list(by_name["search_knowledge_base"]["properties"]) == ["query", "search_type", "limit"]
     assert by_name["search_knowledge_base"]["required"] == ["query"]
     assert list(by_name["list_documents"]["properties"]) == ["doc_type", "limit"]
-    for tool in sdk.knowledge_tools(memory, SCOPE):
+    for tool in sdk.document_tools(memory, SCOPE):
         ours, theirs = by_name[tool.name], tool.params_json_schema
         assert theirs["required"] == ours["required"] if ours["required"] else not theirs.get("required")
         for name, ours_of in ours["properties"].items():
@@ -161,7 +161,7 @@ async def ran(tools: list[Any], call: Any, context: Any = None) -> Any:
 
 async def test_an_agent_searches(memory: Memory) -> None:
     call = calls("search_knowledge_base", "call_1", query="alarm code")
-    output = await ran(sdk.knowledge_tools(memory, SCOPE), call)
+    output = await ran(sdk.document_tools(memory, SCOPE), call)
     found = json.loads(output)
     assert "4711" in found[0]["content"]
     assert "9999" not in output
@@ -169,7 +169,7 @@ async def test_an_agent_searches(memory: Memory) -> None:
 
 async def test_an_agent_lists(memory: Memory) -> None:
     call = calls("list_documents", "call_1", doc_type="conversations", limit=10)
-    output = await ran(sdk.knowledge_tools(memory, SCOPE), call)
+    output = await ran(sdk.document_tools(memory, SCOPE), call)
     assert [one["doc_type"] for one in json.loads(output)] == ["conversation"]
 
 
@@ -177,14 +177,14 @@ async def test_one_pair_of_tools_serves_many_users(memory: Memory) -> None:
     def whose(context: RunContextWrapper[Any]) -> Scope:
         return replace(SCOPE, user=context.context)
 
-    tools = sdk.knowledge_tools(memory, whose)
+    tools = sdk.document_tools(memory, whose)
     call = calls("search_knowledge_base", "call_1", query="alarm code")
     assert "4711" in await ran(tools, call, SCOPE.user)
     assert "9999" in await ran(tools, call, "somebody else")
 
 
 async def test_a_wrong_argument_is_told_to_the_model(memory: Memory) -> None:
-    output = await ran(sdk.knowledge_tools(memory, SCOPE), calls("list_documents", "call_1", limit="many"))
+    output = await ran(sdk.document_tools(memory, SCOPE), calls("list_documents", "call_1", limit="many"))
     assert "rror" in output
 
 
@@ -192,7 +192,7 @@ async def test_they_work_through_a_portal() -> None:
     portal = Portal(hitherto.open("memory:"))
     try:
         await portal.run(lambda opened: opened.documents(SCOPE).add("The alarm code is 4711."))
-        tools = sdk.knowledge_tools(portal, SCOPE)
+        tools = sdk.document_tools(portal, SCOPE)
         call = calls("search_knowledge_base", "call_1", query="alarm")
         assert "4711" in await ran(tools, call)
     finally:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hitherto.core.context.fit import Assembled
 from hitherto.core.context.manifest import RecalledEntry
-from hitherto.core.context.recalled import ELSEWHERE, RecalledPiece, RecallReason, as_message, shown
+from hitherto.core.context.recalled import OTHER_CONVERSATIONS, RecalledPiece, RecallReason, as_message, shown
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.policy.span import Fate, Reason, Span, merged, overlaid
 from hitherto.core.recall.filter import EntryKind
@@ -38,7 +38,7 @@ def _apart(found: Iterable[RecalledPiece]) -> tuple[list[RecalledPiece], list[Re
 
 def _cost(found: Sequence[RecalledPiece], request: ContextRequest) -> int:
     crossing, rest = _apart(found)
-    system = request.codec.system_tokens(shown(crossing, ELSEWHERE), request.counter) if crossing else 0
+    system = request.codec.system_tokens(shown(crossing, OTHER_CONVERSATIONS), request.counter) if crossing else 0
     return system + (request.cost(request.codec.write([as_message(rest)])) if rest else 0)
 
 
@@ -46,7 +46,7 @@ def _with(made: Assembled, chosen: Sequence[RecalledPiece], request: ContextRequ
     crossing, rest = _apart(chosen)
     items, sections, system = list(made.items), dict(made.sections), made.system
     if crossing:
-        text = shown(crossing, ELSEWHERE)
+        text = shown(crossing, OTHER_CONVERSATIONS)
         system = (*system, text)
         sections["cross_session"] = request.codec.system_tokens(text, request.counter)
     if rest:

@@ -130,12 +130,12 @@ def only(value: Mapping[str, object], known: set[str], where: str) -> None:
         raise InvalidPolicy(f"{where}.{unknown[0]} is not a known field; known: {', '.join(sorted(known))}")
 
 
-def whole(owner: Component, least: int = 1, **values: object) -> None:
+def whole(owner: Component, minimum: int = 1, **values: object) -> None:
     """Raises InvalidPolicy for a parameter that is not a whole number from `least` to `_MOST`."""
     for name, value in values.items():
-        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= _MOST:
+        if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= _MOST:
             found = f"{type(owner).__name__}.{name} is {quoted(value)}"
-            raise InvalidPolicy(f"{found}; give a whole number of at least {least}")
+            raise InvalidPolicy(f"{found}; give a whole number of at least {minimum}")
 
 
 def flags(owner: Component, **values: object) -> None:

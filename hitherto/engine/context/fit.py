@@ -27,7 +27,7 @@ from hitherto.engine.context.recalled import (
     RecallOptions,
     RecallQuery,
     found,
-    looked,
+    load_searches,
     question_of,
     recall_queries,
     recalls,
@@ -78,15 +78,15 @@ class ContextBuilder:
         else:
             says = None if known is None or not len(known.ids) else none_of(known)
         recollections: Sequence[RecalledPiece] = ()
-        wanted: Sequence[RecallQuery] = ()
+        queries: Sequence[RecallQuery] = ()
         if recall is None or isinstance(recall, RecallOptions):
             crossing = self.handle.crossing(head, asked, defaults)
-            wanted = await self._wanted(request, used, shown, head, recall=recall, crossing=crossing)
-            if wanted:
+            queries = await self._recall_queries(request, used, shown, head, recall=recall, crossing=crossing)
+            if queries:
                 request = replace(request, recall_tokens=self._set_aside(request, recall))
         else:
             recollections = recall
-        begun = asyncio.ensure_future(looked(self._recaller, wanted)) if wanted else None
+        begun = asyncio.ensure_future(load_searches(self._recaller, queries)) if queries else None
         try:
             request, made = await self._assembled(request, shown, head, at)
         except BaseException:
@@ -97,7 +97,7 @@ class ContextBuilder:
         if begun is not None:
             visible = [span for span in made.fates if span.fate is Fate.IN]
             recollections = await found(
-                self.handle, self._recaller, wanted, await begun, visible=visible, missing=missing
+                self.handle, self._recaller, queries, await begun, visible=visible, missing=missing
             )
         made = with_recalled(made, recollections, request, own=(self.handle.scope.agent, self.handle.id))
         return finished(
@@ -114,7 +114,7 @@ class ContextBuilder:
             missing=missing,
         )
 
-    async def _wanted(
+    async def _recall_queries(
         self,
         request: ContextRequest,
         used: Policy,

@@ -78,7 +78,7 @@ class RecallQuery:
 
     why: RecallReason
     question: str
-    wanted: SearchFilter
+    criteria: SearchFilter
     limit: int
     min_score: float
 
@@ -106,7 +106,7 @@ def recall_queries(
     but = frozenset([shown.digest.id] if shown.digest is not None else [])
     found: list[RecallQuery] = []
     if asked is not None:
-        wanted = SearchFilter(
+        criteria = SearchFilter(
             scope=scope,
             all_agents=asked.all_agents,
             kinds=asked.kinds,
@@ -116,26 +116,34 @@ def recall_queries(
         )
         found.append(
             RecallQuery(
-                why=RecallReason.REQUEST, question=question, wanted=wanted, limit=asked.limit, min_score=asked.min_score
+                why=RecallReason.REQUEST,
+                question=question,
+                criteria=criteria,
+                limit=asked.limit,
+                min_score=asked.min_score,
             )
         )
     for stage in policy.stages:
         if isinstance(stage.render, RecalledRender):
             digests = frozenset({EntryKind.DIGEST})
-            wanted = SearchFilter(scope=scope, kinds=digests, hidden=hidden, but=but, subject=subject)
+            criteria = SearchFilter(scope=scope, kinds=digests, hidden=hidden, but=but, subject=subject)
             found.append(
                 RecallQuery(
-                    why=RecallReason.POLICY, question=question, wanted=wanted, limit=stage.render.top_k, min_score=0.0
+                    why=RecallReason.POLICY,
+                    question=question,
+                    criteria=criteria,
+                    limit=stage.render.top_k,
+                    min_score=0.0,
                 )
             )
     phrase = triggered(question, settings.search_triggers)
     if crossing.always or (crossing.triggers and phrase is not None):
         question = question if phrase is None else without(question, phrase)
-        wanted = SearchFilter(scope=scope, kinds=SAID, exclude_conversation=handle.id)
+        criteria = SearchFilter(scope=scope, kinds=SAID, exclude_conversation=handle.id)
         limit, min_score = settings.cross_session_limit, settings.relevance_threshold
         found.append(
             RecallQuery(
-                why=RecallReason.CROSS_SESSION, question=question, wanted=wanted, limit=limit, min_score=min_score
+                why=RecallReason.CROSS_SESSION, question=question, criteria=criteria, limit=limit, min_score=min_score
             )
         )
     return found
@@ -149,23 +157,23 @@ def question_of(messages: Sequence[Message]) -> str:
     return asked if len(asked) <= 2 * _ENDS else f"{asked[:_ENDS]}\n{asked[-_ENDS:]}"
 
 
-async def looked(recaller: Recaller, wanted: Sequence[RecallQuery]) -> list[LoadedSearch | None]:
+async def load_searches(recaller: Recaller, queries: Sequence[RecallQuery]) -> list[LoadedSearch | None]:
     """The first half of each search, all at once; None for one where the store failed."""
 
     async def load_search(one: RecallQuery) -> LoadedSearch | None:
         try:
-            return await recaller.load_search(one.question, one.wanted)
+            return await recaller.load_search(one.question, one.criteria)
         except StoreError as error:
-            log.warning("Recall failed; the context goes without it: %s", error, tenant=one.wanted.scope.tenant)
+            log.warning("Recall failed; the context goes without it: %s", error, tenant=one.criteria.scope.tenant)
             return None
 
-    return list(await asyncio.gather(*(load_search(one) for one in wanted)))
+    return list(await asyncio.gather(*(load_search(one) for one in queries)))
 
 
 async def found(
     handle: Handle,
     recaller: Recaller,
-    wanted: Sequence[RecallQuery],
+    queries: Sequence[RecallQuery],
     begun: Sequence[LoadedSearch | None],
     *,
     visible: Sequence[Span],
@@ -175,11 +183,11 @@ async def found(
     `missing` what was unavailable."""
     recollections: list[RecalledPiece] = []
     taken: set[tuple[object, ...]] = set()
-    for query, begun_one in zip(wanted, begun, strict=True):
+    for query, begun_one in zip(queries, begun, strict=True):
         if begun_one is None:
             _miss(missing, ("recall",))
             continue
-        hidden = _hidden(handle.id, visible, query.wanted)
+        hidden = _hidden(handle.id, visible, query.criteria)
         try:
             answer = await recaller.find(
                 begun_one,
@@ -207,16 +215,16 @@ async def found(
     return recollections
 
 
-def _hidden(conversation: str, visible: Sequence[Span], wanted: SearchFilter) -> SearchFilter:
+def _hidden(conversation: str, visible: Sequence[Span], queries: SearchFilter) -> SearchFilter:
     """The filter that also leaves out the newest messages that are shown without a gap up to the end."""
     start = None
     for span in reversed(visible):
         if start is not None and span.end + 1 != start:
             break
         start = span.start
-    if conversation not in wanted.hidden:
-        return wanted
-    return replace(wanted, hidden={conversation: wanted.hidden[conversation] if start is None else start})
+    if conversation not in queries.hidden:
+        return queries
+    return replace(queries, hidden={conversation: queries.hidden[conversation] if start is None else start})
 
 
 def _seen(visible: Sequence[Span]) -> int:

@@ -116,14 +116,14 @@ class Facts:
         """
         if content is None and category is None:
             raise InvalidFact("there is nothing to edit; give the fact a content or a category")
-        wanted = None if content is None else arguments.content_of(content)
+        chosen = None if content is None else arguments.content_of(content)
         before = await self._own(id)
         if expect is None:
             expect = before.version  # what is not given stays as it was read
         kept, metadata = before.category, before.metadata
         if category is not None:
             kept, metadata = arguments.category_of_known(category, before, self._defined), "{}"
-        said = before.content if wanted is None else wanted
+        said = before.content if chosen is None else chosen
         return await self._changed(
             id,
             FactChange(
@@ -165,10 +165,10 @@ class Facts:
     ) -> Fact:
         """Calls `share` for "shared" and `unshare` for "private". Raises InvalidFact for any other value."""
         try:
-            wanted = Visibility(visibility)
+            chosen = Visibility(visibility)
         except ValueError:
             raise InvalidFact(f"visibility is {visibility!r}; a fact is 'private' or 'shared'") from None
-        match wanted:
+        match chosen:
             case Visibility.SHARED:
                 return await self.share(id, expect=expect)
             case Visibility.PRIVATE:

@@ -14,10 +14,10 @@ MOST = 1_000
 """The most hits that can be asked for."""
 
 
-def checked_limit(k: object, *, least: int = 1, name: str = "limit") -> int:
+def checked_limit(k: object, *, minimum: int = 1, name: str = "limit") -> int:
     """The number. Raises InvalidInput for anything but a whole number from `least` to `MOST`."""
-    if not isinstance(k, int) or isinstance(k, bool) or not least <= k <= MOST:
-        raise InvalidInput(f"{name} is {k!r}; give a whole number from {least} to {MOST}")
+    if not isinstance(k, int) or isinstance(k, bool) or not minimum <= k <= MOST:
+        raise InvalidInput(f"{name} is {k!r}; give a whole number from {minimum} to {MOST}")
     return k
 
 

@@ -139,7 +139,7 @@ class LoadedSearch:
 
     question: str
     terms: QuestionTerms
-    wanted: SearchFilter
+    criteria: SearchFilter
     search_data: SearchData
     vector: Vector | None = None
     space: Space | None = None
@@ -160,16 +160,16 @@ class Recaller:
         return self._services.index is not None
 
     async def recall(
-        self, question: str, wanted: SearchFilter, *, limit: int, min_score: float = 0.0, rerank: bool = True
+        self, question: str, criteria: SearchFilter, *, limit: int, min_score: float = 0.0, rerank: bool = True
     ) -> RecallResult:
         """The `limit` best hits, all with a score of at least `min_score`. Raises InvalidInput where there is no
         index."""
         began = time.perf_counter()
-        with self._services.watch.span("recall", tenant=wanted.scope.tenant, limit=limit) as span:
-            loaded = await self.load_search(question, wanted)
-            if loaded.search_data.due and await purge(self._services, wanted.scope.tenant):
-                loaded = await self.load_search(question, wanted)
-            found = await self.find(loaded, wanted, limit=limit, min_score=min_score, rerank=rerank)
+        with self._services.watch.span("recall", tenant=criteria.scope.tenant, limit=limit) as span:
+            loaded = await self.load_search(question, criteria)
+            if loaded.search_data.due and await purge(self._services, criteria.scope.tenant):
+                loaded = await self.load_search(question, criteria)
+            found = await self.find(loaded, criteria, limit=limit, min_score=min_score, rerank=rerank)
             span.set(hits=len(found.hits), searched=found.searched, missing=" ".join(found.missing))
         self._services.watch.recalled(seconds=time.perf_counter() - began)
         return found
@@ -188,18 +188,20 @@ class Recaller:
         async with self._calls.recorded(scope) as ledger:
             return await self._vector(asked, space, scope.tenant, ledger, authors=())
 
-    async def load_search(self, question: str, wanted: SearchFilter) -> LoadedSearch:
+    async def load_search(self, question: str, criteria: SearchFilter) -> LoadedSearch:
         """Load the data of the first stage in one round trip, then the question's vector. `find` may get a narrower
         filter of the same scope, but not one that names conversations or times where this one names none."""
         question = question[:_LONGEST].strip()
         terms = question_terms(question)
         spaces = self._embedding.spaces if question else ()
         every = [*terms.words.tolist(), *terms.authors.tolist()]
-        search_data = await uninterrupted(self._index().search_data(wanted, terms=every, spaces=spaces, limit=_WAITING))
-        loaded = LoadedSearch(question=question, terms=terms, wanted=wanted, search_data=search_data)
+        search_data = await uninterrupted(
+            self._index().search_data(criteria, terms=every, spaces=spaces, limit=_WAITING)
+        )
+        loaded = LoadedSearch(question=question, terms=terms, criteria=criteria, search_data=search_data)
         if self._services.embedder is None or not question:
             return loaded
-        async with self._calls.recorded(wanted.scope) as ledger:
+        async with self._calls.recorded(criteria.scope) as ledger:
             await self._compare(loaded, spaces, ledger)
         if not self._embedding.known and "embedder" not in loaded.missing:
             loaded.missing.append("embedder")
@@ -212,7 +214,7 @@ class Recaller:
 
     async def _compare(self, loaded: LoadedSearch, spaces: Sequence[Space], ledger: list[ModelCall]) -> None:
         """Add to `loaded` the vectors by which meanings are compared, or "embedder" to what is missing."""
-        search_data, tenant, space = loaded.search_data, loaded.wanted.scope.tenant, loaded.search_data.space
+        search_data, tenant, space = loaded.search_data, loaded.criteria.scope.tenant, loaded.search_data.space
         if search_data.waiting and self._embedding.local and spaces and space in (None, spaces[0]):
             # A local embedder is fast enough to embed what is not indexed yet.
             space = spaces[0]
@@ -235,22 +237,22 @@ class Recaller:
             loaded.missing += [] if loaded.vector is not None else ["embedder"]
 
     async def find(
-        self, loaded: LoadedSearch, wanted: SearchFilter, *, limit: int, min_score: float, rerank: bool
+        self, loaded: LoadedSearch, criteria: SearchFilter, *, limit: int, min_score: float, rerank: bool
     ) -> RecallResult:
         """The second half: one more round trip, and a call of the reranker if there is one."""
         space = loaded.space
         hits: list[Hit] = []
         searched = 0
         if loaded.question:
-            begun = await self._first(loaded, wanted, limit)
+            begun = await self._first(loaded, criteria, limit)
             searched = begun.population.size
-            found = self._index().candidates(wanted, begun.keys, space=space, around=rank.AROUND)
+            found = self._index().candidates(criteria, begun.keys, space=space, around=rank.AROUND)
             candidates = await uninterrupted(found)
             most = limit if not rerank or self._services.reranker is None else max(limit, self._services.reranker.limit)
-            hits = [_hit(one) for one in begun.weighed(candidates, most=most, least=min_score)]
+            hits = [_hit(one) for one in begun.weighed(candidates, most=most, min_score=min_score)]
         missing = list(loaded.missing)
         if rerank and self._services.reranker is not None and len(hits) > 1:
-            async with self._calls.recorded(wanted.scope) as ledger:
+            async with self._calls.recorded(criteria.scope) as ledger:
                 hits, fell_through = await self._reranked(loaded, hits, ledger)
             missing += ["reranker"] if fell_through else []
         return RecallResult(
@@ -260,16 +262,16 @@ class Recaller:
             searched=searched,
         )
 
-    async def _first(self, loaded: LoadedSearch, wanted: SearchFilter, limit: int) -> Search:
+    async def _first(self, loaded: LoadedSearch, criteria: SearchFilter, limit: int) -> Search:
         """The first stage, off the event loop where there is much to go through."""
         most = max(rank.FIRST, 2 * limit)
-        of_a_subject = wanted.subject is not None and wanted.kinds & {EntryKind.PASSAGE, EntryKind.FACT}
-        if wanted.of_documents or of_a_subject:
+        of_a_subject = criteria.subject is not None and criteria.kinds & {EntryKind.PASSAGE, EntryKind.FACT}
+        if criteria.of_documents or of_a_subject:
             most = max(most, _OF_DOCUMENTS)  # their filters are looked at only then
 
         def first() -> Search:
             every = [*loaded.terms.words.tolist(), *loaded.terms.authors.tolist()]
-            among = population(loaded.search_data, wanted, every, waiting=loaded.waiting)
+            among = population(loaded.search_data, criteria, every, waiting=loaded.waiting)
             return search(among, loaded.terms, loaded.vector, most=most)
 
         many = sum(len(block.lengths) for block in loaded.search_data.blocks) > _MANY
@@ -291,7 +293,7 @@ class Recaller:
         reranker = self._services.reranker
         assert reranker is not None, "who calls this has looked"
         first, rest = hits[: reranker.limit], hits[reranker.limit :]
-        tenant = loaded.wanted.scope.tenant
+        tenant = loaded.criteria.scope.tenant
 
         async def ask() -> RerankResult:
             async with asyncio.timeout(self._services.settings.reranker_timeout):

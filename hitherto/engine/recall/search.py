@@ -83,13 +83,13 @@ class Population:
 
 
 def population(
-    search_data: SearchData, wanted: SearchFilter, terms: Sequence[int], *, waiting: Vectors | None = None
+    search_data: SearchData, criteria: SearchFilter, terms: Sequence[int], *, waiting: Vectors | None = None
 ) -> Population:
     """The population of `search_data` within the filter, with the postings of `terms`; `waiting` are the vectors of the
     sources without an entry, if these are known."""
     blocks, vectors = search_data.blocks, waiting
     begins = tuple(accumulate((len(block.lengths) for block in blocks), initial=0))
-    kept = [at for at, source in enumerate(search_data.waiting) if keeps(source, wanted)]
+    kept = [at for at, source in enumerate(search_data.waiting) if keeps(source, criteria)]
     waiting_ones = tuple(search_data.waiting[at] for at in kept)
     vectors = None if vectors is None else vectors[kept]
     entries = [analyzed(source.text, author=source.author) for source in waiting_ones]
@@ -97,7 +97,7 @@ def population(
         *(block.lengths.astype(np.int32) for block in blocks),
         *(np.array([one.length], np.int32) for one in entries),
     ]
-    within = [*(_within(block, wanted, search_data) for block in blocks), np.ones(len(waiting_ones), np.bool_)]
+    within = [*(_within(block, criteria, search_data) for block in blocks), np.ones(len(waiting_ones), np.bool_)]
     postings: dict[int, tuple[NDArray[np.uint32], NDArray[np.uint8]]] = {}
     for term in terms:
         documents: list[NDArray[np.uint32]] = []
@@ -150,36 +150,36 @@ def _codes(
     return np.concatenate([*columns, np.zeros((waiting, width), np.uint8) if of_waiting is None else of_waiting]), flags
 
 
-def _within(block: IndexBlock, wanted: SearchFilter, search_data: SearchData) -> NDArray[np.bool_]:
+def _within(block: IndexBlock, criteria: SearchFilter, search_data: SearchData) -> NDArray[np.bool_]:
     """Which entries of a block pass the filter, as far as its columns tell. All but messages are checked again as
     candidates."""
-    if wanted.kinds == frozenset(EntryKind):
+    if criteria.kinds == frozenset(EntryKind):
         mask = block.kinds > 0
     else:
-        mask = np.isin(block.kinds, [CODES[kind] for kind in wanted.kinds])
-    if not wanted.needs_origin_columns:
+        mask = np.isin(block.kinds, [CODES[kind] for kind in criteria.kinds])
+    if not criteria.needs_origin_columns:
         return mask
     assert block.origins is not None, "it was asked for"
     assert block.places is not None, "it was asked for"
     assert block.times is not None, "it was asked for"
     # The origin of a passage or a fact is not a conversation.
     apart = (block.kinds == CODES[EntryKind.PASSAGE]) | (block.kinds == CODES[EntryKind.FACT])
-    if wanted.conversation is not None:
-        mask = mask & (apart | (block.origins == search_data.refs.get(wanted.conversation, -1)))
-    if wanted.exclude_conversation is not None and wanted.exclude_conversation in search_data.refs:
-        mask = mask & (apart | (block.origins != search_data.refs[wanted.exclude_conversation]))
+    if criteria.conversation is not None:
+        mask = mask & (apart | (block.origins == search_data.refs.get(criteria.conversation, -1)))
+    if criteria.exclude_conversation is not None and criteria.exclude_conversation in search_data.refs:
+        mask = mask & (apart | (block.origins != search_data.refs[criteria.exclude_conversation]))
     if search_data.about is not None:
         mask = mask & (apart | np.isin(block.origins, search_data.about))
     message = block.kinds == CODES[EntryKind.MESSAGE]
-    if wanted.as_of is not None:
-        mask = mask & (~message | (block.places <= wanted.as_of))
-    for name, start in wanted.hidden.items():
+    if criteria.as_of is not None:
+        mask = mask & (~message | (block.places <= criteria.as_of))
+    for name, start in criteria.hidden.items():
         if name in search_data.refs:
             mask = mask & ~(message & (block.origins == search_data.refs[name]) & (block.places >= start))
-    if wanted.after is not None:
-        mask = mask & (block.times >= wanted.after.timestamp())
-    if wanted.before is not None:
-        mask = mask & (block.times <= wanted.before.timestamp())
+    if criteria.after is not None:
+        mask = mask & (block.times >= criteria.after.timestamp())
+    if criteria.before is not None:
+        mask = mask & (block.times <= criteria.before.timestamp())
     return mask
 
 
@@ -211,9 +211,9 @@ class Search:
     def keys(self) -> list[Key]:
         return self.population.keys(self.best)
 
-    def weighed(self, candidates: Sequence[Candidate], *, most: int, least: float) -> list[RankedCandidate]:
+    def weighed(self, candidates: Sequence[Candidate], *, most: int, min_score: float) -> list[RankedCandidate]:
         """The second stage: the `most` best of the candidates and of the sources without an entry, the best first, all
-        with a relevance of at least `least`. Messages around a candidate add to its score, and may be hits
+        with a relevance of at least `min_score`. Messages around a candidate add to its score, and may be hits
         themselves."""
         among = self.population
         waiting: list[int] = [number for number in self.best.tolist() if number >= among.indexed]
@@ -252,7 +252,7 @@ class Search:
                 asking=float(ranked.asking[at]) + 0.0,  # never -0.0
                 neighbors=float(ranked.neighbors[at]),
             )
-            for at in cast(list[int], ranked.order[ranked.relevance[ranked.order] >= least][:most].tolist())
+            for at in cast(list[int], ranked.order[ranked.relevance[ranked.order] >= min_score][:most].tolist())
         ]
 
 

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 if find_spec("agents") is None:
     raise ImportError("the OpenAI Agents SDK is not installed; install it with: pip install 'hitherto[agents]'")
 
-from hitherto.integrations.openai_agents.documents import knowledge_tools
+from hitherto.integrations.openai_agents.documents import document_tools
 from hitherto.integrations.openai_agents.event_loop import Portal
 from hitherto.integrations.openai_agents.session import HithertoSession, Route
 from hitherto.integrations.openai_agents.strategies import (
@@ -27,5 +27,5 @@ __all__ = [
     "SummarizingSession",
     "TrackingCompactingSession",
     "TrimmingSession",
-    "knowledge_tools",
+    "document_tools",
 ]

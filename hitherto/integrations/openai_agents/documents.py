@@ -17,7 +17,7 @@ Route = Callable[[RunContextWrapper[Any]], Scope]
 """Says whose knowledge base it is, from the run's context."""
 
 
-def knowledge_tools(memory: Memory | Portal, scope: Scope | Route) -> list[FunctionTool]:
+def document_tools(memory: Memory | Portal, scope: Scope | Route) -> list[FunctionTool]:
     """`search_knowledge_base` and `list_documents`, to be given to an `Agent`; what they answer is JSON.
 
     `memory` is an open memory, used from the running event loop, or a `Portal`. `scope` says whose knowledge base it

@@ -87,18 +87,18 @@ class InMemoryFacts:
             coded=coded,
         )
 
-    async def facts(self, scope: Scope, wanted: FactFilter) -> list[Fact]:
+    async def facts(self, scope: Scope, criteria: FactFilter) -> list[Fact]:
         found = [
             fact
             for row in filter(self._unexpired.facts(), self._rows.by_id.values())
-            if (fact := self._listed(scope, row, wanted)) is not None
-            and fact.id > wanted.after
-            and wanted.subject in (None, fact.subject)
-            and wanted.category in (None, fact.category)
-            and wanted.state in (None, fact.state)
-            and wanted.conversation in (None, *(one.conversation for one in fact.evidence))
+            if (fact := self._listed(scope, row, criteria)) is not None
+            and fact.id > criteria.after
+            and criteria.subject in (None, fact.subject)
+            and criteria.category in (None, fact.category)
+            and criteria.state in (None, fact.state)
+            and criteria.conversation in (None, *(one.conversation for one in fact.evidence))
         ]
-        return found[: max(wanted.limit, 0)]
+        return found[: max(criteria.limit, 0)]
 
     async def fact(self, scope: Scope, id: int, *, all_agents: bool = False) -> Fact | None:
         own = self._own(scope, id, all_agents=all_agents)
@@ -204,12 +204,12 @@ class InMemoryFacts:
         scope."""
         return row.shared_with(scope, self._rows.subject(scope, row.fact.subject))
 
-    def _listed(self, scope: Scope, row: FactRow, wanted: FactFilter) -> Fact | None:
+    def _listed(self, scope: Scope, row: FactRow, criteria: FactFilter) -> Fact | None:
         """The fact as the scope's user is shown it; None if it is neither own nor shared, or the filter leaves out its
         kind."""
-        if _is_own(scope, row, all_agents=wanted.all_agents):
-            return row.shown if wanted.mine else None
-        return row.fact if wanted.shared and self._shared(scope, row) else None
+        if _is_own(scope, row, all_agents=criteria.all_agents):
+            return row.shown if criteria.mine else None
+        return row.fact if criteria.shared and self._shared(scope, row) else None
 
     def _codes(
         self, rows: Sequence[FactRow], space: Space | None

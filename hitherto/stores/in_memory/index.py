@@ -28,7 +28,7 @@ from hitherto.ports.recall import (
     SearchData,
     Source,
     Unembedded,
-    wanted_of,
+    matching,
 )
 from hitherto.stores.in_memory.claims import Name
 from hitherto.stores.in_memory.conversation import MAX_AHEAD, StoredConversation
@@ -67,11 +67,11 @@ class InMemoryIndex:
         self._swept: dict[Owner, tuple[object, ...]] = {}
 
     async def search_data(
-        self, wanted: SearchFilter, *, terms: Sequence[int], spaces: Sequence[Space], limit: int
+        self, criteria: SearchFilter, *, terms: Sequence[int], spaces: Sequence[Space], limit: int
     ) -> SearchData:
-        found = self._found(lambda owner: owner.within(wanted))
-        mine = [scope for owner, scope in self._scopes.items() if owner.within(wanted)]
-        waiting = sorted((one for owner in found for one in self._waiting(owner, found, wanted.kinds)), key=_age)
+        found = self._found(lambda owner: owner.within(criteria))
+        mine = [scope for owner, scope in self._scopes.items() if owner.within(criteria)]
+        waiting = sorted((one for owner in found for one in self._waiting(owner, found, criteria.kinds)), key=_age)
         entries = sum(len(scope.by_no) for scope in mine)
         embedded = {space: sum(scope.embedded(space) for scope in mine) for space in spaces}
         # The space with the most vectors, and of several the first: one in which every entry has a vector has the most.
@@ -80,22 +80,22 @@ class InMemoryIndex:
             space = None
         return SearchData(
             blocks=tuple(
-                block for scope in mine for block in scope.blocks(terms, space, told=wanted.needs_origin_columns)
+                block for scope in mine for block in scope.blocks(terms, space, told=criteria.needs_origin_columns)
             ),
             waiting=tuple(waiting[max(len(waiting) - max(limit, 0), 0) :]),
             space=space,
             entries=entries,
             embedded=0 if space is None else embedded[space],
-            refs=self._numbers(wanted),
-            about=self._about(wanted),
-            due=self._unexpired.due(wanted.scope.tenant),
+            refs=self._numbers(criteria),
+            about=self._about(criteria),
+            due=self._unexpired.due(criteria.scope.tenant),
         )
 
     async def candidates(
-        self, wanted: SearchFilter, keys: Sequence[Key], *, space: Space | None, around: int
+        self, criteria: SearchFilter, keys: Sequence[Key], *, space: Space | None, around: int
     ) -> list[Candidate]:
-        found = self._found(lambda owner: owner.within(wanted))
-        mine = {scope.ref: scope for owner, scope in self._scopes.items() if owner.within(wanted)}
+        found = self._found(lambda owner: owner.within(criteria))
+        mine = {scope.ref: scope for owner, scope in self._scopes.items() if owner.within(criteria)}
         told: dict[Key, Candidate] = {}
         for ref, no in keys:
             scope = mine.get(ref)
@@ -107,7 +107,7 @@ class InMemoryIndex:
                 near = place._replace(place=seq)
                 if (at := scope.by_place.get(near)) is not None:
                     told[ref, at] = _candidate(scope, at, found[scope.owner][near].source(), space)
-        return wanted_of(told.values(), wanted, keys, around=around)
+        return matching(told.values(), criteria, keys, around=around)
 
     async def take(self, *, space: Space | None, lease: timedelta, limit: int) -> IndexWork | None:
         found, now = self._found(lambda _: True), self._clock()
@@ -259,17 +259,17 @@ class InMemoryIndex:
         scope = next(mine, None)
         return None if scope is None or scope.claimed_until is None or scope.attempt != work.attempt else scope
 
-    def _numbers(self, wanted: SearchFilter) -> dict[str, int]:
+    def _numbers(self, criteria: SearchFilter) -> dict[str, int]:
         """The numbers of the conversations that the filter names, by name; they are those of the scope's own agent."""
-        found = {name: self._conversations.get((wanted.scope, name)) for name in wanted.names}
+        found = {name: self._conversations.get((criteria.scope, name)) for name in criteria.names}
         return {name: kept.head.ref for name, kept in found.items() if kept is not None}
 
-    def _about(self, wanted: SearchFilter) -> tuple[int, ...] | None:
+    def _about(self, criteria: SearchFilter) -> tuple[int, ...] | None:
         """The numbers of the conversations about the filter's subject, ascending; None if it has none."""
-        if wanted.subject is None:
+        if criteria.subject is None:
             return None
-        mine = [kept.head for name, kept in self._conversations.items() if Owner.of(name[0]).within(wanted)]
-        return tuple(sorted(head.ref for head in mine if head.subject == wanted.subject))
+        mine = [kept.head for name, kept in self._conversations.items() if Owner.of(name[0]).within(criteria)]
+        return tuple(sorted(head.ref for head in mine if head.subject == criteria.subject))
 
     def _subject(self, owner: Owner, shelved: StoredDocument) -> str | None:
         """The subject of the conversation that a document was archived from, if there is one."""

@@ -39,10 +39,10 @@ class Owner(NamedTuple):
         """The same as a `Scope`. Raises InvalidScope for `OF_NO_AGENT`."""
         return Scope(tenant=self.tenant, user=self.user, agent=self.agent)
 
-    def within(self, wanted: SearchFilter) -> bool:
+    def within(self, criteria: SearchFilter) -> bool:
         """Whether a search with this filter may read the index. Every search is checked here."""
-        asked = Owner.of(wanted.scope)
-        agents = wanted.all_agents or self.agent in (asked.agent, OF_NO_AGENT)
+        asked = Owner.of(criteria.scope)
+        agents = criteria.all_agents or self.agent in (asked.agent, OF_NO_AGENT)
         return self[:2] == asked[:2] and agents
 
 

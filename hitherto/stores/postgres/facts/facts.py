@@ -83,11 +83,11 @@ class PostgresFacts:
         async with self._with_connection(read) as columns:
             return known_from(columns, scope)
 
-    async def facts(self, scope: Scope, wanted: FactFilter) -> list[Fact]:
-        values = rows.wanted_values(scope, wanted)
+    async def facts(self, scope: Scope, criteria: FactFilter) -> list[Fact]:
+        values = rows.filter_values(scope, criteria)
         if values is None:
             return []
-        return await self._facts(scope, "facts" if wanted.conversation is None else "facts_said_in", values)
+        return await self._facts(scope, "facts" if criteria.conversation is None else "facts_said_in", values)
 
     async def fact(self, scope: Scope, id: int, *, all_agents: bool = False) -> Fact | None:
         if id not in NUMBERS:

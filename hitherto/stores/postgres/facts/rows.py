@@ -47,21 +47,21 @@ def known_values(scope: Scope, conversation: str | None, asked: KnownFactsQuery)
     }
 
 
-def wanted_values(scope: Scope, wanted: FactFilter) -> dict[str, Any] | None:
+def filter_values(scope: Scope, criteria: FactFilter) -> dict[str, Any] | None:
     """What `facts` binds; None where no fact can be wanted."""
-    if wanted.limit <= 0 or wanted.after >= NUMBERS.stop:
+    if criteria.limit <= 0 or criteria.after >= NUMBERS.stop:
         return None
     return {
         **owner_values(scope),
-        "subject": wanted.subject,
-        "mine": wanted.mine,
-        "shared": wanted.shared,
-        "all_agents": wanted.all_agents,
-        "category": wanted.category,
-        "conversation": wanted.conversation,
-        "state": None if wanted.state is None else wanted.state.value,
-        "after": max(wanted.after, 0),
-        "limit": wanted.limit,
+        "subject": criteria.subject,
+        "mine": criteria.mine,
+        "shared": criteria.shared,
+        "all_agents": criteria.all_agents,
+        "category": criteria.category,
+        "conversation": criteria.conversation,
+        "state": None if criteria.state is None else criteria.state.value,
+        "after": max(criteria.after, 0),
+        "limit": criteria.limit,
     }
 
 

@@ -57,14 +57,14 @@ async def write_entries(connection: AsyncConnection[Any], work: IndexWork, made:
 async def _seen(connection: AsyncConnection[Any], work: IndexWork) -> set[_SourceRef]:
     """Record that what was read is indexed. This locks its rows, so that nobody removes any of it meanwhile. Returns
     what is still as it was read."""
-    looked = sorted((CODES[EntryKind(kind)], EntryKind(kind), *span) for kind, *span in work.seen if kind != VIEW)
+    seen = sorted((CODES[EntryKind(kind)], EntryKind(kind), *span) for kind, *span in work.seen if kind != VIEW)
     views = {origin: view_start for kind, origin, view_start, _ in work.seen if kind == VIEW}
     conversations = {
         start if kind is EntryKind.DIGEST else origin
-        for _, kind, origin, start, _ in looked
+        for _, kind, origin, start, _ in seen
         if kind in (EntryKind.MESSAGE, EntryKind.DIGEST)
     }
-    facts = {origin: version for _, kind, origin, version, _ in looked if kind is EntryKind.FACT}
+    facts = {origin: version for _, kind, origin, version, _ in seen if kind is EntryKind.FACT}
     asked: list[tuple[_SourceRef, Any]] = []
     kept = None
     async with connection.pipeline():
@@ -72,7 +72,7 @@ async def _seen(connection: AsyncConnection[Any], work: IndexWork) -> set[_Sourc
         await connection.execute(
             SQL["index_hold_conversations"], {"tenant": work.tenant, "refs": sorted(conversations)}
         )
-        for _, kind, origin, start, stop in looked:
+        for _, kind, origin, start, stop in seen:
             at = {"tenant": work.tenant, "origin": origin, "start": start, "stop": stop}
             match kind:
                 case EntryKind.MESSAGE:

@@ -15,7 +15,7 @@ from hitherto.core.recall.filter import EntryKind, SearchFilter
 from hitherto.core.recall.terms import TermCounts
 from hitherto.errors import StoreError
 from hitherto.ports.embedder import Space, Vectors
-from hitherto.ports.recall import Candidate, IndexBacklog, IndexWork, Key, SearchData, Source, Unembedded, wanted_of
+from hitherto.ports.recall import Candidate, IndexBacklog, IndexWork, Key, SearchData, Source, Unembedded, matching
 from hitherto.stores.postgres.recall import search
 from hitherto.stores.postgres.recall.entries import VIEW, at_claim, write_entries, write_vectors
 from hitherto.stores.postgres.recall.search import SEGMENT
@@ -48,21 +48,21 @@ class PostgresIndex:
         """The scope that was claimed last: the search for the next one begins after it, so that each gets its turn."""
 
     async def search_data(
-        self, wanted: SearchFilter, *, terms: Sequence[int], spaces: Sequence[Space], limit: int
+        self, criteria: SearchFilter, *, terms: Sequence[int], spaces: Sequence[Space], limit: int
     ) -> SearchData:
         values: dict[str, Any] = {
-            **search.wanted_values(wanted),
+            **search.filter_values(criteria),
             **search.space_values(spaces),
             "terms": list(terms),
-            "told": wanted.needs_origin_columns,
+            "told": criteria.needs_origin_columns,
             "limit": limit,
-            "ids": list(wanted.names),
-            "subject": wanted.subject,
+            "ids": list(criteria.names),
+            "subject": criteria.subject,
         }
         queries: list[LiteralString] = [
             *(SQL["search_segments"], SQL["search_postings"], SQL["search_tail"], SQL["search_codes"]),
-            *(SQL["search_waiting"], SQL["search_due"], *([SQL["search_refs"]] if wanted.names else [])),
-            *([] if wanted.subject is None else [SQL["search_about"]]),
+            *(SQL["search_waiting"], SQL["search_due"], *([SQL["search_refs"]] if criteria.names else [])),
+            *([] if criteria.subject is None else [SQL["search_about"]]),
         ]
 
         async def read(connection: AsyncConnection[Any]) -> list[list[Any]]:
@@ -75,7 +75,7 @@ class PostgresIndex:
 
         async with self._with_connection(read) as (segments, postings, tails, codes, waiting, due, *beside):
             pass
-        about = None if wanted.subject is None else tuple([ref for (ref,) in beside.pop()])
+        about = None if criteria.subject is None else tuple([ref for (ref,) in beside.pop()])
         found = None
         if codes:
             number, name, dimensions = codes[0][:3]
@@ -99,10 +99,10 @@ class PostgresIndex:
         )
 
     async def candidates(
-        self, wanted: SearchFilter, keys: Sequence[Key], *, space: Space | None, around: int
+        self, criteria: SearchFilter, keys: Sequence[Key], *, space: Space | None, around: int
     ) -> list[Candidate]:
         values = {
-            **search.wanted_values(wanted),
+            **search.filter_values(criteria),
             "scopes": [scope for scope, _ in keys],
             "nos": [no for _, no in keys],
             # None for a space that no search has found yet: to ask for its id would create it, which is a write.
@@ -110,7 +110,7 @@ class PostgresIndex:
             "around": around,
         }
         rows = await self._all(SQL["search_candidates"], values) if keys else []
-        return wanted_of(map(search.candidate_from, rows), wanted, keys, around=around)
+        return matching(map(search.candidate_from, rows), criteria, keys, around=around)
 
     async def take(self, *, space: Space | None, lease: timedelta, limit: int) -> IndexWork | None:
         number = None if space is None else await self._space(space)

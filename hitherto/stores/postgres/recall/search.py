@@ -21,15 +21,15 @@ KINDS = {number: kind for kind, number in CODES.items()}
 Row = Sequence[Any]
 
 
-def wanted_values(wanted: SearchFilter) -> dict[str, Any]:
+def filter_values(criteria: SearchFilter) -> dict[str, Any]:
     """What the statements of a search bind: the scope for `hitherto.within`, and the kinds."""
-    scope = wanted.scope
+    scope = criteria.scope
     return {
         "tenant": scope.tenant,
         "user": scope.user,
         "agent": scope.agent,
-        "all_agents": wanted.all_agents,
-        "kinds": [CODES[kind] for kind in wanted.kinds],
+        "all_agents": criteria.all_agents,
+        "kinds": [CODES[kind] for kind in criteria.kinds],
         "text": TEXT,
     }
 

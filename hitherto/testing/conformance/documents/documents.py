@@ -38,8 +38,8 @@ def documents_of(store: Store) -> DocumentStore:
     return cast(DocumentStore, cast(Any, store).documents)
 
 
-async def titles(store: Store, scope: Scope = SCOPE, **wanted: Any) -> list[str | None]:
-    return [one.title for one in await documents_of(store).documents(scope, **wanted)]
+async def titles(store: Store, scope: Scope = SCOPE, **criteria: Any) -> list[str | None]:
+    return [one.title for one in await documents_of(store).documents(scope, **criteria)]
 
 
 class DocumentCases:
@@ -137,7 +137,7 @@ class DocumentCases:
         assert await titles(store, namespace="b", doc_type="note") == []
 
     @pytest.mark.parametrize(
-        ("wanted", "there"),
+        ("criteria", "there"),
         [
             ({}, True),
             ({"tags": "soup"}, True),
@@ -159,7 +159,7 @@ class DocumentCases:
         ],
     )
     async def test_metadata_are_found_by_equal_values(
-        self, store: Store, wanted: Mapping[str, object], there: bool
+        self, store: Store, criteria: Mapping[str, object], there: bool
     ) -> None:
         await documents_of(store).keep(SCOPE, NOTE)
-        assert await titles(store, metadata=wanted) == (["Meals"] if there else [])
+        assert await titles(store, metadata=criteria) == (["Meals"] if there else [])

@@ -146,9 +146,9 @@ async def actions_of(store: Store, number: int, *, scope: Scope = SCOPE) -> list
     return [event.action for event in await store.facts.history(scope, number)]
 
 
-async def listed(store: Store, *, scope: Scope = SCOPE, **wanted: Any) -> list[str]:
-    """The contents of the facts that the filter `wanted` selects."""
-    return [fact.content for fact in await store.facts.facts(scope, FactFilter(**wanted))]
+async def listed(store: Store, *, scope: Scope = SCOPE, **criteria: Any) -> list[str]:
+    """The contents of the facts that the filter `criteria` selects."""
+    return [fact.content for fact in await store.facts.facts(scope, FactFilter(**criteria))]
 
 
 async def current_contents(store: Store, subject: str = THE_USER, *, scope: Scope = SCOPE) -> list[str]:
@@ -177,8 +177,8 @@ async def seen(store: Store, number: int, *, scope: Scope) -> bool:
     return one is not None
 
 
-async def _listed(store: Store, scope: Scope, wanted: FactFilter) -> list[int]:
-    return [fact.id for fact in await store.facts.facts(scope, wanted)]
+async def _listed(store: Store, scope: Scope, criteria: FactFilter) -> list[int]:
+    return [fact.id for fact in await store.facts.facts(scope, criteria)]
 
 
 async def _shown(store: Store, scope: Scope) -> list[int]:

@@ -120,10 +120,10 @@ class SearchDocumentCases:
         assert await found(store, SearchFilter(scope=OTHERS["agent"])) == sorted(TEXTS)
         keys = keys_of(await search_data(store))
         for outside in (OTHERS["tenant"], OTHERS["user"]):
-            wanted = SearchFilter(scope=outside, all_agents=True)
-            told = await search_data(store, wanted, words=["soup"])
+            criteria = SearchFilter(scope=outside, all_agents=True)
+            told = await search_data(store, criteria, words=["soup"])
             assert (told.blocks, told.waiting, told.entries) == ((), (), 0)
-            assert await candidates(store, wanted, keys=keys, around=9) == []
+            assert await candidates(store, criteria, keys=keys, around=9) == []
 
     @each_side
     async def test_an_archive_belongs_to_its_agent(self, store: Store, first: bool) -> None:

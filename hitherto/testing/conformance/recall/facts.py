@@ -207,9 +207,9 @@ class SearchFactCases:
         await shared_by(store, "tea", scope=BEN)
         if not waits:
             await indexed(store)
-        for wanted in (MINE, replace(MINE, subject=MUM.id), replace(MINE, all_agents=True)):
-            assert await found(store, wanted) == []
-            assert (await search_data(store, wanted)).entries == 0
+        for criteria in (MINE, replace(MINE, subject=MUM.id), replace(MINE, all_agents=True)):
+            assert await found(store, criteria) == []
+            assert (await search_data(store, criteria)).entries == 0
         assert await found(store, replace(FACTS, scope=BEN)) == ["tea"]
 
     @waits
@@ -231,7 +231,7 @@ class SearchFactCases:
         at = (await fact_of(store, fact)).extracted_at
         await indexed(store)
         keys = keys_of(await search_data(store))
-        for wanted, there in (
+        for criteria, there in (
             (FACTS, True),
             (replace(FACTS, exclude_conversation="c"), True),
             (replace(FACTS, hidden={"c": 0}), True),
@@ -245,8 +245,8 @@ class SearchFactCases:
             (replace(FACTS, subject=MUM.id), False),
             (replace(FACTS, kinds=frozenset({EntryKind.MESSAGE, EntryKind.PASSAGE})), False),
         ):
-            told = await candidates(store, wanted, keys=keys)
-            assert [one.source.text for one in told if one.source.kind is EntryKind.FACT] == ["tea"] * there, wanted
+            told = await candidates(store, criteria, keys=keys)
+            assert [one.source.text for one in told if one.source.kind is EntryKind.FACT] == ["tea"] * there, criteria
 
     async def test_a_subject_leaves_what_is_about_it(self, store: Store) -> None:
         for name, subject in (("c", MUM.id), ("d", THE_USER), ("e", "dad")):
@@ -263,13 +263,13 @@ class SearchFactCases:
             (THE_USER, "d", ["passage of d"]),
             ("dad", "e", []),
         ):
-            wanted = replace(MINE, subject=subject)
+            criteria = replace(MINE, subject=subject)
             keys = keys_of(await search_data(store))
-            told = await candidates(store, wanted, keys=keys)
+            told = await candidates(store, criteria, keys=keys)
             texts = sorted({one.source.text for one in told})
             assert texts == sorted(["more", f"talk in {name}", f"fact of {name}", *beside])
             assert {one.source.subject for one in told} == {subject}
-            assert (await search_data(store, wanted)).about == ((await head_of(store, name)).ref,)
+            assert (await search_data(store, criteria)).about == ((await head_of(store, name)).ref,)
         assert await candidates(store, replace(MINE, subject="nobody"), keys=keys_of(await search_data(store))) == []
 
     async def test_conversations_about_a_subject_are_numbered(self, store: Store) -> None:
@@ -296,8 +296,8 @@ class SearchFactCases:
             ),
             "another agent": (SearchFilter(scope=other, subject=MUM.id), (refs["e", MUM.id],)),
         }
-        for name, (wanted, numbers) in about.items():
-            assert (await search_data(store, wanted)).about == numbers, name
+        for name, (criteria, numbers) in about.items():
+            assert (await search_data(store, criteria)).about == numbers, name
         await write(store, "d", user("tea"), subject=MUM.id)
         told = await search_data(store, replace(MINE, subject=MUM.id))
         assert told.about == tuple(sorted(refs[key] for key in refs if key[0] in "cdf")), "as it is now"

@@ -33,17 +33,17 @@ class SearchFilterCases:
         await write(store, "c", *(user(f"{at}") for at in range(6)))
         await indexed(store)
         keys = keys_of(await search_data(store))
-        wanted = replace(MINE, conversation="c", as_of=3, hidden={"c": 3})
-        near = await candidates(store, wanted, keys=[keys[2]], around=9)
+        criteria = replace(MINE, conversation="c", as_of=3, hidden={"c": 3})
+        near = await candidates(store, criteria, keys=[keys[2]], around=9)
         assert [one.source.text for one in near] == ["0", "1", "2"]
-        assert await candidates(store, wanted, keys=[keys[4]], around=9) == []
+        assert await candidates(store, criteria, keys=[keys[4]], around=9) == []
 
     async def test_filters_of_conversations(self, store: Store) -> None:
         for name in "abc":
             await write(store, name, user(f"0 in {name}"), user(f"1 in {name}"))
         await indexed(store)
         everything = [f"{seq} in {name}" for seq in (0, 1) for name in "abc"]
-        for wanted, texts in (
+        for criteria, texts in (
             (MINE, everything),
             (replace(MINE, conversation="b"), ["0 in b", "1 in b"]),
             (replace(MINE, conversation="x"), []),
@@ -53,8 +53,8 @@ class SearchFilterCases:
             (replace(MINE, conversation="b", as_of=0), ["0 in b"]),
             (replace(MINE, conversation="b", as_of=-1), []),
         ):
-            told = [one.source.text for one in await candidates(store, wanted)]
-            assert sorted(told) == sorted(texts), wanted
+            told = [one.source.text for one in await candidates(store, criteria)]
+            assert sorted(told) == sorted(texts), criteria
 
     async def test_filters_of_times_are_inclusive(self, store: Store) -> None:
         for at in range(3):
@@ -62,14 +62,14 @@ class SearchFilterCases:
         times = [one.created_at for one in await log_of(store, "c")]
         assert times == sorted(set(times))
         await indexed(store)
-        for wanted, texts in (
+        for criteria, texts in (
             (replace(MINE, after=times[1]), ["1", "2"]),
             (replace(MINE, before=times[1]), ["0", "1"]),
             (replace(MINE, after=times[1], before=times[1]), ["1"]),
             (replace(MINE, after=times[2] + timedelta(microseconds=1)), []),
             (replace(MINE, before=datetime(1990, 1, 1, tzinfo=UTC)), []),
         ):
-            assert [one.source.text for one in await candidates(store, wanted)] == texts, wanted
+            assert [one.source.text for one in await candidates(store, criteria)] == texts, criteria
 
     async def test_filters_of_digests_go_by_what_they_rest_on(self, store: Store) -> None:
         for _ in range(3):
@@ -78,7 +78,7 @@ class SearchFilterCases:
         late = await chunked(store, 2, 3, "late")
         await indexed(store)
         times = [one.created_at for one in await log_of(store, "c")]
-        for wanted, texts in (
+        for criteria, texts in (
             (replace(DIGESTS, conversation="c"), ["early", "late"]),
             (replace(DIGESTS, exclude_conversation="c"), []),
             (replace(DIGESTS, conversation="c", as_of=2), ["early"]),
@@ -90,7 +90,7 @@ class SearchFilterCases:
             (replace(DIGESTS, before=times[1]), ["early"]),
             (replace(DIGESTS, after=times[3]), ["late"]),
         ):
-            assert sorted(one.source.text for one in await candidates(store, wanted)) == texts, wanted
+            assert sorted(one.source.text for one in await candidates(store, criteria)) == texts, criteria
         seqs = frozenset(range(early)) | frozenset({late + 1})
         both = replace(MINE, but=seqs - {early, late}, kinds=frozenset({EntryKind.MESSAGE}))
         assert len(await candidates(store, both)) == 6, "these are no numbers of messages"
@@ -106,7 +106,7 @@ class SearchFilterCases:
             note = replace(NOTE, fingerprint=fingerprint, doc_type=doc_type, namespace=namespace, metadata=metadata)
             await documents_of(store).keep(SCOPE, replace(note, passages=(Passage(fingerprint, 0, 1),)))
         await indexed(store)
-        for wanted, texts in (
+        for criteria, texts in (
             (PASSAGES, ["a", "b", "c", "soup"]),
             (replace(PASSAGES, doc_type="note"), ["a", "b"]),
             (replace(PASSAGES, namespace="two"), ["b", "c"]),
@@ -121,7 +121,7 @@ class SearchFilterCases:
             (replace(PASSAGES, conversation="c", as_of=3), ["soup"]),
             (replace(PASSAGES, hidden={"c": 3}), ["a", "b", "c"]),
         ):
-            assert sorted(one.source.text for one in await candidates(store, wanted)) == texts, wanted
+            assert sorted(one.source.text for one in await candidates(store, criteria)) == texts, criteria
 
     async def test_candidates_are_of_the_kinds_that_are_wanted(self, store: Store) -> None:
         await write(store, "c", *dialogue(2))
@@ -142,5 +142,5 @@ class SearchFilterCases:
             await write(store, name, *dialogue(1))
         refs = {name: (await head_of(store, name)).ref for name in "abcd"}
         assert (await search_data(store)).refs == {}
-        wanted = replace(MINE, conversation="a", exclude_conversation="b", hidden={"c": 3, "x": 0})
-        assert (await search_data(store, wanted)).refs == {name: refs[name] for name in "abc"}
+        criteria = replace(MINE, conversation="a", exclude_conversation="b", hidden={"c": 3, "x": 0})
+        assert (await search_data(store, criteria)).refs == {name: refs[name] for name in "abc"}

@@ -95,13 +95,13 @@ async def _index_scope(
 
 async def search_data(
     store: Store,
-    wanted: SearchFilter = MINE,
+    criteria: SearchFilter = MINE,
     *,
     words: Sequence[str] = (),
     spaces: Sequence[Space] = (),
     limit: int = ENOUGH,
 ) -> SearchData:
-    return await index_of(store).search_data(wanted, terms=[term(word) for word in words], spaces=spaces, limit=limit)
+    return await index_of(store).search_data(criteria, terms=[term(word) for word in words], spaces=spaces, limit=limit)
 
 
 def keys_of(search_data: SearchData) -> list[Key]:
@@ -133,28 +133,28 @@ def block_of(search_data: SearchData, key: Key) -> tuple[IndexBlock, int]:
 
 async def candidates(
     store: Store,
-    wanted: SearchFilter = MINE,
+    criteria: SearchFilter = MINE,
     *,
     keys: Sequence[Key] | None = None,
     space: Space | None = None,
     around: int = 0,
 ) -> list[Candidate]:
     """The candidates for `keys`, or for all entries, in the order of their keys."""
-    asked = keys_of(await search_data(store, wanted)) if keys is None else keys
-    found = await index_of(store).candidates(wanted, asked, space=space, around=around)
+    asked = keys_of(await search_data(store, criteria)) if keys is None else keys
+    found = await index_of(store).candidates(criteria, asked, space=space, around=around)
     assert len({one.key for one in found}) == len(found), "each once"
     return sorted(found, key=lambda one: one.key)
 
 
-async def found(store: Store, wanted: SearchFilter = MINE) -> list[str]:
+async def found(store: Store, criteria: SearchFilter = MINE) -> list[str]:
     """The texts, sorted, of all that a search can find: what has an entry, and what waits for one."""
-    there = [one.source for one in await candidates(store, wanted)]
-    waiting = list((await search_data(store, wanted)).waiting)
+    there = [one.source for one in await candidates(store, criteria)]
+    waiting = list((await search_data(store, criteria)).waiting)
     places = [(one.kind, one.origin, one.place) for one in (*there, *waiting)]
     assert len(set(places)) == len(places), "what has an entry does not wait for one"
     return sorted(one.text for one in (*there, *waiting))
 
 
-async def waiting(store: Store, wanted: SearchFilter = MINE) -> list[str]:
+async def waiting(store: Store, criteria: SearchFilter = MINE) -> list[str]:
     """The texts of what waits for an entry, in its order."""
-    return [one.text for one in (await search_data(store, wanted)).waiting]
+    return [one.text for one in (await search_data(store, criteria)).waiting]

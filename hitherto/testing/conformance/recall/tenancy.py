@@ -54,8 +54,8 @@ class SearchScopeCases:
         await planted(store, other)
         if not waits:
             await indexed(store, space=SPACE)
-        wanted = replace(MINE, conversation="c", exclude_conversation="d", hidden={"e": 1})
-        told = await search_data(store, wanted, words=["tea"], spaces=[SPACE])
+        criteria = replace(MINE, conversation="c", exclude_conversation="d", hidden={"e": 1})
+        told = await search_data(store, criteria, words=["tea"], spaces=[SPACE])
         assert told.refs == {"c": (await head_of(store, "c")).ref}
         assert (told.entries, told.embedded) == ((0, 0) if waits else (1, 1))
         assert [one.text for one in told.waiting] == (["tea for me"] if waits else [])
@@ -72,9 +72,9 @@ class SearchScopeCases:
             await indexed(store, space=SPACE)
         keys = keys_of(await search_data(store))
         assert len(keys) == (0 if waits else 6)
-        wanted = SearchFilter(scope=other, conversation="c", hidden={"d": 0})
-        assert await search_data(store, wanted, words=["tea"], spaces=[SPACE]) == SearchData()
-        for one in (SearchFilter(scope=other), wanted):
+        criteria = SearchFilter(scope=other, conversation="c", hidden={"d": 0})
+        assert await search_data(store, criteria, words=["tea"], spaces=[SPACE]) == SearchData()
+        for one in (SearchFilter(scope=other), criteria):
             guessed = keys or [(scope, no) for scope in range(9) for no in range(9)]
             assert await candidates(store, one, keys=guessed, space=SPACE, around=9) == []
         await write(store, "c", user("mine"), scope=other)
@@ -106,7 +106,7 @@ class SearchScopeCases:
         await write(store, "d", user("theirs in d"), scope=OTHERS["agent"])
         await indexed(store)
         rest = ["others in c", "theirs in c", "theirs in d"]
-        for wanted, texts in (
+        for criteria, texts in (
             (replace(MINE, conversation="c"), ["mine in c"]),
             (replace(MINE, conversation="c", as_of=0), ["mine in c"]),
             (replace(MINE, conversation="d"), []),
@@ -114,8 +114,8 @@ class SearchScopeCases:
             (replace(MINE, exclude_conversation="d"), ["mine in c", *rest]),
             (replace(MINE, hidden={"c": 0, "d": 0}), rest),
         ):
-            everyone = replace(wanted, all_agents=True)
-            assert sorted(one.source.text for one in await candidates(store, everyone)) == texts, wanted
+            everyone = replace(criteria, all_agents=True)
+            assert sorted(one.source.text for one in await candidates(store, everyone)) == texts, criteria
         told = await search_data(store, replace(MINE, all_agents=True, conversation="c", exclude_conversation="d"))
         assert told.refs == {"c": (await head_of(store, "c")).ref}
 
