@@ -131,7 +131,7 @@ def only(value: Mapping[str, object], known: set[str], where: str) -> None:
 
 
 def whole(owner: Component, minimum: int = 1, **values: object) -> None:
-    """Raises InvalidPolicy for a parameter that is not a whole number from `least` to `_MOST`."""
+    """Raises InvalidPolicy for a parameter that is not a whole number from `minimum` to `_MOST`."""
     for name, value in values.items():
         if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= _MOST:
             found = f"{type(owner).__name__}.{name} is {quoted(value)}"

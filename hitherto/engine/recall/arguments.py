@@ -14,11 +14,11 @@ MOST = 1_000
 """The most hits that can be asked for."""
 
 
-def checked_limit(k: object, *, minimum: int = 1, name: str = "limit") -> int:
-    """The number. Raises InvalidInput for anything but a whole number from `least` to `MOST`."""
-    if not isinstance(k, int) or isinstance(k, bool) or not minimum <= k <= MOST:
-        raise InvalidInput(f"{name} is {k!r}; give a whole number from {minimum} to {MOST}")
-    return k
+def checked_limit(value: object, *, minimum: int = 1, name: str = "limit") -> int:
+    """The number. Raises InvalidInput for anything but a whole number from `minimum` to `MOST`."""
+    if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= MOST:
+        raise InvalidInput(f"{name} is {value!r}; give a whole number from {minimum} to {MOST}")
+    return value
 
 
 def checked_share(share: object, name: str, *, ends: bool) -> float:
