@@ -127,7 +127,7 @@ class World:
         assert popped in [*newest, *shown[-1:]]
         if popped in newest and await self.answers_what_is_gone(log):
             return  # its call was replaced before it came, or has expired: it was not shown
-        assert len(await self.items_now()) != len(shown) or len(shown) == 0
+        assert await self.items_now() != shown or not shown
 
     async def answers_what_is_gone(self, log: Sequence[Logged]) -> bool:
         """Whether the newest message is the result of a call that expired, or that others stand in the place of."""
