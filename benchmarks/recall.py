@@ -167,9 +167,10 @@ from hitherto.search_scope where user_id = 'large';
 insert into hitherto.search_filling (tenant, scope, space, embedded, coded, behind)
 select f.tenant, f.scope + 1000000 * NUMBER, space, embedded, coded, behind
 from hitherto.search_filling f join hitherto.search_scope s on s.ref = f.scope and s.user_id = 'large';
-insert into hitherto.search_entry (tenant, scope, no, kind, origin, place, length, said_at, author, hashes, counts)
-select e.tenant, e.scope + 1000000 * NUMBER, no, kind, origin + 1000000 * NUMBER, place, length, said_at, author,
-    hashes, counts
+insert into hitherto.search_entry (tenant, scope, no, kind, origin, place, start_char, end_char, length, said_at,
+    author, hashes, counts)
+select e.tenant, e.scope + 1000000 * NUMBER, no, kind, origin + 1000000 * NUMBER, place, start_char, end_char, length,
+    said_at, author, hashes, counts
 from hitherto.search_entry e join hitherto.search_scope s on s.ref = e.scope and s.user_id = 'large';
 insert into hitherto.search_segment (tenant, scope, segment, stale, lengths, kinds, origins, places, times)
 select e.tenant, e.scope + 1000000 * NUMBER, segment, e.stale, lengths, kinds, origins, places, times

@@ -1,8 +1,10 @@
 """The port to the search index of a store. Its docstrings are the contract; `hitherto.testing` checks it.
 
-An index has an entry for each message, digest, passage and fact that can be found. Entries are numbered within their
-scope (those of documents that belong to no agent are in a scope of their own, whose agent is ""). They are made in the
-background, each from a `Source`; until then, the source is `waiting`. A scope is indexed by one process at a time.
+An index has entries for each message, digest, passage of a document, and fact that can be found: one, or for a long
+text one for each of its passages (`core.recall.passages`). Entries are numbered within their scope (those of documents
+that belong to no agent are in a scope of their own, whose agent is ""), those of one text one after another. They are
+made in the background from a `Source`; until then, the source is `waiting`. A scope is indexed by one process at a
+time.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ OF_NO_AGENT = ""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """What an entry is made of. `origin` is the number of its conversation, document or fact; `place` is a message's
+    """What entries are made of. `origin` is the number of its conversation, document or fact; `place` is a message's
     seq, a digest's id, a passage's place in its document, or 0 for a fact. With `kind`, these identify it within the
     tenant.
 
@@ -63,7 +65,8 @@ class Source:
 class IndexBlock:
     """Entries `first`, `first` + 1, … of the scope with the number `scope`, in columns of one length.
 
-    `kinds` are `core.recall.filter.CODES`, 0 where there is no entry (any more). `origins`, `places` and `times`
+    `kinds` are `core.recall.filter.CODES`, plus `FURTHER` for the second and further entries of a source, and 0 where
+    there is no entry (any more). `origins`, `places` and `times`
     (seconds of the epoch) are as in `Source`, and None where they were not asked for. `postings` have, for each term
     that was asked for, the offsets (from `first`, ascending) of the entries with it, and how often it is in each, at
     most 255 times. `codes` are the entries' vectors in short, for the first stage (`core.recall.codes.codes_of`);
@@ -102,13 +105,44 @@ class SearchData:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """An entry that may be a hit, as it stands now. `source.text` is cut after `TEXT` characters. `vector` is None
-    where it has none in the space asked for."""
+class IndexEntry:
+    """An entry to be written: the passage of a source's text from `start` to `end` (exclusive, in characters), and its
+    terms."""
 
-    key: Key
-    source: Source
+    start: int
+    end: int
+    terms: TermCounts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexedPassage:
+    """An entry of a candidate, by its number: the passage from `start` to `end` of its text. `vector` is None where it
+    has none in the space asked for."""
+
+    no: int
+    start: int
+    end: int
     vector: Vector | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A source that may be a hit, as it stands now, with its entries: its passages, in their order. `scope` is the
+    number of theirs. `source.text` is cut after `TEXT` characters."""
+
+    scope: int
+    source: Source
+    passages: tuple[IndexedPassage, ...]
+
+    @property
+    def key(self) -> Key:
+        """Its first entry."""
+        return (self.scope, self.passages[0].no)
+
+    @property
+    def keys(self) -> list[Key]:
+        """Its entries."""
+        return [(self.scope, one.no) for one in self.passages]
 
 
 TEXT = 4_000
@@ -117,7 +151,7 @@ TEXT = 4_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unembedded:
-    """An entry without a vector in a space: its number and text (whole)."""
+    """An entry without a vector in a space: its number and text."""
 
     no: int
     text: str
@@ -175,9 +209,9 @@ class SearchIndex(Protocol):
     async def candidates(
         self, criteria: SearchFilter, keys: Sequence[Key], *, space: Space | None, around: int
     ) -> list[Candidate]:
-        """The entries `keys` that still exist and pass the filter, and the messages at most `around` seqs from the
-        messages among them, each once, in no order. Nothing that was erased, retracted, cleared or superseded, or that
-        rests on expired messages (see `Store`), is among them, whatever the index still has."""
+        """The sources of the entries `keys` that still exist and pass the filter, and the messages at most `around`
+        seqs from the messages among them, each once, in no order. Nothing that was erased, retracted, cleared or
+        superseded, or that rests on expired messages (see `Store`), is among them, whatever the index still has."""
         ...
 
     async def take(self, *, space: Space | None, lease: timedelta, limit: int) -> IndexWork | None:
@@ -193,10 +227,10 @@ class SearchIndex(Protocol):
         """Renew the claim for `lease` from now; returns whether it still held."""
         ...
 
-    async def add(self, work: IndexWork, entries: Sequence[TermCounts]) -> bool:
-        """Write an entry for each source of `work`, in their order, and remember that they are indexed; sources that no
-        longer exist, or have an entry already, get none. Returns whether the claim still held; if not, nothing is
-        written."""
+    async def add(self, work: IndexWork, entries: Sequence[Sequence[IndexEntry]]) -> bool:
+        """Write the entries of each source of `work` (at least one each), in their order, and remember that they are
+        indexed; sources that no longer exist, or have entries already, get none. Returns whether the claim still held;
+        if not, nothing is written."""
         ...
 
     async def embed(self, work: IndexWork, space: Space, vectors: Vectors) -> bool:
@@ -242,16 +276,18 @@ def matching(
     them."""
     kept = [one for one in found if keeps(one.source, criteria)]
     asked = set(keys)
+    hits = [one for one in kept if not asked.isdisjoint(one.keys)]
     near = {
         (one.source.origin, one.source.place + apart)
-        for one in kept
-        if one.key in asked and one.source.kind is EntryKind.MESSAGE
+        for one in hits
+        if one.source.kind is EntryKind.MESSAGE
         for apart in range(-around, around + 1)
     }
+    named = {id(one) for one in hits}
     return [
         one
         for one in kept
-        if one.key in asked or (one.source.kind is EntryKind.MESSAGE and (one.source.origin, one.source.place) in near)
+        if id(one) in named or (one.source.kind is EntryKind.MESSAGE and (one.source.origin, one.source.place) in near)
     ]
 
 

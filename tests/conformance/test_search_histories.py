@@ -239,7 +239,7 @@ async def play(store: Store, steps: Sequence[Step]) -> None:
     told = await search_data(store, spaces=[SPACE])
     assert len(keys_of(told)) == len(await candidates(store)), "what is in order has nothing that is gone"
     assert told.embedded == told.entries, "all has its vector"
-    assert all(one.vector is not None for one in await candidates(store, space=SPACE))
+    assert all(one.passages[0].vector is not None for one in await candidates(store, space=SPACE))
 
 
 @pytest.fixture

@@ -68,7 +68,7 @@ async def test_an_archive_is_cut_in_a_thread(watched: Watched) -> None:
 
 
 async def test_what_was_said_is_indexed_in_a_thread(watched: Watched) -> None:
-    threads = watched("engine.recall.indexer.analyzed")
+    threads = watched("engine.recall.indexer.entries_of")
     async with memory() as opened:
         await opened.conversation("c", scope=SCOPE).append(*(user("We took the Granary. " * 50) for _ in range(60)))
         assert await opened.wait_for_index()

@@ -86,15 +86,17 @@ FILL = f"""
     insert into hitherto.search_scope (tenant, ref, user_id, agent, next_no, packed) overriding system value
     select 'acme', 1, 'u', 'a', 10000, 4096
     union all select 'acme', 1 + n, 'u' || n, 'a', 20, 0 from generate_series(1, {MORE // 10}) n;
-    insert into hitherto.search_entry (tenant, scope, no, kind, origin, place, length, said_at, hashes, counts)
-    select 'acme', 1, row_number() over (order by id) - 1, 4, id, 0, 5, now(), ''::bytea, ''::bytea
+    insert into hitherto.search_entry (tenant, scope, no, kind, origin, place, start_char, end_char, length, said_at,
+                                       hashes, counts)
+    select 'acme', 1, row_number() over (order by id) - 1, 4, id, 0, 0, 5, 5, now(), ''::bytea, ''::bytea
     from hitherto.fact where user_id = 'u' and agent = 'a' and state = 'current'
     union all
     select 'acme', 1 + substring(user_id from 2)::integer, row_number() over (partition by user_id order by id), 4, id,
-           0, 5, now(), ''::bytea, ''::bytea
+           0, 0, 5, 5, now(), ''::bytea, ''::bytea
     from hitherto.fact where user_id like 'u_%' and agent = 'a' and state = 'current' and user_id <> 'u0';
-    insert into hitherto.search_entry (tenant, scope, no, kind, origin, place, length, said_at, hashes, counts)
-    select 'acme', 1, 1000 + n, 1, 1, n, 5, now(), ''::bytea, ''::bytea from generate_series(0, {LENGTH - 1}) n;
+    insert into hitherto.search_entry (tenant, scope, no, kind, origin, place, start_char, end_char, length, said_at,
+                                       hashes, counts)
+    select 'acme', 1, 1000 + n, 1, 1, n, 0, 5, 5, now(), ''::bytea, ''::bytea from generate_series(0, {LENGTH - 1}) n;
     insert into hitherto.search_vector (tenant, scope, space, no, code, vector)
     select tenant, scope, space, no, '\\x01', '\\x0102' from hitherto.search_entry, generate_series(1, 2) space;
 """

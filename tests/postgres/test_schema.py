@@ -238,7 +238,7 @@ class TestKeys:
             ("search_space", ("name", "dimensions"), None),
             ("search_filling", ("tenant", "scope", "space"), None),
             ("search_entry", ("tenant", "scope", "no"), None),
-            ("search_entry", ("tenant", "kind", "origin", "place"), None),
+            ("search_entry", ("tenant", "kind", "origin", "place", "start_char"), None),
             ("search_segment", ("tenant", "scope", "segment"), None),
             ("search_posting", ("tenant", "scope", "term", "segment"), None),
             ("search_vector", ("tenant", "scope", "space", "no"), None),

@@ -47,10 +47,11 @@ SEARCH_FILL = f"""
     select tenant, ref, space, case when ref between 2 and 4 then 10 else next_no end, packed, ref between 2 and 4
     from hitherto.search_scope, generate_series(1, 2) space;
 
-    insert into hitherto.search_entry (tenant, scope, no, kind, origin, place, length, said_at, hashes, counts)
-    select 'acme', 1, n, 1, 1, n, 5, now(), ''::bytea, ''::bytea from generate_series(0, {LENGTH - 1}) n
+    insert into hitherto.search_entry (tenant, scope, no, kind, origin, place, start_char, end_char, length, said_at,
+                                       hashes, counts)
+    select 'acme', 1, n, 1, 1, n, 0, 5, 5, now(), ''::bytea, ''::bytea from generate_series(0, {LENGTH - 1}) n
     union all
-    select 'acme', 1 + s, n, 1, 1000 + s, n, 5, now(), ''::bytea, ''::bytea
+    select 'acme', 1 + s, n, 1, 1000 + s, n, 0, 5, 5, now(), ''::bytea, ''::bytea
     from generate_series(1, {OTHERS}) s, generate_series(0, 19) n where s > 3 or n < 10;
 
     insert into hitherto.document (tenant, user_id, agent, namespace, doc_type, content, fingerprint, indexed)
@@ -60,12 +61,13 @@ SEARCH_FILL = f"""
     insert into hitherto.passage (tenant, document, no, text, start_at, tokens)
     select 'acme', id, 0, 'text', 0, 1 from hitherto.document;
 
-    insert into hitherto.search_entry (tenant, scope, no, kind, origin, place, length, said_at, hashes, counts)
-    select 'acme', 1, {LENGTH - 1} + row_number() over (), 2, 1, id, 5, now(), ''::bytea, ''::bytea
+    insert into hitherto.search_entry (tenant, scope, no, kind, origin, place, start_char, end_char, length, said_at,
+                                       hashes, counts)
+    select 'acme', 1, {LENGTH - 1} + row_number() over (), 2, 1, id, 0, 5, 5, now(), ''::bytea, ''::bytea
     from (select id from hitherto.digest
           where conversation = 1 and action = 'chunk' and status = 'completed' and hidden_rev is null limit 20) d
     union all
-    select 'acme', 1, {LENGTH + 19} + row_number() over (), 3, id, 0, 5, now(), ''::bytea, ''::bytea
+    select 'acme', 1, {LENGTH + 19} + row_number() over (), 3, id, 0, 0, 5, 5, now(), ''::bytea, ''::bytea
     from (select id from hitherto.document where user_id = 'u') d;
 
     insert into hitherto.fact (tenant, user_id, agent, subject, category, content, fingerprint, confidence, tokens,
@@ -75,8 +77,9 @@ SEARCH_FILL = f"""
     from generate_series(1, {MORE}) n;
     insert into hitherto.fact_evidence (tenant, fact, conversation, seq, said_at)
     select 'acme', id, 1 + id % 100, 0, now() from hitherto.fact;
-    insert into hitherto.search_entry (tenant, scope, no, kind, origin, place, length, said_at, hashes, counts)
-    select 'acme', 1, {LENGTH + 39} + row_number() over (), 4, id, 0, 5, now(), ''::bytea, ''::bytea
+    insert into hitherto.search_entry (tenant, scope, no, kind, origin, place, start_char, end_char, length, said_at,
+                                       hashes, counts)
+    select 'acme', 1, {LENGTH + 39} + row_number() over (), 4, id, 0, 0, 5, 5, now(), ''::bytea, ''::bytea
     from (select id from hitherto.fact where user_id = 'u') f;
 
     insert into hitherto.search_segment (tenant, scope, segment, lengths, kinds, origins, places, times)
@@ -112,8 +115,9 @@ CASES = {
     # The scope's conversations are gone through for what waits; of the log nothing is read.
     "search_waiting, nothing": bound("search_waiting", WAITING, 0, 2 * (OTHERS + 1)),
     "search_waiting, something": bound("search_waiting", {**WAITING, "user": "u3"}, 12, 50),
-    # Five messages around each hit that is one; of each its entry, what it stands for, its conversation and vector.
-    "search_candidates": bound("search_candidates", FOUND, 258, 2 * 100 + 5 * 258),
+    # Of each hit its scope, its entry, and the entries of its source, which has passages; five messages around each hit
+    # that is one; of each its entry, what it stands for, its conversation and vector.
+    "search_candidates": bound("search_candidates", FOUND, 258, 3 * 100 + 5 * 258),
     "search_candidates of another": bound("search_candidates", {**FOUND, "user": "v"}, 0, 100),
     "index_due": bound("index_due", DUE, 6, 30),
     "index_messages": bound("index_messages", {**TAKEN, "ref": 4, "limit": 512}, 20, 22),

@@ -14,6 +14,7 @@ from hitherto.errors import InvalidMessage, InvalidTranscript
 from hitherto.wire import read
 
 _SESSION = re.compile(r"session_([0-9]{1,9})")
+_ROLES = ("User", "Assistant")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,8 @@ def samples(data: bytes, path: Path, wanted: str | None, *, named: bool = False)
     """The conversations of a LoCoMo file, or the `wanted` one; `speaker_a` is the user.
 
     A picture's caption stands for it. A message's metadata has its dia_id, session and date. With `named`, messages
-    have their speaker in the field `name`, and there may be more than two speakers. Raises InvalidTranscript.
+    have their speaker in the field `name`, and there may be more than two speakers; but "User" and "Assistant" are
+    roles, not names. Raises InvalidTranscript.
     """
     found: dict[str, tuple[Mapping[str, Any], object]] = {}
     for number, sample in enumerate(_list(data, path)):
@@ -93,7 +95,7 @@ def _message(turn: object, speakers: tuple[object, ...], notes: Mapping[str, Any
     if not isinstance(text, str) or not isinstance(caption, str | None):
         raise InvalidMessage("its text (or its blip_caption) is not text")
     content = f"{text}\n[shares a picture: {caption}]" if caption else text
-    role = "user" if speaker == speakers[0] else "assistant"
-    author = {"name": speaker} if named else {}
+    role = "user" if speaker in (speakers[0], "User") else "assistant"
+    author = {"name": speaker} if named and speaker not in _ROLES else {}
     item = {"role": role, **author, "content": content}
     return read(item, CHAT).with_metadata({"dia_id": fields.get("dia_id"), **notes})

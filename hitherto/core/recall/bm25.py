@@ -48,20 +48,25 @@ class TermScores:
 
 
 def weigh(
-    postings: Sequence[Posting], lengths: NDArray[np.integer], *, within: NDArray[np.bool_] | None = None
+    postings: Sequence[Posting],
+    lengths: NDArray[np.integer],
+    *,
+    within: NDArray[np.bool_] | None = None,
+    sources: NDArray[np.integer] | None = None,
 ) -> TermScores:
     """Score every document for the terms of a question.
 
-    `postings` has an entry per term (an empty one where no document has it); `lengths` (in terms) and `within` have one
-    per document. Only documents `within` count: document frequencies and the average length are taken from them alone.
-    The formula is Robertson's as Lucene has it: a term that n of N documents have is worth ln(1 + (N - n + 0.5) / (n +
-    0.5)), and gives a document that much times its saturated frequency, which is below 1.
+    `postings` has an entry per term (an empty one where no document has it); `lengths` (in terms), `within` and
+    `sources` have one per document. Only documents `within` count: frequencies and the average length are taken from
+    them alone. The formula is Robertson's as Lucene has it: a term that n of N texts have is worth ln(1 + (N - n + 0.5)
+    / (n + 0.5)), and gives a document that much times its saturated frequency, which is below 1. `sources` has numbers,
+    ascending, of the texts that documents are passages of; without it, each document is a text.
     """
     scores = np.zeros(len(lengths), dtype=np.float32)
     idf = np.zeros(len(postings), dtype=np.float32)
-    population = len(lengths) if within is None else int(np.count_nonzero(within))
-    total = lengths.sum(dtype=np.int64) if within is None else lengths.sum(dtype=np.int64, where=within)
-    average = max(float(total) / max(population, 1), 1.0)
+    counted = np.arange(len(lengths)) if within is None else np.flatnonzero(within)
+    population = _texts(counted, sources)
+    average = max(float(lengths[counted].sum(dtype=np.int64)) / max(len(counted), 1), 1.0)
     norms = lengths * np.float32(SATURATION * LENGTH_WEIGHT / average) + np.float32(SATURATION * (1 - LENGTH_WEIGHT))
     for term, (documents, times) in enumerate(postings):
         if within is None:
@@ -69,6 +74,14 @@ def weigh(
         else:
             here = within[documents]
             found, often = documents[here], times[here].astype(np.float32)
-        idf[term] = np.log1p((population - len(found) + 0.5) / (len(found) + 0.5))
+        having = _texts(found, sources)
+        idf[term] = np.log1p((population - having + 0.5) / (having + 0.5))
         scores[found] += idf[term] * often / (often + norms[found])
     return TermScores(scores, idf, postings, norms)
+
+
+def _texts(documents: NDArray[np.integer], sources: NDArray[np.integer] | None) -> int:
+    """How many texts these documents (ascending) are of."""
+    if sources is None or len(documents) == 0:
+        return len(documents)
+    return 1 + int(np.count_nonzero(np.diff(sources[documents])))

@@ -25,6 +25,10 @@ EntryKindName = Literal["message", "digest", "passage", "fact"]
 CODES = {kind: number for number, kind in enumerate(EntryKind, 1)}
 """Kinds as small numbers, in packed columns; 0 is nothing."""
 
+FURTHER = 128
+"""Added to the kind, in packed columns, of an entry that is a further passage of the same source as the entry before
+it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchFilter:

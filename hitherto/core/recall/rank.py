@@ -1,11 +1,13 @@
-"""Ranking: what answers a question best, by words, vector similarity, author and neighboring messages, in two stages.
+"""Ranking: what answers a question best, by words, vector similarity, author or role, and neighboring messages, in two
+stages.
 
-First everything in the population gets a rough score from dense arrays. Then the best of it is weighed exactly,
-together with the messages around it. A message also counts, at half the weight, as saying what the two messages before
-it and after it say: people answer in other words than they were asked in.
+What is ranked is a source (a message, a digest, …), by the best of its passages. First every passage in the population
+gets a rough score from dense arrays. Then the best sources are weighed exactly, together with the messages around them.
+A message also counts, at half the weight, as saying what the two messages before it and after it say: people answer in
+other words than they were asked in.
 
-The weights are round numbers near a flat optimum, chosen by leaving out one conversation of LoCoMo at a time;
-docs/recall.md has the figures, and those of what was tried and not used.
+The weights are round numbers near a flat optimum for conversations of people (LoCoMo) and of agents (BEAM), chosen by
+leaving conversations out; docs/recall.md has the figures, and those of what was tried and not used.
 """
 
 from __future__ import annotations
@@ -25,6 +27,10 @@ LIKENESS_WEIGHT = 0.7
 
 AUTHOR_WEIGHT = 4.0
 """Added to the score of a message whose author the question names."""
+
+ROLE_WEIGHT = 0.7
+"""By this part of its own score, a message of the role that most probably said it (`QuestionTerms.role`) counts more,
+where messages have no authors' names. Most questions to an agent are about what its user said."""
 
 ASKS_WEIGHT = -0.5
 """Added to the score of a message that asks something itself: answers are wanted."""
@@ -46,12 +52,15 @@ FIRST = 30
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class FirstStage:
-    """The rough scores of a population. `scores` has one for each document, 0 where nothing matches the question;
-    `by_author` says whose author the question names."""
+    """The rough scores of a population. `scores` has one for each passage, 0 where nothing matches the question;
+    `by_author` says whose author the question names, `by_role` whose role it prefers. `begins` has the first passage of
+    each source, ascending."""
 
     scores: NDArray[np.float32]
     words: TermScores
     by_author: NDArray[np.bool_]
+    by_role: NDArray[np.bool_]
+    begins: NDArray[np.int64]
     names: NDArray[np.bool_]
     """Which of the question's words are authors' names."""
 
@@ -59,16 +68,19 @@ class FirstStage:
     telling: bool = True
     """As in `QuestionTerms`."""
 
-    def best(self, most: int = FIRST, *, within: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-        """The documents that score above 0, best first: at most `most`, and only those `within`. Of equal scores, the
-        higher number first."""
-        found = np.flatnonzero(self.scores > 0 if within is None else (self.scores > 0) & within)
-        scores = self.scores[found]
+    def best(self, most: int = FIRST) -> NDArray[np.int64]:
+        """The sources of which a passage scores above 0, best first and at most `most`, each by its first passage. Of
+        equal scores, the higher number first."""
+        if len(self.begins) == 0:
+            return self.begins
+        best = np.maximum.reduceat(self.scores, self.begins)
+        found = np.flatnonzero(best > 0)
+        scores = best[found]
         if len(found) > most:
             floor = np.partition(scores, len(found) - most)[len(found) - most]
             enough = scores >= floor
             found, scores = found[enough], scores[enough]
-        return found[np.lexsort((-found, -scores))][:most]
+        return self.begins[found[np.lexsort((-found, -scores))][:most]]
 
 
 def authors_named(terms: QuestionTerms, postings: Mapping[int, Posting]) -> frozenset[int]:
@@ -83,22 +95,27 @@ def first_stage(
     lengths: NDArray[np.integer],
     *,
     within: NDArray[np.bool_] | None = None,
+    further: NDArray[np.bool_] | None = None,
     codes: NDArray[np.uint8] | None = None,
     coded: NDArray[np.bool_] | None = None,
     vector: NDArray[np.float32] | None = None,
 ) -> FirstStage:
-    """Score everything once.
+    """Score every passage once.
 
-    `postings` has those of `terms.hashes` that exist; `lengths`, `within` (what is searched), `codes` and `coded` (what
-    has a code) have one value per document. Without `codes` or the question's `vector`, only words and authors count.
+    `postings` has those of `terms.hashes` that exist; `lengths`, `within` (what is searched), `further` (what is of the
+    same source as the passage before it; None: nothing is), `codes` and `coded` (what has a code) have one value per
+    passage. Without `codes` or the question's `vector`, only words, authors and roles count.
     """
     none = (np.zeros(0, np.uint32), np.zeros(0, np.uint8))
-    words = weigh([postings.get(int(word), none) for word in terms.words], lengths, within=within)
+    begins = np.arange(len(lengths)) if further is None else np.flatnonzero(~further)
+    sources = None if further is None else np.cumsum(~further, dtype=np.int64)
+    asked = [postings.get(int(word), none) for word in terms.words]
+    words = weigh(asked, lengths, within=within, sources=sources)
     named = authors_named(terms, postings)
     by_author = np.zeros(len(lengths), dtype=np.bool_)
     for name in named:
         by_author[postings[name][0]] = True
-    scores = words.scores + np.float32(AUTHOR_WEIGHT) * by_author
+    scores = words.scores.copy()
     scale = CosineScale()
     if codes is not None and vector is not None and vector.any():
         alike = likeness(codes, vector)
@@ -106,24 +123,39 @@ def first_stage(
         scale = scale_of(alike if wanted is None else alike[wanted])
         above = np.float32(LIKENESS_WEIGHT) * scale.above(alike)
         scores += above if coded is None else above * coded
+    by_role = np.zeros(len(lengths), dtype=np.bool_)
+    by_role[postings.get(terms.role, none)[0]] = True
+    scores *= 1 + np.float32(ROLE_WEIGHT) * by_role
+    scores += np.float32(AUTHOR_WEIGHT) * by_author
     if within is not None:
         scores *= within
     names = np.array([int(name) in named for name in terms.authors[: len(terms.words)]], dtype=np.bool_)
-    return FirstStage(scores=scores, words=words, by_author=by_author, names=names, scale=scale, telling=terms.telling)
+    return FirstStage(
+        scores=scores,
+        words=words,
+        by_author=by_author,
+        by_role=by_role,
+        begins=begins,
+        names=names,
+        scale=scale,
+        telling=terms.telling,
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Candidates:
-    """What the second stage weighs: arrays with one value per candidate, in any order.
+    """What the second stage weighs: sources, in any order, each with its passages.
 
-    `numbers` are their places in the population's arrays, negative for a candidate outside of it. `cosine` is that of
-    its vector and the question's, NaN where it has none; `asks` whether its text does (`terms.asks`). Messages of one
-    conversation have the same number in `conversation` (any number), and `seq` is their place there; anything but a
-    message has a number to itself.
+    For each passage, `numbers` is its place in the population's arrays (negative for one outside of it), `cosine` that
+    of its vector and the question's (NaN where it has none), and `source` the number of its source, ascending: sources
+    are numbered from 0, and each has a passage. For each source, `asks` is whether its text does (`terms.asks`);
+    messages of one conversation have the same number in `conversation` (any number), and `seq` is their place there;
+    anything but a message has a number to itself.
     """
 
     numbers: NDArray[np.int64]
     cosine: NDArray[np.float32]
+    source: NDArray[np.int64]
     asks: NDArray[np.bool_]
     conversation: NDArray[np.int64]
     seq: NDArray[np.int64]
@@ -131,11 +163,13 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Ranking:
-    """The weighed candidates: `order` has their indices, best first; all other arrays have one value per candidate.
+    """The weighed sources: `order` has their numbers, best first; all other arrays but `passages` have one value per
+    source.
 
-    `score` decides the order; it is the sum of `words` (BM25), `likeness`, `author`, `asking` (0 or less) and
-    `neighbors`. It can be compared within one question only. `relevance`, from 0 to 1, can be compared between
-    questions: see the function `relevance`.
+    `score` decides the order; it is the sum of `words` (BM25) and `likeness` of the best passage, `author` (or role),
+    `asking` (0 or less) and `neighbors`. It can be compared within one question only. `relevance`, from 0 to 1, can be
+    compared between questions: see the function `relevance`. `passages` has the sum of words and likeness of each
+    passage.
     """
 
     order: NDArray[np.int64]
@@ -146,6 +180,7 @@ class Ranking:
     author: NDArray[np.float32]
     asking: NDArray[np.float32]
     neighbors: NDArray[np.float32]
+    passages: NDArray[np.float32]
 
 
 def fused(first: FirstStage, candidates: Candidates) -> Ranking:
@@ -155,21 +190,31 @@ def fused(first: FirstStage, candidates: Candidates) -> Ranking:
     """
     by_term = first.words.by_term(candidates.numbers)
     alike = first.scale.above(candidates.cosine)
-    known = candidates.numbers >= 0
-    by_author = np.zeros(len(known), dtype=np.bool_)
-    by_author[known] = first.by_author[candidates.numbers[known]]
-    had = by_term > 0
+    passages = by_term.sum(axis=0) + np.float32(LIKENESS_WEIGHT) * alike
+    begins = np.flatnonzero(np.diff(candidates.source, prepend=-1))
+    best = np.lexsort((-passages, candidates.source))[begins]  # of equal ones the first
+    numbers = candidates.numbers[best]
+    known = numbers >= 0
+    by_author, by_role = np.zeros(len(best), dtype=np.bool_), np.zeros(len(best), dtype=np.bool_)
+    by_author[known], by_role[known] = first.by_author[numbers[known]], first.by_role[numbers[known]]
+    # What a source says on the whole: each term where it counts most.
+    said, alike_most = (
+        (np.maximum.reduceat(by_term, begins, axis=1), np.maximum.reduceat(alike, begins))
+        if len(begins)
+        else (by_term, alike)
+    )
+    had = said > 0
     had[first.names] |= by_author
-    lent_words, lent_had, lent_alike = by_term.copy(), had.astype(np.float32), np.zeros_like(alike)
+    lent_words, lent_had, lent_alike = said.copy(), had.astype(np.float32), np.zeros_like(alike_most)
     for lender, taker, share in _neighbor_shares(candidates):
         # A term that is said twice counts once: where it counts most.
-        lent_words[:, taker] = np.maximum(lent_words[:, taker], share * by_term[:, lender])
+        lent_words[:, taker] = np.maximum(lent_words[:, taker], share * said[:, lender])
         lent_had[:, taker] = np.maximum(lent_had[:, taker], np.float32(_SHARE) * had[:, lender])
-        lent_alike[taker] += np.float32(_OF_LIKENESS) * share * alike[lender]
-    words = by_term.sum(axis=0)
-    around = lent_words.sum(axis=0) - words + np.float32(LIKENESS_WEIGHT) * lent_alike
-    alike_part = np.float32(LIKENESS_WEIGHT) * alike
-    author = np.float32(AUTHOR_WEIGHT) * by_author
+        lent_alike[taker] += np.float32(_OF_LIKENESS) * share * alike_most[lender]
+    around = lent_words.sum(axis=0) - said.sum(axis=0) + np.float32(LIKENESS_WEIGHT) * lent_alike
+    words = by_term[:, best].sum(axis=0)
+    alike_part = np.float32(LIKENESS_WEIGHT) * alike[best]
+    author = np.float32(AUTHOR_WEIGHT) * by_author + np.float32(ROLE_WEIGHT) * by_role * (words + alike_part)
     asking = np.float32(ASKS_WEIGHT) * candidates.asks
     score = words + alike_part + author + asking + around
     asked = float(first.words.idf.sum())
@@ -177,14 +222,15 @@ def fused(first: FirstStage, candidates: Candidates) -> Ranking:
     if asked > 0 and first.telling:  # sharing "thanks" means nothing
         covered = (first.words.idf @ lent_had) / np.float32(asked)
     return Ranking(
-        order=np.lexsort((-candidates.numbers, -candidates.seq, -score)),
-        relevance=relevance(covered, alike, lent_alike),
+        order=np.lexsort((-numbers, -candidates.seq, -score)),
+        relevance=relevance(covered, alike_most, lent_alike),
         score=score,
         words=words,
         likeness=alike_part,
         author=author,
         asking=asking,
         neighbors=around,
+        passages=passages,
     )
 
 

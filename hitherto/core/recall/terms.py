@@ -22,10 +22,11 @@ import numpy as np
 import Stemmer
 from numpy.typing import NDArray
 
+from hitherto.core.log.message import Role
 from hitherto.core.normalization import normalized
 from hitherto.core.recall.stopwords import POLITE_WORDS, STOP_WORDS
 
-ANALYSIS = 1
+ANALYSIS = 2
 """The version of what `analyzed` gives. Rows that were analyzed under another one must be analyzed anew."""
 
 MOST_QUESTION_TERMS = 64
@@ -49,29 +50,35 @@ class TermCounts:
 class QuestionTerms:
     """What to look up for a question. `words` are its distinct terms, in their order. `authors` are possible names of
     authors: first each of `words` taken as a name, in the same order, then others. A document whose author the question
-    names has one of `authors` among its hashes."""
+    names has one of `authors` among its hashes. Messages without an author's name have their role's among theirs;
+    `role` is that of the role which most probably said what is asked for: the assistant's where the question is about
+    what "you" said, else the user's."""
 
     words: NDArray[np.int64]
     authors: NDArray[np.int64]
+    role: int
     telling: bool = True
     """Whether any of the words says what the question is about: none does in "thanks!" or in "what do you think about
     it?", for example."""
 
     @property
     def hashes(self) -> NDArray[np.int64]:
-        """`words` and `authors` together. A word and the same word as a name have different hashes."""
-        return np.concatenate([self.words, self.authors])
+        """`words`, `authors` and `role` together. A word and the same word as a name have different hashes."""
+        return np.concatenate([self.words, self.authors, [self.role]])
 
 
-def analyzed(text: str, *, author: str | None = None) -> TermCounts:
-    """The terms by which a text is found, with those of its author's name, which are hashed apart from words.
+def analyzed(text: str, *, author: str | None = None, role: str | None = None) -> TermCounts:
+    """The terms by which a text is found, with those of its author's name or, without one, of its role, which are
+    hashed apart from words.
 
-    Takes any string, in time linear in its length; empty text has no terms.
+    Takes any string, in time linear in its length; empty text has no terms but these.
     """
     counts = Counter(_terms(text))
     length = counts.total()
     for word in _terms(author or ""):
         counts[_AUTHOR + word] = 1
+    if role is not None and not author:
+        counts[_ROLE + role] = 1
     hashes = _hashed(counts)
     order = np.argsort(hashes)
     capped = np.fromiter((min(count, 255) for count in counts.values()), dtype=np.uint8, count=len(counts))
@@ -94,6 +101,7 @@ def question_terms(text: str, *, most: int = MOST_QUESTION_TERMS) -> QuestionTer
         words=_hashed(chosen),
         telling=any(word not in _POLITE for word in telling),
         authors=_hashed([_AUTHOR + name for name in names][: 2 * most]),
+        role=_hash(_ROLE + (Role.ASSISTANT if _ABOUT_THE_ASSISTANT.search(text) else Role.USER)),
     )
 
 
@@ -132,7 +140,13 @@ _WORD = re.compile(r"(\w{1,64})(?:['’]s\b)?")
 _CAPITALISED = re.compile(r"(?<=[\w,;:] )[A-Z]\w{1,63}(?:['’]s\b)?")
 _ENGLISH = re.compile(r"\b(?:the|what|when|where|which|who|whose|why|how|did|does)\b", re.IGNORECASE)
 _QUESTION_MARK = re.compile("[?\uff1f\u061f\u055e\u1367]")
-_AUTHOR = "\x01"  # never part of a term of text
+_AUTHOR, _ROLE = "\x01", "\x02"  # never part of a term of text
+# "What did you recommend?", "the plan that you gave me", but not "can you tell me". English only: in other languages
+# what the user said is preferred.
+_ABOUT_THE_ASSISTANT = re.compile(
+    r"\b(?:did|have|had|were) you\b|\byou (?:also )?(?:\w+ed|said|told|gave|wrote|made|found|had|taught)\b",
+    re.IGNORECASE,
+)
 
 # Accents, vowel points and the tatweel, which people may leave out when typing; other scripts' marks are letters.
 _POINTS = re.compile(

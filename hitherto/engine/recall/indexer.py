@@ -6,17 +6,18 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from hitherto.core.recall.terms import TermCounts, analyzed
+from hitherto.core.recall.passages import passage_ranges
 from hitherto.core.scope import Scope
 from hitherto.engine.calls import Calls, told
 from hitherto.engine.daily_limit import CallPostponed
 from hitherto.engine.digests.attempt import jitter
 from hitherto.engine.recall.embedding import Embedding
+from hitherto.engine.recall.search import entries_of
 from hitherto.engine.services import Services
 from hitherto.errors import DatabaseReadOnly, StoreError
 from hitherto.logs import logger
 from hitherto.ports.embedder import Space
-from hitherto.ports.recall import IndexWork, SearchIndex, Source
+from hitherto.ports.recall import IndexEntry, IndexWork, SearchIndex, Source
 from hitherto.uninterrupted import uninterrupted
 
 log = logger("hitherto.index")
@@ -183,7 +184,7 @@ class Indexer:
     async def _worked(self, work: IndexWork) -> bool:
         """Index this batch. Returns whether the claim still holds."""
         if work.seen or work.sources:
-            entries = [one for some in _portions(work.sources) for one in await asyncio.to_thread(_analysed, some)]
+            entries = [one for some in _portions(work.sources) for one in await asyncio.to_thread(_analyzed, some)]
             if not await uninterrupted(self._index.add(work, entries)):
                 return False
         if work.unembedded:
@@ -206,8 +207,8 @@ class Indexer:
         return await uninterrupted(self._index.embed(work, space, vectors))
 
 
-def _analysed(sources: Sequence[Source]) -> list[TermCounts]:
-    return [analyzed(source.text, author=source.author) for source in sources]
+def _analyzed(sources: Sequence[Source]) -> list[list[IndexEntry]]:
+    return [entries_of(source, passage_ranges(source.text)) for source in sources]
 
 
 def _portions(sources: Sequence[Source]) -> Iterator[list[Source]]:

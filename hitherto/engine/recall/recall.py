@@ -8,6 +8,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import accumulate
 from typing import Any
 
 from hitherto.core.ledger import ModelCall, Purpose
@@ -18,12 +19,12 @@ from hitherto.core.scope import Scope
 from hitherto.engine.calls import CallContext, Calls, told
 from hitherto.engine.purge import purge
 from hitherto.engine.recall.embedding import Embedding
-from hitherto.engine.recall.search import RankedCandidate, Search, population, search
+from hitherto.engine.recall.search import RankedCandidate, Search, WaitingSource, cut_waiting, population, search
 from hitherto.engine.services import Services
 from hitherto.errors import InvalidInput
 from hitherto.logs import logger
-from hitherto.ports.embedder import Space, Vector, Vectors
-from hitherto.ports.recall import SearchData, SearchIndex
+from hitherto.ports.embedder import Space, Vector
+from hitherto.ports.recall import SearchData, SearchIndex, Source
 from hitherto.ports.reranker import RerankResult
 from hitherto.uninterrupted import uninterrupted
 
@@ -52,9 +53,9 @@ _LONG = 50_000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scores:
     """The parts of a hit's score. Hits are ordered by `fused`, which is made of `lexical` (BM25), `semantic` (the
-    cosine times a weight, None without a vector), `author` (the question names who said it), `asking` (0, or negative
-    for a text that asks something itself) and `neighbors` (what the messages around it add); docs/recall.md has the
-    weights. `reranked` is the place that a reranker gave it, from 1."""
+    cosine times a weight, None without a vector), `author` (the question names who said it, or it was probably said in
+    this role), `asking` (0, or negative for a text that asks something itself) and `neighbors` (what the messages
+    around it add); docs/recall.md has the weights. `reranked` is the place that a reranker gave it, from 1."""
 
     lexical: float
     semantic: float | None
@@ -143,7 +144,7 @@ class LoadedSearch:
     search_data: SearchData
     vector: Vector | None = None
     space: Space | None = None
-    waiting: Vectors | None = None
+    waiting: list[WaitingSource] = field(default_factory=list[WaitingSource])
     missing: list[str] = field(default_factory=list[str])
 
 
@@ -194,20 +195,21 @@ class Recaller:
         question = question[:_LONGEST].strip()
         terms = question_terms(question)
         spaces = self._embedding.spaces if question else ()
-        every = [*terms.words.tolist(), *terms.authors.tolist()]
         search_data = await uninterrupted(
-            self._index().search_data(criteria, terms=every, spaces=spaces, limit=_WAITING)
+            self._index().search_data(criteria, terms=terms.hashes.tolist(), spaces=spaces, limit=_WAITING)
         )
-        loaded = LoadedSearch(question=question, terms=terms, criteria=criteria, search_data=search_data)
+        sources = search_data.waiting
+        waiting = await asyncio.to_thread(cut_waiting, sources) if _long(sources) else cut_waiting(sources)
+        loaded = LoadedSearch(
+            question=question, terms=terms, criteria=criteria, search_data=search_data, waiting=waiting
+        )
         if self._services.embedder is None or not question:
             return loaded
         async with self._calls.recorded(criteria.scope) as ledger:
             await self._compare(loaded, spaces, ledger)
         if not self._embedding.known and "embedder" not in loaded.missing:
             loaded.missing.append("embedder")
-        without = (
-            search_data.entries - search_data.embedded + (0 if loaded.waiting is not None else len(search_data.waiting))
-        )
+        without = search_data.entries - search_data.embedded + sum(one.vectors is None for one in loaded.waiting)
         if not loaded.missing and without > _LAG * (search_data.entries + len(search_data.waiting)):
             loaded.missing.append("vectors")
         return loaded
@@ -218,15 +220,20 @@ class Recaller:
         if search_data.waiting and self._embedding.local and spaces and space in (None, spaces[0]):
             # A local embedder is fast enough to embed what is not indexed yet.
             space = spaces[0]
-            loaded.waiting = await self._embedding.documents_within_timeout(
-                [source.text for source in search_data.waiting],
+            vectors = await self._embedding.documents_within_timeout(
+                [one.source.text[start:end] for one in loaded.waiting for start, end in one.passages],
                 tenant,
                 ledger,
                 otherwise="what is not indexed yet is searched by words only",
             )
-            if loaded.waiting is None:
+            if vectors is None:
                 loaded.missing.append("embedder")
                 return
+            ends = accumulate(len(one.passages) for one in loaded.waiting)
+            loaded.waiting = [
+                replace(one, vectors=vectors[end - len(one.passages) : end])
+                for one, end in zip(loaded.waiting, ends, strict=True)
+            ]
         if space is not None:
             there = {
                 term for block in search_data.blocks for term, (entries, _) in block.postings.items() if len(entries)
@@ -270,13 +277,11 @@ class Recaller:
             most = max(most, _OF_DOCUMENTS)  # their filters are looked at only then
 
         def first() -> Search:
-            every = [*loaded.terms.words.tolist(), *loaded.terms.authors.tolist()]
-            among = population(loaded.search_data, criteria, every, waiting=loaded.waiting)
+            among = population(loaded.search_data, criteria, loaded.terms.hashes.tolist(), loaded.waiting)
             return search(among, loaded.terms, loaded.vector, most=most)
 
         many = sum(len(block.lengths) for block in loaded.search_data.blocks) > _MANY
-        long = sum(len(source.text) for source in loaded.search_data.waiting) > _LONG
-        return await asyncio.to_thread(first) if many or long else first()
+        return await asyncio.to_thread(first) if many or _long(loaded.search_data.waiting) else first()
 
     async def _vector(
         self, question: str, space: Space, tenant: str, ledger: list[ModelCall], *, authors: Collection[int]
@@ -317,6 +322,10 @@ class Recaller:
         if self._services.index is None:
             raise InvalidInput("this memory's store has no search index; open it on PostgreSQL, or as 'memory:'")
         return self._services.index
+
+
+def _long(sources: Sequence[Source]) -> bool:
+    return sum(len(source.text) for source in sources) > _LONG
 
 
 def _hit(weighed: RankedCandidate) -> Hit:

@@ -1,4 +1,4 @@
-"""The two stages of a search: a rough score for every entry, then an exact one for the best of them."""
+"""The two stages of a search: a rough score for every entry, then an exact one for the best sources."""
 
 from __future__ import annotations
 
@@ -13,13 +13,36 @@ from numpy.typing import NDArray
 
 from hitherto.core.recall import rank
 from hitherto.core.recall.codes import codes_of
-from hitherto.core.recall.filter import CODES, EntryKind, SearchFilter
+from hitherto.core.recall.filter import CODES, FURTHER, EntryKind, SearchFilter
+from hitherto.core.recall.passages import CharRange, passage_ranges
 from hitherto.core.recall.terms import QuestionTerms, analyzed, asks
 from hitherto.ports.embedder import Vector, Vectors
-from hitherto.ports.recall import Candidate, IndexBlock, Key, SearchData, Source, keeps
+from hitherto.ports.recall import Candidate, IndexBlock, IndexedPassage, IndexEntry, Key, SearchData, Source, keeps
 
 Numbers = NDArray[np.int64]
 """Places in a population."""
+
+
+def entries_of(source: Source, passages: Sequence[CharRange]) -> list[IndexEntry]:
+    """The entries of a source in an index: one for each of its passages."""
+    return [
+        IndexEntry(start=start, end=end, terms=analyzed(source.text[start:end], author=source.author, role=source.role))
+        for start, end in passages
+    ]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class WaitingSource:
+    """A source without an entry, with the passages of its text, and their vectors if these are known."""
+
+    source: Source
+    passages: tuple[CharRange, ...]
+    vectors: Vectors | None = None
+
+
+def cut_waiting(sources: Sequence[Source]) -> list[WaitingSource]:
+    """The sources with their passages, without vectors."""
+    return [WaitingSource(source=one, passages=passage_ranges(one.text)) for one in sources]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -31,29 +54,38 @@ class Population:
 
     blocks: tuple[IndexBlock, ...]
     begins: tuple[int, ...]
-    waiting: tuple[Source, ...]
+    waiting: dict[int, WaitingSource]
+    """Sources without an entry, by the place of their first passage."""
+
+    indexed: int
+    """The number of indexed entries: the places from here on are passages of sources without an entry."""
+
     lengths: NDArray[np.int32]
+    further: NDArray[np.bool_]
     within: NDArray[np.bool_]
     postings: dict[int, tuple[NDArray[np.uint32], NDArray[np.uint8]]]
     codes: NDArray[np.uint8] | None
     coded: NDArray[np.bool_]
-    vectors: Vectors | None
 
     @property
     def size(self) -> int:
-        """How many entries are searched."""
-        return int(np.count_nonzero(self.within))
-
-    @property
-    def indexed(self) -> int:
-        """The number of indexed entries: the places from here on are sources without an entry."""
-        return len(self.lengths) - len(self.waiting)
+        """How many sources are searched."""
+        return int(np.count_nonzero(self.within & ~self.further))
 
     def candidate(self, number: int) -> Candidate:
-        """The source without an entry at this place, as a candidate."""
-        at = number - self.indexed
-        vector = None if self.vectors is None else self.vectors[at]
-        return Candidate(key=(-1, -1), source=self.waiting[at], vector=vector)
+        """The source without an entry whose first passage is at this place, as a candidate. Its passages have their
+        places in the population as numbers."""
+        one = self.waiting[number]
+        return Candidate(
+            scope=_WAITING,
+            source=one.source,
+            passages=tuple(
+                IndexedPassage(
+                    no=number + at, start=start, end=end, vector=None if one.vectors is None else one.vectors[at]
+                )
+                for at, (start, end) in enumerate(one.passages)
+            ),
+        )
 
     def keys(self, numbers: Numbers) -> list[Key]:
         """The entries at these places; sources without an entry are left out."""
@@ -65,7 +97,7 @@ class Population:
         return found
 
     def numbers(self, keys: Sequence[Key]) -> Numbers:
-        """The places of entries; -1 for one that is in no block."""
+        """The places of entries; -1 for one that is in no block. Passages of `candidate` have theirs already."""
         by_scope: dict[int, list[tuple[int, int]]] = {}
         for at, block in enumerate(self.blocks):
             by_scope.setdefault(block.scope, []).append((block.first, at))
@@ -73,6 +105,9 @@ class Population:
             firsts.sort()
         found: list[int] = []
         for scope, no in keys:
+            if scope == _WAITING:
+                found.append(no)
+                continue
             firsts = by_scope.get(scope, [])
             which = bisect_right(firsts, (no, len(self.blocks))) - 1
             if which < 0 or no - firsts[which][0] >= len(self.blocks[firsts[which][1]].lengths):
@@ -82,22 +117,28 @@ class Population:
         return np.array(found, dtype=np.int64)
 
 
+_WAITING = -1
+"""The scope in the keys of sources without an entry; none has this number."""
+
+
 def population(
-    search_data: SearchData, criteria: SearchFilter, terms: Sequence[int], *, waiting: Vectors | None = None
+    search_data: SearchData, criteria: SearchFilter, terms: Sequence[int], waiting: Sequence[WaitingSource]
 ) -> Population:
-    """The population of `search_data` within the filter, with the postings of `terms`; `waiting` are the vectors of the
-    sources without an entry, if these are known."""
-    blocks, vectors = search_data.blocks, waiting
+    """The population of `search_data` within the filter, with the postings of `terms`; `waiting` are its sources
+    without an entry."""
+    blocks = search_data.blocks
     begins = tuple(accumulate((len(block.lengths) for block in blocks), initial=0))
-    kept = [at for at, source in enumerate(search_data.waiting) if keeps(source, criteria)]
-    waiting_ones = tuple(search_data.waiting[at] for at in kept)
-    vectors = None if vectors is None else vectors[kept]
-    entries = [analyzed(source.text, author=source.author) for source in waiting_ones]
+    indexed = begins[-1]
+    kept = [one for one in waiting if keeps(one.source, criteria)]
+    entries = [entry for one in kept for entry in entries_of(one.source, one.passages)]
+    starts = [indexed, *accumulate((len(one.passages) for one in kept), initial=indexed)][1:]
+    further = np.ones(len(entries), np.bool_)
+    further[[at - indexed for at in starts[:-1]]] = False
     lengths = [
         *(block.lengths.astype(np.int32) for block in blocks),
-        *(np.array([one.length], np.int32) for one in entries),
+        np.array([one.terms.length for one in entries], np.int32),
     ]
-    within = [*(_within(block, criteria, search_data) for block in blocks), np.ones(len(waiting_ones), np.bool_)]
+    within = [*(_within(block, criteria, search_data) for block in blocks), np.ones(len(entries), np.bool_)]
     postings: dict[int, tuple[NDArray[np.uint32], NDArray[np.uint8]]] = {}
     for term in terms:
         documents: list[NDArray[np.uint32]] = []
@@ -107,22 +148,23 @@ def population(
                 offsets, times = block.postings[term]
                 documents.append(offsets.astype(np.uint32) + np.uint32(begin))
                 counts.append(times)
-        for at, one in enumerate(entries):
-            place = int(np.searchsorted(one.hashes, term))
-            if place < len(one.hashes) and one.hashes[place] == term:
-                documents.append(np.array([begins[-1] + at], np.uint32))
-                counts.append(one.counts[place : place + 1])
+        for at, one in enumerate(entries, indexed):
+            place = int(np.searchsorted(one.terms.hashes, term))
+            if place < len(one.terms.hashes) and one.terms.hashes[place] == term:
+                documents.append(np.array([at], np.uint32))
+                counts.append(one.terms.counts[place : place + 1])
         postings[term] = (
             np.concatenate(documents) if documents else np.zeros(0, np.uint32),
             np.concatenate(counts) if counts else np.zeros(0, np.uint8),
         )
-    codes, coded = _codes(blocks, len(waiting_ones), vectors)
+    codes, coded = _codes(blocks, kept)
     return Population(
         blocks=blocks,
         begins=begins[:-1],
-        waiting=waiting_ones,
-        vectors=vectors,
-        lengths=np.concatenate(lengths) if lengths else np.zeros(0, np.int32),
+        waiting=dict(zip(starts, kept, strict=False)),
+        indexed=indexed,
+        lengths=np.concatenate(lengths),
+        further=np.concatenate([*(block.kinds >= FURTHER for block in blocks), further]),
         within=np.concatenate(within),
         postings=postings,
         codes=codes,
@@ -131,46 +173,45 @@ def population(
 
 
 def _codes(
-    blocks: Sequence[IndexBlock], waiting: int, vectors: Vectors | None
+    blocks: Sequence[IndexBlock], waiting: Sequence[WaitingSource]
 ) -> tuple[NDArray[np.uint8] | None, NDArray[np.bool_]]:
     """The codes of all, zeros where there are none, and which of them have one."""
-    of_waiting = None if vectors is None or not waiting else codes_of(vectors)
-    widths = [block.codes.shape[1] for block in blocks if block.codes is not None]
-    width = next(iter(widths), 0 if of_waiting is None else of_waiting.shape[1])
-    coded = [
-        np.zeros(len(block.lengths), np.bool_) if block.coded is None else block.coded[: len(block.lengths)]
-        for block in blocks
+    made = [None if one.vectors is None else codes_of(one.vectors) for one in waiting]
+    columns = [(block.codes, block.coded, len(block.lengths)) for block in blocks]
+    columns += [(codes, None, len(one.passages)) for codes, one in zip(made, waiting, strict=True)]
+    width = next((codes.shape[1] for codes, _, _ in columns if codes is not None), 0)
+    flags = [
+        np.full(size, codes is not None, np.bool_) if coded is None else coded[:size] for codes, coded, size in columns
     ]
-    flags = np.concatenate([*coded, np.full(waiting, of_waiting is not None, np.bool_)])
+    coded = np.concatenate([np.zeros(0, np.bool_), *flags])
     if not width:
-        return None, flags
-    columns = [
-        np.zeros((len(block.lengths), width), np.uint8) if block.codes is None else block.codes for block in blocks
-    ]
-    return np.concatenate([*columns, np.zeros((waiting, width), np.uint8) if of_waiting is None else of_waiting]), flags
+        return None, coded
+    filled = [np.zeros((size, width), np.uint8) if codes is None else codes for codes, _, size in columns]
+    return np.concatenate(filled), coded
 
 
 def _within(block: IndexBlock, criteria: SearchFilter, search_data: SearchData) -> NDArray[np.bool_]:
     """Which entries of a block pass the filter, as far as its columns tell. All but messages are checked again as
     candidates."""
+    kinds = block.kinds % FURTHER
     if criteria.kinds == frozenset(EntryKind):
-        mask = block.kinds > 0
+        mask = kinds > 0
     else:
-        mask = np.isin(block.kinds, [CODES[kind] for kind in criteria.kinds])
+        mask = np.isin(kinds, [CODES[kind] for kind in criteria.kinds])
     if not criteria.needs_origin_columns:
         return mask
     assert block.origins is not None, "it was asked for"
     assert block.places is not None, "it was asked for"
     assert block.times is not None, "it was asked for"
     # The origin of a passage or a fact is not a conversation.
-    apart = (block.kinds == CODES[EntryKind.PASSAGE]) | (block.kinds == CODES[EntryKind.FACT])
+    apart = (kinds == CODES[EntryKind.PASSAGE]) | (kinds == CODES[EntryKind.FACT])
     if criteria.conversation is not None:
         mask = mask & (apart | (block.origins == search_data.refs.get(criteria.conversation, -1)))
     if criteria.exclude_conversation is not None and criteria.exclude_conversation in search_data.refs:
         mask = mask & (apart | (block.origins != search_data.refs[criteria.exclude_conversation]))
     if search_data.about is not None:
         mask = mask & (apart | np.isin(block.origins, search_data.about))
-    message = block.kinds == CODES[EntryKind.MESSAGE]
+    message = kinds == CODES[EntryKind.MESSAGE]
     if criteria.as_of is not None:
         mask = mask & (~message | (block.places <= criteria.as_of))
     for name, start in criteria.hidden.items():
@@ -185,7 +226,7 @@ def _within(block: IndexBlock, criteria: SearchFilter, search_data: SearchData) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedCandidate:
-    """A candidate with its scores: see `rank.Ranking`."""
+    """A candidate with its scores: see `rank.Ranking`. `passages` are those of a long text, the best first."""
 
     candidate: Candidate
     relevance: float
@@ -195,12 +236,13 @@ class RankedCandidate:
     author: float
     asking: float
     neighbors: float
+    passages: tuple[CharRange, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Search:
-    """One question after the first stage: `best` are the places of what goes on to the second stage, `keys` the entries
-    among it."""
+    """One question after the first stage: `best` are the sources that go on to the second stage, each by the place of
+    its first passage, `keys` the entries among these."""
 
     population: Population
     first: rank.FirstStage
@@ -217,54 +259,64 @@ class Search:
         themselves."""
         among = self.population
         waiting: list[int] = [number for number in self.best.tolist() if number >= among.indexed]
-        every: list[Candidate] = [
-            *candidates,
-            *(among.candidate(number) for number in waiting),
-        ]
+        every: list[Candidate] = [*candidates, *(among.candidate(number) for number in waiting)]
         if not every:
             return []
-        numbers = np.concatenate([among.numbers([one.key for one in candidates]), np.array(waiting, np.int64)])
-        cosine = np.full(len(every), np.nan, np.float32)
-        embedded = [at for at, one in enumerate(every) if one.vector is not None]
+        passages = [passage for one in every for passage in one.passages]
+        source = np.repeat(np.arange(len(every)), [len(one.passages) for one in every])
+        cosine = np.full(len(passages), np.nan, np.float32)
+        embedded = [at for at, one in enumerate(passages) if one.vector is not None]
         if self.vector is not None and embedded:
-            cosine[embedded] = np.stack([one.vector for one in every if one.vector is not None]) @ self.vector
+            cosine[embedded] = np.stack([one.vector for one in passages if one.vector is not None]) @ self.vector
         message = np.array([one.source.kind is EntryKind.MESSAGE for one in every])
         # What is no message has a conversation to itself.
         alone = -1 - np.arange(len(every))
         ranked = rank.fused(
             self.first,
             rank.Candidates(
-                numbers=numbers,
+                numbers=among.numbers([key for one in every for key in one.keys]),
                 cosine=cosine,
+                source=source,
                 asks=np.array([asks(one.source.text) for one in every]),
                 conversation=np.where(message, np.array([one.source.origin for one in every], np.int64), alone),
                 seq=np.array([one.source.place for one in every], np.int64),
             ),
         )
+        begins = [0, *accumulate(len(one.passages) for one in every)]
         return [
             RankedCandidate(
                 candidate=every[at],
                 relevance=float(ranked.relevance[at]),
                 score=float(ranked.score[at]),
                 words=float(ranked.words[at]),
-                likeness=None if np.isnan(cosine[at]) else float(ranked.likeness[at]),
+                likeness=None if np.isnan(cosine[begins[at] : begins[at + 1]]).all() else float(ranked.likeness[at]),
                 author=float(ranked.author[at]),
                 asking=float(ranked.asking[at]) + 0.0,  # never -0.0
                 neighbors=float(ranked.neighbors[at]),
+                passages=_best_first(every[at], ranked.passages[begins[at] : begins[at + 1]]),
             )
             for at in cast(list[int], ranked.order[ranked.relevance[ranked.order] >= min_score][:most].tolist())
         ]
 
 
+def _best_first(candidate: Candidate, scores: NDArray[np.float32]) -> tuple[CharRange, ...]:
+    """The passages of a candidate that has several, the best first; of equal ones the first."""
+    if len(candidate.passages) == 1:
+        return ()
+    order = cast(list[int], np.argsort(-scores, kind="stable").tolist())
+    return tuple((candidate.passages[at].start, candidate.passages[at].end) for at in order)
+
+
 def search(among: Population, terms: QuestionTerms, vector: Vector | None, *, most: int) -> Search:
-    """The first stage: a rough score for every entry, by words, codes and author, and the best `most` of them."""
+    """The first stage: a rough score for every entry, by words, codes, author and role, and the best `most` sources."""
     first = rank.first_stage(
         terms,
         among.postings,
         among.lengths,
         within=among.within,
+        further=among.further,
         codes=among.codes,
         coded=among.coded,
         vector=vector,
     )
-    return Search(population=among, first=first, best=first.best(most, within=among.within), vector=vector)
+    return Search(population=among, first=first, best=first.best(most), vector=vector)

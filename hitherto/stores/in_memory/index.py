@@ -15,7 +15,6 @@ from operator import attrgetter
 import numpy as np
 
 from hitherto.core.recall.filter import EntryKind, SearchFilter
-from hitherto.core.recall.terms import TermCounts
 from hitherto.core.scope import Scope
 from hitherto.ports.embedder import Space, Vector, Vectors
 from hitherto.ports.recall import (
@@ -23,6 +22,8 @@ from hitherto.ports.recall import (
     TEXT,
     Candidate,
     IndexBacklog,
+    IndexedPassage,
+    IndexEntry,
     IndexWork,
     Key,
     SearchData,
@@ -34,7 +35,7 @@ from hitherto.stores.in_memory.claims import Name
 from hitherto.stores.in_memory.conversation import MAX_AHEAD, StoredConversation
 from hitherto.stores.in_memory.documents import InMemoryDocuments, StoredDocument
 from hitherto.stores.in_memory.fact_rows import FactRow
-from hitherto.stores.in_memory.scope_index import Owner, ScopeIndex
+from hitherto.stores.in_memory.scope_index import Entry, Owner, ScopeIndex
 from hitherto.stores.in_memory.sources import SearchableText, SourceKey, of_conversation, of_document, of_fact
 from hitherto.stores.in_memory.unexpired import Unexpired
 
@@ -96,7 +97,7 @@ class InMemoryIndex:
     ) -> list[Candidate]:
         found = self._found(lambda owner: owner.within(criteria))
         mine = {scope.ref: scope for owner, scope in self._scopes.items() if owner.within(criteria)}
-        told: dict[Key, Candidate] = {}
+        told: dict[tuple[int, SourceKey], Candidate] = {}
         for ref, no in keys:
             scope = mine.get(ref)
             if scope is None or no not in scope.by_no:
@@ -105,8 +106,8 @@ class InMemoryIndex:
             reach = around if place.kind is EntryKind.MESSAGE else 0
             for seq in range(place.place - reach, place.place + reach + 1):
                 near = place._replace(place=seq)
-                if (at := scope.by_place.get(near)) is not None:
-                    told[ref, at] = _candidate(scope, at, found[scope.owner][near].source(), space)
+                if near in scope.by_place:
+                    told[ref, near] = _candidate(scope, near, found[scope.owner][near].source(), space)
         return matching(told.values(), criteria, keys, around=around)
 
     async def take(self, *, space: Space | None, lease: timedelta, limit: int) -> IndexWork | None:
@@ -138,16 +139,16 @@ class InMemoryIndex:
             scope.claimed_until = self._clock() + lease
         return scope is not None
 
-    async def add(self, work: IndexWork, entries: Sequence[TermCounts]) -> bool:
+    async def add(self, work: IndexWork, entries: Sequence[Sequence[IndexEntry]]) -> bool:
         scope = self._held(work)
         if scope is None:
             return False
         found = self._found(lambda owner: owner == scope.owner).get(scope.owner, {})
-        for source, made in zip(work.sources, entries, strict=True):
+        for source, passages in zip(work.sources, entries, strict=True):
             place = SourceKey(source.kind, source.origin, source.place)
             there = found.get(place)
             if there is not None and there.text == source.text and place not in scope.by_place:
-                scope.add(place, source.text, source.said_at.timestamp(), made)
+                scope.add(place, source.text, source.said_at.timestamp(), passages)
         return True
 
     async def embed(self, work: IndexWork, space: Space, vectors: Vectors) -> bool:
@@ -194,7 +195,7 @@ class InMemoryIndex:
         entries = self._scopes.get(Owner.of(scope))
         if entries is None or place not in entries.by_place:
             return None
-        return entries.vectors.get(space, {}).get(entries.by_place[place])
+        return entries.vectors.get(space, {}).get(entries.by_place[place].start)
 
     def forget(self, scope: Scope) -> None:
         """Something of the scope was erased: remove its entries now, not only at the next search."""
@@ -249,7 +250,7 @@ class InMemoryIndex:
             ref=scope.ref,
             attempt=scope.attempt,
             sources=tuple(sorted(self._waiting(scope.owner, found), key=_age)[: max(limit, 0)]),
-            unembedded=tuple(Unembedded(no=no, text=texts[scope.by_no[no].place].text) for no in now),
+            unembedded=tuple(Unembedded(no=no, text=_passage(scope.by_no[no], texts)) for no in now),
             embedded_to=left[len(now)] if len(left) > len(now) else scope.next_no,
         )
 
@@ -284,9 +285,17 @@ def _claimed(scope: ScopeIndex, now: datetime) -> bool:
     return scope.claimed_until is not None and now < scope.claimed_until <= now + MAX_AHEAD
 
 
-def _candidate(scope: ScopeIndex, no: int, source: Source, space: Space | None) -> Candidate:
+def _passage(entry: Entry, texts: Mapping[SourceKey, SearchableText]) -> str:
+    return texts[entry.place].text[entry.start : entry.end]
+
+
+def _candidate(scope: ScopeIndex, place: SourceKey, source: Source, space: Space | None) -> Candidate:
+    vectors = {} if space is None else scope.vectors.get(space, {})
+    entries = [(no, scope.by_no[no]) for no in scope.by_place[place]]
     return Candidate(
-        key=(scope.ref, no),
+        scope=scope.ref,
         source=source if len(source.text) <= TEXT else replace(source, text=source.text[:TEXT]),
-        vector=None if space is None else scope.vectors.get(space, {}).get(no),
+        passages=tuple(
+            IndexedPassage(no=no, start=one.start, end=one.end, vector=vectors.get(no)) for no, one in entries
+        ),
     )

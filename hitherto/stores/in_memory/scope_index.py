@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitherto.core.recall.codes import codes_of
-from hitherto.core.recall.filter import CODES, EntryKind, SearchFilter
-from hitherto.core.recall.terms import TermCounts
+from hitherto.core.recall.filter import CODES, FURTHER, EntryKind, SearchFilter
 from hitherto.core.scope import Scope
 from hitherto.ports.embedder import Space, Vector
-from hitherto.ports.recall import OF_NO_AGENT, IndexBlock
+from hitherto.ports.recall import OF_NO_AGENT, IndexBlock, IndexEntry
 from hitherto.stores.in_memory.sources import SearchableText, SourceKey
 
 _IN_BLOCK = 2**16
@@ -47,20 +46,22 @@ class Owner(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """An entry of the index. `text` is a hash of the text it was made of, which tells whether that was rewritten.
-    `time` is in seconds of the epoch, `length` in terms."""
+    """An entry of the index: the passage from `start` to `end` of a source's text. `text` is a hash of that text, which
+    tells whether it was rewritten. `time` is in seconds of the epoch, `length` in terms."""
 
     place: SourceKey
     text: int
     time: float
+    start: int
+    end: int
     length: int
     terms: tuple[int, ...]
 
 
 @dataclass
 class ScopeIndex:
-    """The index of the scope with the number `ref`. `postings` are by term, then by entry. `taken` is larger the later
-    the scope was last claimed."""
+    """The index of the scope with the number `ref`. `by_place` has the entries of each source; `postings` are by term,
+    then by entry. `taken` is larger the later the scope was last claimed."""
 
     ref: int
     owner: Owner
@@ -69,26 +70,28 @@ class ScopeIndex:
     taken: int = 0
     claimed_until: datetime | None = None
     by_no: dict[int, Entry] = field(default_factory=dict[int, Entry])
-    by_place: dict[SourceKey, int] = field(default_factory=dict[SourceKey, int])
+    by_place: dict[SourceKey, range] = field(default_factory=dict[SourceKey, range])
     postings: dict[int, dict[int, int]] = field(default_factory=dict[int, dict[int, int]])
     vectors: dict[Space, dict[int, Vector]] = field(default_factory=dict[Space, dict[int, Vector]])
     _columns: dict[tuple[int, Space | None, bool], IndexBlock] = field(default_factory=dict[Any, IndexBlock])
     """A cache of blocks without postings, emptied at each change."""
 
-    def add(self, place: SourceKey, text: str, time: float, made: TermCounts) -> None:
+    def add(self, place: SourceKey, text: str, time: float, passages: Sequence[IndexEntry]) -> None:
         self._columns.clear()
-        no, self.next_no = self.next_no, self.next_no + 1
-        terms: tuple[int, ...] = tuple(made.hashes.tolist())
-        self.by_no[no], self.by_place[place] = Entry(place, hash(text), time, made.length, terms), no
-        for term, count in zip(terms, made.counts.tolist(), strict=True):
-            self.postings.setdefault(term, {})[no] = count
+        self.by_place[place] = range(self.next_no, self.next_no + len(passages))
+        for no, one in zip(self.by_place[place], passages, strict=True):
+            terms: tuple[int, ...] = tuple(one.terms.hashes.tolist())
+            self.by_no[no] = Entry(place, hash(text), time, one.start, one.end, one.terms.length, terms)
+            for term, count in zip(terms, one.terms.counts.tolist(), strict=True):
+                self.postings.setdefault(term, {})[no] = count
+        self.next_no = self.by_place[place].stop
 
     def sweep(self, findable: Mapping[SourceKey, SearchableText]) -> None:
-        """Remove each entry whose source is not in `findable`, or has another text there."""
-        for no, entry in list(self.by_no.items()):
-            found = findable.get(entry.place)
-            if found is None or hash(found.text) != entry.text:
-                self._remove(no, entry)
+        """Remove the entries of each source that is not in `findable`, or has another text there."""
+        for place, entries in list(self.by_place.items()):
+            found = findable.get(place)
+            if found is None or hash(found.text) != self.by_no[entries.start].text:
+                self._remove(place, entries)
 
     def embed(self, no: int, space: Space, vector: Vector) -> None:
         """Keep the vector of the entry `no`, if it is still there."""
@@ -96,15 +99,16 @@ class ScopeIndex:
             self._columns.clear()
             self.vectors.setdefault(space, {})[no] = vector
 
-    def _remove(self, no: int, entry: Entry) -> None:
+    def _remove(self, place: SourceKey, entries: range) -> None:
         self._columns.clear()
-        del self.by_no[no], self.by_place[entry.place]
-        for term in entry.terms:
-            del self.postings[term][no]
-            if not self.postings[term]:
-                del self.postings[term]
-        for vectors in self.vectors.values():
-            vectors.pop(no, None)
+        del self.by_place[place]
+        for no in entries:
+            for term in self.by_no.pop(no).terms:
+                del self.postings[term][no]
+                if not self.postings[term]:
+                    del self.postings[term]
+            for vectors in self.vectors.values():
+                vectors.pop(no, None)
 
     def unembedded(self, space: Space) -> list[int]:
         """The entries without a vector in the space, ascending."""
@@ -129,7 +133,7 @@ class ScopeIndex:
             scope=self.ref,
             first=nos.start,
             lengths=np.array([min(one.length, _LONGEST) for one in found], np.uint16),
-            kinds=np.array([0 if one is _NOTHING else CODES[one.place.kind] for one in found], np.uint8),
+            kinds=np.array([self._kind(no) for no in nos], np.uint8),
             postings={},
             origins=np.array([one.place.origin for one in found], np.int64) if told else None,
             places=np.array([one.place.place for one in found], np.int64) if told else None,
@@ -137,6 +141,12 @@ class ScopeIndex:
             codes=None if space is None else _codes(space, [vectors.get(no) for no in nos]),
             coded=None if space is None else np.array([no in vectors for no in nos], np.bool_),
         )
+
+    def _kind(self, no: int) -> int:
+        if no not in self.by_no:
+            return 0
+        place = self.by_no[no].place
+        return CODES[place.kind] + (FURTHER if no > self.by_place[place].start else 0)
 
     def _postings(self, term: int, nos: range) -> tuple[NDArray[np.uint16], NDArray[np.uint8]]:
         having = self.postings.get(term, {})
@@ -150,4 +160,4 @@ def _codes(space: Space, vectors: Sequence[Vector | None]) -> NDArray[np.uint8]:
 
 
 _LONGEST = 2**16 - 1
-_NOTHING = Entry(SourceKey(EntryKind.MESSAGE, 0, 0), 0, 0.0, 0, ())
+_NOTHING = Entry(SourceKey(EntryKind.MESSAGE, 0, 0), 0, 0.0, 0, 0, 0, ())

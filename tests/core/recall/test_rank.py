@@ -50,6 +50,7 @@ class Corpus:
             Candidates(
                 numbers=np.arange(count),
                 cosine=np.full(count, np.nan, np.float32) if cosine is None else cosine,
+                source=np.arange(count),
                 asks=np.array([asks(text) for _, text in self.messages], np.bool_),
                 conversation=np.zeros(count, np.int64),
                 seq=np.arange(count),
@@ -98,7 +99,12 @@ def test_a_population_of_nobody(within: NDArray[np.bool_] | None) -> None:
     ranked = fused(
         first,
         Candidates(
-            numbers=empty, cosine=np.zeros(0, np.float32), asks=np.zeros(0, np.bool_), conversation=empty, seq=empty
+            numbers=empty,
+            cosine=np.zeros(0, np.float32),
+            source=empty,
+            asks=np.zeros(0, np.bool_),
+            conversation=empty,
+            seq=empty,
         ),
     )
     assert ranked.order.tolist() == []
@@ -154,9 +160,76 @@ def test_the_best_come_first_and_of_equals_the_later() -> None:
     first = corpus.first("cello lute")
     assert first.best().tolist() == [4, 0, 3, 1]
     assert first.best(3).tolist() == [4, 0, 3]
-    assert first.best(3, within=np.array([True, True, True, False, False])).tolist() == [0, 1]
     within = np.array([True, True, False, False, False])
     assert corpus.first("cello lute", within=within).best().tolist() == [0, 1]
+
+
+def of_passages(texts: list[list[str]]) -> tuple[Corpus, NDArray[np.bool_], NDArray[np.int64]]:
+    """The passages of several texts, which of them are further ones, and the text that each is of."""
+    corpus = Corpus(tuple((None, passage) for text in texts for passage in text))
+    further = np.array([at > 0 for text in texts for at in range(len(text))], np.bool_)
+    return corpus, further, np.repeat(np.arange(len(texts)), [len(text) for text in texts])
+
+
+def test_a_text_is_as_good_as_its_best_passage() -> None:
+    corpus, further, source = of_passages(
+        [["red", "the cello and the lute", "blue"], ["the cello", "the lute"], ["red"]]
+    )
+    first = first_stage(question_terms("cello lute"), corpus.postings, corpus.lengths, further=further)
+    assert first.best().tolist() == [0, 3], "each text once, by its first passage"
+    ranked = fused(
+        first,
+        Candidates(
+            numbers=np.arange(6),
+            cosine=np.full(6, np.nan, np.float32),
+            source=source,
+            asks=np.zeros(3, np.bool_),
+            conversation=-1 - np.arange(3),
+            seq=np.zeros(3, np.int64),
+        ),
+    )
+    assert ranked.order.tolist() == [0, 1, 2]
+    assert ranked.words.tolist() == pytest.approx([ranked.passages[1], max(ranked.passages[3:5]), 0])
+    assert ranked.passages[:3].argmax() == 1
+
+
+def test_a_term_is_as_rare_as_the_texts_that_have_it() -> None:
+    corpus, further, _ = of_passages([["cello", "cello", "cello"], ["red"], ["blue", "blue"]])
+    several = first_stage(question_terms("cello"), corpus.postings, corpus.lengths, further=further).words
+    whole = first_stage(question_terms("cello"), *_postings_and_lengths([["cello"], ["red"], ["blue"]])).words
+    assert several.idf.tolist() == pytest.approx(whole.idf.tolist())
+    assert several.scores[0] == pytest.approx(several.idf[0] / (1 + SATURATION)), "lengths are those of passages"
+
+
+def _postings_and_lengths(texts: list[list[str]]) -> tuple[dict[int, Posting], NDArray[np.int32]]:
+    corpus, _, _ = of_passages(texts)
+    return corpus.postings, corpus.lengths
+
+
+@pytest.mark.parametrize(
+    ("question", "preferred"),
+    [
+        ("Which cello did I buy?", "user"),
+        ("Can you tell me about the cello?", "user"),
+        ("Which cello did you recommend?", "assistant"),
+        ("the cello you told me about", "assistant"),
+    ],
+)
+def test_the_role_that_probably_said_it_comes_first(question: str, preferred: str) -> None:
+    roles = ["user", "assistant", "user", "assistant"]
+    texts = ["About a cello.", "About a cello.", "Something else.", "Something else."]
+    rows: dict[int, list[int]] = {}
+    for number, (role, text) in enumerate(zip(roles, texts, strict=True)):
+        for term in analyzed(text, role=role).hashes.tolist():
+            rows.setdefault(term, []).append(number)
+    postings = {term: (np.array(row, np.uint32), np.ones(len(row), np.uint8)) for term, row in rows.items()}
+    first = first_stage(question_terms(question), postings, np.full(4, 3, np.int32))
+    assert [roles[number] for number in first.best().tolist()][:1] == [preferred]
+    assert len(first.best()) == 2, "a role alone makes nothing relevant"
+
+
+def test_a_message_with_an_author_has_no_role() -> None:
+    assert analyzed("Hi", author="Mira", role="user").hashes.tolist() == analyzed("Hi", author="Mira").hashes.tolist()
 
 
 def test_an_author_who_is_named_comes_first() -> None:
@@ -213,6 +286,7 @@ def test_what_stands_around_lends_and_nothing_else_does() -> None:
     apart = Candidates(
         numbers=np.arange(3),
         cosine=np.array([0.9, 0.9, 0.9], np.float32),
+        source=np.arange(3),
         asks=np.zeros(3, np.bool_),
         conversation=np.array([0, 1, 0]),
         seq=np.array([0, 1, AROUND + 1]),
@@ -256,6 +330,7 @@ def test_parts_add_up_and_the_order_of_candidates_does_not_matter(
         Candidates(
             numbers=mixed,
             cosine=cosine[mixed],
+            source=np.arange(count),
             asks=np.array([asks(messages[n][1]) for n in shuffled], np.bool_),
             conversation=np.zeros(count, np.int64),
             seq=mixed,
@@ -272,6 +347,7 @@ def test_what_is_not_in_the_population_counts_by_its_vector() -> None:
         Candidates(
             numbers=np.array([-1, 0]),
             cosine=np.array([0.9, np.nan], np.float32),
+            source=np.arange(2),
             asks=np.zeros(2, np.bool_),
             conversation=np.array([-1, -2]),
             seq=np.zeros(2, np.int64),

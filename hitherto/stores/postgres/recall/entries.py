@@ -10,9 +10,8 @@ from psycopg import AsyncConnection
 
 from hitherto.core.recall.codes import codes_of
 from hitherto.core.recall.filter import CODES, EntryKind
-from hitherto.core.recall.terms import TermCounts
 from hitherto.ports.embedder import Vectors
-from hitherto.ports.recall import IndexWork, Source
+from hitherto.ports.recall import IndexEntry, IndexWork, Source
 from hitherto.stores.postgres.sql import SQL
 
 VIEW = "view"
@@ -27,8 +26,10 @@ def at_claim(work: IndexWork) -> dict[str, Any]:
     return {"tenant": work.tenant, "ref": work.ref, "attempt": work.attempt}
 
 
-async def write_entries(connection: AsyncConnection[Any], work: IndexWork, made: Sequence[TermCounts]) -> bool:
-    """Write an entry for each source that is still as it was read. Returns whether the claim was still held; if not,
+async def write_entries(
+    connection: AsyncConnection[Any], work: IndexWork, made: Sequence[Sequence[IndexEntry]]
+) -> bool:
+    """Write the entries of each source that is still as it was read. Returns whether the claim was still held; if not,
     nothing is written."""
     await connection.execute("begin")
     held = await _seen(connection, work)
@@ -37,9 +38,10 @@ async def write_entries(connection: AsyncConnection[Any], work: IndexWork, made:
         await connection.execute("rollback")
         return False
     values: list[dict[str, Any]] = []
-    for source, entry in zip(work.sources, made, strict=True):
+    for source, entries in zip(work.sources, made, strict=True):
         if (source.kind, source.place if source.kind is EntryKind.DIGEST else source.origin) in held:
-            values.append({**at_claim(work), "no": row[0] + len(values), **_entry_values(source, entry)})
+            for one in entries:
+                values.append({**at_claim(work), "no": row[0] + len(values), **_entry_values(source, one)})
     cursor = connection.cursor()
     async with connection.pipeline():
         if values:
@@ -123,14 +125,16 @@ async def write_vectors(connection: AsyncConnection[Any], work: IndexWork, space
     return True
 
 
-def _entry_values(source: Source, entry: TermCounts) -> dict[str, Any]:
+def _entry_values(source: Source, entry: IndexEntry) -> dict[str, Any]:
     return {
         "kind": CODES[source.kind],
         "origin": source.origin,
         "place": source.place,
-        "length": min(entry.length, np.iinfo(np.uint16).max),
+        "start": entry.start,
+        "end": entry.end,
+        "length": min(entry.terms.length, np.iinfo(np.uint16).max),
         "said_at": source.said_at,
         "author": source.author,
-        "hashes": entry.hashes.astype("<i8").tobytes(),
-        "counts": entry.counts.tobytes(),
+        "hashes": entry.terms.hashes.astype("<i8").tobytes(),
+        "counts": entry.terms.counts.tobytes(),
     }

@@ -39,9 +39,10 @@ returning id;
 
 -- name: index_entry
 -- Insert an entry, if its source is still there and has none.
-insert into hitherto.search_entry (tenant, scope, no, kind, origin, place, length, said_at, author, hashes, counts)
-select %(tenant)s, %(ref)s, %(no)s, %(kind)s, %(origin)s, %(place)s, %(length)s, %(said_at)s, %(author)s, %(hashes)s,
-       %(counts)s
+insert into hitherto.search_entry (tenant, scope, no, kind, origin, place, start_char, end_char, length, said_at, author,
+                                   hashes, counts)
+select %(tenant)s, %(ref)s, %(no)s, %(kind)s, %(origin)s, %(place)s, %(start)s, %(end)s, %(length)s, %(said_at)s,
+       %(author)s, %(hashes)s, %(counts)s
 where case %(kind)s
     when 1 then exists (
         select from hitherto.message m
@@ -57,7 +58,7 @@ where case %(kind)s
     else exists (
         select from hitherto.fact f where f.tenant = %(tenant)s and f.id = %(origin)s and f.state = 'current')
 end
-on conflict (tenant, kind, origin, place) do nothing;
+on conflict (tenant, kind, origin, place, start_char) do nothing;
 
 -- name: index_grown
 -- Record up to where the scope has entries; vectors of them are wanted in every space that is being filled.
@@ -96,14 +97,14 @@ where tenant = %(tenant)s and id = any(array(
 order by id for no key update;
 
 -- name: index_facts_of
--- The facts of some entries.
+-- The facts of some entries, each by its first one.
 select e.no, e.origin
 from unnest(%(nos)s::bigint[]) as n (no)
 cross join lateral (
-    select no, kind, origin from hitherto.search_entry e
+    select no, kind, origin, start_char from hitherto.search_entry e
     where e.tenant = %(tenant)s and e.scope = %(ref)s and e.no = n.no limit 1
 ) e
-where e.kind = 4;
+where e.kind = 4 and e.start_char = 0;
 
 -- name: index_vector
 -- The vector of an entry, if that is still there.

@@ -12,10 +12,19 @@ import numpy as np
 from psycopg import AsyncConnection
 
 from hitherto.core.recall.filter import EntryKind, SearchFilter
-from hitherto.core.recall.terms import TermCounts
 from hitherto.errors import StoreError
 from hitherto.ports.embedder import Space, Vectors
-from hitherto.ports.recall import Candidate, IndexBacklog, IndexWork, Key, SearchData, Source, Unembedded, matching
+from hitherto.ports.recall import (
+    Candidate,
+    IndexBacklog,
+    IndexEntry,
+    IndexWork,
+    Key,
+    SearchData,
+    Source,
+    Unembedded,
+    matching,
+)
 from hitherto.stores.postgres.recall import search
 from hitherto.stores.postgres.recall.entries import VIEW, at_claim, write_entries, write_vectors
 from hitherto.stores.postgres.recall.search import SEGMENT
@@ -209,8 +218,8 @@ class PostgresIndex:
             untidy=bool(untidy and untidy[0][0]),
         )
 
-    async def add(self, work: IndexWork, entries: Sequence[TermCounts]) -> bool:
-        assert len(entries) == len(work.sources), "an entry for each source"
+    async def add(self, work: IndexWork, entries: Sequence[Sequence[IndexEntry]]) -> bool:
+        assert len(entries) == len(work.sources), "entries for each source"
 
         async def write(connection: AsyncConnection[Any]) -> bool:
             return await write_entries(connection, work, entries)

@@ -148,15 +148,15 @@ where s.tenant = %(tenant)s and s.ref = %(ref)s
 order by f.id;
 
 -- name: index_unembedded
--- The next entries without a vector in a space, with their texts.
-select e.no, case e.kind
+-- The next entries without a vector in a space, with their passages.
+select e.no, substring(case e.kind
     when 1 then (select m.text from hitherto.message m
                  where m.tenant = e.tenant and m.conversation = e.origin and m.seq = e.place limit 1)
     when 2 then (select d.text from hitherto.digest d where d.tenant = e.tenant and d.id = e.place limit 1)
     when 3 then (select p.text from hitherto.passage p
                  where p.tenant = e.tenant and p.document = e.origin and p.no = e.place limit 1)
     else (select f.content from hitherto.fact f where f.tenant = e.tenant and f.id = e.origin limit 1)
-    end
+    end from e.start_char + 1 for e.end_char - e.start_char)
 from hitherto.search_filling f
 cross join lateral (
     select * from hitherto.search_entry e

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitherto.core.log.speaker import author_in
-from hitherto.core.recall.filter import CODES, SearchFilter
+from hitherto.core.recall.filter import CODES, FURTHER, SearchFilter
 from hitherto.ports.embedder import Space
-from hitherto.ports.recall import TEXT, Candidate, IndexBlock, Source
+from hitherto.ports.recall import TEXT, Candidate, IndexBlock, IndexedPassage, Source
 
 SEGMENT = 4_096
 """Entries of a segment. Segments are stored in this size: another one needs a migration."""
@@ -94,7 +94,7 @@ def _segment(
 
 
 def _tail(row: Row, terms: Sequence[int], loose: _Loose | None) -> IndexBlock:
-    scope, first, nos, lengths, kinds, origins, places, times, sizes, hashes, counts = row
+    scope, first, nos, lengths, kinds, further, origins, places, times, sizes, hashes, counts = row
     at = np.frombuffer(nos, ">i8").astype(np.int64) - first
     size = int(at.max()) + 1
 
@@ -116,7 +116,7 @@ def _tail(row: Row, terms: Sequence[int], loose: _Loose | None) -> IndexBlock:
         scope=scope,
         first=first,
         lengths=spread(lengths, ">i4", np.uint16),
-        kinds=spread(kinds, ">i2", np.uint8),
+        kinds=spread(kinds, ">i2", np.uint8) + np.uint8(FURTHER) * spread(further, "u1", np.uint8),
         postings=postings,
         origins=spread(origins, ">i8", np.int64),
         places=spread(places, ">i8", np.int64),
@@ -163,9 +163,17 @@ def message_from(row: Row, payload: str) -> Source:
 
 
 def candidate_from(row: Row) -> Candidate:
-    scope, no, vector, author = row[:4]
+    scope, nos, starts, ends, vectors, author = row[:6]
     return Candidate(
-        key=(scope, no),
-        source=source_from(row[4:], author=author),
-        vector=None if vector is None else np.frombuffer(vector, "<f2").astype(np.float32),
+        scope=scope,
+        source=source_from(row[6:], author=author),
+        passages=tuple(
+            IndexedPassage(
+                no=no,
+                start=start,
+                end=end,
+                vector=None if vector is None else np.frombuffer(vector, "<f2").astype(np.float32),
+            )
+            for no, start, end, vector in zip(nos, starts, ends, vectors, strict=True)
+        ),
     )

@@ -23,7 +23,8 @@ where hitherto.within(s.tenant, s.user_id, s.agent, %(tenant)s, %(user)s, %(agen
 -- name: search_tail
 -- The entries that are in no segment yet, as one row of columns per scope.
 select e.scope, e.packed, string_agg(int8send(e.no), ''::bytea), string_agg(int4send(e.length), ''::bytea),
-       string_agg(int2send(e.kind), ''::bytea), string_agg(int8send(e.origin), ''::bytea),
+       string_agg(int2send(e.kind), ''::bytea), string_agg(boolsend(e.start_char > 0), ''::bytea),
+       string_agg(int8send(e.origin), ''::bytea),
        string_agg(int8send(e.place), ''::bytea), string_agg(float8send(extract(epoch from e.said_at)::float8), ''::bytea),
        string_agg(int4send(octet_length(e.counts)), ''::bytea), string_agg(e.hashes, ''::bytea),
        string_agg(e.counts, ''::bytea)
@@ -158,9 +159,10 @@ order by said_at desc, place desc
 limit %(limit)s;
 
 -- name: search_candidates
--- Entries as they are now, and the messages near those that are messages, with their vectors.
+-- The sources of entries as they are now, and the messages near those that are messages, each with its entries and their
+-- vectors.
 with hit as (
-    select e.tenant, e.scope, e.no, e.kind, e.origin, e.place, e.said_at, e.author
+    select distinct e.tenant, e.scope, e.kind, e.origin, e.place
     from unnest(%(scopes)s::bigint[], %(nos)s::bigint[]) as k (scope, no)
     cross join lateral (
         select tenant, ref from hitherto.search_scope s
@@ -171,21 +173,27 @@ with hit as (
         select * from hitherto.search_entry e where e.tenant = s.tenant and e.scope = s.ref and e.no = k.no limit 1
     ) e
 ), near as (
-    select distinct on (n.scope, n.no) n.tenant, n.scope, n.no, n.kind, n.origin, n.place, n.said_at, n.author
+    select distinct on (n.scope, n.no) n.*
     from hit h
     cross join lateral (
         select * from hitherto.search_entry n
-        where n.tenant = h.tenant and n.kind = 1 and n.origin = h.origin
-          and n.place between h.place - %(around)s and h.place + %(around)s offset 0
+        where n.tenant = h.tenant and n.kind = h.kind and n.origin = h.origin
+          and n.place between h.place - case h.kind when 1 then %(around)s else 0 end
+                          and h.place + case h.kind when 1 then %(around)s else 0 end offset 0
     ) n
-    where h.kind = 1
 ), found as (
-    select * from near
-    union all
-    select * from hit where kind <> 1
+    select n.tenant, n.scope, n.kind, n.origin, n.place, n.said_at, n.author, array_agg(n.no order by n.start_char) as nos,
+           array_agg(n.start_char order by n.start_char) as starts, array_agg(n.end_char order by n.start_char) as ends,
+           array_agg(v.vector order by n.start_char) as vectors
+    from near n
+    left join lateral (
+        select vector from hitherto.search_vector v
+        where v.tenant = n.tenant and v.scope = n.scope and v.space = %(space)s and v.no = n.no limit 1
+    ) v on true
+    group by n.tenant, n.scope, n.kind, n.origin, n.place, n.said_at, n.author
 )
-select e.scope, e.no, v.vector, e.author, e.kind, e.origin, e.place, w.text, e.said_at, w.id, w.start_seq, w.end_seq, w.role,
-       w.agent, w.subject, w.title, w.doc_type, w.namespace, w.metadata
+select e.scope, e.nos, e.starts, e.ends, e.vectors, e.author, e.kind, e.origin, e.place, w.text, e.said_at, w.id, w.start_seq,
+       w.end_seq, w.role, w.agent, w.subject, w.title, w.doc_type, w.namespace, w.metadata
 from found e
 cross join lateral (
     (select c.id, m.seq as start_seq, m.seq as end_seq, m.role, c.agent, c.subject,
@@ -217,8 +225,4 @@ cross join lateral (
      from hitherto.shown_facts(%(tenant)s) f
      where e.kind = 4 and f.tenant = e.tenant and f.id = e.origin and f.state = 'current' limit 1)
 ) w
-left join lateral (
-    select vector from hitherto.search_vector v
-    where v.tenant = e.tenant and v.scope = e.scope and v.space = %(space)s and v.no = e.no limit 1
-) v on true
 where e.kind = any(%(kinds)s);

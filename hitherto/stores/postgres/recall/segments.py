@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
+from hitherto.core.recall.filter import FURTHER
 from hitherto.stores.postgres.recall.search import SEGMENT
 from hitherto.stores.postgres.sql import SQL
 
@@ -56,9 +57,9 @@ async def _pack(connection: AsyncConnection[Any], at: dict[str, Any], segment: i
     hashes: list[NDArray[np.int64]] = []
     counts: list[NDArray[np.uint8]] = []
     owners: list[NDArray[np.uint16]] = []
-    for no, kind, origin, place, length, said_at, terms, times_in in members:
+    for no, kind, further, origin, place, length, said_at, terms, times_in in members:
         offset = no - first
-        told = (length, kind, origin, place, said_at)
+        told = (length, kind + (FURTHER if further else 0), origin, place, said_at)
         for column, value in zip(columns.values(), told, strict=True):
             column[offset] = value
         hashes.append(np.frombuffer(terms, "<i8"))

@@ -7,7 +7,8 @@ where tenant = %(tenant)s and scope = %(ref)s and stale order by segment limit 1
 
 -- name: index_members
 -- The entries of a segment.
-select no, kind, origin, place, length, extract(epoch from said_at)::float8, hashes, counts from hitherto.search_entry
+select no, kind, start_char > 0, origin, place, length, extract(epoch from said_at)::float8, hashes, counts
+from hitherto.search_entry
 where tenant = %(tenant)s and scope = %(ref)s and no >= %(first)s and no < %(stop)s order by no;
 
 -- name: index_member_codes

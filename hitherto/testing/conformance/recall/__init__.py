@@ -7,6 +7,7 @@ from hitherto.testing.conformance.recall.digests import SearchDigestCases
 from hitherto.testing.conformance.recall.documents import SearchDocumentCases
 from hitherto.testing.conformance.recall.facts import SearchFactCases
 from hitherto.testing.conformance.recall.filters import SearchFilterCases
+from hitherto.testing.conformance.recall.passages import SearchPassageCases
 from hitherto.testing.conformance.recall.removal import SearchRemovalCases
 from hitherto.testing.conformance.recall.search import SearchCases
 from hitherto.testing.conformance.recall.tenancy import SearchScopeCases
@@ -21,6 +22,7 @@ class RecallConformance(
     SearchDocumentCases,
     SearchRemovalCases,
     SearchVectorCases,
+    SearchPassageCases,
     SearchScopeCases,
     IndexClaimCases,
 ):

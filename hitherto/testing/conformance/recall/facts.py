@@ -118,8 +118,8 @@ class SearchFactCases:
             return
         (one,) = [one for one in await candidates(store, space=SPACE) if one.source.kind is EntryKind.FACT]
         assert one.source == source
-        assert one.vector is not None
-        assert np.allclose(one.vector, vector_of("green tea"), atol=0.001)
+        assert one.passages[0].vector is not None
+        assert np.allclose(one.passages[0].vector, vector_of("green tea"), atol=0.001)
 
     async def test_a_fact_has_its_columns(self, store: Store) -> None:
         (fact,) = await learned(store, "tea and tea")

@@ -142,7 +142,7 @@ class SearchRemovalCases:
         await index_of(store).release(work)
         await assert_gone(store, way)
         told = await candidates(store, space=SPACE)
-        assert [one.source.text for one in told if one.vector is None] == []
+        assert [one.source.text for one in told if one.passages[0].vector is None] == []
         of_all = await search_data(store, spaces=[SPACE])
         assert of_all.embedded <= of_all.entries
         assert sorted(one.source.text for one in told) == left(way)
@@ -233,7 +233,7 @@ class SearchRemovalCases:
         await index_of(store).release(work)
         await indexed(store)
         (told,) = await candidates(store, space=SPACE)
-        assert (told.source.text, told.vector) == ("nothing", None)
+        assert (told.source.text, told.passages[0].vector) == ("nothing", None)
 
     async def test_a_digest_goes_with_what_it_rests_on(self, store: Store) -> None:
         await write(store, "c", *dialogue(2))

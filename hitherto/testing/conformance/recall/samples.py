@@ -9,9 +9,9 @@ from datetime import timedelta
 import numpy as np
 
 from hitherto.core.recall.filter import SearchFilter
-from hitherto.core.recall.terms import TermCounts, analyzed
+from hitherto.core.recall.terms import analyzed
 from hitherto.ports.embedder import Space, Vector, Vectors
-from hitherto.ports.recall import Candidate, IndexBlock, IndexWork, Key, SearchData, SearchIndex, Source
+from hitherto.ports.recall import Candidate, IndexBlock, IndexEntry, IndexWork, Key, SearchData, SearchIndex, Source
 from hitherto.ports.store import Store
 from hitherto.testing.conformance.samples import HOUR, SCOPE
 
@@ -47,9 +47,17 @@ def vectors_of(work: IndexWork, space: Space = SPACE) -> Vectors:
     return np.array(found, np.float32).reshape(len(found), space.dimensions)
 
 
-def made(sources: Iterable[Source]) -> list[TermCounts]:
-    """The entries of these sources, in their order."""
-    return [analyzed(source.text, author=source.author) for source in sources]
+def made(sources: Iterable[Source], *, cut: int | None = None) -> list[list[IndexEntry]]:
+    """The entries of these sources, in their order: one each, or passages of `cut` characters."""
+    return [_entries(source, cut or max(len(source.text), 1)) for source in sources]
+
+
+def _entries(source: Source, cut: int) -> list[IndexEntry]:
+    ranges = [(start, min(start + cut, len(source.text))) for start in range(0, max(len(source.text), 1), cut)]
+    return [
+        IndexEntry(start=start, end=end, terms=analyzed(source.text[start:end], author=source.author))
+        for start, end in ranges
+    ]
 
 
 async def taken(
@@ -61,25 +69,32 @@ async def taken(
     return work
 
 
-async def indexed(store: Store, *, space: Space | None = None, limit: int = ENOUGH, compact_index: bool = True) -> None:
-    """Index all that waits, as an indexing worker does. Without `compact_index`, index one scope and do not compact its
-    index."""
+async def indexed(
+    store: Store,
+    *,
+    space: Space | None = None,
+    limit: int = ENOUGH,
+    compact_index: bool = True,
+    cut: int | None = None,
+) -> None:
+    """Index all that waits, as an indexing worker does, texts by passages of `cut` characters. Without `compact_index`,
+    index one scope and do not compact its index."""
     index = index_of(store)
     for _ in range(ENOUGH):
         work = await index.take(space=space, lease=HOUR, limit=limit)
         if work is None:
             return
-        await _index_scope(index, work, space, limit, compact_index=compact_index)
+        await _index_scope(index, work, space, limit, compact_index=compact_index, cut=cut)
         if not compact_index:
             return
     raise AssertionError("there is no end to what is to be done")
 
 
 async def _index_scope(
-    index: SearchIndex, work: IndexWork, space: Space | None, limit: int, *, compact_index: bool
+    index: SearchIndex, work: IndexWork, space: Space | None, limit: int, *, compact_index: bool, cut: int | None
 ) -> None:
     for _ in range(ENOUGH):
-        assert await index.add(work, made(work.sources))
+        assert await index.add(work, made(work.sources, cut=cut))
         if space is not None and work.unembedded:
             assert await index.embed(work, space, vectors_of(work, space))
         if work.untidy and compact_index:

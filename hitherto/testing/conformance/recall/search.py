@@ -131,7 +131,7 @@ class SearchCases:
         told = await candidates(store)
         assert tuple(one.source for one in told) == sources
         assert [one.key for one in told] == keys_of(await search_data(store))
-        assert [one.vector for one in told] == [None, None]
+        assert [one.passages[0].vector for one in told] == [None, None]
 
     async def test_which_messages_are_found(self, store: Store) -> None:
         batch = [

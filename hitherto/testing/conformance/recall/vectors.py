@@ -51,13 +51,13 @@ async def assert_embedded(store: Store, spaces: Sequence[Space], space: Space | 
             assert np.array_equal(block.codes[at], codes_of(vector_of(text, space)[np.newaxis])[0])
             coded += 1
     assert coded == count
-    vectors = [one for one in await candidates(store, space=space) if one.vector is not None]
+    vectors = [one for one in await candidates(store, space=space) if one.passages[0].vector is not None]
     assert len(vectors) == count
     for one in vectors:
         assert space is not None
-        assert one.vector is not None
-        assert one.vector.dtype == np.float32
-        assert np.allclose(one.vector, vector_of(one.source.text, space), atol=1e-3)
+        assert one.passages[0].vector is not None
+        assert one.passages[0].vector.dtype == np.float32
+        assert np.allclose(one.passages[0].vector, vector_of(one.source.text, space), atol=1e-3)
 
 
 class SearchVectorCases:
@@ -129,8 +129,8 @@ class SearchVectorCases:
         assert await index_of(store).embed(work, SPACE, np.zeros((1, SPACE.dimensions), np.float32))
         await index_of(store).release(work)
         (told,) = await candidates(store, space=SPACE)
-        assert told.vector is not None
-        assert not told.vector.any()
+        assert told.passages[0].vector is not None
+        assert not told.passages[0].vector.any()
         assert (await search_data(store, spaces=[SPACE])).embedded == 1
 
     async def test_texts_to_be_embedded_are_whole(self, store: Store) -> None:
@@ -166,8 +166,8 @@ class SearchVectorCases:
             for one in await candidates(store, keys=keys[::100] + keys[4_050:4_070] + keys[-1:], space=SPACE):
                 block, at = block_of(told, one.key)
                 vector = vector_of(one.source.text)
-                assert one.vector is not None
-                assert np.allclose(one.vector, vector, atol=1e-3)
+                assert one.passages[0].vector is not None
+                assert np.allclose(one.passages[0].vector, vector, atol=1e-3)
                 assert block.codes is not None
                 assert block.coded is not None
                 assert block.coded[at]

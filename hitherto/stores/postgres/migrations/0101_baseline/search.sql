@@ -41,22 +41,24 @@ comment on table hitherto.search_filling is
 create index search_filling_behind on hitherto.search_filling (space, tenant, scope) where behind;
 
 create table hitherto.search_entry (
-    tenant  text        not null,
-    scope   bigint      not null,
-    no      bigint      not null,
-    kind    smallint    not null,
-    origin  bigint      not null,
-    place   bigint      not null,
-    length  integer     not null,
-    said_at timestamptz not null,
-    author  text,
-    hashes  bytea       not null,
-    counts  bytea       not null,
+    tenant     text        not null,
+    scope      bigint      not null,
+    no         bigint      not null,
+    kind       smallint    not null,
+    origin     bigint      not null,
+    place      bigint      not null,
+    start_char integer     not null,
+    end_char   integer     not null,
+    length     integer     not null,
+    said_at    timestamptz not null,
+    author     text,
+    hashes     bytea       not null,
+    counts     bytea       not null,
     primary key (tenant, scope, no)
 );
 comment on table hitherto.search_entry is
-    'One thing that can be found: message (kind 1), digest (2), passage (3) or fact (4), with the hashes of its terms; no word of it but its speaker''s name.';
-create unique index search_entry_of on hitherto.search_entry (tenant, kind, origin, place);
+    'A passage of something that can be found, message (kind 1), digest (2), passage of a document (3) or fact (4), with the hashes of its terms; no word of it but its speaker''s name. A short text is one passage.';
+create unique index search_entry_of on hitherto.search_entry (tenant, kind, origin, place, start_char);
 alter table hitherto.search_entry alter column hashes set storage external, alter column counts set storage external;
 
 create table hitherto.search_segment (

@@ -1,0 +1,38 @@
+"""The passages that long texts are ranked by."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hitherto.core.recall.passages import CUT, LENGTH, passage_ranges
+
+LINES = ["# A heading", "- a point of a list", "```python\nprint(1)\n```", "A sentence. One more!", "", "  ", "x" * 900]
+
+
+@given(st.one_of(st.text(), st.lists(st.sampled_from(LINES), max_size=80).map("\n".join)))
+def test_passages_are_all_of_the_text(text: str) -> None:
+    ranges = passage_ranges(text)
+    assert ranges[0][0] == 0
+    assert all(start < end <= start + LENGTH for start, end in ranges[1:])
+    gaps = zip((end for _, end in ranges), [*(start for start, _ in ranges[1:]), len(text)], strict=True)
+    assert all(end <= start and not text[end:start].strip() for end, start in gaps)
+
+
+def test_a_short_text_is_one_passage() -> None:
+    assert passage_ranges("") == ((0, 0),)
+    assert passage_ranges("a\n\n" * (LENGTH // 3)) == ((0, LENGTH // 3 * 3),)
+
+
+def test_code_and_lists_are_not_cut_where_they_need_not_be() -> None:
+    code = "```python\ndef vat(net):\n    return net * 1.19\n```"
+    text = "\n\n".join(["An introduction. " * 40, code, "A conclusion. " * 40])
+    assert any(code in text[start:end] for start, end in passage_ranges(text))
+
+
+def test_a_very_long_text_has_few_passages_and_the_last_has_the_rest() -> None:
+    text = "word " * 1_000_000
+    ranges = passage_ranges(text)
+    assert len(ranges) <= 2 * CUT / LENGTH
+    assert ranges[-1][1] == len(text)
+    assert len(passage_ranges("x" * 3 * CUT)) <= 2 * CUT / LENGTH
