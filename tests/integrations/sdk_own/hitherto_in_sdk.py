@@ -6,10 +6,12 @@ The environment names the database and where the report goes.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 import os
 import re
+import threading
 from collections.abc import Iterator
 from functools import cache
 from itertools import count
@@ -101,6 +103,19 @@ class Substitute(HithertoSession):
             scope=Scope(tenant=tenant[-200:], user="sdk", agent="sdk"),
             session_settings=session_settings,
         )
+
+
+_PATIENCE = 30
+"""The SDK's tests wait for a second or a few; on a slow or busy machine that is too short."""
+
+
+def _patient(timeout: float | None) -> float | None:
+    return timeout if timeout is None or timeout < 1 else _PATIENCE * timeout
+
+
+_wait_for, _event_wait = asyncio.wait_for, threading.Event.wait
+asyncio.wait_for = lambda awaitable, timeout: _wait_for(awaitable, _patient(timeout))
+threading.Event.wait = lambda self, timeout=None: _event_wait(self, _patient(timeout))
 
 
 for _module in (agents, agents.memory, agents.memory.sqlite_session):

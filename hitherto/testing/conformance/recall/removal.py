@@ -5,6 +5,7 @@ again, whether it is indexed, waits to be, or is just being indexed.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -17,6 +18,7 @@ from hitherto.ports.recall import Key
 from hitherto.ports.store import Store
 from hitherto.testing.conformance.digests.stage_samples import superseded, take_back
 from hitherto.testing.conformance.recall.samples import (
+    MINE,
     SPACE,
     candidates,
     found,
@@ -30,9 +32,18 @@ from hitherto.testing.conformance.recall.samples import (
     vectors_of,
     waiting,
 )
-from hitherto.testing.conformance.samples import SCOPE, clear, dialogue, digested, fire, user, write
+from hitherto.testing.conformance.samples import (
+    SCOPE,
+    clear,
+    dialogue,
+    digested,
+    fire,
+    log_of,
+    user,
+    write,
+)
 
-SHORT = timedelta(seconds=1)
+OTHER = replace(SCOPE, tenant="measured")
 
 
 async def _erase(store: Store) -> None:
@@ -53,7 +64,19 @@ async def _delete(store: Store) -> None:
 
 
 async def _expire(store: Store) -> None:
-    await asyncio.sleep(2 * SHORT.total_seconds())
+    ends = [one.message.expires_at for one in await log_of(store, "c") if one.message.expires_at is not None]
+    await asyncio.sleep((max(ends) - datetime.now(UTC)).total_seconds() + 0.1)
+
+
+async def lifetime(store: Store) -> timedelta:
+    """How long a message has to last so that it is indexed and found before it expires, as busy as this machine is."""
+    began = time.monotonic()
+    await write(store, "c", user("tea"), scope=OTHER)
+    await indexed(store)
+    assert await found(store, replace(MINE, scope=OTHER)) == ["tea"]
+    async with store.write(OTHER, "c") as unit:
+        await unit.delete()
+    return timedelta(seconds=max(1.0, 20 * (time.monotonic() - began)))
 
 
 WAYS: dict[str, Callable[[Store], Awaitable[None]]] = {
@@ -69,7 +92,7 @@ each_way = pytest.mark.parametrize("way", WAYS)
 
 async def filled(store: Store, way: str) -> None:
     """Write three messages in "c", of which `way` removes at least the last two, and three in "d", which must stay."""
-    soon = datetime.now(UTC) + SHORT if way == "expired" else None
+    soon = datetime.now(UTC) + await lifetime(store) if way == "expired" else None
     await write(store, "c", user("first"), *(replace(user(f"tea {n}"), expires_at=soon) for n in (1, 2)))
     await write(store, "d", *(user(f"tea {n} of d") for n in range(3)))
 
