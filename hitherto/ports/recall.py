@@ -145,7 +145,7 @@ class Candidate:
         return [(self.scope, one.no) for one in self.passages]
 
 
-TEXT = 4_000
+TEXT = 20_000
 """Characters of a candidate's text."""
 
 

@@ -111,7 +111,8 @@ class RecallSettings(_Group):
     embedder before a change, of the same provider; its vectors are searched until the new one has caught up.
     `reranker`: "model" (the model for digests orders what was found), or the name of a cross-encoder at
     `reranker_base_url` with `reranker_key`; it gets `reranker_timeout` seconds. `recall_share`: the part of a context's
-    budget that recalled passages may take.
+    budget that is reserved for what is recalled, where the budget cuts; it takes whatever else is left too, but at most
+    `recall_max_tokens` tokens (unset: no limit).
 
     `cross_session`: in which ways contexts show other conversations of the scope: "latest" (their newest digest, in the
     instructions), "triggers" (what a search in them finds, if the incoming message has one of `search_triggers`, as
@@ -133,6 +134,7 @@ class RecallSettings(_Group):
     reranker_key: SecretStr | None = None
     reranker_timeout: float = Field(default=2.0, gt=0)
     recall_share: float = Field(default=0.25, gt=0, lt=1)
+    recall_max_tokens: int | None = Field(default=None, ge=1)
     cross_session: CrossSessionWays = ()
     search_triggers: Phrases = TRIGGERS
     relevance_threshold: float = Field(default=0.7, ge=0, le=1)

@@ -56,6 +56,7 @@ class SettingsOptions(TypedDict, total=False):
     reranker_key: SecretStr | str | None
     reranker_timeout: float | None
     recall_share: float | None
+    recall_max_tokens: int | None
     cross_session: Way | Sequence[Way] | None
     search_triggers: Sequence[str] | None
     relevance_threshold: float | None

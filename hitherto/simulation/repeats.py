@@ -71,8 +71,12 @@ def _alike(one: Payload, other: Payload) -> bool:
 
 
 def _common(one: str, other: str) -> str:
-    end = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-    return one[:end]
+    return one[: common_start(one, other)]
+
+
+def common_start(one: str, other: str) -> int:
+    """How many characters the two texts have in common from their start."""
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _pieces(request: Mapping[str, Any]) -> Iterator[_Piece]:

@@ -68,7 +68,7 @@ async def test_the_archived_summary_is_found(store: Store) -> None:
         assert (one.why, one.conversation, one.start, one.end) == ("cross_session", "session1", 0, count - 1)
         assert one.score >= 0.7
         assert "signed tokens that expire after an hour" in bodies(context)[0]
-        assert 'conversation "session1", passage]' in bodies(context)[0]
+        assert 'conversation "session1":\n- passage: ' in bodies(context)[0]
         # In the session that it is from, it is not another one's.
         own = memory.conversation("session1", scope=SCOPE)
         assert crossing(await own.context(user(question), budget=PLENTY)) == []

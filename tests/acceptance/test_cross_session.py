@@ -98,8 +98,8 @@ async def test_the_seeds_own_example(opened: Opened) -> None:
         day = f"{datetime.now(UTC):%Y-%m-%d}"
         instructions, recalled, *rest = bodies(context)
         assert instructions == "Be kind."
-        assert recalled.startswith(f"{LEAD}\n- [{day} ")
-        assert recalled.endswith(f'UTC, conversation "session1", user] {BUILDING}')
+        assert recalled.startswith(f"{LEAD}\n{day} ")
+        assert recalled.endswith(f'UTC, conversation "session1":\n- user: {BUILDING}')
         assert rest == ["Good morning.", "Good morning, how can I help?", ASKED]
         assert [item["role"] for item in context.messages[:2]] == ["system", "system"]
         assert context.manifest.sections["cross_session"] > one.tokens > 0
@@ -337,7 +337,6 @@ async def test_no_budget_is_exceeded(memory: Memory, budget: int, wire: str) -> 
     """What is recalled gives way first: with less than it takes, the rest is as it would be without."""
     context = await asks(memory, budget=budget, wire=wire)
     plain = await asks(memory, budget=budget, wire=wire, cross_session=())
-    share = int(budget * Settings().recall_share)
-    assert context.manifest.sections.get("cross_session", 0) <= share
+    assert context.tokens <= budget
     if not context.manifest.recalled:
         assert context.request == plain.request

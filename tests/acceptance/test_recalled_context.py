@@ -71,11 +71,14 @@ def recalled(context: Context) -> list[tuple[str | None, int | None, int | None]
 
 
 def shown(context: Context) -> list[str]:
-    """The lines of what was recalled, which stands in one message ahead of the incoming one."""
+    """The lines of what was recalled, which stands in one message ahead of the incoming one; a heading is the end of
+    the line before it."""
     said = [str(item["content"]) for item in context.messages]
     found = [text for text in said if text.startswith(LEAD)]
     assert found == said[-2:-1]
-    return re.split(r"\n- ", found[0])[1:]
+    headings, *lines = re.split(r"\n- ", found[0])
+    assert headings.startswith(f"{LEAD}\n{datetime.now(UTC):%Y-%m-%d} ")
+    return lines
 
 
 class TestForARequest:
@@ -87,8 +90,8 @@ class TestForARequest:
             assert recalled(context) == [("zoo", 5, 6)]
             assert (5, 6, Fate.RECALLED, Reason.RECALLED) in fates(context)
             (line,) = shown(context)
-            assert line.startswith(f"[{datetime.now(UTC):%Y-%m-%d} ")
-            assert 'conversation "zoo"' in line
+            assert line.startswith("assistant: ")
+            assert 'conversation "zoo"' not in line, "it is of this conversation"
             assert "look" in line, "the call"
             assert "It is the heron, fed at 1 o'clock." in line
             assert context.messages[-1] == {"role": "user", "content": "When is the heron fed?"}
@@ -258,7 +261,8 @@ class TestForARequest:
             (line,) = shown(context)
             assert line.count("\n  - [") == 2
             lines = str(context.messages[-2]["content"]).splitlines()
-            assert sum(one.startswith("- [") for one in lines) == 1
+            assert [one[:2] for one in lines[1:]] == ["20", "- ", "  ", "  "]
+            assert 'conversation "other":' in lines[1]
 
 
 @pytest.fixture
@@ -298,9 +302,6 @@ async def test_no_budget_is_exceeded(
         "cross_session": "always" if crossing else (),
     }
     context = await context_of(chat, f"What of the {animal}?", recall=recall, **options)
-    most = int(budget * (0.25 if share is None else share))
-    sections = context.manifest.sections
-    assert sections.get("recalled", 0) + sections.get("cross_session", 0) <= most
     whole = {(4 * number + 1, 4 * number + 2) for number in range(len(ANIMALS))}
     for one in context.manifest.recalled:
         assert one.start is not None
@@ -360,9 +361,7 @@ class TestChunks:
             assert best.score == max(one.score for one in context.manifest.recalled)
             lines = shown(context)
             assert any("They talked about pottery at length." in line for line in lines)
-            for line in lines:
-                assert line.startswith(f"[{datetime.now(UTC):%Y-%m-%d} ")
-                assert 'conversation "clubs", summary] ' in line
+            assert all(line.startswith("summary: ") for line in lines)
             # Its messages' fate says which chunk stands for them; of the others', that they are in some.
             (span,) = [span for span in context.manifest.fates if (span.start, span.end) == (20, 39)]
             assert (span.fate, span.reason, span.digest) == (Fate.DIGESTED, Reason.CHUNKED, row.id)
@@ -401,7 +400,7 @@ class TestChunks:
         async with chunked(store) as (_, chat):
             for budget in (40, 80, 120, 200, 400, 1_000):
                 context = await context_of(chat, "Which pottery was it?", budget=budget)
-                assert context.manifest.sections.get("recalled", 0) <= budget // 4
+                assert context.tokens <= budget
 
     async def test_with_a_request_of_its_own_nothing_comes_twice(self, store: Store) -> None:
         async with chunked(store) as (_, chat):

@@ -186,7 +186,7 @@ async def _context(chat: Conversation, asked: dict[str, Any]) -> Value:
     except BudgetExceeded as error:
         return {"over_by": error.over_by, "says": str(error)}
     manifest = context.manifest.to_json()
-    for one in manifest["recalled"]:
+    for one in (*manifest["recalled"], *manifest["left_out"]):
         one["score"] = _rounded(one["score"])
     return {"request": context.request, "manifest": manifest}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,8 +12,10 @@ import typer
 import hitherto
 from hitherto.cli import options, output
 from hitherto.cli.app import group
-from hitherto.cli.bench.questions import LabeledConversation, load
-from hitherto.cli.bench.retrieval import RecallReport, SearchIn, measure
+from hitherto.cli.bench.context import ContextReport, evidence_of, repeated_of
+from hitherto.cli.bench.context import measure as measure_contexts
+from hitherto.cli.bench.questions import LabeledConversation, load, spread
+from hitherto.cli.bench.retrieval import RecallReport, SearchIn, by_category, measure
 from hitherto.cli.memory import run
 from hitherto.cli.tables import NONE, numbers, table_of
 from hitherto.engine.recall.arguments import MOST
@@ -58,15 +61,106 @@ def retrieval(
     output.say(_remarks(report))
 
 
+def context(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Conversations and questions, as a LoCoMo file.")],
+    budget: Annotated[str, typer.Option(metavar="LIST", help="Measure contexts of these tokens.")] = "2000,8000",
+    policy: Annotated[str | None, typer.Option(metavar="POLICY", help="The policy, instead of the default.")] = None,
+    recall: Annotated[
+        bool | None, typer.Option("--recall/--no-recall", help="Recall, or not, whatever the policy does.")
+    ] = None,
+    questions: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Ask about this many questions, spread over all, not all.")
+    ] = None,
+    embedder: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Instead of HITHERTO_EMBEDDER; none searches by words only.")
+    ] = None,
+    database: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="A PostgreSQL server on which a database is created for this, and dropped. Without it: a server of "
+            "its own in a temporary directory.",
+        ),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Measure contexts: how much of what answers a question they show.
+
+    Appends and indexes each conversation in a scope of its own, in a database that is dropped afterwards, and asks for
+    the context of every question that has evidence.
+    """
+    budgets = _numbers(budget, "--budget", 1, 10_000_000, "2000,8000")
+    conversations = spread(load(file), questions)
+    report = run(_measured_contexts(conversations, budgets, policy, recall, embedder, database))
+    if as_json:
+        output.print_json(report.to_json())
+        return
+    count = len(next(iter(report.results.values())))
+    output.say(f"Evidence shown in {file.name}: {count:,} questions, policy {report.policy}")
+    output.show(_evidence_table(report), "")
+    output.say(
+        f"{report.messages:,} messages in {report.conversations:,} conversations. A context took {report.ms(0.5):.1f} "
+        f"ms (p50), {report.ms(0.95):.1f} ms (p95). Repeated: what begins as in the request before, up to what is "
+        "recalled." + (f" Missing: {', '.join(sorted(report.missing))}." if report.missing else "")
+    )
+
+
+async def _measured_contexts(
+    conversations: Sequence[LabeledConversation],
+    budgets: Sequence[int],
+    policy: str | None,
+    recall: bool | None,
+    embedder: str | None,
+    database: str | None,
+) -> ContextReport:
+    from hitherto.cli.bench.database import temporary_database
+
+    steps = sum(len(labeled.transcript.messages) + len(labeled.questions) for labeled in conversations)
+    async with temporary_database(database) as url, hitherto.open(url, embedder=embedder, worker=True) as memory:
+        with output.progress() as progress:
+            bar = progress.add_task("messages and questions", total=steps)
+            return await measure_contexts(
+                memory,
+                conversations,
+                budgets=budgets,
+                policy=policy,
+                recall=recall,
+                advance=lambda count: progress.advance(bar, count),
+            )
+
+
+def _evidence_table(report: ContextReport) -> Table:
+    table = table_of(None)
+    table.add_column("category")
+    numbers(table, "questions", *(f"{budget:,}" for budget in report.results))
+    categories = [by_category(results) for results in report.results.values()]
+    for category, results in categories[0].items():
+        name = NONE if category is None else str(category)
+        shares = (f"{evidence_of(of[category]):.1f}%" for of in categories)
+        table.add_row(name, f"{len(results):,}", *shares)
+    table.add_section()
+    every = list(report.results.values())
+    table.add_row("all", f"{len(every[0]):,}", *(f"{evidence_of(results):.1f}%" for results in every))
+    table.add_row("tokens", "", *(f"{fmean(one.tokens for one in results):,.0f}" for results in every))
+    repeated = [repeated_of(results) for results in every]
+    table.add_row("repeated", "", *(NONE if share is None else f"{share:.1f}%" for share in repeated))
+    return table
+
+
 def _ks(text: str) -> list[int]:
     """Raises InvalidInput."""
+    return _numbers(text, "--k", 1, MOST, "5,10,20,30")
+
+
+def _numbers(text: str, option: str, minimum: int, maximum: int, example: str) -> list[int]:
+    """Raises InvalidInput."""
     try:
-        ks = [int(part) for part in text.split(",")]
+        found = [int(part) for part in text.split(",")]
     except ValueError:
-        ks = []
-    if not ks or not all(1 <= k <= MOST for k in ks):
-        raise InvalidInput(f"--k is {text!r}; give whole numbers from 1 to {MOST}, as in 5,10,20,30")
-    return sorted(set(ks))
+        found = []
+    if not found or not all(minimum <= one <= maximum for one in found):
+        raise InvalidInput(f"{option} is {text!r}; give whole numbers from {minimum} to {maximum}, as in {example}")
+    return sorted(set(found))
 
 
 async def _measure(
@@ -125,4 +219,4 @@ def _remarks(report: RecallReport) -> str:
     return " ".join(remarks)
 
 
-bench = group("bench", {"retrieval": retrieval})
+bench = group("bench", {"retrieval": retrieval, "context": context})

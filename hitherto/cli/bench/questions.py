@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -52,6 +52,24 @@ def load(path: Path) -> list[LabeledConversation]:
         raise InvalidTranscript(
             f"{path} has no question (in 'qa') whose 'evidence' is the dia_id of a message: nothing to measure"
         )
+    return found
+
+
+def spread(conversations: Sequence[LabeledConversation], most: int | None) -> list[LabeledConversation]:
+    """The conversations with at most `most` scored questions in all, spread evenly over them; adversarial questions
+    are left out, unless there are no others."""
+    scored = [[one for one in labeled.questions if not one.adversarial] for labeled in conversations]
+    if not any(scored):
+        scored = [list(labeled.questions) for labeled in conversations]
+    total = sum(map(len, scored))
+    step = 1 if most is None else max(total / most, 1)
+    found: list[LabeledConversation] = []
+    seen = 0
+    for labeled, questions in zip(conversations, scored, strict=True):
+        chosen = [one for at, one in enumerate(questions, seen) if int(at / step) > int((at - 1) / step) or at == 0]
+        seen += len(questions)
+        if chosen:
+            found.append(LabeledConversation(labeled.transcript, tuple(chosen)))
     return found
 
 

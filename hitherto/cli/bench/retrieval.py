@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import fmean
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from hitherto import tokens
+from hitherto.cli.bench.loading import append
 from hitherto.cli.bench.questions import LabeledConversation, LabeledQuestion
 from hitherto.core.recall.filter import EntryKind
 from hitherto.core.scope import Scope
 from hitherto.engine.memory import Memory
 
-_BATCH = 500
 _SCOPE = Scope(tenant="bench", user="bench", agent="bench")
 
 
@@ -63,10 +63,7 @@ class RecallReport:
 
     def by_category(self) -> dict[int | None, list[QuestionResult]]:
         """All questions, by category in order; those without one come last."""
-        found: dict[int | None, list[QuestionResult]] = {}
-        for answer in sorted(self.answers, key=lambda answer: _none_last(answer.question.category)):
-            found.setdefault(answer.question.category, []).append(answer)
-        return found
+        return by_category(self.answers)
 
     def recall(self, answers: Sequence[QuestionResult]) -> dict[int, float]:
         """Recall at each k, from 0 to 1: the mean over the questions."""
@@ -114,12 +111,7 @@ async def measure(
     """Append the conversations to an empty memory, all in one scope, index them, and ask every question, one after the
     other. `advance` gets the number of messages appended, and 1 for each question."""
     for labeled in conversations:
-        conversation = memory.conversation(labeled.transcript.id, scope=_SCOPE)
-        messages = labeled.transcript.messages
-        for start in range(0, len(messages), _BATCH):
-            batch = messages[start : start + _BATCH]
-            await conversation.append(*batch, expect=start)
-            advance(len(batch))
+        await append(memory, labeled.transcript, scope=_SCOPE, advance=advance)
     begun = time.perf_counter()
     await memory.wait_for_index()
     report = RecallReport(
@@ -164,5 +156,17 @@ def quantile(values: Sequence[float], share: float) -> float:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
-def _none_last(category: int | None) -> tuple[bool, int]:
-    return category is None, category or 0
+class _OfAQuestion(Protocol):
+    @property
+    def question(self) -> LabeledQuestion: ...
+
+
+_Result = TypeVar("_Result", bound=_OfAQuestion)
+
+
+def by_category(results: Iterable[_Result]) -> dict[int | None, list[_Result]]:
+    """Results of questions, by category in order; those without one come last."""
+    found: dict[int | None, list[_Result]] = {}
+    for one in sorted(results, key=lambda one: (one.question.category is None, one.question.category or 0)):
+        found.setdefault(one.question.category, []).append(one)
+    return found

@@ -22,13 +22,14 @@ from hitherto.errors import BudgetExceeded, InvalidBatch
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
     """How far back the messages must be read: from the one at which the running sum of what is shown (`Layout.place`)
-    reaches `tokens`.
+    reaches `least`. What is shown begins at `tokens`, unless the newest turn begins before that.
 
     `facts`, `digest` and `injection` say whether the facts, the digest and the memory of an earlier conversation are
     going to be shown. They give way in this order, after all else but the incoming message.
     """
 
     tokens: int
+    least: int
     facts: bool
     digest: bool
     injection: bool
@@ -48,6 +49,7 @@ class Assembled:
     injection: bool
     tail: int = 0
     recalled: tuple[RecalledEntry, ...] = ()
+    left_out: tuple[RecalledEntry, ...] = ()
 
     @property
     def total(self) -> int:
@@ -80,16 +82,18 @@ def reach(view: View, head: Head, request: ContextRequest) -> Reach:
     room = request.room - needed - (known if facts else 0)
     begin = view.layout.place(view.layout.start_sums.tokens)
     total = view.layout.place(head.sums.tokens) - begin
-    away = cut(total, room, step_of(request.budget))
-    aside = _aside(request, known)
-    if away and aside:  # recalled content gives way first, but has its share once the budget cuts
-        away = cut(total, max(room - aside, 0), step_of(request.budget))
+    aside = _for_facts(request, known)
+    away = cut(total, max(room - aside, 0), step_of(request.budget))
+    if away and request.recall_tokens:  # recalled content gives way first, but has its share once the budget cuts
+        away = cut(total, max(room - aside - request.recall_tokens, 0), step_of(request.budget))
     away = min(away, total)  # the newest message is read in any case
-    return Reach(tokens=begin + away, facts=facts, digest=shown, injection=injection)
+    least = min(max(total - room, 0), away)
+    return Reach(tokens=begin + away, least=begin + least, facts=facts, digest=shown, injection=injection)
 
 
 def assemble(view: View, head: Head, request: ContextRequest, loaded: Sequence[Logged], start: Reach) -> Assembled:
-    """The context: as much of `loaded` as fits, cut in steps, with the digest and the incoming messages.
+    """The context: as much of `loaded` as fits, cut in steps, with the digest and the incoming messages. The newest
+    turn of the log is shown if it fits at all, even in the room that was set aside.
 
     `loaded` are the verbatim messages from `start` on, ascending, and before them the tool items that an incoming
     result may belong to. Raises BudgetExceeded when the incoming messages (without any: the newest group) and the calls
@@ -105,14 +109,17 @@ def assemble(view: View, head: Head, request: ContextRequest, loaded: Sequence[L
     latest = newest(found)
     step, floor = step_of(request.budget), start.tokens
     facts, digest, injection = start.facts, start.digest, start.injection
-    set_aside = _aside(request, request.facts_tokens(injection=injection))
+    for_facts = _for_facts(request, request.facts_tokens(injection=injection))
     required = head.next_seq if request.incoming or latest is None else latest.last
     masking = Redactor(view.layout, request.codec)
     whole = view.layout.place(view.layout.start_sums.tokens)
+    newest_turn = turn = _newest_turn(found, view, head)
     while True:
-        kept, more = _keep(found, view, required, floor, step)
-        aside = set_aside if more and floor > whole else 0
-        left = results_without_calls(found, kept, view, head, start.tokens)
+        kept, more = _keep(found, view, required, floor if turn is None else min(floor, turn), step)
+        cuts = floor > whole and not (turn is not None and floor >= turn)
+        aside = for_facts + (request.recall_tokens if cuts else 0) if more else 0
+        first = start.tokens if turn is None else min(start.tokens, turn)
+        left = results_without_calls(found, kept, view, head, first)
         built = _build(
             kept,
             view,
@@ -127,10 +134,12 @@ def assemble(view: View, head: Head, request: ContextRequest, loaded: Sequence[L
         )
         if built.total <= request.room - aside:
             return built
-        if more:
+        if turn is not None and floor >= turn:
+            turn = None  # not even the newest turn fits by itself
+        elif more:
             floor += step
         elif facts:
-            facts, floor = False, start.tokens
+            facts, floor, turn = False, start.tokens, newest_turn
         elif digest:
             digest = False
         elif injection:
@@ -139,10 +148,16 @@ def assemble(view: View, head: Head, request: ContextRequest, loaded: Sequence[L
             raise _over(built.total, request)
 
 
-def _aside(request: ContextRequest, known: int) -> int:
-    """The tokens set aside for what is chosen anew each time: recalled content, and the room for facts beyond the
-    `known` tokens that the chosen facts take."""
-    return request.recall_tokens + max(request.facts_room - known, 0)
+def _newest_turn(found: Sequence[Group], view: View, head: Head) -> int | None:
+    """The running sum of what is shown before the newest turn of the log; None if the view shows none."""
+    turns = [one for one in found if one.first < head.next_seq and one.members[0].message.opens_turn]
+    shown = [one for one in turns if one.first >= view.start]
+    return before(shown[-1], view) if shown else None
+
+
+def _for_facts(request: ContextRequest, known: int) -> int:
+    """The tokens set aside for facts that are chosen anew each time, beyond the `known` ones that they take now."""
+    return max(request.facts_room - known, 0)
 
 
 def _over(needed: int, request: ContextRequest) -> BudgetExceeded:

@@ -29,7 +29,9 @@ class RecalledEntry(_Frozen):
     """One thing that was recalled. `why` says what asked for it: "request", "policy" or "cross_session"
     (`RecallReason`). `kind` is "message", "digest" or "passage"; it stands for the messages `start` to `end` of
     `conversation`, which belongs to the scope's user and to `agent`. `passage` is its place in `document`. `score` (0
-    to 1) is its relevance, `tokens` what its line takes by itself."""
+    to 1) is its relevance, `tokens` what its line takes by itself. `characters` are the ranges of its text (end
+    exclusive) that are shown, empty where all of it is; the text of several messages is theirs, a line break between
+    each two."""
 
     why: str
     kind: str
@@ -42,6 +44,7 @@ class RecalledEntry(_Frozen):
     passage: int | None = None
     score: float
     tokens: int
+    characters: list[tuple[int, int]] = []
 
 
 class ShownFact(_Frozen):
@@ -96,7 +99,7 @@ class Manifest(_Frozen):
     `policy` is the policy's JSON as it stood and `policy_from` says whose it was, `rev` is the conversation's revision.
     `digest` is the id of the summary shown, `opaque` that of the opaque item, `injected` says where memory of an
     earlier conversation came from, `facts` which facts are shown, `recalled` what was found for the incoming message
-    and shown.
+    and shown, `left_out` what was found and had no room, each with the tokens of its best passage.
     """
 
     version: Literal[1] = 1
@@ -121,6 +124,7 @@ class Manifest(_Frozen):
     injected: Injected | None = None
     facts: FactsShown | None = None
     recalled: list[RecalledEntry] = []
+    left_out: list[RecalledEntry] = []
     missing: list[str] = []
     request: SavedRequest
     sha256: str

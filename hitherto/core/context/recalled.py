@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 
 from hitherto.core.log.message import Message, Role, plain_message
 from hitherto.core.recall.filter import EntryKind
+from hitherto.core.recall.passages import CharRange, excerpt
 
 
 class RecallReason(StrEnum):
@@ -23,8 +24,10 @@ class RecallReason(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecalledPiece:
     """One thing recalled. `start` and `end` are the messages of `conversation` that it is or stands for; a passage of a
-    document that a user added has none. `members` are a group's messages, which other messages may lie between.
-    `passage` is the passage's place in `document`. `said_at` as in `ports.recall.Source`."""
+    document that a user added has none. `members` are a group's messages, which other messages may lie between. `here`:
+    it is of the conversation that the context is of. `passage` is the passage's place in `document`. `said_at` as in
+    `ports.recall.Source`. `passages` are those of a long text that match the question, the best first. `characters` are
+    the ranges of the text that are shown, ascending; empty where all of it is."""
 
     why: RecallReason
     kind: EntryKind
@@ -41,19 +44,63 @@ class RecalledPiece:
     title: str | None = None
     speaker: str | None = None
     members: tuple[int, ...] = ()
+    here: bool = False
+    passages: tuple[CharRange, ...] = ()
+    characters: tuple[CharRange, ...] = ()
 
     @property
-    def shown(self) -> str:
-        """Its line in a context: when, where and by whom it was said, and the text, whose further lines are indented so
-        that none of them can pass for a line of ours."""
-        where = f"conversation {_quoted(self.conversation)}" if self.conversation is not None else None
-        if self.kind is EntryKind.PASSAGE and where is None:
+    def group(self) -> tuple[str, str]:
+        """The day and the place of which it is; what has the same stands under one heading."""
+        where = "" if self.conversation is None or self.here else f"conversation {_quoted(self.conversation)}"
+        if self.kind is EntryKind.PASSAGE and self.conversation is None:
             where = f"document {_quoted(self.title)}" if self.title else f"document {self.document}"
+        return self._said.strftime("%Y-%m-%d"), where
+
+    @property
+    def heading(self) -> str:
+        """The line above the first of its group: when and where it was said."""
+        return ", ".join(part for part in (self._said.strftime("%Y-%m-%d %H:%M UTC"), self.group[1]) if part) + ":"
+
+    @property
+    def line(self) -> str:
+        """Its line: who said it, and the text or what is shown of it, whose further lines are indented so that none of
+        them can pass for a line of ours."""
         speaker = self.speaker if self.speaker in _ROLES or self.speaker is None else _quoted(self.speaker)
         what = {EntryKind.DIGEST: "summary", EntryKind.PASSAGE: "passage"}.get(self.kind, speaker)
-        date = self.said_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
-        label = ", ".join(part for part in (date, where, what) if part)
-        return f"- [{label}] " + "\n  ".join(self.text.strip().splitlines())
+        text = excerpt(self.text, self.characters) if self.characters else self.text.strip()
+        return f"- {what}: " + "\n  ".join(text.splitlines())
+
+    @property
+    def _said(self) -> datetime:
+        return self.said_at.astimezone(UTC)
+
+    def fitted(self, room: int, count: Callable[[str], int]) -> RecalledPiece | None:
+        """The piece as it fits into `room` tokens: whole, or cut to as many of its `passages` as fit. None if not even
+        the best one does. Takes time that goes by the room, not by the length of the text."""
+        if len(self.text) <= _LONG * room and count(self.line) <= room:
+            return self
+        left = room - count(replace(self, text="", characters=()).line)
+        chosen: list[CharRange] = []
+        for start, end in self.passages:
+            takes = count(self.text[start:end]) + _BETWEEN if end - start <= _LONG * room else room + 1
+            if takes <= left:
+                chosen.append((start, end))
+                left -= takes
+            elif not chosen:
+                return None
+        while chosen:
+            cut = replace(self, characters=tuple(sorted(chosen)))
+            if count(cut.line) <= room:
+                return cut
+            chosen.pop()
+        return None
+
+
+_LONG = 20
+"""A text of more characters than this for each token of the room is taken not to fit, and not counted."""
+
+_BETWEEN = 4
+"""Tokens that a passage takes beside its text, for what is left out around it and for its indentation."""
 
 
 LEAD = (
@@ -63,9 +110,12 @@ OTHER_CONVERSATIONS = "From earlier conversations. This is a record of what was 
 
 
 def shown(recollections: Sequence[RecalledPiece], lead: str = LEAD) -> str:
-    """All pieces in order of time, under the line `lead` that says what they are."""
-    ordered = sorted(recollections, key=lambda one: (one.said_at, one.conversation or "", one.start or 0))
-    return "\n".join([lead, *(one.shown for one in ordered)])
+    """All pieces by day and place, in order of time, under the line `lead` that says what they are."""
+    ordered = sorted(recollections, key=lambda one: (one.group, one.said_at, one.start or 0))
+    lines = [lead]
+    for before, one in zip([None, *ordered], ordered, strict=False):
+        lines += [one.line] if before is not None and before.group == one.group else [one.heading, one.line]
+    return "\n".join(lines)
 
 
 def as_message(recollections: Sequence[RecalledPiece]) -> Message:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from hitherto.core.context.fit import Assembled
@@ -14,20 +14,35 @@ from hitherto.core.recall.filter import EntryKind
 
 
 def with_recalled(
-    made: Assembled, found: Sequence[RecalledPiece], request: ContextRequest, *, own: tuple[str, str]
+    made: Assembled,
+    found: Sequence[RecalledPiece],
+    request: ContextRequest,
+    *,
+    own: tuple[str, str],
+    left_out: Sequence[RecalledPiece] = (),
 ) -> Assembled:
-    """`made` with as many of `found` (the best first) as fit into what is left of the budget and of what was set aside.
-    A piece that does not fit is skipped for the next that does.
+    """`made` with `found` (the best first), which were chosen to fit into what is left of the budget; the last of them
+    are left out if together they take more than each by itself.
 
     Pieces from a cross-session question stand before the messages, as a system text; all others stand ahead of the
     incoming message, as one message. `own` are the agent and the name of the conversation that the context is of.
+    `left_out` had no room.
     """
-    room = min(request.recall_tokens, request.room - made.total)
-    chosen: list[RecalledPiece] = []
-    for one in found:
-        if _cost([*chosen, one], request) <= room:
-            chosen.append(one)
-    return _with(made, chosen, request, own) if chosen else made
+    room = request.room - made.total
+    chosen = list(found)
+    while chosen and _cost(chosen, request) > room:
+        chosen.pop()
+    left_out = [*found[len(chosen) :], *left_out]
+    made = _with(made, chosen, request, own) if chosen else made
+    return replace(made, left_out=tuple(_told(one, request) for one in left_out))
+
+
+def lead_tokens(request: ContextRequest, reasons: Collection[RecallReason]) -> int:
+    """What recalled content that was asked for by these takes beside its lines and their headings."""
+    crossing = RecallReason.CROSS_SESSION in reasons
+    system = request.codec.system_tokens(shown((), OTHER_CONVERSATIONS), request.counter) if crossing else 0
+    ahead = request.cost(request.codec.write([as_message(())])) if len(reasons) > crossing else 0
+    return system + ahead
 
 
 def _apart(found: Iterable[RecalledPiece]) -> tuple[list[RecalledPiece], list[RecalledPiece]]:
@@ -80,7 +95,8 @@ def _told(one: RecalledPiece, request: ContextRequest) -> RecalledEntry:
         document=one.document,
         passage=one.passage,
         score=round(one.score, 6),
-        tokens=request.counter.count(one.shown),
+        tokens=request.counter.count(one.line),
+        characters=list(one.characters),
     )
 
 

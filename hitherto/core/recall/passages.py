@@ -3,6 +3,8 @@ taken as a whole, what answers a question drowns in all else that it says."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hitherto.core.documents.passages import passages
 
 LENGTH = 800
@@ -26,3 +28,15 @@ def passage_ranges(text: str) -> tuple[CharRange, ...]:
     if len(text) > CUT:
         found[-1] = found[-1][0], len(text)
     return tuple(found)
+
+
+def excerpt(text: str, ranges: Sequence[CharRange]) -> str:
+    """These ranges (ascending) of a text, with "…" wherever something that is not blank is left out."""
+    parts: list[str] = []
+    end = 0
+    for start, stop in ranges:
+        between = text[end:start]
+        parts += [between] if not between.strip() else ["…\n" if end == 0 else "\n…\n"]
+        parts.append(text[start:stop])
+        end = stop
+    return "".join(parts).strip() + ("\n…" if text[end:].strip() else "")

@@ -58,8 +58,8 @@ class QuestionTerms:
     authors: NDArray[np.int64]
     role: int
     telling: bool = True
-    """Whether any of the words says what the question is about: none does in "thanks!" or in "what do you think about
-    it?", for example."""
+    """Whether any of the words says what the question is about: none does in "thanks!" or in "yes, please", for
+    example."""
 
     @property
     def hashes(self) -> NDArray[np.int64]:

@@ -84,6 +84,7 @@ def finished(
         injected=injected if made.injection else None,
         facts=facts if facts is None or made.facts else facts.model_copy(update={"shown": []}),
         recalled=list(made.recalled),
+        left_out=list(made.left_out),
         missing=missing,
         request=SavedRequest(
             incoming=[(message.wire, message.raw) for message in request.incoming],

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from hitherto.core.context.fit import Assembled, assemble, reach
 from hitherto.core.context.recalled import RecalledPiece
-from hitherto.core.context.recalled_block import with_recalled
+from hitherto.core.context.recalled_block import lead_tokens, with_recalled
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.cross_session import CrossSession
 from hitherto.core.log.frontier import DigestAction
@@ -24,13 +24,13 @@ from hitherto.engine.context.facts import chosen as chosen_facts
 from hitherto.engine.context.injection import InjectedText, chosen
 from hitherto.engine.context.log_reader import LogReader
 from hitherto.engine.context.recalled import (
+    Found,
     RecallOptions,
     RecallQuery,
     found,
     load_searches,
     question_of,
     recall_queries,
-    recalls,
 )
 from hitherto.engine.handle import Handle
 from hitherto.engine.recall.recall import Recaller
@@ -77,15 +77,14 @@ class ContextBuilder:
             says = knowing.says
         else:
             says = None if known is None or not len(known.ids) else none_of(known)
-        recollections: Sequence[RecalledPiece] = ()
+        recalled = Found() if recall is None or isinstance(recall, RecallOptions) else Found(pieces=tuple(recall))
         queries: Sequence[RecallQuery] = ()
         if recall is None or isinstance(recall, RecallOptions):
             crossing = self.handle.crossing(head, asked, defaults)
             queries = await self._recall_queries(request, used, shown, head, recall=recall, crossing=crossing)
-            if queries:
+            if queries or recall is not None or used.recalls:
+                # Whatever the question: what is cut must not depend on it.
                 request = replace(request, recall_tokens=self._set_aside(request, recall))
-        else:
-            recollections = recall
         begun = asyncio.ensure_future(load_searches(self._recaller, queries)) if queries else None
         try:
             request, made = await self._assembled(request, shown, head, at)
@@ -96,10 +95,20 @@ class ContextBuilder:
         missing += [] if at is not None else _missing(used, head)
         if begun is not None:
             visible = [span for span in made.fates if span.fate is Fate.IN]
-            recollections = await found(
-                self.handle, self._recaller, queries, await begun, visible=visible, missing=missing
+            lead = lead_tokens(request, {one.why for one in queries})
+            recalled = await found(
+                self.handle,
+                self._recaller,
+                queries,
+                await begun,
+                visible=visible,
+                room=self._room_left(request, made) - lead,
+                reserved=request.recall_tokens - lead,
+                count=request.counter.count,
+                missing=missing,
             )
-        made = with_recalled(made, recollections, request, own=(self.handle.scope.agent, self.handle.id))
+        own = (self.handle.scope.agent, self.handle.id)
+        made = with_recalled(made, recalled.pieces, request, own=own, left_out=recalled.left_out)
         return finished(
             request,
             made,
@@ -125,7 +134,8 @@ class ContextBuilder:
         crossing: CrossSession,
     ) -> Sequence[RecallQuery]:
         """The recall queries of this context; empty where nothing is to be recalled."""
-        if self.recaller is None or not self.recaller.able or not recalls(used, recall, crossing):
+        wanted = recall is not None or crossing.recalls or used.recalls
+        if self.recaller is None or not self.recaller.able or not wanted:
             return ()
         # Where no incoming message is a user's, the newest one in the log is the question.
         question = question_of(request.incoming) or question_of(await self._reader.newest_said(head))
@@ -144,7 +154,7 @@ class ContextBuilder:
             reading = MessageRange(
                 start=shown.start,
                 stop=shown.stop,
-                tokens=shown.layout.tokens_at(start.tokens),
+                tokens=shown.layout.tokens_at(start.least),
                 tools_from=tools_from(request, head, at),
                 live_at=head.rev,
             )
@@ -224,6 +234,11 @@ class ContextBuilder:
     @property
     def _reader(self) -> LogReader:
         return LogReader(self.handle)
+
+    def _room_left(self, request: ContextRequest, made: Assembled) -> int:
+        """The tokens that recalled content may take: what is left of the budget, up to the setting."""
+        most = self.handle.services.settings.recall_max_tokens
+        return request.room - made.total if most is None else min(request.room - made.total, most)
 
     def _set_aside(self, request: ContextRequest, recall: RecallOptions | None) -> int:
         share = None if recall is None else recall.share

@@ -75,6 +75,7 @@ async def rebuilt(contexts: ContextBuilder, manifest: Manifest) -> Context:
                 "missing": manifest.missing,
                 "policy_from": manifest.policy_from,
                 "facts": manifest.facts,
+                "left_out": manifest.left_out,
             }
         ),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hitherto.core.context.recalled import RecalledPiece, RecallReason
@@ -14,6 +14,7 @@ from hitherto.core.policy.render import Recalled as RecalledRender
 from hitherto.core.policy.span import Span
 from hitherto.core.policy.view import View
 from hitherto.core.recall.filter import EntryKind, SearchFilter
+from hitherto.core.recall.terms import question_terms
 from hitherto.core.recall.trigger_phrases import triggered, without
 from hitherto.engine.context.recalled_texts import recollection_of
 from hitherto.engine.handle import Handle
@@ -27,19 +28,23 @@ log = logger("hitherto.recall")
 SAID = frozenset(EntryKind) - {EntryKind.FACT}
 """The kinds of entry that contexts recall; facts have a place of their own in them."""
 
+_SMALLEST = 24
+"""Tokens that are too few for anything to be recalled."""
+
 _ENDS = 20_000
 """Characters at each end of a long question that are read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallOptions:
-    """What a context recalls: at most `limit` hits of these `kinds`, with a score of at least `min_score` (0 to 1),
-    that take at most the part `share` of the budget (None: the setting `recall_share`). `other_conversations`: from the
-    scope's other conversations too. `all_agents`: from those of the user's other agents too."""
+    """What a context recalls: at most `limit` hits of these `kinds`, with a score of at least `min_score` (0 to 1).
+    Where the budget cuts, the part `share` of it is reserved for them (None: the setting `recall_share`); they take
+    whatever else is left too. `other_conversations`: from the scope's other conversations too. `all_agents`: from those
+    of the user's other agents too."""
 
-    limit: int = 8
+    limit: int = 60
     share: float | None = None
-    min_score: float = 0.3
+    min_score: float = 0.0
     kinds: frozenset[EntryKind] = SAID
     other_conversations: bool = True
     all_agents: bool = False
@@ -83,11 +88,6 @@ class RecallQuery:
     min_score: float
 
 
-def recalls(policy: Policy, asked: RecallOptions | None, crossing: CrossSession) -> bool:
-    """Whether a context recalls anything at all, whatever the question."""
-    return asked is not None or crossing.recalls or policy.recalls
-
-
 def recall_queries(
     handle: Handle,
     policy: Policy,
@@ -98,31 +98,14 @@ def recall_queries(
     crossing: CrossSession,
     subject: str | None,
 ) -> list[RecallQuery]:
-    """The queries of a context: one for the request's options, one for each stage of the policy that renders recalled
-    digests, and one for the scope's other conversations. With a `subject`, the policy's queries find only digests of
+    """The queries of a context: one for each stage of the policy that renders recalled digests, one for the scope's
+    other conversations, and one for the request's options, which gets what room the others leave. None of these for a
+    question that tells nothing, such as "Thanks!". With a `subject`, the policy's queries find only digests of
     conversations about it."""
     scope, settings = handle.scope, handle.services.settings
     hidden = {handle.id: shown.stop}
     but = frozenset([shown.digest.id] if shown.digest is not None else [])
     found: list[RecallQuery] = []
-    if asked is not None:
-        criteria = SearchFilter(
-            scope=scope,
-            all_agents=asked.all_agents,
-            kinds=asked.kinds,
-            conversation=None if asked.other_conversations else handle.id,
-            hidden=hidden,
-            but=but,
-        )
-        found.append(
-            RecallQuery(
-                why=RecallReason.REQUEST,
-                question=question,
-                criteria=criteria,
-                limit=asked.limit,
-                min_score=asked.min_score,
-            )
-        )
     for stage in policy.stages:
         if isinstance(stage.render, RecalledRender):
             digests = frozenset({EntryKind.DIGEST})
@@ -138,12 +121,31 @@ def recall_queries(
             )
     phrase = triggered(question, settings.search_triggers)
     if crossing.always or (crossing.triggers and phrase is not None):
-        question = question if phrase is None else without(question, phrase)
-        criteria = SearchFilter(scope=scope, kinds=SAID, exclude_conversation=handle.id)
-        limit, min_score = settings.cross_session_limit, settings.relevance_threshold
         found.append(
             RecallQuery(
-                why=RecallReason.CROSS_SESSION, question=question, criteria=criteria, limit=limit, min_score=min_score
+                why=RecallReason.CROSS_SESSION,
+                question=question if phrase is None else without(question, phrase),
+                criteria=SearchFilter(scope=scope, kinds=SAID, exclude_conversation=handle.id),
+                limit=settings.cross_session_limit,
+                min_score=settings.relevance_threshold,
+            )
+        )
+    if asked is not None and question_terms(question).telling:
+        criteria = SearchFilter(
+            scope=scope,
+            all_agents=asked.all_agents,
+            kinds=asked.kinds,
+            conversation=None if asked.other_conversations else handle.id,
+            hidden=hidden,
+            but=but,
+        )
+        found.append(
+            RecallQuery(
+                why=RecallReason.REQUEST,
+                question=question,
+                criteria=criteria,
+                limit=asked.limit,
+                min_score=asked.min_score,
             )
         )
     return found
@@ -170,6 +172,15 @@ async def load_searches(recaller: Recaller, queries: Sequence[RecallQuery]) -> l
     return list(await asyncio.gather(*(load_search(one) for one in queries)))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What was found for the queries of a context: the pieces to show, the best first for each query, and what had no
+    room."""
+
+    pieces: tuple[RecalledPiece, ...] = ()
+    left_out: tuple[RecalledPiece, ...] = ()
+
+
 async def found(
     handle: Handle,
     recaller: Recaller,
@@ -177,12 +188,17 @@ async def found(
     begun: Sequence[LoadedSearch | None],
     *,
     visible: Sequence[Span],
+    room: int,
+    reserved: int,
+    count: Callable[[str], int],
     missing: list[str],
-) -> list[RecalledPiece]:
-    """The pieces found for each query, the best first, nothing twice, and nothing that overlaps `visible`. Adds to
-    `missing` what was unavailable."""
-    recollections: list[RecalledPiece] = []
+) -> Found:
+    """What fits into `room` tokens, each piece counted by itself: nothing twice, and nothing that overlaps `visible`.
+    What the request did not ask for fits into the `reserved` tokens too. Adds to `missing` what was unavailable."""
+    pieces: list[RecalledPiece] = []
+    left_out: list[RecalledPiece] = []
     taken: set[tuple[object, ...]] = set()
+    groups: set[tuple[str, str]] = set()
     for query, begun_one in zip(queries, begun, strict=True):
         if begun_one is None:
             _miss(missing, ("recall",))
@@ -201,18 +217,27 @@ async def found(
             _miss(missing, ("recall",))
             continue
         _miss(missing, [name for name in answer.missing if name != "vectors"])  # only lagging, not unavailable
-        mine: list[RecalledPiece] = []
+        shown, held_back = 0, 0 if query.why is RecallReason.REQUEST else max(room - reserved, 0)
         for hit in answer.hits:
-            if len(mine) == query.limit:
+            if shown == query.limit or room - held_back < _SMALLEST:
                 break
             if query.why is RecallReason.CROSS_SESSION and hit.conversation is None:
                 continue  # a document that the user added is from no conversation
             one = await recollection_of(handle, hit, query.why)
-            if one is not None and _name(one) not in taken and not _in_sight(handle, one, visible):
-                taken.add(_name(one))
-                mine.append(one)
-        recollections += mine
-    return recollections
+            if one is None or _name(one) in taken or _in_sight(handle, one, visible):
+                continue
+            taken.add(_name(one))
+            above = 0 if one.group in groups else count(one.heading) + 1
+            fitted = one.fitted(room - held_back - above, count)
+            if fitted is None:
+                left_out.append(replace(one, characters=one.passages[:1]))
+                continue
+            shown += 1
+            pieces.append(fitted)
+            groups.add(one.group)
+            takes = above + count(fitted.line) + 1
+            room, reserved = room - takes, reserved - takes
+    return Found(pieces=tuple(pieces), left_out=tuple(left_out))
 
 
 def _hidden(conversation: str, visible: Sequence[Span], queries: SearchFilter) -> SearchFilter:

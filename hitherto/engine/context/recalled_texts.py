@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hitherto.core.context.manifest import RecalledEntry
 from hitherto.core.context.recalled import RecalledPiece, RecallReason
@@ -11,6 +12,7 @@ from hitherto.core.log.head import Head
 from hitherto.core.log.message import Logged, Role
 from hitherto.core.log.speaker import speaker_of
 from hitherto.core.recall.filter import EntryKind
+from hitherto.core.recall.passages import CharRange, passage_ranges
 from hitherto.engine.handle import Handle
 from hitherto.engine.recall.recall import Hit
 from hitherto.errors import NotReproducible
@@ -23,15 +25,18 @@ _GROUP = 64
 
 async def recollection_of(handle: Handle, hit: Hit, why: RecallReason) -> RecalledPiece | None:
     """A hit as a context shows it; for a tool message, its whole group. None if it no longer exists."""
-    if hit.kind is EntryKind.MESSAGE and _of_a_tool(hit):
+    if hit.kind is EntryKind.MESSAGE and (_of_a_tool(hit) or len(hit.text) == TEXT):
         assert hit.conversation is not None, "a message has its conversation"
         assert hit.start is not None, "and its place there"
         whole = await _group(handle, hit.agent, hit.conversation, hit.start)
-        return None if not whole else _of_messages(whole, hit.conversation, hit.agent, why, hit.score)
-    return RecalledPiece(
+        if not whole:
+            return None
+        found = _of_messages(whole, hit.conversation, hit.agent, why, hit.score)
+        return replace(found, here=_here(handle, found), passages=_passages_in(whole, hit))
+    found = RecalledPiece(
         why=why,
         kind=hit.kind,
-        text=_cut(hit.text),
+        text=hit.text,
         said_at=hit.said_at,
         score=hit.score,
         conversation=hit.conversation,
@@ -43,15 +48,35 @@ async def recollection_of(handle: Handle, hit: Hit, why: RecallReason) -> Recall
         passage=hit.passage,
         title=hit.title,
         speaker=hit.author or hit.role,
+        passages=hit.passages,
     )
+    return replace(found, here=_here(handle, found))
+
+
+def _here(handle: Handle, one: RecalledPiece) -> bool:
+    """Whether it is of the conversation that the context is of."""
+    return (one.agent, one.conversation) == (handle.scope.agent, handle.id)
+
+
+def _passages_in(members: Sequence[Logged], hit: Hit) -> tuple[CharRange, ...]:
+    """The passages of a group's text: those of the hit, then those of the messages beside it."""
+    mine: list[CharRange] = []
+    others: list[CharRange] = []
+    at = 0
+    for one in _with_text(members):
+        matching = one.seq == hit.start
+        ranges = hit.passages if matching and hit.passages else passage_ranges(one.message.text)
+        (mine if matching else others).extend((at + start, at + end) for start, end in ranges)
+        at += len(one.message.text) + 1
+    return (*mine, *others)
+
+
+def _with_text(members: Sequence[Logged]) -> list[Logged]:
+    return [one for one in members if one.message.text.strip()]
 
 
 def _of_a_tool(hit: Hit) -> bool:
     return hit.role == Role.TOOL or "[calls " in hit.text
-
-
-def _cut(text: str) -> str:
-    return text if len(text) < TEXT else text[: TEXT - 1] + "…"
 
 
 def _of_messages(
@@ -61,7 +86,7 @@ def _of_messages(
     return RecalledPiece(
         why=why,
         kind=EntryKind.MESSAGE,
-        text=_cut("\n".join(one.message.text for one in members if one.message.text.strip())[:TEXT]),
+        text="\n".join(one.message.text for one in _with_text(members)),
         said_at=first.created_at,
         score=score,
         conversation=conversation,
@@ -112,7 +137,7 @@ async def _again(handle: Handle, says: RecalledEntry) -> RecalledPiece:
             f"a {says.kind} that this context recalled ({says.conversation or says.document}, {says.start}) was erased "
             "since"
         )
-    return found
+    return replace(found, here=_here(handle, found), characters=tuple(says.characters))
 
 
 async def _messages_again(handle: Handle, head: Head, says: RecalledEntry) -> RecalledPiece | None:
@@ -141,7 +166,7 @@ async def _digest_again(handle: Handle, head: Head, says: RecalledEntry) -> Reca
     return RecalledPiece(
         why=RecallReason(says.why),
         kind=EntryKind.DIGEST,
-        text=_cut(row.text[:TEXT]),
+        text=row.text[:TEXT],
         said_at=last.created_at,
         score=says.score,
         conversation=says.conversation,
@@ -164,7 +189,7 @@ async def _passage_again(handle: Handle, says: RecalledEntry) -> RecalledPiece |
     return RecalledPiece(
         why=RecallReason(says.why),
         kind=EntryKind.PASSAGE,
-        text=_cut(passages[says.passage].text[:TEXT]),
+        text=passages[says.passage].text[:TEXT],
         said_at=document.said_at,
         score=says.score,
         conversation=None if archived is None else archived.conversation,

@@ -14,6 +14,7 @@ from typing import Any
 from hitherto.core.ledger import ModelCall, Purpose
 from hitherto.core.recall import rank
 from hitherto.core.recall.filter import EntryKind, SearchFilter
+from hitherto.core.recall.passages import CharRange
 from hitherto.core.recall.terms import QuestionTerms, question_terms
 from hitherto.core.scope import Scope
 from hitherto.engine.calls import CallContext, Calls, told
@@ -74,7 +75,8 @@ class Hit:
     `kind` is "message", "digest", "passage" or "fact". It stands for the messages `start` to `end` (inclusive) of
     `conversation`; a fact, and a passage of a document that a user added, stands for none. `digest`, `fact`, or
     `document` with the `passage`'s place in it, identify it. `subject` is what it, or its conversation, is about ("":
-    the user). `said_at` is when it was said. `text` is cut after 4,000 characters. `Memory.around` gives the messages
+    the user). `said_at` is when it was said. `text` is cut after 20,000 characters. `passages` are those of a
+    long text that match, as ranges of its characters, the best first. `Memory.around` gives the messages
     around it.
     """
 
@@ -98,15 +100,17 @@ class Hit:
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     role: str | None = None
     author: str | None = None
+    passages: tuple[CharRange, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
-        names = [name for name in self.__slots__ if name not in ("scores", "kind", "said_at", "metadata")]
+        names = [name for name in self.__slots__ if name not in ("scores", "kind", "said_at", "metadata", "passages")]
         return {
             "kind": self.kind.value,
             **{name: getattr(self, name) for name in names},
             "said_at": self.said_at.isoformat(),
             "metadata": dict(self.metadata),
+            "passages": [list(one) for one in self.passages],
             "scores": {name: getattr(self.scores, name) for name in self.scores.__slots__},
         }
 
@@ -358,4 +362,5 @@ def _hit(weighed: RankedCandidate) -> Hit:
         metadata=json.loads(source.metadata) if source.kind is EntryKind.PASSAGE else {},
         role=source.role,
         author=source.author,
+        passages=weighed.passages,
     )

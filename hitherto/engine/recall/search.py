@@ -226,7 +226,7 @@ def _within(block: IndexBlock, criteria: SearchFilter, search_data: SearchData) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedCandidate:
-    """A candidate with its scores: see `rank.Ranking`. `passages` are those of a long text, the best first."""
+    """A candidate with its scores: see `rank.Ranking`. `passages` are those of a long text that match, best first."""
 
     candidate: Candidate
     relevance: float
@@ -300,11 +300,15 @@ class Search:
 
 
 def _best_first(candidate: Candidate, scores: NDArray[np.float32]) -> tuple[CharRange, ...]:
-    """The passages of a candidate that has several, the best first; of equal ones the first."""
+    """Of a candidate with several passages those that match, at least half as well as its best: the best first, of
+    equal ones the first."""
     if len(candidate.passages) == 1:
         return ()
     order = cast(list[int], np.argsort(-scores, kind="stable").tolist())
-    return tuple((candidate.passages[at].start, candidate.passages[at].end) for at in order)
+    best = float(scores.max())
+    return tuple(
+        (candidate.passages[at].start, candidate.passages[at].end) for at in order if float(scores[at]) >= best / 2
+    )
 
 
 def search(among: Population, terms: QuestionTerms, vector: Vector | None, *, most: int) -> Search:

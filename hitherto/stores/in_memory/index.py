@@ -156,7 +156,8 @@ class InMemoryIndex:
         if scope is None:
             return False
         for entry, vector in zip(work.unembedded, vectors, strict=True):
-            scope.embed(entry.no, space, np.array(vector, np.float32))
+            # In half precision, as other stores keep them: so all give the same scores.
+            scope.embed(entry.no, space, vector.astype(np.float16).astype(np.float32))
         return True
 
     async def compact_index(self, work: IndexWork) -> bool:

@@ -412,7 +412,7 @@ class TestContexts:
         await memory.wait_for_index()
         made = await memory.conversation("d", scope=SCOPE).context(user("the cat?"), recall=True)
         (shown,) = [str(item["content"]) for item in made.messages if "Recalled" in str(item["content"])]
-        assert [line[:3] for line in shown.splitlines()[1:]] == ["- [", "  -"]
+        assert [line[:3] for line in shown.splitlines()[1:]] == ["202", '- "', "  -"]
 
     async def test_one_text_without_a_vector_holds_no_other_up(self, opened: Opened) -> None:
         def spoiled(vectors: Any) -> Any:

@@ -1,0 +1,175 @@
+"""Measures contexts: how much of a question's evidence the payload shows at a budget."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any
+
+from hitherto.cli.bench.loading import append
+from hitherto.cli.bench.questions import LabeledConversation, LabeledQuestion
+from hitherto.cli.bench.retrieval import by_category, quantile
+from hitherto.core.policy.span import Fate
+from hitherto.core.scope import Scope
+from hitherto.engine.context.context import Context
+from hitherto.engine.conversation import Conversation
+from hitherto.engine.memory import Memory
+from hitherto.simulation.repeats import common_start
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextResult:
+    """The context of one question at one budget: the share of its evidence that is shown, its tokens, the share of the
+    request (up to what is recalled) that repeats the one before, and how long it took."""
+
+    question: LabeledQuestion
+    evidence: float
+    tokens: int
+    repeated: float | None
+    ms: float
+
+
+@dataclass(slots=True, kw_only=True)
+class ContextReport:
+    """All results, by budget in tokens. `missing` is what contexts had to do without, once or always."""
+
+    policy: str
+    conversations: int
+    messages: int
+    results: dict[int, list[ContextResult]]
+    missing: set[str] = field(default_factory=set[str])
+
+    def ms(self, share: float) -> float:
+        """So much of the contexts took no longer than this."""
+        return quantile([one.ms for results in self.results.values() for one in results], share)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values; shares in percent."""
+        return {
+            "questions": len(next(iter(self.results.values()))),
+            "budgets": {str(budget): _figures(results) for budget, results in self.results.items()},
+            "context_ms": {"p50": round(self.ms(0.5), 3), "p95": round(self.ms(0.95), 3)},
+            "policy": self.policy,
+            "conversations": self.conversations,
+            "messages": self.messages,
+            "missing": sorted(self.missing),
+        }
+
+
+def evidence_of(results: Sequence[ContextResult]) -> float:
+    """The evidence shown, in percent: the mean over the questions."""
+    return 100 * fmean(one.evidence for one in results)
+
+
+def repeated_of(results: Sequence[ContextResult]) -> float | None:
+    """What repeats the request before, in percent: the mean; None where no request has one before it."""
+    shares = [one.repeated for one in results if one.repeated is not None]
+    return 100 * fmean(shares) if shares else None
+
+
+def _figures(results: Sequence[ContextResult]) -> dict[str, Any]:
+    repeated = repeated_of(results)
+    return {
+        "evidence": round(evidence_of(results), 3),
+        "tokens": round(fmean(one.tokens for one in results), 1),
+        "repeated": None if repeated is None else round(repeated, 3),
+        "by_category": {
+            "none" if category is None else str(category): {
+                "questions": len(some),
+                "evidence": round(evidence_of(some), 3),
+            }
+            for category, some in by_category(results).items()
+        },
+    }
+
+
+async def measure(
+    memory: Memory,
+    conversations: Sequence[LabeledConversation],
+    *,
+    budgets: Sequence[int],
+    policy: str | None,
+    recall: bool | int | None,
+    advance: Callable[[int], None] = lambda _: None,
+) -> ContextReport:
+    """Append each conversation to a scope of its own, index them, and ask every question at each budget, one after the
+    other. `advance` gets the number of messages appended, and 1 for each question."""
+    chats = [
+        await append(
+            memory,
+            labeled.transcript,
+            scope=Scope(tenant="bench", user=labeled.transcript.id, agent="bench"),
+            policy=policy,
+            advance=advance,
+        )
+        for labeled in conversations
+    ]
+    await memory.wait_for_digests()
+    await memory.wait_for_index()
+    report = ContextReport(
+        policy=policy or "the default",
+        conversations=len(conversations),
+        messages=sum(len(labeled.transcript.messages) for labeled in conversations),
+        results={budget: [] for budget in budgets},
+    )
+    for labeled, chat in zip(conversations, chats, strict=True):
+        before: dict[int, str] = {}
+        for question in labeled.questions:
+            for budget in budgets:
+                begun = time.perf_counter()
+                context = await chat.context(question.text, budget=budget, recall=recall)
+                ms = 1_000 * (time.perf_counter() - begun)
+                stable = _stable(context)
+                report.results[budget].append(
+                    ContextResult(
+                        question=question,
+                        evidence=_shown(context, chat, labeled, question),
+                        tokens=context.tokens,
+                        repeated=_repeated(before.get(budget), stable),
+                        ms=ms,
+                    )
+                )
+                before[budget] = stable
+                report.missing.update(context.manifest.missing)
+            advance(1)
+    return report
+
+
+def _shown(context: Context, chat: Conversation, labeled: LabeledConversation, question: LabeledQuestion) -> float:
+    """The share of the question's evidence that the payload shows: a message counts by the share of its characters."""
+    whole = {
+        seq
+        for span in context.manifest.fates
+        if span.fate is Fate.IN
+        for seq in question.evidence
+        if span.start <= seq <= span.end
+    }
+    parts = {
+        one.start: one.characters
+        for one in context.manifest.recalled
+        if one.kind == "message" and one.conversation == chat.id and one.start is not None
+    }
+
+    def share(seq: int) -> float:
+        if seq in whole or (seq in parts and not parts[seq]):
+            return 1.0
+        shown = sum(end - start for start, end in parts.get(seq, []))
+        return min(shown / max(len(labeled.transcript.messages[seq].text), 1), 1.0)
+
+    return fmean(share(seq) for seq in question.evidence)
+
+
+def _stable(context: Context) -> str:
+    """The request as JSON up to what changes with each question: what is recalled, and the incoming message."""
+    changes = 1 + ("recalled" in context.manifest.sections)
+    items: Sequence[Mapping[str, Any]] = context.messages[:-changes]
+    return json.dumps(list(items), ensure_ascii=False)[:-1]
+
+
+def _repeated(before: str | None, now: str) -> float | None:
+    if before is None or not now:
+        return None
+    return common_start(before, now) / len(now)

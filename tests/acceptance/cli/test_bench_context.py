@@ -1,0 +1,118 @@
+"""`hitherto bench context`: the figures are those that can be counted by hand, and the data sets' reach the bars."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.cli.commands import Ran, bare
+from tests.conftest import SHARED
+
+SPEAKERS = ("User", "Assistant")
+FILLER = "Nothing of note was said on that day, by nobody at all, for the weather was as it always is there."
+
+
+def talk(speakers: tuple[str, str] = SPEAKERS) -> list[dict[str, Any]]:
+    """Forty messages, of which the first and the last answer a question each."""
+    said = ["The lighthouse lamp is violet.", *[FILLER] * 38, "The kayak is blue."]
+    turns = [{"speaker": speakers[at % 2], "dia_id": f"D1:{at + 1}", "text": text} for at, text in enumerate(said)]
+    return [
+        {
+            "sample_id": "harbor",
+            "conversation": {"speaker_a": speakers[0], "speaker_b": speakers[1], "session_1": turns},
+            "qa": [
+                {"question": "lighthouse?", "answer": "…", "evidence": ["D1:1"], "category": 1},
+                {"question": "kayak?", "answer": "…", "evidence": ["D1:40"], "category": 2},
+                {"question": "lighthouse kayak?", "answer": "…", "evidence": ["D1:1", "D1:40"], "category": 2},
+            ],
+        }
+    ]
+
+
+def bench(file: Path, *words: str | Path) -> Ran:
+    return bare("bench", "context", file, "--database", "memory:", "--embedder", "none", *words)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "talk.json"
+    path.write_text(json.dumps(talk()))
+    return path
+
+
+def figures(ran: Ran) -> dict[str, Any]:
+    assert (ran.code, ran.err) == (0, ""), ran
+    return ran.json
+
+
+def test_figures_that_can_be_counted_by_hand(file: Path) -> None:
+    found = figures(bench(file, "--budget", "300,5000", "--policy", "none", "--no-recall", "--json"))
+    assert (found["questions"], found["messages"], found["conversations"]) == (3, 40, 1)
+    # Without recall the newest message is shown and the first is not, unless all is.
+    assert found["budgets"]["300"]["evidence"] == pytest.approx(50, abs=0.001)
+    assert found["budgets"]["300"]["by_category"] == {
+        "1": {"questions": 1, "evidence": 0},
+        "2": {"questions": 2, "evidence": 75},
+    }
+    assert found["budgets"]["5000"]["evidence"] == 100
+    assert found["budgets"]["300"]["tokens"] <= 300
+    assert found["budgets"]["300"]["repeated"] == 100
+    assert 0 < found["context_ms"]["p50"] <= found["context_ms"]["p95"]
+
+
+def test_recall_shows_what_the_cut_left_out(file: Path) -> None:
+    found = figures(bench(file, "--budget", "300", "--policy", "none", "--recall", "--json"))
+    assert found["budgets"]["300"]["evidence"] == 100
+
+
+def test_a_message_counts_by_what_is_shown_of_it(tmp_path: Path) -> None:
+    samples = talk()
+    long = "\n\n".join([f"{FILLER} " * 7] * 6 + ["The lighthouse lamp is violet. " * 20] + [f"{FILLER} " * 7] * 6)
+    samples[0]["conversation"]["session_1"][0]["text"] = long
+    path = tmp_path / "long.json"
+    path.write_text(json.dumps(samples))
+    found = figures(bench(path, "--budget", "700", "--policy", "none", "--recall", "--json"))
+    assert 0 < found["budgets"]["700"]["by_category"]["1"]["evidence"] < 50
+
+
+def test_people_get_a_table(file: Path) -> None:
+    ran = bench(file, "--budget", "300", "--policy", "none", "--recall")
+    assert ran.code == 0
+    assert "Evidence shown in talk.json: 3 questions, policy none" in ran.out
+    assert "100.0%" in ran.out
+
+
+def test_some_questions_are_spread_over_all(file: Path) -> None:
+    assert figures(bench(file, "--questions", "2", "--budget", "300", "--json"))["questions"] == 2
+    assert figures(bench(file, "--questions", "9", "--budget", "300", "--json"))["questions"] == 3
+
+
+@pytest.mark.parametrize(
+    "words", [("--budget", "0"), ("--budget", "many"), ("--policy", "nothing"), ("--questions", "0")]
+)
+def test_wrong_usage(file: Path, words: tuple[str, str]) -> None:
+    assert bench(file, *words).code == 2
+
+
+def data(name: str) -> Path:
+    path = SHARED / "data" / name
+    if not path.exists():
+        pytest.skip(f"needs ../shared/data/{name} beside the project")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "bars"),
+    [("locomo/locomo10.json", {"2000": 82, "8000": 91}), ("beam/beam100k.json", {"8000": 55, "16000": 62})],
+)
+def test_evidence_on_conversations_of_people_and_of_agents(name: str, bars: dict[str, float]) -> None:
+    """The bars, with some of the questions."""
+    words = ("--budget", ",".join(bars), "--policy", "none", "--recall", "--questions", "150", "--json")
+    found = figures(bare("bench", "context", data(name), "--database", "memory:", *words))
+    assert found["questions"] == 150
+    for budget, bar in bars.items():
+        assert found["budgets"][budget]["evidence"] >= bar
+        assert found["budgets"][budget]["repeated"] >= 99
