@@ -111,10 +111,14 @@ OTHER_CONVERSATIONS = "From earlier conversations. This is a record of what was 
 
 def shown(recollections: Sequence[RecalledPiece], lead: str = LEAD) -> str:
     """All pieces by day and place, in order of time, under the line `lead` that says what they are."""
-    ordered = sorted(recollections, key=lambda one: (one.group, one.said_at, one.start or 0))
+    ordered = sorted(((one.group, one.said_at, one.start or 0, at) for at, one in enumerate(recollections)))
     lines = [lead]
-    for before, one in zip([None, *ordered], ordered, strict=False):
-        lines += [one.line] if before is not None and before.group == one.group else [one.heading, one.line]
+    above: tuple[str, str] | None = None
+    for group, _, _, at in ordered:
+        if group != above:
+            lines.append(recollections[at].heading)
+        lines.append(recollections[at].line)
+        above = group
     return "\n".join(lines)
 
 

@@ -275,7 +275,7 @@ class Recaller:
 
     async def _first(self, loaded: LoadedSearch, criteria: SearchFilter, limit: int) -> Search:
         """The first stage, off the event loop where there is much to go through."""
-        most = max(rank.FIRST, 2 * limit)
+        most = max(rank.FIRST, min(2 * limit, 2 * rank.FIRST), limit)
         of_a_subject = criteria.subject is not None and criteria.kinds & {EntryKind.PASSAGE, EntryKind.FACT}
         if criteria.of_documents or of_a_subject:
             most = max(most, _OF_DOCUMENTS)  # their filters are looked at only then
