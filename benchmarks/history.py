@@ -49,12 +49,13 @@ async def run(ground: Ground) -> Findings:
             Side("items()", lambda _: chat.items()),
             Side("HithertoSession.get_items()", lambda _: session.get_items()),
             Side("SQLAlchemySession.get_items()", lambda _: theirs.get_items()),
-            Side("context, policy none", lambda _: chat.context(incoming, budget=BUDGET)),
+            Side("context, policy none", lambda _: chat.context(incoming, budget=BUDGET, policy="none")),
         ]
         repetitions, warm_up = ground.size(200, quick=5), ground.size(20, quick=2)
         *ours, sqlalchemy, context = await in_turns(sides, repetitions=repetitions, warm_up=warm_up)
         await engine.dispose()
-        note = f"the context, budget {BUDGET:,}, carried {carried(await chat.context(incoming, budget=BUDGET))}."
+        last = await chat.context(incoming, budget=BUDGET, policy="none")
+        note = f"the context, budget {BUDGET:,}, carried {carried(last)}."
     figures = [
         *(ratio(one, sqlalchemy, bar=_SLOWER) for one in ours),
         *(_spread(one, bar=_SPREAD) for one in ours),

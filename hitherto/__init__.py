@@ -18,6 +18,7 @@ if _TYPE_CHECKING:
     from hitherto.core.log.message import Logged, Message, Wire
     from hitherto.core.policy.policy import Policy
     from hitherto.core.policy.presets import (
+        balanced,
         chunks,
         compact,
         native,
@@ -69,6 +70,7 @@ _NAMES = {
     ),
     "hitherto.core.policy.policy": ("Policy",),
     "hitherto.core.policy.presets": (
+        "balanced",
         "chunks",
         "compact",
         "native",
@@ -153,6 +155,7 @@ __all__ = [
     "View",
     "Wire",
     "assistant",
+    "balanced",
     "chunks",
     "compact",
     "native",

@@ -18,10 +18,11 @@ from importlib.metadata import entry_points
 
 from hitherto.core.policy.action import Action, Chunk, Compact, Drop, Redact, Summarize
 from hitherto.core.policy.component import Component, register
-from hitherto.core.policy.keep import Keep, LastMessages, LastTokens, LastTurns, Nothing, Window
+from hitherto.core.policy.keep import Keep, LastFraction, LastMessages, LastTokens, LastTurns, Nothing, Window
 from hitherto.core.policy.policy import Policy, Stage
 from hitherto.core.policy.presets import (
     PRESETS,
+    balanced,
     chunks,
     compact,
     native,
@@ -78,6 +79,7 @@ __all__ = [
     "Drop",
     "Fraction",
     "Keep",
+    "LastFraction",
     "LastMessages",
     "LastTokens",
     "LastTurns",
@@ -99,6 +101,7 @@ __all__ = [
     "Turns",
     "Undigested",
     "Window",
+    "balanced",
     "chunks",
     "compact",
     "discover",

@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 
 from hitherto import tokens, wire
+from hitherto.core.digests.digest import Needs
 from hitherto.core.policy.presets import PolicyLike
 from hitherto.engine.memory import Memory
-from hitherto.engine.services import Services
+from hitherto.engine.services import Services, able
 from hitherto.errors import ModelError, ModelUnavailable
 from hitherto.logs import logger
 from hitherto.policies import discover
@@ -96,12 +97,16 @@ def open(  # noqa: A001 (the name users read: hitherto.open)
         names = {setting: name for setting, name in named_ones.items() if isinstance(name, str)}
         loaded = Settings.load(database=database, **names, **settings)
         async with AsyncExitStack() as opened:
+            maker = model_of(loaded, opened) if model is None or isinstance(model, str) else model
+            compacts = compactor or await _compactor(loaded, opened)
             kept, queue = (
-                (store, TaskQueue(concurrency=loaded.digest_concurrency)) if store else await _store(loaded, opened)
+                (store, TaskQueue(concurrency=loaded.digest_concurrency))
+                if store
+                else await _store(loaded, opened, able(maker, compacts))
             )
             services = Services(
                 store=kept,
-                model=model_of(loaded, opened) if model is None or isinstance(model, str) else model,
+                model=maker,
                 queue=queue,
                 settings=loaded,
                 canonical=tokens.counter_for(tokens.CANONICAL),
@@ -109,7 +114,7 @@ def open(  # noqa: A001 (the name users read: hitherto.open)
                 codec=wire.codec,
                 read=wire.read,
                 now=lambda: datetime.now(UTC),
-                compactor=compactor or await _compactor(loaded, opened),
+                compactor=compacts,
                 price=listed(loaded.prices).of,
                 watch=watch_of(loaded) if watch is None else watch,
                 index=getattr(kept, "index", None),
@@ -149,8 +154,8 @@ async def _recalling(
     return {"embedder": current, "previous": previous, "reranker": ranks}
 
 
-async def _store(settings: Settings, opened: AsyncExitStack) -> tuple[Store, DigestQueue]:
-    """The store, open, and the queue that goes with it."""
+async def _store(settings: Settings, opened: AsyncExitStack, can: frozenset[Needs]) -> tuple[Store, DigestQueue]:
+    """The store, open, and the queue that goes with it; `can` is what this process has to make digests with."""
     if settings.database == IN_MEMORY:
         from hitherto.stores.in_memory.store import InMemoryStore
 
@@ -179,6 +184,7 @@ async def _store(settings: Settings, opened: AsyncExitStack) -> tuple[Store, Dig
     queue = ProcrastinateQueue(
         url,
         unsettled=store.unsettled,
+        able=can,
         concurrency=settings.digest_concurrency,
         prepared=settings.prepared_statements,
     )

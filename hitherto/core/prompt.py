@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any, ClassVar
 
 from hitherto.core.ledger import Purpose
@@ -11,11 +12,23 @@ from hitherto.core.ledger import Purpose
 
 @dataclass(frozen=True, slots=True)
 class PromptLine:
-    """One message, or a piece of a long one, as a summarizer sees it."""
+    """One message, or a piece of a long one, as a summarizer sees it. `day` is the day on which it was said, in UTC."""
 
     seq: int
     role: str
     text: str
+    day: date | None = None
+
+
+def prompt_lines(lines: Iterable[PromptLine]) -> list[dict[str, object]]:
+    """The lines as JSON objects; the first of each day has its "date"."""
+    found: list[dict[str, object]] = []
+    before: date | None = None
+    for line in lines:
+        day = {} if line.day is None or line.day == before else {"date": line.day.isoformat()}
+        found.append({"seq": line.seq, **day, "role": line.role, "text": line.text})
+        before = line.day
+    return found
 
 
 class Task:
@@ -28,8 +41,8 @@ class Task:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
     """One request to a model. A language model reads `system` and `user`; a model that is code reads `task`. `schema`
-    is the JSON schema of the answer, `max_tokens` its limit. `corrects`: an earlier answer to this request was
-    unusable."""
+    is the JSON schema of the answer, empty where it is plain text; `max_tokens` is its limit. `corrects`: an earlier
+    answer to this request was unusable."""
 
     system: str
     user: str
@@ -46,11 +59,12 @@ class Prompt:
 
 _CORRECT = """
 
-Mind: an answer to this was refused, because it was empty, far too long, or not the JSON that was asked for. Answer with
-that JSON alone, complete and short."""
+Mind: an answer to this was refused, because it was empty, far too long, or not the FORM that was asked for. Answer with
+that FORM alone, complete and short."""
 
 
 def corrected(prompt: Prompt) -> Prompt:
     """The same request, after an answer that was unusable. It repeats nothing of that answer: what made it unusable may
     have come from the input."""
-    return replace(prompt, system=prompt.system + _CORRECT, corrects=True)
+    form = "JSON" if prompt.schema else "text"
+    return replace(prompt, system=prompt.system + _CORRECT.replace("FORM", form), corrects=True)

@@ -13,6 +13,7 @@ from hitherto.core.context.manifest import Manifest
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.cross_session import CrossSession, CrossSessionLike, cross_session_of
 from hitherto.core.digests.digest import Digest
+from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head, LatestDigest
 from hitherto.core.log.message import CHAT, RESPONSES, Logged, Message, Payload, Wire, to_json
 from hitherto.core.log.ranges import joined
@@ -26,6 +27,7 @@ from hitherto.engine.context.injection import chosen, earlier_than
 from hitherto.engine.context.rebuild import rebuilt
 from hitherto.engine.context.recalled import RecallOptions, recall_options_of
 from hitherto.engine.context.view import ViewBuilder
+from hitherto.engine.digests.fire import committed, fired
 from hitherto.engine.handle import Handle
 from hitherto.engine.log.append import Appender, AppendResult, check_key
 from hitherto.engine.log.rewind import Rewinder, cleared
@@ -35,6 +37,7 @@ from hitherto.engine.recall.recall import Recaller
 from hitherto.engine.services import Services
 from hitherto.errors import InvalidBatch, InvalidInput, InvalidMessage
 from hitherto.ports.log import Changes, MessageRange
+from hitherto.uninterrupted import uninterrupted
 
 Appendable = Message | Mapping[str, Any]
 
@@ -121,15 +124,15 @@ class Conversation:
         setting `encoding`; `model` also decides which opaque items can be sent. `policy`, an object or its name,
         governs this context alone.
 
-        `recall` searches this and the scope's other conversations for what bears on the incoming message and is no
-        longer in the view, and puts it in front of that message: True, the number of hits, or a `RecallOptions`.
-        `cross_session` says how the scope's other conversations are shown: "latest" (their newest digest, in the
-        instructions), "triggers" and "always" (what is relevant in them, in front of the messages; with "triggers" only
-        if the incoming message has one of the setting `search_triggers`). Give several of these, or `()` for none; the
-        default is the conversation's value, then its agent's, then the setting. A policy that renders what is recalled,
-        such as `chunks`, needs neither. `facts` says whether the known facts about the conversation's subject are
-        shown. The default is the setting `facts`; other settings say where facts stand and how much of the budget they
-        may take.
+        `recall` searches this and the scope's other conversations for what bears on the incoming message and is not
+        shown, and puts it in front of that message: True, the number of hits, or a `RecallOptions`; False recalls
+        nothing. By default the policy decides; `balanced` recalls from this conversation. `cross_session` says how the
+        scope's other conversations are shown: "latest" (their newest digest, in the instructions), "triggers" and
+        "always" (what is relevant in them, in front of the messages; with "triggers" only if the incoming message has
+        one of the setting `search_triggers`). Give several of these, or `()` for none; the default is the
+        conversation's value, then its agent's, then the setting. A policy that renders what is recalled, such as
+        `chunks`, needs neither. `facts` says whether the known facts about the conversation's subject are shown. The
+        default is the setting `facts`; other settings say where facts stand and how much of the budget they may take.
 
         `at` shows the conversation as it was at that revision. `wait` lets a digest in progress finish first, for at
         most that many seconds (True: 30); a digest that was put off for a later try is not waited for.
@@ -287,6 +290,24 @@ class Conversation:
             self._policy, self._handle = None, replace(self._handle, policy=None)
         if about is not None:
             self._handle = replace(self._handle, subject=None)
+
+    async def finish(self) -> int | None:
+        """The conversation is over: digest what is left of it, by the stages of its policy that summarize or chunk,
+        whatever their triggers say. Later appends go on normally.
+
+        Returns the id of the digest that begins now. None if nothing is left or no stage digests, and while a digest is
+        in progress: what is left follows when that ends. `Memory.wait_for_digests` waits for it.
+        """
+        head = await self._handle.head()  # erases what has expired
+        if head.next_seq <= head.view_start:
+            return None
+        async with self._services.store.write(self.scope, self.id) as unit:
+            policy, _ = self._handle.governing(unit.head, None)
+            if not policy.doing(DigestAction.SUMMARIZE, DigestAction.CHUNK):
+                return None
+            head, fire = await fired(self._handle, policy, replace(unit.head, finish_seq=unit.head.next_seq), unit)
+            _, begun = await uninterrupted(committed(self._handle, unit, Changes(head=head, fire=fire)))
+        return begun[0] if begun else None
 
     async def pop(self, *, policy: PolicyLike | None = None, model: str | None = None) -> Payload | None:
         """Retract the newest message and return its item; None when there is none that was not cleared.

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 from hitherto.core.context.manifest import PolicyFrom
 from hitherto.core.cross_session import CrossSession, cross_session_of
+from hitherto.core.digests.digest import Digest
 from hitherto.core.log.head import Head, empty
 from hitherto.core.policy.policy import Policy, stored
-from hitherto.core.policy.presets import none
+from hitherto.core.policy.presets import balanced
 from hitherto.core.scope import THE_USER, Scope
 from hitherto.engine.log.erase import erase_expired, is_due
 from hitherto.engine.purge import purge
@@ -78,7 +79,7 @@ class Handle:
         self, head: Head, request: Policy | None, defaults: AgentDefaults | None = None
     ) -> tuple[Policy, PolicyFrom]:
         """The policy that applies, and where it comes from: the request, the conversation, its agent, or the memory,
-        the first that has one. Without any it is `none`."""
+        the first that has one. Without any it is `balanced`."""
         agent = head.agent_policy if defaults is None else defaults.policy
         given: tuple[tuple[Policy | None, PolicyFrom], ...] = (
             (request, "request"),
@@ -89,7 +90,13 @@ class Handle:
         for policy, whose in given:
             if policy is not None:
                 return policy, whose
-        return none(), "none"
+        return balanced(), "default"
+
+    def resuming(self, head: Head, digest: Digest) -> Policy:
+        """The policy that applies when `digest` ends: the conversation's or its agent's, else the one it fired
+        under."""
+        policy, whose = self.governing(head, None)
+        return policy if digest.policy is None or whose in ("conversation", "agent") else stored(digest.policy)
 
     def crossing(
         self, head: Head, request: CrossSession | None = None, defaults: AgentDefaults | None = None

@@ -10,8 +10,10 @@ from typing import Any, Protocol
 
 from hitherto.core.context.budget import TokenCounter
 from hitherto.core.context.request import WireFormat
+from hitherto.core.digests.digest import Needs
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.message import Message
+from hitherto.core.policy.plan import Means
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.presets import policy_of
 from hitherto.core.price import Price
@@ -20,7 +22,7 @@ from hitherto.ports.compactor import Compactor, family_of
 from hitherto.ports.documents import DocumentStore
 from hitherto.ports.embedder import Embedder
 from hitherto.ports.facts import FactStore
-from hitherto.ports.model import Model
+from hitherto.ports.model import EXTRACTIVE, Model
 from hitherto.ports.queue import DigestQueue
 from hitherto.ports.recall import SearchIndex
 from hitherto.ports.reranker import Reranker
@@ -33,6 +35,12 @@ class ItemReader(Protocol):
     """Reads an item in the wire format `wire`; without it, the item's shape tells. Raises InvalidMessage."""
 
     def __call__(self, payload: Message | Mapping[str, Any], wire: str | None = None) -> Message: ...
+
+
+def able(model: Model, compactor: Compactor | None) -> frozenset[Needs]:
+    """What a process with these has to make digests with."""
+    named = [] if model.name == EXTRACTIVE else [Needs.MODEL]
+    return frozenset([*named, *([] if compactor is None else [Needs.COMPACTOR])])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +77,17 @@ class Services:
     appended: Event = field(default_factory=Event)
 
     @property
-    def window(self) -> int:
-        """The context window that `Fraction` is a share of, in tokens."""
-        return self.settings.context_window or self.settings.budget
+    def means(self) -> Means:
+        """What this process fires stages with."""
+        budget = self.settings.budget
+        window = self.settings.context_window or budget
+        model = Needs.MODEL in self.able
+        return Means(window=window, budget=min(window, budget), model=model, family=self.family(None))
+
+    @property
+    def able(self) -> frozenset[Needs]:
+        """What this process has to make digests with."""
+        return able(self.model, self.compactor)
 
     def family(self, model: str | None) -> str | None:
         """The model family that a context is for: that of `model`, or without one that of the compactor."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
-from hitherto.core.digests.digest import Digest, Item
+from hitherto.core.digests.digest import Digest, Item, Needs
 from hitherto.core.documents.document import NewDocument
 from hitherto.core.ledger import ModelCall
 from hitherto.core.log.frontier import DigestAction
@@ -20,7 +20,7 @@ from hitherto.ports.queue import DigestJob
 class NewDigest:
     """A digest row to be written: 'processing', or completed at once where there is nothing to be made (a drop, a
     redaction, a clear, or items that a caller passes in). `id` is one that `Unit.next_digest` gave; None: any.
-    `tokens`, `freed`, `since`, `kept_from`, `opaque` and `family` as in `Digest`."""
+    The other fields as in `Digest`."""
 
     stage: str
     spec: str
@@ -36,6 +36,8 @@ class NewDigest:
     kept_from: int | None = None
     opaque: str | None = None
     family: str | None = None
+    policy: str | None = None
+    needs: Needs | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,8 +147,11 @@ class DigestStore(Protocol):
         conversations; of each only the one that stands for it now."""
         ...
 
-    async def claim(self, tenant: str, digest: int, *, lease: timedelta) -> DigestWork | None:
-        """Claim a digest in progress that is due, and read what is needed to make it; None for any other.
+    async def claim(
+        self, tenant: str, digest: int, *, lease: timedelta, able: Collection[Needs] = tuple(Needs)
+    ) -> DigestWork | None:
+        """Claim a digest in progress that is due and needs nothing, or one of what the caller is `able` to do, and read
+        what is needed to make it; None for any other.
 
         The row's `attempt` and `tries` go up by one, so that an earlier claim on it is lost. For `lease`, by the
         store's clock, nobody else can claim it. None too while a unit of work holds the row. (A due time further away
@@ -173,9 +178,11 @@ class DigestStore(Protocol):
         not, only the ledger is written. It waits for a unit of work that holds the row, but not without limit."""
         ...
 
-    async def overdue(self, *, since: timedelta, limit: int = 100) -> list[DigestJob]:
+    async def overdue(
+        self, *, since: timedelta, limit: int = 100, able: Collection[Needs] = tuple(Needs)
+    ) -> list[DigestJob]:
         """Digests of any tenant that have been due for `since` and that nobody claimed, the longest due first: their
-        worker died, or their job was lost."""
+        worker died, or their job was lost. Only those that the caller is `able` to make."""
         ...
 
     async def unsettled(self, jobs: Sequence[DigestJob]) -> list[DigestJob]:

@@ -7,6 +7,9 @@ from typing import Protocol
 
 from hitherto.core.prompt import Prompt
 
+EXTRACTIVE = "extractive"
+"""The name of the model that is code and no language model."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
@@ -25,7 +28,8 @@ class Completion:
 class Model(Protocol):
     """A language model behind one method.
 
-    `name` is what a digest records. `input_limit` is the most tokens (o200k_base) of prompt it takes at once.
+    `name` is what a digest records; "extractive" says that this is no language model. `input_limit` is the most tokens
+    (o200k_base) of prompt it takes at once.
 
     `complete` answers the prompt. It asks the endpoint for structured output by `prompt.schema` where the endpoint has
     it, and goes on without where it has not. Raises ModelUnavailable when there is no answer in time or the endpoint is

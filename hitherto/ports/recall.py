@@ -262,7 +262,9 @@ def keeps(source: Source, criteria: SearchFilter) -> bool:
         return False
     if criteria.as_of is not None and (last is None or last > criteria.as_of):
         return False
-    hidden = last is not None and name is not None and last >= criteria.hidden.get(name, last + 1)
+    # A digest is hidden where all of its messages are; anything else where one of them is.
+    at = source.start if source.kind is EntryKind.DIGEST else last
+    hidden = at is not None and name is not None and at >= criteria.hidden.get(name, at + 1)
     if hidden or (source.kind is EntryKind.DIGEST and source.place in criteria.but):
         return False
     after, before = criteria.after, criteria.before

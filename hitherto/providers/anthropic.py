@@ -154,7 +154,8 @@ class Anthropic(Model):
 
     async def _ask(self, prompt: Prompt, dialect: _AnthropicDialect) -> str:
         schema = dict[str, object](prompt.schema)
-        as_format, as_tool = dialect.structure == "format", dialect.structure == "tool"
+        structure = dialect.structure if schema else None
+        as_format, as_tool = structure == "format", structure == "tool"
         # The raw response, because the SDK builds its objects from any JSON without looking at its shape.
         response = await self._client.messages.with_raw_response.create(
             model=self.name,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -19,12 +19,16 @@ from procrastinate.exceptions import ConnectorException, ProcrastinateException
 from procrastinate.worker import Worker
 from psycopg_pool import AsyncConnectionPool
 
+from hitherto.core.digests.digest import Needs
 from hitherto.logs import logger
 from hitherto.ports.queue import DigestJob, Work
 from hitherto.queues.tasks import TaskQueue
 from hitherto.uninterrupted import uninterrupted
 
 QUEUE = "hitherto"
+"""The queue of digests that any process can make. Those that need something are in a queue of their own, named after
+that: "hitherto.model", "hitherto.compactor"."""
+
 TASK = "hitherto.digest"
 
 _POLL = 5.0
@@ -47,7 +51,7 @@ _FIRST_REST, _LONGEST_REST = 0.2, 10.0
 
 _DROP_STALLED = """
 delete from procrastinate_jobs j
-where j.status = 'doing' and j.queue_name = 'hitherto' and not exists (
+where j.status = 'doing' and j.task_name = 'hitherto.digest' and not exists (
     select from procrastinate_workers w
     where w.id = j.worker_id and w.last_heartbeat > clock_timestamp() - make_interval(secs => %(stalled)s))
 """
@@ -58,15 +62,25 @@ Unsettled = Callable[[Sequence[DigestJob]], Awaitable[list[DigestJob]]]
 
 
 class ProcrastinateQueue:
-    """`DigestQueue` in the database at `url`; `unsettled` is the store's method of that name.
+    """`DigestQueue` in the database at `url`; `unsettled` is the store's method of that name. It takes jobs for digests
+    that need nothing, or one of what this process is `able` to do.
 
     Once started, it holds up to three connections: one for notifications, the others for jobs. It needs a session to
     the server: behind a pooler that gives every transaction another session, notifications are lost, and jobs are found
     only every few seconds. When the database is unavailable it tries again until it is back.
     """
 
-    def __init__(self, url: str, *, unsettled: Unsettled, concurrency: int = 4, prepared: bool = True) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        unsettled: Unsettled,
+        able: Collection[Needs] = tuple(Needs),
+        concurrency: int = 4,
+        prepared: bool = True,
+    ) -> None:
         self._url = url
+        self._queues = [QUEUE, *(f"{QUEUE}.{need}" for need in sorted(able))]
         self._prepared = prepared
         self._concurrency = concurrency
         self._unsettled = unsettled
@@ -185,7 +199,7 @@ class ProcrastinateQueue:
             self._reason = ""  # connected again: the next reason is logged as a warning
             self._worker = Worker(
                 app,
-                queues=[QUEUE],
+                queues=self._queues,
                 name=QUEUE,
                 concurrency=self._concurrency,
                 fetch_job_polling_interval=_POLL,

@@ -44,7 +44,8 @@ class ModelSettings(_Group):
     which API that is: "openai" (and all that are compatible with it), "azure" (with `model_api_version`, for a
     resource's older API), "ollama" (without a URL: on this machine) or "anthropic". `compact_model`: the agent's own
     model, if its endpoint (`compact_base_url`, unset: OpenAI; with `compact_key`) makes the opaque items of native
-    compaction.
+    compaction. `model_output`: how the model writes its answers: "json", or "text" for one that cannot write JSON: then
+    a digest is one text, and no facts are found.
     """
 
     model: str = Field(default="extractive", min_length=1)
@@ -54,6 +55,7 @@ class ModelSettings(_Group):
     model_key: SecretStr | None = None
     model_input_limit: int = Field(default=100_000, ge=1_000)
     model_timeout: float = Field(default=60.0, gt=0)
+    model_output: Literal["json", "text"] = "json"
     compact_model: str | None = Field(default=None, min_length=1)
     compact_base_url: str | None = None
     compact_key: SecretStr | None = None

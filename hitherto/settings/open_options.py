@@ -25,6 +25,7 @@ class SettingsOptions(TypedDict, total=False):
     model_key: SecretStr | str | None
     model_input_limit: int | None
     model_timeout: float | None
+    model_output: Literal["json", "text"] | None
     compact_model: str | None
     compact_base_url: str | None
     compact_key: SecretStr | str | None

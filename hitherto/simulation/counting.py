@@ -35,7 +35,7 @@ class Counting(Model):
         items = [{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.user}]
         self.calls += 1
         self.tokens_in += _CHAT.framing + sum(_CHAT.tokens(item, self._counter) for item in items)
-        self.tokens_in += self._counter.count(compact(dict(prompt.schema)))
+        self.tokens_in += self._counter.count(compact(dict(prompt.schema))) if prompt.schema else 0
         self.tokens_out += self._counter.count(answer.text)
         return answer
 

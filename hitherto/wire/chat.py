@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, cast
 
 from hitherto.core.context.budget import TokenCounter
@@ -90,29 +91,35 @@ class Call:
     arguments: str = "{}"
 
 
-def user(content: str | Sequence[Mapping[str, Any]]) -> Message:
-    """A user's message, of text or of content parts as OpenAI chat completions have them."""
+def user(content: str | Sequence[Mapping[str, Any]], *, at: datetime | None = None) -> Message:
+    """A user's message, of text or of content parts as OpenAI chat completions have them. Here and below, `at` is when
+    it was said, where that is not when it is appended; see `Message.dated`."""
     if not isinstance(cast(object, content), Sequence):
         raise InvalidMessage(f"the content of a user's message is {content!r}; give a text, or a list of content parts")
-    return ChatFormat().read({"role": "user", "content": content if isinstance(content, str) else list(content)})
+    return _read({"role": "user", "content": content if isinstance(content, str) else list(content)}, at)
 
 
-def assistant(content: str | None = None, *, calls: Sequence[Call] = ()) -> Message:
+def assistant(content: str | None = None, *, calls: Sequence[Call] = (), at: datetime | None = None) -> Message:
     """An assistant's message, of text, tool calls, or both."""
     item: Payload = {"role": "assistant", "content": content}
     if calls:
         item["tool_calls"] = [_call(ToolCall(call.id, call.name, call.arguments)) for call in calls]
-    return ChatFormat().read(item)
+    return _read(item, at)
 
 
-def tool_result(call_id: str, content: str) -> Message:
+def tool_result(call_id: str, content: str, *, at: datetime | None = None) -> Message:
     """What the tool answered to the call with this id."""
-    return ChatFormat().read({"role": "tool", "tool_call_id": call_id, "content": content})
+    return _read({"role": "tool", "tool_call_id": call_id, "content": content}, at)
 
 
-def system(content: str) -> Message:
+def system(content: str, *, at: datetime | None = None) -> Message:
     """A system message that belongs to the conversation; instructions for every turn are given to the context."""
-    return ChatFormat().read({"role": "system", "content": content})
+    return _read({"role": "system", "content": content}, at)
+
+
+def _read(item: Payload, at: datetime | None) -> Message:
+    message = ChatFormat().read(item)
+    return message if at is None else message.dated(at)
 
 
 @reads(CHAT)

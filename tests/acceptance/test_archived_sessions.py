@@ -74,6 +74,19 @@ async def test_the_archived_summary_is_found(store: Store) -> None:
         assert crossing(await own.context(user(question), budget=PLENTY)) == []
 
 
+async def test_it_is_found_by_what_it_says_and_not_by_its_headings(store: Store) -> None:
+    """By its topics, entities, decisions and questions; every archive has the same headings."""
+    async with archived(store, worker=True) as (memory, _):
+        for said in ("UserService", "Redis"):
+            found = await memory.recall(said, scope=SCOPE, kinds=["passage"])
+            best = found.hits[0]
+            assert (best.conversation, best.start) == ("session1", 0), said
+            assert said in best.text
+        for heading in ("date range", "conversation summary", "topics discussed"):
+            found = await memory.recall(heading, scope=SCOPE, kinds=["passage"], min_score=0.7)
+            assert found.hits == (), heading
+
+
 async def test_the_seeds_two_tools(store: Store) -> None:
     """`search_knowledge_base(query="authentication discussion", search_type="conversations", limit=5)` and
     `list_documents(doc_type="conversations", limit=10)`."""

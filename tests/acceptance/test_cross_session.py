@@ -15,11 +15,14 @@ from hypothesis import strategies as st
 
 import hitherto
 from hitherto import Context, Conversation, Memory, Scope, assistant, user
+from hitherto.core.digests.prompts import DigestTask
+from hitherto.core.prompt import Prompt
 from hitherto.core.recall.trigger_phrases import TRIGGERS
 from hitherto.engine.context.recalled import RecallOptions
 from hitherto.errors import InvalidSettings, ModelUnavailable, NotReproducible
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
+from hitherto.providers.scripted.model import Scripted, items
 from hitherto.settings import Settings
 from tests.acceptance.dialogue import ONE_TRY, PLENTY, bodies
 from tests.acceptance.receipts import check
@@ -104,6 +107,38 @@ async def test_the_seeds_own_example(opened: Opened) -> None:
         assert [item["role"] for item in context.messages[:2]] == ["system", "system"]
         assert context.manifest.sections["cross_session"] > one.tokens > 0
         assert context.manifest.missing == []
+
+
+@pytest.mark.parametrize("question", ["What did we discuss last time?", "And last time?"])
+@pytest.mark.parametrize("policy", ["rolling:threshold=3,keep_last=2", "chunks:threshold=3,batch=2,context=2"])
+async def test_last_time_brings_the_newest_summaries(store: Store, question: str, policy: str) -> None:
+    """A question that tells nothing but that it asks for what was said before."""
+    settings: dict[str, Any] = {"cross_session": "triggers", "cross_session_limit": 2, "policy": policy, **ONE_TRY}
+    async with hitherto.open(store=store, model=Scripted(then=of_what), **settings) as memory:
+        for topic in ("hats", "boats", "trees"):
+            chat = memory.conversation(topic, scope=SCOPE)
+            await chat.append(*(one for _ in range(2) for one in (user(f"Now for {topic}."), assistant("Yes."))))
+            await memory.wait_for_digests()
+        await memory.conversation("short", scope=SCOPE).append(user("Hello."))
+        theirs = memory.conversation("theirs", scope=replace(SCOPE, user="somebody else"))
+        await theirs.append(*(one for _ in range(2) for one in (user("Now for secrets."), assistant("Yes."))))
+        await memory.wait_for_digests()
+        context = await asks(memory, question, policy="none")
+        assert [(one.conversation, one.kind) for one in context.manifest.recalled] == [
+            ("trees", "digest"),
+            ("boats", "digest"),
+        ]
+        assert "They talk about trees." in texts(context)
+        assert "secrets" not in texts(context)
+        again = await memory.conversation("session2", scope=SCOPE).rebuild(context.manifest)
+        assert again.request == context.request
+        quiet = await asks(memory, question, policy="none", cross_session=())
+        assert quiet.manifest.recalled == []
+
+
+def of_what(prompt: Prompt) -> str:
+    assert isinstance(prompt.task, DigestTask)
+    return items(f"They talk about {prompt.task.lines[0].text.split()[-1]}")
 
 
 @pytest.mark.parametrize(("wire", "field"), [("openai.responses", "instructions"), ("anthropic", "system")])

@@ -1,4 +1,5 @@
-"""Whose policy counts: "Precedence: request > conversation > agent > none", stored where it belongs; on both stores."""
+"""Whose policy counts: "Precedence: request > conversation > agent > the default", stored where it belongs; on both
+stores."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 import hitherto
-from hitherto import Memory, Scope, compact, none, rolling, summarize, trim
+from hitherto import Memory, Scope, balanced, compact, rolling, summarize, trim
 from hitherto.core.cross_session import CrossSession
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.policy.policy import policy_json
@@ -88,8 +89,8 @@ async def test_an_agents_policy_is_for_its_tenant_and_name_only(store: Store) ->
         for scope, expected in (
             (SCOPE, TRIM),
             (Scope(tenant=SCOPE.tenant, user="somebody-else", agent=SCOPE.agent), TRIM),
-            (Scope(tenant=SCOPE.tenant, user=SCOPE.user, agent="other"), none()),
-            (Scope(tenant="other", user=SCOPE.user, agent=SCOPE.agent), none()),
+            (Scope(tenant=SCOPE.tenant, user=SCOPE.user, agent="other"), balanced()),
+            (Scope(tenant="other", user=SCOPE.user, agent=SCOPE.agent), balanced()),
         ):
             chat = memory.conversation("c", scope=scope)
             assert await chat.policy() == expected, "before there is a conversation"
@@ -128,7 +129,7 @@ async def test_a_request_governs_its_context_alone(store: Store) -> None:
         assert await chat.digests() == []
         await round_(chat, 7, policy=TRIM)
         assert [row.action for row in await chat.digests()] == [DigestAction.DROP]
-        # The append after that is nobody's request: `none` counts again, and shows everything.
+        # The append after that is nobody's request: `balanced` counts again, and shows everything.
         for number in range(8, 13):
             await round_(chat, number)
         assert len(await chat.digests()) == 1
@@ -143,7 +144,7 @@ async def test_an_append_can_say_it_itself(store: Store) -> None:
         assert [row.action for row in await chat.digests()] == [DigestAction.DROP]
         await chat.append(asks(6), answers(6), policy="none")
         assert len(await chat.digests()) == 1
-        assert await chat.policy() == none()
+        assert await chat.policy() == balanced()
 
 
 async def test_the_object_a_policy_was_given_to(store: Store) -> None:
@@ -151,7 +152,7 @@ async def test_the_object_a_policy_was_given_to(store: Store) -> None:
     async with memory_on(store) as memory:
         chat = memory.conversation("c", scope=SCOPE, policy=TRIM)
         assert await chat.policy() == TRIM
-        assert await memory.conversation("c", scope=SCOPE).policy() == none()
+        assert await memory.conversation("c", scope=SCOPE).policy() == balanced()
         await round_(chat, 1)
         assert await memory.conversation("c", scope=SCOPE).policy() == TRIM
 
@@ -198,7 +199,7 @@ async def test_an_unusable_policy_is_refused_wherever_it_is_given(store: Store, 
         with pytest.raises(InvalidPolicy):
             memory.conversation("c", scope=SCOPE, policy=policy)
         assert await memory.conversations(SCOPE) == [], "nothing was written"
-        assert await memory.conversation("c", scope=SCOPE).policy() == none()
+        assert await memory.conversation("c", scope=SCOPE).policy() == balanced()
 
 
 @pytest.mark.parametrize("name", ["", "  ", None, 7])

@@ -96,7 +96,7 @@ class TestForARequest:
             assert "It is the heron, fed at 1 o'clock." in line
             assert context.messages[-1] == {"role": "user", "content": "When is the heron fed?"}
             assert context.messages[-2]["role"] == "user", "what others said has no authority of the system's"
-            without = await context_of(chat, "When is the heron fed?", budget=500)
+            without = await context_of(chat, "When is the heron fed?", budget=500, recall=False)
             assert "heron, fed" not in json.dumps(without.request)
             assert recalled(without) == []
 
@@ -310,7 +310,7 @@ async def test_no_budget_is_exceeded(
     names = [(one.conversation, one.start) for one in context.manifest.recalled]
     assert len(names) == len(set(names)), "nothing twice"
     # What is recalled never takes the place of what would be shown anyway but where the budget cuts.
-    plain = await context_of(chat, f"What of the {animal}?", **{**options, "cross_session": ()})
+    plain = await context_of(chat, f"What of the {animal}?", recall=False, **{**options, "cross_session": ()})
     if not any(span.reason is Reason.BUDGET for span in plain.manifest.fates):
         before = [span for span in plain.manifest.fates if span.fate is Fate.IN]
         assert [span for span in context.manifest.fates if span.fate is Fate.IN] == before
@@ -327,6 +327,12 @@ def chunk_of(prompt: Prompt) -> str:
     topic = next(topic for topic in TOPICS if topic in prompt.task.lines[0].text)
     first, last = prompt.task.lines[0].seq, prompt.task.lines[-1].seq
     return items((f"They talked about {topic} at length.", list(range(first, last + 1))))
+
+
+def states_each(prompt: Prompt) -> str:
+    """A statement for each message, in its own words."""
+    assert isinstance(prompt.task, DigestTask)
+    return items(*((line.text, [line.seq]) for line in prompt.task.lines))
 
 
 @asynccontextmanager
@@ -388,13 +394,29 @@ class TestChunks:
             assert recalled(await context_of(nobody, "Which pottery was it?")) == []
 
     async def test_nothing_of_a_chunk_whose_messages_are_shown(self, store: Store) -> None:
-        """At least the newest 20 messages are shown, those in chunks too: what they say is there verbatim."""
+        """At least the newest 20 messages are shown, those in chunks too: what they say is there verbatim. A chunk that
+        has earlier messages too is recalled."""
         async with chunked(store) as (_, chat):
             context = await context_of(chat, "gardening, astronomy")
             in_sight = min(span.start for span in context.manifest.fates if span.fate is Fate.IN)
             for one in context.manifest.recalled:
-                assert one.end is not None
-                assert one.end < in_sight
+                assert one.start is not None
+                assert one.start < in_sight
+
+    async def test_the_newest_chunk_is_recalled_though_part_of_it_is_shown(self, store: Store) -> None:
+        """A chunk that overlaps the verbatim tail: its early messages are not shown, so it must be found."""
+        async with hitherto.open(store=store, model=Scripted(then=states_each), **ONE_TRY) as memory:
+            chat = memory.conversation("family", scope=SCOPE, policy=chunks())
+            await chat.append(user("Dad's dog was named Rex."), assistant("What a good name."))
+            overlapped = 0
+            for number in range(1, 25):
+                await chat.append(user(f"Now for number {number}."), assistant(f"That was number {number}."))
+                await memory.wait_for_digests()
+                await memory.wait_for_index()
+                context = await context_of(chat, "What was Dad's dog called?")
+                assert "named Rex" in json.dumps(context.request), number
+                overlapped += any(one.why == "policy" for one in context.manifest.recalled)
+            assert overlapped > 5
 
     async def test_no_budget_is_exceeded(self, store: Store) -> None:
         async with chunked(store) as (_, chat):

@@ -14,7 +14,7 @@ import hitherto
 from hitherto import Memory, Scope, assistant, sliding_window, user
 from hitherto.errors import ConcurrentWrite, IdempotencyKeyReused
 from hitherto.ports.store import Store
-from hitherto.providers.scripted.model import Scripted
+from hitherto.providers.scripted.model import Scripted, items
 from tests.conftest import SCOPE
 
 _names = count(1)
@@ -40,7 +40,7 @@ class Model:
 
 @pytest.fixture
 async def memory(store: Store) -> AsyncIterator[Memory]:
-    async with hitherto.open(store=store, model=Scripted(then="They talk.")) as opened:
+    async with hitherto.open(store=store, model=Scripted(then=items("They talk."))) as opened:
         yield opened
 
 

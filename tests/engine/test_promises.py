@@ -386,7 +386,7 @@ async def test_11_the_budget_cuts_in_steps(memory: Memory) -> None:
     repeated, total, before = 0, 0, ""
     for number in range(200):
         question = user(f"question {number}: " + "why " * 20)
-        context = await chat.context(question, budget=2_000)
+        context = await chat.context(question, budget=2_000, policy="none")
         cuts.append(cut_of(context.manifest)[1])
         sent = json.dumps(context.messages)[:-1]
         total += len(sent)

@@ -166,7 +166,7 @@ async def test_what_expires_is_gone_from_log_digests_and_contexts(memory: Memory
 
 
 async def test_a_statement_that_rests_partly_on_it_takes_its_digest_along(store: Store) -> None:
-    async with hitherto.open(store=store, model=Scripted(["They share the code 1234."], then=each)) as memory:
+    async with hitherto.open(store=store, model=Scripted([items("They share the code 1234.")], then=each)) as memory:
         chat = memory.conversation("c", scope=SCOPE, policy=sliding_window(after_seq=1))
         later = datetime.now(UTC) + LATER_TODAY
         await chat.append(user("the code is 1234").expiring(later), assistant("thanks"))
@@ -487,7 +487,7 @@ async def test_closing_hands_back_what_was_not_begun(store: Store) -> None:
             await chat.append(user("a"), assistant("b"))
     rows = [row for name in ("a", "b", "c") for row in await memory.conversation(name, scope=SCOPE).digests()]
     assert [(row.status, row.attempt, row.tries) for row in rows[1:]] == [(Status.PROCESSING, 0, 0)] * 2, "nobody's yet"
-    async with hitherto.open(store=store, lease_timeout=0.3) as memory:
+    async with hitherto.open(store=store, model=Scripted(then=each), lease_timeout=0.3) as memory:
         for name in ("a", "b", "c"):
             chat = memory.conversation(name, scope=SCOPE)
             await until_made(chat)

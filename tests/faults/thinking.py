@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
 
+from hitherto.providers.scripted.model import items
 from tests.faults.waiting import until
 from tests.providers.models.endpoint import Answer, said
 
@@ -33,7 +34,7 @@ class Call:
 
     def release(self, answer: Answer | str = "They talk.") -> None:
         """Let a held call have its answer."""
-        self.answered = answer if isinstance(answer, Answer) else said(answer)
+        self.answered = answer if isinstance(answer, Answer) else said(items(answer))
         self._told.set()
 
     def wait(self) -> Answer:
@@ -92,7 +93,7 @@ class ThinkingModel:
         with self._lock:
             self.calls.append(call)
             if not self._holding:
-                call.release(self._answers.pop(0) if self._answers else said("They talk."))
+                call.release(self._answers.pop(0) if self._answers else said(items("They talk.")))
         return call
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:

@@ -50,10 +50,10 @@ def reply(prompt: Prompt) -> str:
 async def memory(store: Store) -> AsyncIterator[Memory]:
     """An archived conversation of another agent, and a document of the user's own; another user has one too."""
     async with hitherto.open(store=store, model=Scripted(then=reply)) as opened:
-        policy = token_threshold(threshold=20, keep_messages=2, archive=True)
+        policy = token_threshold(threshold=40, keep_messages=2, archive=True)
         chat = opened.conversation("session_123", scope=ANOTHER, policy=policy)
-        for n in range(3):
-            await chat.append(user(f"How shall we call the walrus, number {n}?"), assistant("Bruno, I think."))
+        asked = [user(f"How shall we call the walrus, number {n}?") for n in range(3)]
+        await chat.append(*(one for question in asked for one in (question, assistant("Bruno, I think."))))
         await opened.wait_for_digests()
         await opened.documents(SCOPE).add("# Alarm\nThe alarm code is 4711.", metadata={"source": "handbook"})
         theirs = opened.documents(replace(SCOPE, user="somebody else"))
@@ -66,7 +66,7 @@ async def test_search_gives_passages_with_where_they_are_from(memory: Memory) ->
     tools = document_tools(memory, SCOPE)
     found = await tools.search_knowledge_base(query="how is the walrus called?", search_type="conversations", limit=5)
     first = found[0]
-    assert first["content"].endswith("## Summary: The walrus is called Bruno.")
+    assert first["content"].startswith("The walrus is called Bruno.\n"), "without headings"
     assert 0 <= first["score"] <= 1
     assert first["doc_type"] == "conversation"
     assert first["metadata"]["session_id"] == "session_123"

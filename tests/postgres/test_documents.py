@@ -29,7 +29,8 @@ async def chat(memory: Memory) -> Conversation:
     """A conversation with one archived document, and a document of the user's own: all indexed, and packed."""
     chat = memory.conversation("c", scope=SCOPE, policy=POLICY)
     for n in range(2):
-        await chat.append(user(f"Please book the Hotel Aurora for night {n} and {n + 1}."), assistant("It is booked."))
+        wish = f"Please book the Hotel Aurora for night {n} and {n + 1}, with breakfast and a view of the lake."
+        await chat.append(user(wish), assistant("It is booked."))
         await memory.wait_for_digests()
     await memory.documents(SCOPE).add("The alarm code is 4711. " * 20)
     assert await memory.wait_for_index()

@@ -115,14 +115,16 @@ CASES = {
     "messages of another": Case("messages", {**READ, "ref": 2}, 0),
     "messages of the audit": Case("messages", {**READ, "live": False, "start": LENGTH - 20}, 20),
     "hold_digest": Case("hold_digest", HELD, 1),
-    "claim": Case("claim", {**HELD, "lease": timedelta(minutes=1)}, 1),
-    "claim of one that is done": Case("claim", {**HELD, "digest": 500, "lease": timedelta(minutes=1)}, 0),
+    "claim": Case("claim", {**HELD, "lease": timedelta(minutes=1), "able": ["model"]}, 1),
+    "claim of one that is done": Case(
+        "claim", {**HELD, "digest": 500, "lease": timedelta(minutes=1), "able": ["model"]}, 0
+    ),
     "claimed_messages": Case("claimed_messages", HELD, 10),
     "prolong": Case("prolong", {**HELD, "attempt": 1, "lease": timedelta(minutes=1)}, 1),
     "put_off": Case(
         "put_off", {**HELD, "attempt": 1, "wait": timedelta(minutes=1), "error": "busy", "counted": True}, 1
     ),
-    "overdue": Case("overdue", {"since": timedelta(minutes=5), "limit": 4}, 4),
+    "overdue": Case("overdue", {"since": timedelta(minutes=5), "limit": 2, "able": ["model"]}, 2),
     "unsettled": Case("unsettled", {"tenants": ["acme"] * 3, "digests": [CLAIMED, CLAIMED + 7, 500]}, 2),
     "opaque": Case("opaque", {**MAIN, "digest": 500}, 1),
     "earlier": Case("earlier", {**MAIN, "within": timedelta(days=1)}, 1),

@@ -27,6 +27,7 @@ IN_FULL = frozenset(
         "mixed/rolling/steps",
         "mixed/token_threshold/second/digests",
         "mixed/token_threshold/second/openai.responses/small/incoming_recall",
+        "plain/balanced/end/openai.chat/small/incoming",
         "plain/none/end/openai.chat/small/incoming",
         "plain/trim/end/anthropic/small/incoming",
         "two/chunks/end/openai.chat/small/incoming_recall",

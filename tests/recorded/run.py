@@ -12,6 +12,7 @@ from hitherto import (
     Memory,
     Policy,
     Scope,
+    balanced,
     chunks,
     native,
     none,
@@ -46,6 +47,7 @@ EVERYTHING: dict[str, Any] = {"facts": True, "recall": True, "cross_session": ("
 def policies(*, facts: bool) -> dict[str, Policy]:
     """Every preset, with small numbers. `facts`: those that can extract facts do."""
     return {
+        "balanced": balanced(max_tokens=300, facts=facts),
         "none": none(),
         "sliding_window": sliding_window(window=10, after_seq=5, max_tokens=300, facts=facts),
         "token_threshold": token_threshold(threshold=800, keep_messages=6, max_tokens=300, facts=facts),

@@ -36,14 +36,14 @@ async def check_model(loaded: UsableSettings) -> Check:
     except InvalidSettings as error:
         return failed(name, error)
     try:
-        return await _ask_model(name, model)
+        return await _ask_model(name, model, plain_text=loaded.settings.model_output == "text")
     except HithertoError as error:
         return failed(name, f"{model.name}: {error}")
     finally:
         await model.aclose()
 
 
-async def _ask_model(name: str, model: Model) -> Check:
+async def _ask_model(name: str, model: Model, *, plain_text: bool) -> Check:
     making = digest(
         base=(),
         lines=_LINES,
@@ -51,6 +51,7 @@ async def _ask_model(name: str, model: Model) -> Check:
         limit=100,
         input_limit=model.input_limit,
         count=tokens.counter_for(tokens.CANONICAL).count,
+        plain_text=plain_text,
     )
     prompt = next(making)
     begun = time.perf_counter()
@@ -67,16 +68,13 @@ async def _ask_model(name: str, model: Model) -> Check:
         return warning(
             name,
             f"{model.name} answered in {took}, but with {nothing}: {answer.text[:200]!r}",
-            f"{fail} after a second try; take a model or a server that can answer after a JSON schema",
+            f"{fail} after a second try; take a model or a server that can answer after a JSON schema, or say that it "
+            "writes text: HITHERTO_MODEL_OUTPUT=text",
         )
     if not answer.asked:
         return ok(name, f"{model.name}: digests are made in this process, without a model")
-    if '"add"' not in answer.text:  # plain text was taken as one statement on the whole range
-        return warning(
-            name,
-            f"{model.name} answered in {took}, in plain text and not after the JSON schema it was given",
-            "each digest will be one statement on its whole range; take a model or a server with structured output",
-        )
+    if plain_text:
+        return ok(name, f"{model.name} answered in {took}, in plain text: each digest is one text, without facts")
     return ok(
         name, f"{model.name} answered in {took}, after the JSON schema ({len(made.items)} statements{_usage(answer)})"
     )

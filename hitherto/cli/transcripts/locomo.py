@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
@@ -29,9 +30,9 @@ class Sample:
 def samples(data: bytes, path: Path, wanted: str | None, *, named: bool = False) -> list[Sample]:
     """The conversations of a LoCoMo file, or the `wanted` one; `speaker_a` is the user.
 
-    A picture's caption stands for it. A message's metadata has its dia_id, session and date. With `named`, messages
-    have their speaker in the field `name`, and there may be more than two speakers; but "User" and "Assistant" are
-    roles, not names. Raises InvalidTranscript.
+    A picture's caption stands for it. Messages are dated as their session is; their metadata has their dia_id, session
+    and date. With `named`, messages have their speaker in the field `name`, and there may be more than two speakers;
+    but "User" and "Assistant" are roles, not names. Raises InvalidTranscript.
     """
     found: dict[str, tuple[Mapping[str, Any], object]] = {}
     for number, sample in enumerate(_list(data, path)):
@@ -74,12 +75,21 @@ def _messages(conversation: Mapping[str, Any], where: str, *, named: bool) -> It
         if not isinstance(turns, list):
             raise InvalidTranscript(f"{where}, {key} is not a list of turns")
         for number, turn in enumerate(cast("list[object]", turns), 1):
-            notes = {"session": session, "date": conversation.get(f"{key}_date_time")}
+            date: object = conversation.get(f"{key}_date_time")
             try:
-                message = _message(turn, speakers, notes, named=named)
+                message = _message(turn, speakers, {"session": session, "date": date}, named=named)
             except InvalidMessage as error:
                 raise InvalidTranscript(f"{where}, {key}, turn {number} is unusable: {error}") from error
-            yield message
+            at = _time(date)
+            yield message if at is None else message.dated(at)
+
+
+def _time(date: object) -> datetime | None:
+    """The time of a session, such as "1:56 pm on 8 May, 2023", taken as UTC; None where it is not written like that."""
+    try:
+        return datetime.strptime(str(date), "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
+    except ValueError:
+        return None
 
 
 def _message(turn: object, speakers: tuple[object, ...], notes: Mapping[str, Any], *, named: bool) -> Message:

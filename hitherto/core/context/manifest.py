@@ -83,7 +83,7 @@ class SavedRequest(_Frozen):
     facts_room: int = 0
 
 
-PolicyFrom = Literal["request", "conversation", "agent", "memory", "none"]
+PolicyFrom = Literal["request", "conversation", "agent", "memory", "default"]
 """Whose policy counts, from the strongest: the request's, the conversation's, its agent's, the memory's, nobody's."""
 
 Tokens = Annotated[int, Field(ge=0)]
@@ -110,7 +110,7 @@ class Manifest(_Frozen):
     rev: int
     next_seq: int
     policy: dict[str, Any]
-    policy_from: PolicyFrom = "none"
+    policy_from: PolicyFrom = "default"
     wire: str
     encoding: str
     exact: bool

@@ -1,4 +1,4 @@
-"""Reading the answer to a digest prompt: the JSON that was asked for, or plain text."""
+"""Reading the answer to a digest prompt."""
 
 from __future__ import annotations
 
@@ -45,6 +45,14 @@ def json_object(answer: str, *, also: tuple[str, ...] = ()) -> dict[str, Any] | 
     if begun is not None:
         raise InvalidModelAnswer("the model's answer breaks off in the middle of its JSON")
     return None
+
+
+def no_json() -> InvalidModelAnswer:
+    """The error for plain text where JSON was asked for."""
+    return InvalidModelAnswer(
+        "the model answered with plain text where JSON was asked for; if it cannot write JSON, set model_output "
+        '(HITHERTO_MODEL_OUTPUT) to "text"'
+    )
 
 
 def changes(found: Mapping[str, Any], *, also: tuple[str, ...] = ()) -> dict[str, list[Any]]:

@@ -1,4 +1,4 @@
-"""Reading the answer to an archive prompt: JSON, headings, or plain text."""
+"""Reading the answer to an archive prompt: JSON, or text under headings."""
 
 from __future__ import annotations
 
@@ -49,10 +49,11 @@ _BEGUN = re.compile(r'\{\s*"[a-z_]{0,30}(?:summar|topic|entit|decision|question)
 
 def archive_from(answer: str) -> ArchiveSummary:
     """The parts of an answer. Headings may be of any level, case and order, bold or followed by a colon; lists may have
-    bullets, numbers or commas; "None" is nothing. An answer without any headings is all summary.
+    bullets, numbers or commas; "None" is nothing. What stands before the first heading is the summary where no heading
+    says so.
 
-    Raises InvalidModelAnswer for an empty answer, for JSON of another shape or that breaks off, and for an answer
-    without a summary.
+    Raises InvalidModelAnswer for an empty answer, for text without any heading, for JSON of another shape or that
+    breaks off, and for an answer without a summary.
     """
     found = _object(answer)
     if found is not None:
@@ -60,6 +61,8 @@ def archive_from(answer: str) -> ArchiveSummary:
     parts: dict[str, list[str]] = {}
     for part, line in _lines(answer):
         parts.setdefault(part, []).append(line)
+    if not parts.keys() - {""}:
+        raise InvalidModelAnswer("the model answered with text that has none of the headings that were asked for")
     before = _prose(parts.get("", []))
     summary = _prose(parts.get("summary", [])) or before
     return _archive(summary, {name: listed(parts.get(name, []), commas=name in _NAMES) for name in _LISTS})

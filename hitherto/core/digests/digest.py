@@ -20,6 +20,13 @@ class Status(StrEnum):
     SUPERSEDED = "superseded"
 
 
+class Needs(StrEnum):
+    """What a process must have to make a digest: a language model, or an endpoint that compacts."""
+
+    MODEL = "model"
+    COMPACTOR = "compactor"
+
+
 @dataclass(frozen=True, slots=True)
 class Item:
     """One statement of a digest and the messages it rests on: its `sources` (at least one), and `earlier` ones that
@@ -47,10 +54,11 @@ class Item:
 class Digest:
     """One digest row. `start` and `end` are seqs, both inclusive.
 
-    `base` is the digest it was built on. `stage` is the fingerprint of the stage that fired, `spec` its JSON.
-    `fired_rev` is the conversation's revision at which it began. Views use it from revision `visible_rev` on, and no
-    more from `hidden_rev` on; a `hidden_rev` of 0 means that what it rested on was erased, so that no past view uses it
-    either.
+    `base` is the digest it was built on. `stage` is the fingerprint of the stage that fired, `spec` its JSON; `policy`
+    is the JSON of the policy it fired under (None where nothing is made in the background). Only a process that has
+    what it `needs` makes it; None: any can. `fired_rev` is the conversation's revision at which it began. Views use it
+    from revision `visible_rev` on, and no more from `hidden_rev` on; a `hidden_rev` of 0 means that what it rested on
+    was erased, so that no past view uses it either.
 
     `attempt` fences its writer: a result is taken only from the attempt that the row names; 0 before the first. `tries`
     counts the failed attempts and the present one. A digest in progress can be claimed from `due_at` on, which is the
@@ -91,6 +99,8 @@ class Digest:
     tries: int = 0
     due_at: datetime | None = None
     claimed: bool = False
+    policy: str | None = None
+    needs: Needs | None = None
 
     def visible(self, at: int) -> bool:
         """Whether views at revision `at` use it."""

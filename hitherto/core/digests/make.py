@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
 from hitherto.core.answers import numbers
-from hitherto.core.digests.answer import SUMMARY_AND_FACTS, changes, json_object, statement
+from hitherto.core.digests.answer import SUMMARY_AND_FACTS, changes, json_object, no_json, statement
 from hitherto.core.digests.digest import Item, render_items
 from hitherto.core.digests.prompts import CondenseTask, DigestTask, condense_prompt, digest_prompt, known_line
 from hitherto.core.facts.extract import Extraction, FactsTask, extraction, once_each
@@ -63,23 +63,28 @@ def digest(
     count: Count,
     facts: FactsTask | None = None,
     prose: bool = False,
+    plain_text: bool = False,
 ) -> Digesting:
     """The digest of the messages from `start` on, from the base's statements and the new messages `lines`.
 
     Statements that rest only on messages before `start` are dropped. Those that rest partly on them are shown to the
     model once, and dropped if it does not restate them. Input that does not fit one prompt of `input_limit` tokens is
-    digested in several steps; nothing is left out. An answer that is empty, garbled, far too long, or leaves no
+    digested in several steps; nothing is left out. An answer that is empty, not JSON, far too long, or leaves no
     statement at all (a digest of nothing would hide its messages) is asked for once more; so is one for which the
     caller throws InvalidModelAnswer into the generator. Raises InvalidModelAnswer if the second answer is unusable too.
 
     With `facts` the same prompts ask for facts too; malformed facts make an answer unusable. Of the known facts the
     first are shown, as many as a quarter of `input_limit` holds. With `prose` the statements are the sentences of a
-    short summary.
+    short summary. With `plain_text`, for a model that cannot write JSON, the digest is one text that rests on the whole
+    range, and no facts are asked for.
     """
     items = tuple(item for item in base if clipped(item.sources, start))
+    facts = None if plain_text else facts
     if facts is not None:
         facts = _shortened(facts, input_limit // _KNOWN_SHARE, count)
-    bare = DigestTask(known=(), leaving=frozenset(), lines=(), limit=limit, facts=facts, prose=prose)
+    bare = DigestTask(
+        known=(), leaving=frozenset(), lines=(), limit=limit, facts=facts, prose=prose, plain_text=plain_text
+    )
     steps = list(_steps(lines, max(input_limit - _overhead(bare, count) - 2 * limit, 500), count))
     extractions: list[Extraction] = []
     something = any(_WORD.search(line.text) for line in lines)
@@ -99,7 +104,7 @@ def digest(
         items, extracted = yield from _asked(digest_prompt(task), read, count)
         if extracted is not None:
             extractions.append(extracted)
-    items, cut = yield from _condensed(items, limit, count)
+    items, cut = yield from _condensed(items, limit, count, plain_text=plain_text)
     text = render_items(items)
     return DigestContent(
         items=items,
@@ -170,15 +175,17 @@ def _pieces(line: PromptLine, room: int, count: Count) -> Iterator[PromptLine]:
     space = line.text.rfind(" ", middle // 2, middle)
     at = middle if space < 1 else space
     for part in (line.text[:at], line.text[at:]):
-        yield from _pieces(PromptLine(line.seq, line.role, part), room, count)
+        yield from _pieces(replace(line, text=part), room, count)
 
 
 def _taken(answer: str, task: DigestTask, start: int) -> tuple[tuple[Item, ...], Extraction | None]:
-    """The statements after one answer, and the facts in it: structured changes, or a plain text that stands for
+    """The statements after one answer, and the facts in it. A plain text, where the task allows it, stands for
     everything and says nothing of facts."""
     also = SUMMARY_AND_FACTS if task.prose or task.facts is not None else ()
     found = json_object(answer, also=also)
     if found is None:
+        if not task.plain_text:
+            raise no_json()
         first = min(start, task.lines[0].seq)
         return (Item(statement(answer), ((first, task.lines[-1].seq),), _earlier(task.known, first)),), None
     items = _changed(changes(found, also=also), task, start)
@@ -217,7 +224,7 @@ def _earlier(known: Sequence[Item], start: int) -> Ranges:
 
 
 def _condensed(
-    items: tuple[Item, ...], limit: int, count: Count
+    items: tuple[Item, ...], limit: int, count: Count, *, plain_text: bool
 ) -> Generator[Prompt, str, tuple[tuple[Item, ...], int]]:
     for _ in range(_CONDENSING_ROUNDS):
         excess = count(render_items(items)) - limit
@@ -226,7 +233,7 @@ def _condensed(
         oldest = _oldest(items, 2 * excess, count)
         part = items[:oldest]
         target = max(count(render_items(part)) - excess, 1)
-        task = CondenseTask(items=part, limit=max(target * 3 // 4, 1))
+        task = CondenseTask(items=part, limit=max(target * 3 // 4, 1), plain_text=plain_text)
 
         def read(answer: str, task: CondenseTask = task) -> tuple[Item, ...]:
             return _said_shorter(answer, task)
@@ -251,6 +258,8 @@ def _said_shorter(answer: str, task: CondenseTask) -> tuple[Item, ...]:
     earlier = joined(source for item in task.items for source in item.earlier)
     found = json_object(answer)
     if found is None:
+        if not task.plain_text:
+            raise no_json()
         return (Item(statement(answer), everything, earlier),)
     listed = found.get("items")
     if not isinstance(listed, list) or not all(isinstance(one, dict) for one in cast(list[object], listed)):

@@ -23,11 +23,14 @@ def fingerprint(messages: Sequence[Message]) -> str:
     the same fingerprint."""
     digest = hashlib.sha256()
     for message in messages:
-        expiry = "" if message.expires_at is None else message.expires_at.astimezone(UTC).isoformat()
-        for part in (message.wire, message.raw, message.metadata, expiry):
+        for part in (message.wire, message.raw, message.metadata, _iso(message.expires_at), _iso(message.said_at)):
             digest.update(len(part).to_bytes(8, "big"))
             digest.update(part.encode())
     return digest.hexdigest()
+
+
+def _iso(time: datetime | None) -> str:
+    return "" if time is None else time.astimezone(UTC).isoformat()
 
 
 def extended(head: Head, messages: Sequence[Message], tokens: Sequence[int]) -> tuple[tuple[Logged, ...], Head]:

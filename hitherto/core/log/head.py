@@ -84,13 +84,14 @@ class Head:
     `policy` is the JSON text of the conversation's own policy, `agent_policy` that of its agent's; `cross_session` and
     `agent_cross_session` likewise. `failures` counts the digests that failed since the last that succeeded; until
     `resume_at`, if set, no digest begins. `subject` is what the conversation's facts are about (`core.scope.THE_USER`:
-    the user), and `extracted` are the ranges of messages from which facts have been extracted. `clock` is the store's
+    the user), and `extracted` are the ranges of messages from which facts have been extracted. Messages below
+    `finish_seq` are to be digested, whatever the triggers say. `clock` is the store's
     clock: it decides what is due. `now` is the timestamp of what is written: the same time, but never before the newest
     message's, in case a clock that was ahead has been set back.
 
-    A past head is without `open_calls`, `late`, `failures`, `resume_at` and `running`. Its `run_start`, `policy`,
-    `agent_policy`, `cross_session`, `agent_cross_session`, `latest`, `next_expiry`, `subject` and `extracted` are the
-    present ones.
+    A past head is without `open_calls`, `late`, `failures`, `resume_at`, `running` and `finish_seq`. Its `run_start`,
+    `policy`, `agent_policy`, `cross_session`, `agent_cross_session`, `latest`, `next_expiry`, `subject` and `extracted`
+    are the present ones.
     """
 
     ref: int
@@ -121,6 +122,7 @@ class Head:
     resume_at: datetime | None = None
     subject: str = THE_USER
     extracted: tuple[tuple[int, int], ...] = ()
+    finish_seq: int = 0
 
     @property
     def resting(self) -> bool:

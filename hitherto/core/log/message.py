@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final, Literal, NamedTuple, cast
+from typing import Any, Final, Literal, NamedTuple
 
 from hitherto.errors import InvalidMessage
 
@@ -72,7 +72,8 @@ class Message:
     `raw` is the item as JSON text and is what the log keeps; `payload` parses it anew at each access, so nobody can
     change a stored item through an alias. `calls` are the ids of the tool calls it makes, `answers` the ids of those it
     answers, in their order; `tools` are the names of the tools. `text` is its readable content (never shown to a model
-    as if it were the item). `metadata` is the JSON text of an object.
+    as if it were the item). `metadata` is the JSON text of an object. `said_at` is when it was said, where that is not
+    when it is appended.
     """
 
     raw: str
@@ -85,6 +86,7 @@ class Message:
     tools: tuple[str, ...] = ()
     metadata: str = "{}"
     expires_at: datetime | None = None
+    said_at: datetime | None = None
 
     @property
     def payload(self) -> Payload:
@@ -109,18 +111,24 @@ class Message:
 
     def expiring(self, at: datetime) -> Message:
         """The same message, to be erased once `at` has passed. Raises InvalidMessage for a time without a zone."""
-        if not isinstance(cast(object, at), datetime):
-            raise InvalidMessage(
-                f"expires_at is {at!r}; give a time with a zone, e.g. datetime.now(timezone.utc) + timedelta(days=30)"
-            )
-        if at.tzinfo is None:
-            raise InvalidMessage(
-                f"expires_at is {at!r}, a time without a zone; give one, e.g. datetime.now(timezone.utc)"
-            )
-        # The time must be expressible in every zone and in PostgreSQL.
-        if not 2 <= at.year <= 9998:
-            raise InvalidMessage(f"expires_at is {at!r}; give a time between the years 2 and 9998, or none at all")
-        return replace(self, expires_at=at)
+        return replace(self, expires_at=_time(at, "expires_at", "datetime.now(timezone.utc) + timedelta(days=30)"))
+
+    def dated(self, at: datetime) -> Message:
+        """The same message, said at `at`: any time, in any order. What is recalled and what digests are made from tell
+        that time; the order of the log, expiry and every trigger go by when it is appended. Raises InvalidMessage for a
+        time without a zone."""
+        return replace(self, said_at=_time(at, "at", "datetime(2026, 5, 8, 13, 30, tzinfo=timezone.utc)"))
+
+
+def _time(at: object, name: str, example: str) -> datetime:
+    if not isinstance(at, datetime):
+        raise InvalidMessage(f"{name} is {at!r}; give a time with a zone, e.g. {example}")
+    if at.tzinfo is None:
+        raise InvalidMessage(f"{name} is {at!r}, a time without a zone; give one, e.g. {example}")
+    # The time must be expressible in every zone and in PostgreSQL.
+    if not 2 <= at.year <= 9998:
+        raise InvalidMessage(f"{name} is {at!r}; give a time between the years 2 and 9998, or none at all")
+    return at
 
 
 def plain_message(role: Role, text: str) -> Message:
@@ -167,6 +175,11 @@ class Logged:
     created_at: datetime
     erased: bool = False
     retracted_rev: int | None = None
+
+    @property
+    def said_at(self) -> datetime:
+        """When it was said: as its message tells, else when it was appended."""
+        return self.message.said_at or self.created_at
 
     @property
     def before(self) -> Sums:

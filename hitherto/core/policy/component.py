@@ -138,6 +138,22 @@ def whole(owner: Component, minimum: int = 1, **values: object) -> None:
             raise InvalidPolicy(f"{found}; give a whole number of at least {minimum}")
 
 
+def share(owner: Component, **values: object) -> None:
+    """Raises InvalidPolicy for a parameter that is no share above 0 and at most 1; a usable one becomes a float."""
+    for name, value in values.items():
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= 1:
+            found = f"{type(owner).__name__}.{name} is {quoted(value)}"
+            raise InvalidPolicy(f"{found}; give a share of the window above 0 and at most 1, such as 0.75")
+        object.__setattr__(owner, name, float(value))
+
+
+def choice(owner: Component, **values: object) -> None:
+    """Raises InvalidPolicy for a parameter that is neither "window" nor "budget"."""
+    for name, value in values.items():
+        if value not in ("window", "budget"):
+            raise InvalidPolicy(f'{type(owner).__name__}.{name} is {quoted(value)}; give "window" or "budget"')
+
+
 def flags(owner: Component, **values: object) -> None:
     """Raises InvalidPolicy for a parameter that is neither true nor false."""
     for name, value in values.items():

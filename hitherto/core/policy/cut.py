@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import Sums
 from hitherto.core.log.probe import DialogueAt, Mark, Probe, ProbeGenerator, TokensAt, TurnAt, mark_at
-from hitherto.core.policy.keep import Keep, LastMessages, LastTokens, LastTurns, Window
+from hitherto.core.policy.keep import Keep, LastFraction, LastMessages, LastTokens, LastTurns, Window
 
 _HOPS = 8
 """A cut moves back at most this often for late results: where it would move more often, late results form a chain."""
@@ -21,13 +21,16 @@ class Cut:
     sums: Sums
 
 
-def kept(keep: Keep, head: Head) -> ProbeGenerator[Cut]:
-    """The cut that leaves what `keep` says. It lies at the start of a turn and splits no group: a call whose result is
-    awaited stays verbatim, and so does one whose result came after the cut."""
+def kept(keep: Keep, head: Head, budget: int = 0) -> ProbeGenerator[Cut]:
+    """The cut that leaves what `keep` says, where contexts have a budget of so many tokens. It lies at the start of a
+    turn and splits no group: a call whose result is awaited stays verbatim, and so does one whose result came after the
+    cut."""
     last = head.sums
     match keep:
         case Window():
-            return (yield from kept(keep.keep, head))
+            return (yield from kept(keep.keep, head, budget))
+        case LastFraction(f):
+            return (yield from kept(LastTokens(max(int(f * budget), 1)), head))
         case LastTurns(k):
             mark = yield from mark_at(TurnAt(max(last.turns - k + 1, 1)))
         case LastMessages(k):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, cast
 
-from hitherto.core.policy.component import Component, quoted, register, whole
+from hitherto.core.policy.component import Component, quoted, register, share, whole
 from hitherto.errors import InvalidPolicy
 
 
@@ -58,6 +58,19 @@ class LastTokens(Keep):
 
     def __post_init__(self) -> None:
         whole(self, t=self.t)
+
+
+@register
+@dataclass(frozen=True)
+class LastFraction(Keep):
+    """Keep the newest turns that make up at most the share `f` of a context's budget (of the model's window, if that is
+    smaller), and in any case the newest turn."""
+
+    f: float
+    word: ClassVar[str] = "last_fraction"
+
+    def __post_init__(self) -> None:
+        share(self, f=self.f)
 
 
 @register

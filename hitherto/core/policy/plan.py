@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from hitherto.core.log.frontier import DigestAction, Frontier
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import Sums
-from hitherto.core.log.probe import DialogueAt, Freeable, ProbeGenerator, ToolTokens, TurnAt, mark_at
+from hitherto.core.log.probe import DialogueAt, Freeable, ProbeGenerator, SeqAt, ToolTokens, TurnAt, mark_at
 from hitherto.core.policy.action import Chunk, Compact, Redact, Summarize
 from hitherto.core.policy.cut import Cut, kept, whole_groups, window_start
-from hitherto.core.policy.keep import Window
+from hitherto.core.policy.keep import Nothing, Window
 from hitherto.core.policy.layout import Layout, layout_of, redacted_up_to
 from hitherto.core.policy.policy import Policy, Stage
 from hitherto.core.policy.trigger import TriggerInput
@@ -45,7 +45,7 @@ class Firing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What an append fires. `held`: a stage was due, but one of its kind is in progress or digests are paused after
+    """What is due. `held`: a stage was due, but one of its kind is in progress or digests are paused after
     failures. `nothing`: a stage was due but had nothing new to act on."""
 
     firings: tuple[Firing, ...] = ()
@@ -53,13 +53,26 @@ class Plan:
     nothing: bool = False
 
 
-def plan(policy: Policy, head: Head, window: int, *, family: str | None = None) -> ProbeGenerator[Plan]:
-    """What is due at `head`, in the order of the policy's stages; each counts what those before it left in view.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What a process fires stages with: the `window` of the agent's model and the `budget` of a context (at most the
+    window), in tokens; whether it has a language `model`; and the `family` of the models whose opaque items it can
+    make."""
 
-    `window` is the model's context window in tokens, `family` that of the models whose opaque items can be made;
-    without one, no stage compacts. A stage that digests does not fire while another digest of messages is in progress,
-    nor one that compacts during another compaction, whichever stage began it. Neither fires while digests are paused
-    after failures (`Head.resting`).
+    window: int
+    budget: int
+    model: bool = False
+    family: str | None = None
+
+
+def plan(policy: Policy, head: Head, means: Means, *, appended: bool = True) -> ProbeGenerator[Plan]:
+    """What is due at `head`, in the order of the policy's stages; each counts what those before it left in view. While
+    messages below `Head.finish_seq` are undigested, summaries and chunks are due whatever their triggers say.
+
+    Not `appended`: it is asked because a digest ended, so no round ends now. Without a `family` no stage compacts,
+    without a `model` none that is for models alone. A stage that digests does not fire while another digest of messages
+    is in progress, nor one that compacts during another compaction, whichever stage began it. Neither fires while
+    digests are paused after failures (`Head.resting`).
     """
     if head.next_seq <= head.view_start or not policy.stages:
         return Plan()
@@ -68,16 +81,19 @@ def plan(policy: Policy, head: Head, window: int, *, family: str | None = None) 
     held = nothing = False
     for stage in policy.stages:
         kind = _KIND.get(stage.action.digest_action)
-        if stage.action.digest_action is DigestAction.COMPACT and family is None:
+        if not _possible(stage, means):
             continue
-        layout = layout_of(policy, head, family=family)
+        layout = layout_of(policy, head, family=means.family)
         begin = _pending_from(stage, policy, head, layout)
-        if not stage.trigger.due(_seen(head, layout, begin, window)) or _has_no_results(stage, begin, head):
+        finishing = kind == "digest" and _undigested(head).seq < head.finish_seq
+        due = finishing or stage.trigger.due(_seen(head, layout, begin, means, appended=appended))
+        if not due or _has_no_results(stage, begin, head):
             continue
         if kind in busy:
             held = True
             continue
-        firing = yield from _firing(stage, begin, head, layout)
+        cut = yield from kept(stage.keep, head, means.budget)
+        firing = yield from _firing(stage, begin, cut, head, layout, finishing=finishing)
         if firing is None:
             nothing = True
             continue
@@ -152,7 +168,17 @@ def _newest(head: Head) -> tuple[int, int | None]:
     return (end, base) if chunk is None or chunk.end <= end else (chunk.end, chunk.digest)
 
 
-def _seen(head: Head, layout: Layout, begin: Cut, window: int) -> TriggerInput:
+def _possible(stage: Stage, means: Means) -> bool:
+    match stage.action:
+        case Summarize(needs_model=True):
+            return means.model
+        case one if one.digest_action is DigestAction.COMPACT:
+            return means.family is not None
+        case _:
+            return True
+
+
+def _seen(head: Head, layout: Layout, begin: Cut, means: Means, *, appended: bool) -> TriggerInput:
     in_front = [one.tokens for one in (layout.digest, layout.opaque) if one is not None]
     return TriggerInput(
         messages=head.sums.dialogue - begin.sums.dialogue,
@@ -160,17 +186,23 @@ def _seen(head: Head, layout: Layout, begin: Cut, window: int) -> TriggerInput:
         tokens=layout.place(head.sums.tokens) - layout.place(begin.sums.tokens),
         undigested=head.sums.dialogue - _undigested(head).sums.dialogue,
         last_seq=head.last_seq,
-        round_ended=head.round_ended,
-        window=window,
+        round_ended=appended and head.round_ended,
+        window=means.window,
+        budget=means.budget,
         standing=sum(in_front),
     )
 
 
-def _firing(stage: Stage, begin: Cut, head: Head, layout: Layout) -> ProbeGenerator[Firing | None]:
-    """What the stage does to the range from `begin` to where its keep begins; None if that is empty."""
-    cut = yield from kept(stage.keep, head)
+def _firing(
+    stage: Stage, begin: Cut, cut: Cut, head: Head, layout: Layout, *, finishing: bool
+) -> ProbeGenerator[Firing | None]:
+    """What the stage does to the range from `begin` to `cut`, where its keep begins, or to the end of what is to be
+    digested in any case; None if that is empty."""
+    finish = (yield from _finish(head)) if finishing else None
     if isinstance(stage.action, Chunk):
-        return (yield from _chunk(stage, stage.action, begin, cut, head))
+        return (yield from _chunk(stage, begin, cut, head, finish))
+    if finish is not None and finish.seq > cut.seq:
+        cut = finish
     if cut.seq <= begin.seq:
         return None
     whole = Firing(
@@ -231,17 +263,33 @@ def _redaction(whole: Firing, redact: Redact, begin: Cut) -> ProbeGenerator[Firi
     return replace(whole, freed=freed) if freed >= redact.at_least else None
 
 
-def _chunk(stage: Stage, chunk: Chunk, begin: Cut, keep: Cut, head: Head) -> ProbeGenerator[Firing | None]:
-    """The oldest `batch` messages, up to the end of a turn, whatever is kept of them in view."""
-    after = yield from mark_at(DialogueAt(begin.sums.dialogue + chunk.batch + 1))
+def _finish(head: Head) -> ProbeGenerator[Cut]:
+    """The end of what is to be digested, whatever the triggers say."""
+    if head.finish_seq < head.next_seq:
+        last = yield from mark_at(SeqAt(head.finish_seq - 1))
+        following = None if last is None else (yield from mark_at(TurnAt(last.sums.turns + 1)))
+        return (yield from kept(Nothing(), head) if following is None else whole_groups(following, head))
+    if not head.awaited:
+        return Cut(head.next_seq, head.sums)
+    return (yield from whole_groups((yield from mark_at(TurnAt(max(head.sums.turns, 1)))), head))
+
+
+def _chunk(stage: Stage, begin: Cut, keep: Cut, head: Head, finish: Cut | None) -> ProbeGenerator[Firing | None]:
+    """The oldest messages, as many as a batch has, up to the end of a turn, whatever is kept of them in view; no
+    further than `finish`, where fewer are left."""
+    assert isinstance(stage.action, Chunk), "the caller looked"
+    after = yield from mark_at(DialogueAt(begin.sums.dialogue + stage.action.batch + 1))
     if after is not None and not after.opens_turn:
         turn = after.sums.turns
         after = yield from mark_at(TurnAt(max(turn, 1)))
         if after is None or after.seq <= begin.seq:
             after = yield from mark_at(TurnAt(turn + 1))
-    if after is None:
+    if after is not None and (finish is None or after.seq < finish.seq):
+        cut = yield from whole_groups(after, head)
+    elif finish is not None:
+        cut = finish
+    else:
         return None
-    cut = yield from whole_groups(after, head)
     if cut.seq <= begin.seq:
         return None
     return Firing(

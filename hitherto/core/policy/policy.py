@@ -15,9 +15,9 @@ from typing import Any, Self, cast
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.policy.action import Action, Chunk, Compact, Drop, Redact, Summarize
 from hitherto.core.policy.component import Component, mapping, only, part_from_json, quoted, registered
-from hitherto.core.policy.keep import Keep, LastMessages, LastTokens, LastTurns, Nothing, Window
+from hitherto.core.policy.keep import Keep, LastFraction, LastMessages, LastTokens, LastTurns, Nothing, Window
 from hitherto.core.policy.render import Prefix, Recalled, Render, ShadowTurn, SystemMessage
-from hitherto.core.policy.trigger import AllOf, AnyOf, Messages, Tokens, Trigger, Turns, Undigested
+from hitherto.core.policy.trigger import AllOf, AnyOf, Fraction, Messages, Tokens, Trigger, Turns, Undigested
 from hitherto.errors import InvalidPolicy
 
 VERSION = 1
@@ -26,7 +26,7 @@ _NAME = 200
 
 _SLOTS: dict[str, type[Component]] = {"trigger": Trigger, "keep": Keep, "action": Action, "render": Render}
 _OURS: dict[str, tuple[type[Component], ...]] = {
-    "keep": (LastMessages, LastTurns, LastTokens, Nothing, Window),
+    "keep": (LastMessages, LastTurns, LastTokens, LastFraction, Nothing, Window),
     "action": (Drop, Redact, Summarize, Chunk, Compact),
 }
 _EXTENDING = {
@@ -134,6 +134,8 @@ def _check_fires(trigger: Trigger, keep: Keep, action: Action) -> None:
             least = n
         case Tokens(n), LastTokens(t) if t > n:
             least = n
+        case Fraction(f, "budget"), LastFraction(k) if k >= f:
+            least = f"less than {f}"
         case _:
             if isinstance(trigger, Undigested) and isinstance(action, Chunk) and action.batch > trigger.n:
                 raise InvalidPolicy(
@@ -161,10 +163,14 @@ def _check_one_fires(trigger: AllOf, keep: Keep, action: Action) -> None:
 
 @dataclass(frozen=True)
 class Policy:
-    """An ordered list of stages under a name. No stage at all: everything stays, up to the budget."""
+    """An ordered list of stages under a name. No stage at all: everything stays, up to the budget.
+
+    With `recall`, contexts recall from their conversation what they do not show, unless a request says otherwise.
+    """
 
     name: str
     stages: tuple[Stage, ...] = ()
+    recall: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(cast(object, self.name), str) or not self.name.strip():
@@ -177,6 +183,8 @@ class Policy:
             raise InvalidPolicy(
                 f"the stages of policy {quoted(self.name)} are {quoted(self.stages)}; give a tuple of stages"
             )
+        if not isinstance(cast(object, self.recall), bool):
+            raise InvalidPolicy(f"recall of policy {quoted(self.name)} is {quoted(self.recall)}; give true or false")
         if len({stage.fingerprint for stage in self.stages}) != len(self.stages):
             raise InvalidPolicy(f"policy {quoted(self.name)} has the same stage twice; leave one out")
 
@@ -190,8 +198,10 @@ class Policy:
         return any(isinstance(stage.render, Recalled) for stage in self.stages)
 
     def to_json(self) -> dict[str, Any]:
-        """`{"version": 1, "name": …, "stages": [{"trigger": {"is": …}, "keep", "action", "render"}, …]}`."""
-        return {"version": VERSION, "name": self.name, "stages": [stage.to_json() for stage in self.stages]}
+        """`{"version": 1, "name": …, "stages": [{"trigger": {"is": …}, "keep", "action", "render"}, …]}`, and
+        `"recall": true` where it recalls."""
+        also = {"recall": True} if self.recall else {}
+        return {"version": VERSION, "name": self.name, "stages": [stage.to_json() for stage in self.stages], **also}
 
     @classmethod
     def from_json(cls, value: object) -> Self:
@@ -204,7 +214,7 @@ class Policy:
     @classmethod
     def _read(cls, value: object) -> Self:
         top = mapping(value, "policy")
-        only(top, {"version", "name", "stages"}, "policy")
+        only(top, {"version", "name", "stages", "recall"}, "policy")
         if top.get("version") != VERSION or isinstance(top.get("version"), bool):
             raise InvalidPolicy(
                 f"policy.version is {quoted(top.get('version'))}; this Hitherto reads version {VERSION}"
@@ -216,10 +226,12 @@ class Policy:
         return cls(
             name=cast(str, top.get("name")),
             stages=tuple(Stage.from_json(one, where=f"policy.stages[{at}]") for at, one in enumerate(found)),
+            recall=cast(bool, top.get("recall", False)),
         )
 
     def __str__(self) -> str:
-        return f"{self.name}: " + ("; ".join(str(stage) for stage in self.stages) or "everything stays")
+        stages = "; ".join(str(stage) for stage in self.stages) or "everything stays"
+        return f"{self.name}: {stages}" + ("; recall what is not shown" if self.recall else "")
 
 
 @dataclass(frozen=True)

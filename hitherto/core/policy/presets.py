@@ -15,7 +15,7 @@ from typing import Any, ParamSpec, TypeAlias, TypedDict, TypeVar, Unpack, cast
 
 from hitherto.core.policy.action import Chunk, Compact, Drop, Redact, Summarize
 from hitherto.core.policy.component import quoted
-from hitherto.core.policy.keep import LastMessages, LastTurns, Window
+from hitherto.core.policy.keep import LastFraction, LastMessages, LastTurns, Window
 from hitherto.core.policy.policy import Policy, Stage
 from hitherto.core.policy.render import Prefix, Recalled, ShadowTurn, SystemMessage
 from hitherto.core.policy.trigger import Fraction, Messages, Seq, Tokens, Turns, Undigested
@@ -69,6 +69,23 @@ def _ours(
 
 
 @_preset()
+def balanced(max_tokens: int = 1_000, *, facts: bool = False) -> Policy:
+    """The default. Contexts recall from their conversation what they do not show. Where a language model is named, all
+    but the newest turns become a summary once the view takes half of the budget; those of a quarter of it stay.
+
+    `max_tokens` bounds the summary's text in tokens. With `facts`, the model call that makes it also finds facts about
+    the conversation's subject. Both mean the same in the presets below.
+    """
+    stage = Stage(
+        Fraction(0.5, of="budget"),
+        LastFraction(0.25),
+        Summarize(max_tokens, facts=facts, needs_model=True),
+        SystemMessage(),
+    )
+    return Policy("balanced", (stage,), recall=True)
+
+
+@_preset()
 def none() -> Policy:
     """Everything stays verbatim; only the budget cuts."""
     return Policy("none")
@@ -90,9 +107,8 @@ def sliding_window(
 ) -> Policy:
     """A digest of the newest `window` messages, renewed at the end of every round from seq `after_seq` on.
 
-    What is older than the window leaves the digest. `max_tokens` bounds the digest's text in tokens. With `facts`, the
-    model call that makes it also finds facts about the conversation's subject. Both mean the same in the presets below.
-    `memory_rolling_window_size` and `memory_summarize_after_seq` are aliases.
+    What is older than the window leaves the digest. `memory_rolling_window_size` and `memory_summarize_after_seq` are
+    aliases.
     """
     stage = Stage(Seq(after_seq), Window(window), Summarize(max_tokens, facts=facts), Prefix())
     return Policy("sliding_window", (stage,))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, cast
+from typing import ClassVar, Literal, cast
 
-from hitherto.core.policy.component import Component, quoted, register, whole
+from hitherto.core.policy.component import Component, choice, quoted, register, share, whole
 from hitherto.errors import InvalidPolicy
 
 
@@ -15,8 +15,9 @@ class TriggerInput:
 
     `messages` are user messages and final assistant messages, `turns` user messages, `tokens` canonical ones as shown,
     without what redactions took out; `undigested` are messages that are in no digest, dropped ones included. `last_seq`
-    is the newest message's seq, `round_ended` whether it ends a round. `window` is the model's context window in
-    tokens, `standing` the tokens of what stands in it for older messages.
+    is the newest message's seq, `round_ended` whether it was appended just now and ends a round. `window` is the
+    model's context window in tokens, `budget` that of a context (at most the window), `standing` the tokens of what
+    stands in it for older messages.
     """
 
     messages: int
@@ -26,6 +27,7 @@ class TriggerInput:
     last_seq: int
     round_ended: bool
     window: int
+    budget: int
     standing: int = 0
 
 
@@ -36,7 +38,8 @@ class Trigger(Component):
     slot: ClassVar[str] = "trigger"
 
     def due(self, seen: TriggerInput) -> bool:
-        """Whether the stage has to act now. Asked at every append and at no other time: a clock sets nothing off."""
+        """Whether the stage has to act now. Asked after every append and when a digest ends: a clock sets nothing
+        off."""
         raise NotImplementedError
 
 
@@ -88,23 +91,22 @@ class Tokens(Trigger):
 @register
 @dataclass(frozen=True)
 class Fraction(Trigger):
-    """Due when the view, with what stands for older messages, takes at least the share `f` of the model's window.
+    """Due when the view, with what stands for older messages, takes at least the share `f` of the model's window, or
+    with `of="budget"` of a context's budget (of the window, if that is smaller).
 
     It always waits for new messages of a quarter of that, however much stands for older ones.
     """
 
     f: float
+    of: Literal["window", "budget"] = field(default="window", metadata={"later": True})
     word: ClassVar[str] = "fraction"
 
     def __post_init__(self) -> None:
-        if not isinstance(cast(object, self.f), int | float) or isinstance(cast(object, self.f), bool):
-            raise InvalidPolicy(f"Fraction.f is {quoted(self.f)}; give a share of the window, such as 0.75")
-        if not 0 < self.f <= 1:
-            raise InvalidPolicy(f"Fraction.f is {quoted(self.f)}; give a share above 0 and at most 1, such as 0.75")
-        object.__setattr__(self, "f", float(self.f))
+        share(self, f=self.f)
+        choice(self, of=self.of)
 
     def due(self, seen: TriggerInput) -> bool:
-        mark = self.f * seen.window
+        mark = self.f * (seen.window if self.of == "window" else seen.budget)
         return seen.tokens >= max(mark - seen.standing, mark / 4)
 
 

@@ -37,9 +37,10 @@ class SearchFilter:
     Conversations are named as the scope's own agent has them. `conversation` leaves only what belongs to that one,
     `exclude_conversation` all but it; archived documents belong to the conversation they came from. `after` and
     `before` bound the time at which it was said, both inclusive. `as_of`: only what rests on messages of `conversation`
-    up to that seq. `hidden` maps conversations to a seq: nothing that rests on a message from that seq on. `but`: not
-    these digests. `doc_type`, `namespace` and `metadata` leave only passages of documents that have that type, that
-    namespace and every entry. `subject`: only facts about it, and what belongs to conversations about it.
+    up to that seq. `hidden` maps conversations to a seq: nothing that rests on a message from that seq on, except a
+    digest of earlier ones too. `but`: not these digests. `doc_type`, `namespace` and `metadata` leave only passages of
+    documents that have that type, that namespace and every entry. `subject`: only facts about it, and what belongs to
+    conversations about it.
     """
 
     scope: Scope

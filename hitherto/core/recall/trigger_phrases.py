@@ -30,16 +30,13 @@ def triggered(text: str, phrases: Sequence[str]) -> str | None:
     return next((phrase for phrase in phrases if _is_in(_words(phrase), said)), None)
 
 
-def without(text: str, phrase: str) -> str:
-    """`text` without the first occurrence of `phrase`, word for word: the question itself is left. All of `text` if
-    nothing else is left."""
-    words = _WORD.findall(phrase)
-    if not words:
-        return text
-    left = re.sub(
-        r"\b" * (not _UNSPACED.search(phrase)) + r"\W+".join(map(re.escape, words)), " ", text, count=1, flags=re.I
-    )
-    return left if _WORD.search(left) else text
+def without(text: str, phrases: Sequence[str]) -> str:
+    """`text` without the phrases, word for word: the question itself is left. Empty if nothing else is left."""
+    for phrase in phrases:
+        if words := _WORD.findall(phrase):
+            pattern = r"\b" * (not _UNSPACED.search(phrase)) + r"\W+".join(map(re.escape, words))
+            text = re.sub(pattern, " ", text, flags=re.I)
+    return text if _WORD.search(text) else ""
 
 
 def _words(text: str) -> str:

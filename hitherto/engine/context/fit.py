@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from hitherto.core.context.fit import Assembled, assemble, reach
 from hitherto.core.context.recalled import RecalledPiece
@@ -52,16 +53,16 @@ class ContextBuilder:
         at: int | None,
         *,
         latest: InjectedText | None = None,
-        recall: RecallOptions | Sequence[RecalledPiece] | None = None,
+        recall: RecallOptions | Sequence[RecalledPiece] | Literal[False] | None = None,
         cross_session: CrossSession | None = None,
         facts: bool | ShownFacts | None = None,
     ) -> Context:
         """The context: one round trip for the head and the facts, one for the messages that can fit, one more where an
         opaque item or the digest of another conversation is shown, and one where something is recalled.
 
-        `cross_session` is the request's own choice. `recall` are the request's options, and `facts` is whether facts
-        are shown (None: as the setting says). To rebuild a context, these are what it showed: `latest` its digest of
-        another conversation, `recall` the recalled pieces, `facts` the facts.
+        `cross_session` is the request's own choice. `recall` are the request's options (None: the policy's), and
+        `facts` is whether facts are shown (None: as the setting says). To rebuild a context, these are what it showed:
+        `latest` its digest of another conversation, `recall` the recalled pieces, `facts` the facts.
         """
         head, known = await self._head_and_known(facts, at)
         defaults = await self.handle.defaults(head)
@@ -77,14 +78,21 @@ class ContextBuilder:
             says = knowing.says
         else:
             says = None if known is None or not len(known.ids) else none_of(known)
-        recalled = Found() if recall is None or isinstance(recall, RecallOptions) else Found(pieces=tuple(recall))
+        recalled = Found(pieces=tuple(recall)) if isinstance(recall, Sequence) else Found()
+        options: RecallOptions | None = None
         queries: Sequence[RecallQuery] = ()
-        if recall is None or isinstance(recall, RecallOptions):
+        if not isinstance(recall, Sequence):
+            options = recall or None
+            if recall is None and used.recall:
+                options = RecallOptions(other_conversations=False)
             crossing = self.handle.crossing(head, asked, defaults)
-            queries = await self._recall_queries(request, used, shown, head, recall=recall, crossing=crossing)
-            if queries or recall is not None or used.recalls:
+            # Where all is shown there is nothing to find, and no embedder to load.
+            later = options is not None and not options.other_conversations and _shows_all(shown, head, request)
+            wanted = None if later else options
+            queries = await self._recall_queries(request, used, shown, head, recall=wanted, crossing=crossing)
+            if queries or options is not None or used.recalls:
                 # Whatever the question: what is cut must not depend on it.
-                request = replace(request, recall_tokens=self._set_aside(request, recall))
+                request = replace(request, recall_tokens=self._set_aside(request, options))
         begun = asyncio.ensure_future(load_searches(self._recaller, queries)) if queries else None
         try:
             request, made = await self._assembled(request, shown, head, at)
@@ -92,6 +100,10 @@ class ContextBuilder:
             if begun is not None:
                 begun.cancel()
             raise
+        if options is not None and not queries and any(span.fate is not Fate.IN for span in made.fates):
+            # The request's own tokenizer counted more than the log's.
+            queries = await self._recall_queries(request, used, shown, head, recall=options, crossing=CrossSession())
+            begun = asyncio.ensure_future(load_searches(self._recaller, queries)) if queries else None
         missing += [] if at is not None else _missing(used, head)
         if begun is not None:
             visible = [span for span in made.fates if span.fate is Fate.IN]
@@ -243,6 +255,13 @@ class ContextBuilder:
     def _set_aside(self, request: ContextRequest, recall: RecallOptions | None) -> int:
         share = None if recall is None else recall.share
         return int(request.budget * (self.handle.services.settings.recall_share if share is None else share))
+
+
+def _shows_all(shown: View, head: Head, request: ContextRequest) -> bool:
+    """Whether the budget has room for the whole conversation, none of it digested or dropped."""
+    whole = shown.layout.place(shown.layout.start_sums.tokens)
+    complete = shown.layout.start == head.view_start and not shown.layout.redactions
+    return complete and reach(shown, head, request).tokens <= whole
 
 
 def _missing(policy: Policy, head: Head) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from hitherto.core.context.recalled import RecalledPiece, RecallReason
 from hitherto.core.cross_session import CrossSession
@@ -16,10 +17,10 @@ from hitherto.core.policy.view import View
 from hitherto.core.recall.filter import EntryKind, SearchFilter
 from hitherto.core.recall.terms import question_terms
 from hitherto.core.recall.trigger_phrases import triggered, without
-from hitherto.engine.context.recalled_texts import recollection_of
+from hitherto.engine.context.recalled_texts import newest_summaries, recollection_of
 from hitherto.engine.handle import Handle
 from hitherto.engine.recall.arguments import checked_kinds, checked_limit, checked_share, checked_switch
-from hitherto.engine.recall.recall import LoadedSearch, Recaller
+from hitherto.engine.recall.recall import Hit, LoadedSearch, Recaller
 from hitherto.errors import InvalidInput, StoreError
 from hitherto.logs import logger
 
@@ -63,14 +64,14 @@ class RecallOptions:
             checked_switch(getattr(self, name), name)
 
 
-def recall_options_of(value: object) -> RecallOptions | None:
-    """The argument `recall` of `context` as options: True stands for the defaults, a number for the `limit`; None and
-    False give None. Raises InvalidInput."""
+def recall_options_of(value: object) -> RecallOptions | Literal[False] | None:
+    """The argument `recall` of `context` as options: True stands for the defaults, a number for the `limit`; None
+    leaves it to the policy, False recalls nothing. Raises InvalidInput."""
     match value:
         case None | RecallOptions():
             return value
         case bool():
-            return RecallOptions() if value else None
+            return RecallOptions() if value else False
         case int():
             return RecallOptions(limit=value)
         case _:
@@ -79,13 +80,15 @@ def recall_options_of(value: object) -> RecallOptions | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallQuery:
-    """One search that a context makes, and the reason for it."""
+    """One search that a context makes, and the reason for it. `newest`: the question tells nothing but that it asks for
+    what was said before ("What did we discuss last time?"); it gets the newest summaries."""
 
     why: RecallReason
     question: str
     criteria: SearchFilter
     limit: int
     min_score: float
+    newest: bool = False
 
 
 def recall_queries(
@@ -119,12 +122,13 @@ def recall_queries(
                     min_score=0.0,
                 )
             )
-    phrase = triggered(question, settings.search_triggers)
-    if crossing.always or (crossing.triggers and phrase is not None):
+    asks = triggered(question, settings.search_triggers) is not None
+    if crossing.always or (crossing.triggers and asks):
         found.append(
             RecallQuery(
                 why=RecallReason.CROSS_SESSION,
-                question=question if phrase is None else without(question, phrase),
+                question=without(question, settings.search_triggers) if asks else question,
+                newest=asks and not question_terms(without(question, settings.search_triggers)).telling,
                 criteria=SearchFilter(scope=scope, kinds=SAID, exclude_conversation=handle.id),
                 limit=settings.cross_session_limit,
                 min_score=settings.relevance_threshold,
@@ -163,6 +167,8 @@ async def load_searches(recaller: Recaller, queries: Sequence[RecallQuery]) -> l
     """The first half of each search, all at once; None for one where the store failed."""
 
     async def load_search(one: RecallQuery) -> LoadedSearch | None:
+        if one.newest:
+            return None
         try:
             return await recaller.load_search(one.question, one.criteria)
         except StoreError as error:
@@ -200,30 +206,32 @@ async def found(
     taken: set[tuple[object, ...]] = set()
     groups: set[tuple[str, str]] = set()
     for query, begun_one in zip(queries, begun, strict=True):
-        if begun_one is None:
-            _miss(missing, ("recall",))
-            continue
-        hidden = _hidden(handle.id, visible, query.criteria)
+        hits: Sequence[Hit | RecalledPiece] = ()
         try:
-            answer = await recaller.find(
-                begun_one,
-                hidden,
-                limit=query.limit + len(taken) + _seen(visible),
-                min_score=query.min_score,
-                rerank=True,
-            )
+            if query.newest:
+                hits = await newest_summaries(handle, query.limit, query.why)
+            elif begun_one is None:
+                _miss(missing, ("recall",))
+            else:
+                answer = await recaller.find(
+                    begun_one,
+                    _hidden(handle.id, visible, query.criteria),
+                    limit=query.limit + len(taken) + _seen(visible),
+                    min_score=query.min_score,
+                    rerank=True,
+                )
+                hits = answer.hits
+                _miss(missing, [name for name in answer.missing if name != "vectors"])  # only lagging, not unavailable
         except StoreError as error:
             log.warning("Recall failed; the context goes without it: %s", error, tenant=handle.scope.tenant)
             _miss(missing, ("recall",))
-            continue
-        _miss(missing, [name for name in answer.missing if name != "vectors"])  # only lagging, not unavailable
         shown, held_back = 0, 0 if query.why is RecallReason.REQUEST else max(room - reserved, 0)
-        for hit in answer.hits:
+        for hit in hits:
             if shown == query.limit or room - held_back < _SMALLEST:
                 break
             if query.why is RecallReason.CROSS_SESSION and hit.conversation is None:
                 continue  # a document that the user added is from no conversation
-            one = await recollection_of(handle, hit, query.why)
+            one = hit if isinstance(hit, RecalledPiece) else await recollection_of(handle, hit, query.why)
             if one is None or _name(one) in taken or _in_sight(handle, one, visible):
                 continue
             taken.add(_name(one))
@@ -259,8 +267,12 @@ def _seen(visible: Sequence[Span]) -> int:
 
 
 def _in_sight(handle: Handle, one: RecalledPiece, visible: Sequence[Span]) -> bool:
+    """Whether it is shown already: a digest if all of its messages are, anything else if one is."""
     if (one.agent, one.conversation) != (handle.scope.agent, handle.id) or one.start is None or one.end is None:
         return False
+    if one.kind is EntryKind.DIGEST:
+        shown = sum(max(min(span.end, one.end) - max(span.start, one.start) + 1, 0) for span in visible)
+        return shown > one.end - one.start
     return any(span.start <= one.end and one.start <= span.end for span in visible)
 
 

@@ -7,8 +7,10 @@ from dataclasses import replace
 
 from hitherto.core.context.manifest import RecalledEntry
 from hitherto.core.context.recalled import RecalledPiece, RecallReason
+from hitherto.core.digests.digest import Digest
+from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.group import groups
-from hitherto.core.log.head import Head
+from hitherto.core.log.head import Head, StandingSummary
 from hitherto.core.log.message import Logged, Role
 from hitherto.core.log.speaker import speaker_of
 from hitherto.core.recall.filter import EntryKind
@@ -21,6 +23,10 @@ from hitherto.ports.recall import TEXT
 
 _GROUP = 64
 """Messages before and after a tool message that are searched for its group."""
+
+
+_LOOKED_AT = 20
+"""The newest conversations among which summaries are looked for."""
 
 
 async def recollection_of(handle: Handle, hit: Hit, why: RecallReason) -> RecalledPiece | None:
@@ -87,7 +93,7 @@ def _of_messages(
         why=why,
         kind=EntryKind.MESSAGE,
         text="\n".join(one.message.text for one in _with_text(members)),
-        said_at=first.created_at,
+        said_at=first.said_at,
         score=score,
         conversation=conversation,
         agent=agent or None,
@@ -161,20 +167,48 @@ async def _digest_again(handle: Handle, head: Head, says: RecalledEntry) -> Reca
     row = next((row for row in rows if row.id == says.digest), None)
     if row is None or row.completed_at is None or row.hidden_rev == 0:
         return None
+    return await _of_digest(handle, head, row, RecallReason(says.why), says.score)
+
+
+async def _of_digest(
+    handle: Handle, head: Head, row: Digest | StandingSummary, why: RecallReason, score: float
+) -> RecalledPiece:
     reading = MessageRange(start=row.end, stop=row.end + 1)
     (last,) = await handle.services.store.messages(handle.scope, handle.id, head.ref, reading)
     return RecalledPiece(
-        why=RecallReason(says.why),
+        why=why,
         kind=EntryKind.DIGEST,
         text=row.text[:TEXT],
-        said_at=last.created_at,
-        score=says.score,
-        conversation=says.conversation,
-        agent=says.agent,
+        said_at=last.said_at,
+        score=score,
+        conversation=handle.id,
+        agent=handle.scope.agent,
         start=row.start,
         end=row.end,
         digest=row.id,
     )
+
+
+async def newest_summaries(handle: Handle, limit: int, why: RecallReason) -> list[RecalledPiece]:
+    """The summaries, or else the newest chunks, of the scope's other conversations that were written last, at most
+    `limit`, the newest first."""
+    found: list[RecalledPiece] = []
+    for one in await handle.services.store.listed(handle.scope, limit=_LOOKED_AT):
+        if len(found) == limit:
+            break
+        if one.conversation != handle.id:
+            other = handle.beside(one.conversation)
+            head = await other.head()
+            newest = head.digest or await _newest_chunk(other, head)
+            if newest is not None:
+                found.append(await _of_digest(other, head, newest, why, 1.0))
+    return found
+
+
+async def _newest_chunk(handle: Handle, head: Head) -> Digest | None:
+    chunks = {one.digest for one in head.frontiers.values() if one.action is DigestAction.CHUNK}
+    rows = await handle.services.store.digests(handle.scope, handle.id) if chunks else []
+    return next((row for row in reversed(rows) if row.id in chunks), None)
 
 
 async def _passage_again(handle: Handle, says: RecalledEntry) -> RecalledPiece | None:

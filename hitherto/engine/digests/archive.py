@@ -58,7 +58,13 @@ class Archiver:
     ) -> ArchiveSummary | None:
         model, count = self._services.model, self._services.canonical.count
         task = await asyncio.to_thread(
-            archive_task, excerpt, made.items, limit=limit, input_limit=model.input_limit, count=count
+            archive_task,
+            excerpt,
+            made.items,
+            limit=limit,
+            input_limit=model.input_limit,
+            count=count,
+            plain_text=self._services.settings.model_output == "text",
         )
         if not task.lines and not task.digest:
             return None

@@ -12,17 +12,19 @@ from datetime import timedelta
 from hitherto.core.digests.digest import Status
 from hitherto.core.ledger import FailureCause, ModelCall
 from hitherto.core.log.frontier import DigestAction, Frontier
-from hitherto.core.log.head import Head, RunningDigest
+from hitherto.core.log.head import Head, RunningDigest, StandingSummary
 from hitherto.engine.calls import Calls, cause_of, told
 from hitherto.engine.daily_limit import CallPostponed
+from hitherto.engine.digests.fire import committed, fired
 from hitherto.engine.digests.frontiers_from_rows import sums_through
 from hitherto.engine.digests.make import DigestMaker
 from hitherto.engine.facts.learn import FoundFacts, merge_found, noted
+from hitherto.engine.handle import Handle
 from hitherto.engine.log.erase import erase_expired
 from hitherto.engine.services import Services
 from hitherto.errors import Conflict, DatabaseUnavailable, HithertoError, ModelUnavailable, StoreError
 from hitherto.logs import logger
-from hitherto.ports.digests import DigestOutcome, DigestWork
+from hitherto.ports.digests import DigestOutcome, DigestWork, NewDigest
 from hitherto.ports.log import Changes, Unit
 from hitherto.ports.queue import DigestJob
 
@@ -60,6 +62,7 @@ class Attempt:
 
     def __init__(self, services: Services, calls: Calls, work: DigestWork, *, impatient: Callable[[], bool]) -> None:
         self._services, self._store, self._work = services, services.store, work
+        self._handle = Handle(services, work.scope, work.conversation)
         self._calls = calls
         self._digester = DigestMaker(services, calls)
         self._impatient = impatient
@@ -221,8 +224,9 @@ class Attempt:
             await self._note()
 
     async def _finish(self, outcome: DigestOutcome, found_facts: FoundFacts | None) -> bool:
-        """Write the outcome, its model calls and the learned facts, with the conversation locked. Returns whether the
-        outcome is written; False if the claim no longer holds."""
+        """Write the outcome, its model calls and the learned facts, with the conversation locked, and fire the stages
+        that are due once a digest is completed. Returns whether the outcome is written; False if the claim no longer
+        holds."""
         work, digest = self._work, self._work.digest
         async with self._store.write(work.scope, work.conversation, digest=digest.id) as unit:
             head = unit.head
@@ -233,8 +237,10 @@ class Attempt:
                 return any(
                     (row.id, row.attempt, row.status) == (digest.id, digest.attempt, _ended(outcome)) for row in rows
                 )
+            fire: tuple[NewDigest, ...] = ()
             if outcome.error is None:
-                after = await _completed(unit, mine, outcome)
+                after = await _completed(unit, mine, outcome, digest.spec)
+                after, fire = await fired(self._handle, self._handle.resuming(after, digest), after, unit)
             else:
                 rest = backoff(self._services.settings.backoff, head.failures) if head.failures else timedelta(0)
                 after = replace(head, failures=head.failures + 1, resume_at=head.clock + rest if rest else None)
@@ -243,7 +249,8 @@ class Attempt:
                 learned = await merge_found(unit, self._services, work, found_facts)
                 if learned is not None:
                     after = replace(after, extracted=noted(after, found_facts))
-            await unit.commit(Changes(head=after, outcomes=(outcome,), calls=tuple(self._ledger), learned=learned))
+            changes = Changes(head=after, outcomes=(outcome,), calls=tuple(self._ledger), learned=learned, fire=fire)
+            await committed(self._handle, unit, changes)
         if learned is not None:
             new, again = len(learned.facts), len(learned.repeated)
             log.info("Facts learned from %s: %s (known before: %s)", work.conversation, new, again, **_fields(work))
@@ -299,9 +306,16 @@ def _ended(outcome: DigestOutcome) -> Status:
     return Status.COMPLETED if outcome.error is None else Status.FAILED
 
 
-async def _completed(unit: Unit, made: RunningDigest, outcome: DigestOutcome) -> Head:
-    """The head once a digest is visible: at the next revision, with the new frontier of a stage that has one."""
-    head = replace(unit.head, rev=unit.head.rev + 1, failures=0, resume_at=None)
+async def _completed(unit: Unit, made: RunningDigest, outcome: DigestOutcome, spec: str) -> Head:
+    """The head once a digest is visible: at the next revision, with the new summary, or the new frontier of a stage
+    that has one."""
+    running = tuple(one for one in unit.head.running if one.id != made.id)
+    head = replace(unit.head, rev=unit.head.rev + 1, failures=0, resume_at=None, running=running)
+    if made.action is DigestAction.SUMMARIZE and (head.digest is None or head.digest.end <= made.end):
+        summary = StandingSummary(
+            id=made.id, start=made.start, end=made.end, text=outcome.text, spec=spec, tokens=outcome.tokens
+        )
+        return replace(head, digest=summary, digest_sums=await sums_through(unit, made.end))
     if made.action not in (DigestAction.CHUNK, DigestAction.COMPACT):
         return head
     kept_from = made.end + 1 if made.kept_from is None else made.kept_from

@@ -1,31 +1,48 @@
-"""What an append fires: answers the probes of the plan, and turns the firings into digest rows."""
+"""Firing the stages that are due, after an append and when a digest ends: answers the probes of the plan, and turns its
+firings into digest rows."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 
+from hitherto.core.digests.digest import Needs
 from hitherto.core.log.append import found_in, reached
+from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import Kind, Logged
 from hitherto.core.log.probe import AnyProbe, Freeable, Mark, ToolTokens
-from hitherto.core.policy.plan import Firing, Plan, plan
-from hitherto.core.policy.policy import Policy
+from hitherto.core.policy.plan import Firing, Plan, advanced, plan
+from hitherto.core.policy.policy import Policy, policy_json
 from hitherto.engine.handle import Handle
+from hitherto.engine.services import Services
 from hitherto.errors import StoreError
 from hitherto.logs import logger
 from hitherto.ports.digests import NewDigest
-from hitherto.ports.log import Unit
+from hitherto.ports.log import Changes, Unit
+from hitherto.ports.queue import DigestJob
 
 log = logger("hitherto.digest")
 
 
-async def planned(
+async def fired(
+    handle: Handle, policy: Policy, head: Head, unit: Unit, *, batch: Sequence[Logged] = ()
+) -> tuple[Head, tuple[NewDigest, ...]]:
+    """The rows of the stages that are due at `head`, and the head with the frontiers of those that take effect at once.
+
+    `batch` are messages that the store does not have yet. If a user-defined trigger fails, this is logged and nothing
+    fires: the message is worth more."""
+    firings = await _planned(handle, policy, head, batch, unit)
+    for firing in firings:
+        head = advanced(head, firing) if firing.stage.action.at_once else head
+    return head, tuple(_new_digest(firing, policy, handle.services) for firing in firings)
+
+
+async def _planned(
     handle: Handle, policy: Policy, head: Head, batch: Sequence[Logged], unit: Unit
 ) -> tuple[Firing, ...]:
-    """What is due once `batch` is in the log. Probes are answered by the store or, for messages it does not have yet,
-    from `batch`. If a user-defined trigger fails, this is logged and nothing fires: the message is worth more."""
-    planning = plan(policy, head, handle.services.window, family=handle.services.family(None))
+    services = handle.services
+    planning = plan(policy, head, services.means, appended=bool(batch))
     conversation = handle.id
     try:
         probe = next(planning)
@@ -65,18 +82,32 @@ async def _answer(probe: AnyProbe, batch: Sequence[Logged], unit: Unit) -> Mark 
     return Freeable(stored.tokens + sum(own), stored.messages + len(own))
 
 
-def new_digest(firing: Firing) -> NewDigest:
-    """The row of a firing: completed at once where no model is needed, else in progress."""
+def _new_digest(firing: Firing, policy: Policy, services: Services) -> NewDigest:
+    """The row of a firing: completed at once where nothing is to be made, else in progress. Where this process has a
+    language model, only one that has one too makes it."""
+    action, at_once = firing.stage.action.digest_action, firing.stage.action.at_once
+    needs = Needs.COMPACTOR if action is DigestAction.COMPACT else Needs.MODEL
     return NewDigest(
         stage=firing.stage.fingerprint,
         spec=json.dumps(firing.stage.to_json()),
-        action=firing.stage.action.digest_action,
+        action=action,
         start=firing.start,
         end=firing.end,
         base=firing.base,
-        completed=firing.stage.action.at_once,
-        tokens=firing.freed if firing.stage.action.at_once else 0,
+        completed=at_once,
+        tokens=firing.freed if at_once else 0,
         freed=firing.freed_so_far,
         since=firing.since,
         kept_from=firing.kept.seq if firing.kept.seq <= firing.end else None,
+        policy=None if at_once else policy_json(policy),
+        needs=needs if not at_once and needs in services.able else None,
     )
+
+
+async def committed(handle: Handle, unit: Unit, changes: Changes) -> tuple[tuple[int, ...], list[int]]:
+    """Commit, and submit the digests that are to be made; returns the ids of all new rows, and of those."""
+    ids = await unit.commit(changes)
+    begun = [digest for digest, row in zip(ids, changes.fire, strict=True) if not row.completed]
+    for digest in begun:
+        handle.services.queue.submit(DigestJob(handle.scope.tenant, digest))
+    return ids, begun

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from datetime import UTC
 from functools import partial
 
 from hitherto.core.context.redaction import Redactor
@@ -75,13 +76,17 @@ class DigestMaker:
         about = await facts_task(self._services, self._embedding, work, action)
         making = digest(
             base=work.base if isinstance(action, Summarize) else (),
-            lines=[PromptLine(one.seq, one.message.role.value, one.message.text) for one in work.messages],
+            lines=[
+                PromptLine(one.seq, one.message.role.value, one.message.text, one.said_at.astimezone(UTC).date())
+                for one in work.messages
+            ],
             start=work.digest.start,
             limit=action.max_tokens,
             input_limit=model.input_limit,
             count=self._services.canonical.count,
             facts=None if about is None else about[1],
             prose=isinstance(action, Chunk),
+            plain_text=self._services.settings.model_output == "text",
         )
         big = sum(len(one.message.text) for one in work.messages) > _BIG
         made = await _step(lambda: next(making), big)
@@ -170,10 +175,10 @@ class DigestMaker:
         )
 
     async def _masking(self, work: DigestWork) -> Redactor:
-        """The redactions of the view under the conversation's current policy."""
+        """The redactions of the view under the policy that applies."""
         handle = Handle(self._services, work.scope, work.conversation)
         head = await handle.head()
-        return Redactor(layout_of(handle.governing(head, None)[0], head), self._services.codec(RESPONSES))
+        return Redactor(layout_of(handle.resuming(head, work.digest), head), self._services.codec(RESPONSES))
 
 
 def _tell_left_out(work: DigestWork, statements: int) -> None:

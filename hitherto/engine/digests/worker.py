@@ -120,7 +120,7 @@ class Worker:
 
         async def claim() -> None:
             nonlocal found
-            found = await self._store.claim(job.tenant, job.digest, lease=self._lease)
+            found = await self._store.claim(job.tenant, job.digest, lease=self._lease, able=self._services.able)
 
         try:
             await uninterrupted(claim())
@@ -168,7 +168,7 @@ class Worker:
             await asyncio.sleep(pause * jitter())
             pause = _TIDY_EVERY if self._read_only else min(self._beat, _SWEEP_EVERY)
             try:
-                for job in await self._store.overdue(since=since):
+                for job in await self._store.overdue(since=since, able=self._services.able):
                     if not self._services.queue.take(job):
                         break
                 since = timedelta(seconds=self._beat)

@@ -106,7 +106,7 @@ async def merge_found(unit: Unit, services: Services, work: DigestWork, found_fa
             extracted=unit.head.extracted,
             single=services.settings.single_fact_categories,
             count=services.canonical.count,
-            said_at={one.seq: one.created_at for one in work.messages},
+            said_at={one.seq: one.said_at for one in work.messages},
         )
     except Exception:
         log.exception("Merging facts failed; those of digest %s are not stored", work.digest.id)

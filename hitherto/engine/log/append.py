@@ -10,16 +10,14 @@ from dataclasses import dataclass, replace
 from hitherto.core.log.append import extended, fingerprint
 from hitherto.core.log.head import Head, LatestDigest
 from hitherto.core.log.message import Logged, Message
-from hitherto.core.policy.plan import advanced
 from hitherto.core.policy.policy import Policy, policy_json
 from hitherto.engine.context.injection import earlier_than
-from hitherto.engine.digests.fire import new_digest, planned
+from hitherto.engine.digests.fire import committed, fired
 from hitherto.engine.handle import Handle
 from hitherto.engine.services import Services
 from hitherto.errors import ConcurrentWrite, IdempotencyKeyReused, InvalidInput
 from hitherto.ports.digests import EarlierDigest
 from hitherto.ports.log import Changes, Receipt, Unit
-from hitherto.ports.queue import DigestJob
 from hitherto.uninterrupted import uninterrupted
 
 _BIG = 200_000
@@ -99,31 +97,22 @@ class Appender:
     ) -> AppendResult:
         head = replace(head, policy=policy_json(self.handle.policy) or head.policy, subject=self.handle.about(head))
         governing, _ = self.handle.governing(head, self.request)
-        firings = await planned(self.handle, governing, head, logged, unit)
-        for firing in firings:
-            head = advanced(head, firing) if firing.stage.action.at_once else head
+        head, fire = await fired(self.handle, governing, head, unit, batch=logged)
         changes = Changes(
             head=head,
             messages=tuple(logged),
             key=key,
             receipt=None if key is None else receipt,
-            fire=tuple(new_digest(firing) for firing in firings),
+            fire=fire,
         )
         if all(one.completed for one in changes.fire):
-            fired, digest = await unit.commit(changes), None
+            ids, begun = await unit.commit(changes), []
         else:
             # Even if this task is cancelled meanwhile, a digest that is written is also submitted.
-            fired, digest = await uninterrupted(self._committed(unit, changes))
+            ids, begun = await uninterrupted(committed(self.handle, unit, changes))
         self.handle.services.appended.set()
-        return AppendResult(start=receipt.start, end=receipt.end, rev=receipt.rev, digest=digest, fired=fired)
-
-    async def _committed(self, unit: Unit, changes: Changes) -> tuple[tuple[int, ...], int | None]:
-        """Commit, and submit the digests that are to be made; returns all ids and the first of those."""
-        fired = await unit.commit(changes)
-        to_make = [digest for digest, row in zip(fired, changes.fire, strict=True) if not row.completed]
-        for digest in to_make:
-            self.handle.services.queue.submit(DigestJob(self.handle.scope.tenant, digest))
-        return fired, to_make[0] if to_make else None
+        digest = begun[0] if begun else None
+        return AppendResult(start=receipt.start, end=receipt.end, rev=receipt.rev, digest=digest, fired=ids)
 
 
 def _replayed(receipt: Receipt, mark: str, key: str | None) -> AppendResult:

@@ -155,16 +155,18 @@ class OpenAICompatible(Model):
 
 
 def _response_format(prompt: Prompt, dialect: _OpenAIDialect) -> ResponseFormat | Omit:
+    if not prompt.schema:
+        return omit
+    schema = dict[str, object](prompt.schema)
     match dialect.format:
         case "json_schema":
-            schema = dict[str, object](prompt.schema)
             return {
                 "type": "json_schema",
                 "json_schema": {"name": prompt.schema_name, "schema": schema, "strict": True},
             }
         case "json_object with a schema":
             # As llama-cpp-python's server enforces it; the SDK's types know no schema there.
-            return cast(ResponseFormat, {"type": "json_object", "schema": dict[str, object](prompt.schema)})
+            return cast(ResponseFormat, {"type": "json_object", "schema": schema})
         case "json_object":
             return {"type": "json_object"}
         case None:

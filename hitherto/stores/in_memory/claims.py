@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from hitherto.core.digests.digest import Digest, Status
+from hitherto.core.digests.digest import Digest, Needs, Status
 from hitherto.core.log.message import storable
 from hitherto.core.scope import Scope
 from hitherto.ports.digests import Backlog, Claim, DigestWork
@@ -31,12 +31,12 @@ class Claims:
         """Record that the digests `fired` belong to the conversation `name`."""
         self._owners.update(dict.fromkeys(fired, name))
 
-    def take(self, tenant: str, digest: int, lease: timedelta) -> DigestWork | None:
+    def take(self, tenant: str, digest: int, lease: timedelta, able: Collection[Needs]) -> DigestWork | None:
         found, now = self._in_progress(tenant, digest), self._clock()
         if found is None:
             return None
         (scope, conversation), kept, row = found
-        if not _is_due(row, now):
+        if not (_is_due(row, now) and _can_make(row, able)):
             return None
         taken = replace(row, attempt=row.attempt + 1, tries=row.tries + 1, claimed=True, due_at=now + lease)
         kept.replaced(taken)
@@ -66,13 +66,14 @@ class Claims:
         )
         return True
 
-    def overdue(self, since: timedelta, limit: int) -> list[DigestJob]:
+    def overdue(self, since: timedelta, limit: int, able: Collection[Needs]) -> list[DigestJob]:
         now = self._clock()
         found = [
             (row.due_at, DigestJob(scope.tenant, row.id))
             for (scope, _), kept in self._conversations.items()
             for row in kept.digests
             if row.status is Status.PROCESSING
+            and _can_make(row, able)
             and row.due_at is not None
             and not now - since < row.due_at <= now + MAX_AHEAD
         ]
@@ -109,6 +110,10 @@ class Claims:
         if found is None or not found[2].claimed or found[2].attempt != claim.attempt:
             return None
         return found[1], found[2]
+
+
+def _can_make(row: Digest, able: Collection[Needs]) -> bool:
+    return row.needs is None or row.needs in able
 
 
 def _is_due(row: Digest, now: datetime) -> bool:

@@ -74,6 +74,7 @@ class StoredConversation:
             failures=0,
             resume_at=None,
             running=(),
+            finish_seq=0,
             erased=tuple((first, min(end, len(log) - 1)) for first, end in self.head.erased if first < len(log)),
             retracted=ranges(logged.seq for logged in log if not logged.live(at)),
             now=max(clock, self.updated_at),

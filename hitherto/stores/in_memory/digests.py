@@ -101,6 +101,8 @@ def _fired(digest: int, fire: NewDigest, rev: int, now: datetime, due_at: dateti
         opaque=fire.opaque,
         family=fire.family,
         due_at=None if fire.completed else due_at,
+        policy=fire.policy,
+        needs=fire.needs,
     )
 
 

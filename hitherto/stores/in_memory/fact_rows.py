@@ -219,7 +219,7 @@ class FactRows:
 
         def said(seqs: Iterable[int]) -> tuple[FactSource, ...]:
             there = [seq for seq in sorted(set(seqs)) if 0 <= seq < len(log)]
-            return tuple(FactSource(ref, Evidence(conversation, seq, log[seq].created_at)) for seq in there)
+            return tuple(FactSource(ref, Evidence(conversation, seq, log[seq].said_at)) for seq in there)
 
         for again in learned.repeated:
             row = self.by_id.get(again.fact)

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import count
 from weakref import WeakValueDictionary
 
-from hitherto.core.digests.digest import Digest, Status
+from hitherto.core.digests.digest import Digest, Needs, Status
 from hitherto.core.ledger import Costs, ModelCall, Spending
 from hitherto.core.log.head import Head, LatestDigest, empty
 from hitherto.core.log.message import Logged, Payload
@@ -149,8 +149,10 @@ class InMemoryStore:
     async def set_defaults(self, *, tenant: str, agent: str, defaults: AgentDefaults) -> None:
         self._defaults[(tenant, agent)] = defaults
 
-    async def claim(self, tenant: str, digest: int, *, lease: timedelta) -> DigestWork | None:
-        return None if self._is_held(tenant, digest) else self._claims.take(tenant, digest, lease)
+    async def claim(
+        self, tenant: str, digest: int, *, lease: timedelta, able: Collection[Needs] = tuple(Needs)
+    ) -> DigestWork | None:
+        return None if self._is_held(tenant, digest) else self._claims.take(tenant, digest, lease, able)
 
     async def prolong(self, claims: Sequence[Claim], *, lease: timedelta) -> frozenset[Claim]:
         return self._claims.prolong(claims, lease, but=lambda claim: self._is_held(claim.tenant, claim.digest))
@@ -170,8 +172,10 @@ class InMemoryStore:
         await self.note_calls(work.scope, work.conversation, calls)
         return self._claims.put_off(work.claim, wait, error, counted=counted)
 
-    async def overdue(self, *, since: timedelta, limit: int = 100) -> list[DigestJob]:
-        return self._claims.overdue(since, limit)
+    async def overdue(
+        self, *, since: timedelta, limit: int = 100, able: Collection[Needs] = tuple(Needs)
+    ) -> list[DigestJob]:
+        return self._claims.overdue(since, limit, able)
 
     async def unsettled(self, jobs: Sequence[DigestJob]) -> list[DigestJob]:
         return self._claims.unsettled(jobs)

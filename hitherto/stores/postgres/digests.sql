@@ -7,16 +7,16 @@ select nextval('hitherto.digest_id_seq');
 -- name: insert_digest
 -- Insert a digest in progress with its job, or one that is completed at once.
 with d as (
-    insert into hitherto.digest (tenant, id, conversation, stage, spec, action, start_seq, end_seq, base_id, status, attempt,
+    insert into hitherto.digest (tenant, id, conversation, stage, spec, policy, needs, action, start_seq, end_seq, base_id, status, attempt,
         tokens, freed, since, kept_from, opaque, family, fired_rev, visible_rev, created_at, completed_at, due_at)
-    values (%(tenant)s, coalesce(%(id)s::bigint, nextval('hitherto.digest_id_seq')), %(ref)s, %(stage)s, %(spec)s, %(action)s,
+    values (%(tenant)s, coalesce(%(id)s::bigint, nextval('hitherto.digest_id_seq')), %(ref)s, %(stage)s, %(spec)s, %(policy)s, %(needs)s, %(action)s,
         %(start)s, %(end)s, %(base)s, %(status)s, 0, %(tokens)s, %(freed)s, %(since)s, %(kept_from)s, %(opaque)s, %(family)s,
         %(rev)s, case when %(completed)s then %(rev)s end, %(now)s, case when %(completed)s then %(now)s end,
         case when not %(completed)s then clock_timestamp() end)
-    returning tenant, id
+    returning tenant, id, needs
 )
 select d.id, case when not %(completed)s then hitherto.procrastinate_defer_jobs_v1(array[row(
-    'hitherto', 'hitherto.digest', 0, null, null, jsonb_build_object('tenant', d.tenant, 'digest', d.id), null
+    concat_ws('.', 'hitherto', d.needs), 'hitherto.digest', 0, null, null, jsonb_build_object('tenant', d.tenant, 'digest', d.id), null
 )::hitherto.procrastinate_job_to_defer_v1]) end
 from d;
 
@@ -47,7 +47,7 @@ where tenant = %(tenant)s and conversation = %(ref)s and id = %(digest)s and sta
 select d.id, d.stage, d.spec::text as spec, d.action, d.start_seq, d.end_seq, d.base_id, d.status, d.attempt,
        d.items::text as items, d.text, d.tokens, d.model, d.prompt_version, d.generation_time_ms, d.error, d.fired_rev,
        d.visible_rev, d.created_at, d.completed_at, d.hidden_rev, d.freed, d.since, d.kept_from, d.opaque::text as opaque,
-       d.family, d.tries, d.due_at, d.claimed
+       d.family, d.tries, d.due_at, d.claimed, d.policy::text as policy, d.needs
 from hitherto.digest d
 where d.tenant = %(tenant)s
   and d.conversation = (
@@ -87,7 +87,7 @@ where clock_timestamp() - c.digested_at <= %(within)s;
 with recursive free as materialized (
     select tenant, id from hitherto.digest
     where tenant = %(tenant)s and id = %(digest)s and completed_at is null
-      and (due_at <= clock_timestamp() or due_at > clock_timestamp() + interval '2 hours')
+      and (needs is null or needs = any(%(able)s)) and (due_at <= clock_timestamp() or due_at > clock_timestamp() + interval '2 hours')
     for no key update skip locked
 ), d as (
     update hitherto.digest d
@@ -111,7 +111,7 @@ with recursive free as materialized (
 select d.id, d.stage, d.spec::text as spec, d.action, d.start_seq, d.end_seq, d.base_id, d.status, d.attempt,
        d.items::text as items, d.text, d.tokens, d.model, d.prompt_version, d.generation_time_ms, d.error, d.fired_rev,
        d.visible_rev, d.created_at, d.completed_at, d.hidden_rev, d.freed, d.since, d.kept_from, d.opaque::text as opaque,
-       d.family, d.tries, d.due_at, d.claimed,
+       d.family, d.tries, d.due_at, d.claimed, d.policy::text as policy, d.needs,
        (select json_agg(b.items order by b.depth desc) from base b)::text as base_items,
        (select b.opaque::text from base b where b.depth = 0) as base_opaque,
        c.user_id, c.agent, c.id as conversation, coalesce(c.next_expiry <= clock_timestamp(), false) as expiring
@@ -125,7 +125,7 @@ cross join lateral (
 -- The live messages that are new to a claimed digest.
 select m.seq, m.payload::text, m.wire, m.role, m.kind, m.text, nullif(m.call_ids, '{}'), nullif(m.result_ids, '{}'),
        nullif(m.tool_names, '{}'),
-       m.metadata::text, m.expires_at, m.tokens, m.sum_tokens, m.sum_turns, m.sum_dialogue, m.sum_results, m.rev,
+       m.metadata::text, m.expires_at, m.said_at, m.tokens, m.sum_tokens, m.sum_turns, m.sum_dialogue, m.sum_results, m.rev,
        m.created_at, m.erased, m.retracted_rev
 from (
     select d.tenant, d.conversation, d.end_seq as last, greatest(d.start_seq, coalesce((
@@ -162,22 +162,24 @@ with d as (
     set attempt = attempt + 1, tries = tries - case when %(counted)s then 0 else 1 end, claimed = false,
         due_at = clock_timestamp() + least(%(wait)s, interval '1 hour'), error = coalesce(%(error)s, error)
     where tenant = %(tenant)s and id = %(digest)s and attempt = %(attempt)s and completed_at is null and claimed
-    returning tenant, id, due_at
+    returning tenant, id, due_at, needs
 )
 select hitherto.procrastinate_defer_jobs_v1(array[row(
-    'hitherto', 'hitherto.digest', 0, null, null, jsonb_build_object('tenant', d.tenant, 'digest', d.id),
+    concat_ws('.', 'hitherto', d.needs), 'hitherto.digest', 0, null, null, jsonb_build_object('tenant', d.tenant, 'digest', d.id),
     case when %(wait)s > interval '0' then d.due_at end
 )::hitherto.procrastinate_job_to_defer_v1])
 from d;
 
 -- name: overdue
--- Digests in progress that nobody claimed in time, read from an index of rows in progress alone. The second part has
--- those whose due time was set before the clock was put back.
+-- Digests in progress that nobody claimed in time and that the asker can make, read from an index of rows in progress
+-- alone. The second part has those whose due time was set before the clock was put back.
 (select tenant, id from hitherto.digest
- where status = 'processing' and due_at <= statement_timestamp() - %(since)s::interval order by due_at limit %(limit)s)
+ where status = 'processing' and due_at <= statement_timestamp() - %(since)s::interval
+   and case when needs is null then true else needs = any(%(able)s) end order by due_at limit %(limit)s)
 union all
 (select tenant, id from hitherto.digest
- where status = 'processing' and due_at > statement_timestamp() + interval '2 hours' order by due_at limit %(limit)s)
+ where status = 'processing' and due_at > statement_timestamp() + interval '2 hours'
+   and case when needs is null then true else needs = any(%(able)s) end order by due_at limit %(limit)s)
 limit %(limit)s;
 
 -- name: unsettled

@@ -69,6 +69,7 @@ def head_from(row: Any) -> Head:
         else tuple(_running(one) for one in sorted(json.loads(row.running), key=itemgetter("id"))),
         subject=row.subject,
         extracted=tuple((first, last) for first, last in json.loads(row.extracted)),
+        finish_seq=row.finish_seq,
     )
 
 
@@ -151,6 +152,7 @@ def head_values(head: Head) -> dict[str, Any]:
         "next_expiry": head.next_expiry,
         "subject": head.subject,
         "extracted": json.dumps(head.extracted),
+        "finish_seq": head.finish_seq,
     }
 
 

@@ -38,7 +38,7 @@ where tenant = %(tenant)s and conversation = %(ref)s and seq >= %(start)s and se
 -- The newest live messages of the view, newest first.
 select m.seq, m.payload::text, m.wire, m.role, m.kind, m.text, nullif(m.call_ids, '{}'), nullif(m.result_ids, '{}'),
        nullif(m.tool_names, '{}'),
-       m.metadata::text, m.expires_at, m.tokens, m.sum_tokens, m.sum_turns, m.sum_dialogue, m.sum_results, m.rev,
+       m.metadata::text, m.expires_at, m.said_at, m.tokens, m.sum_tokens, m.sum_turns, m.sum_dialogue, m.sum_results, m.rev,
        m.created_at, m.erased, m.retracted_rev
 from hitherto.message m
 where m.tenant = %(tenant)s and m.conversation = %(ref)s and m.seq >= %(view_start)s and m.retracted_rev is null
@@ -62,7 +62,7 @@ with bound as materialized (
 )
 select m.seq, m.payload::text, m.wire, m.role, m.kind, m.text, nullif(m.call_ids, '{}'), nullif(m.result_ids, '{}'),
        nullif(m.tool_names, '{}'),
-       m.metadata::text, m.expires_at, m.tokens, m.sum_tokens, m.sum_turns, m.sum_dialogue, m.sum_results, m.rev,
+       m.metadata::text, m.expires_at, m.said_at, m.tokens, m.sum_tokens, m.sum_turns, m.sum_dialogue, m.sum_results, m.rev,
        m.created_at, m.erased, m.retracted_rev
 from bound b
 cross join lateral (
@@ -95,10 +95,10 @@ order by m.seq;
 -- name: insert_message
 -- One message of a batch.
 insert into hitherto.message (tenant, conversation, seq, wire, role, kind, text, payload, call_ids, result_ids, tool_names,
-    metadata, tokens, sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at, expires_at)
+    metadata, tokens, sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at, expires_at, said_at)
 values (%(tenant)s, %(ref)s, %(seq)s, %(wire)s, %(role)s, %(kind)s, %(text)s, %(payload)s, %(call_ids)s, %(result_ids)s,
     %(tool_names)s, %(metadata)s, %(tokens)s, %(sum_tokens)s, %(sum_turns)s, %(sum_dialogue)s, %(sum_results)s, %(rev)s,
-    %(created_at)s, %(expires_at)s);
+    %(created_at)s, %(expires_at)s, %(said_at)s);
 
 -- name: retract_messages
 -- Retract messages: the rows stay, and views from this revision on do not show them.

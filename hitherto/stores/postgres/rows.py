@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from psycopg import AsyncCursor
 from psycopg.rows import namedtuple_row
 
-from hitherto.core.digests.digest import Digest, Item, Status
+from hitherto.core.digests.digest import Digest, Item, Needs, Status
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.message import Kind, Logged, Message, Role, Sums, storable
 from hitherto.core.log.probe import Mark
@@ -64,6 +64,7 @@ def message_values(logged: Logged) -> dict[str, Any]:
         "rev": logged.rev,
         "created_at": logged.created_at,
         "expires_at": message.expires_at,
+        "said_at": message.said_at,
     }
 
 
@@ -71,7 +72,7 @@ def logged_from(row: Row) -> Logged:
     """A message from a row of the statements that read messages, with its columns in this order. It is fast because
     whole histories are read: columns by position, no call of an enum, no `__init__`."""
     (
-        seq, raw, wire, role, kind, text, calls, answers, tools, metadata, expires_at, tokens,
+        seq, raw, wire, role, kind, text, calls, answers, tools, metadata, expires_at, said_at, tokens,
         sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at, erased, retracted_rev,
     ) = row  # fmt: skip
     message = _made(
@@ -86,6 +87,7 @@ def logged_from(row: Row) -> Logged:
         tools=() if tools is None else tuple(tools),
         metadata=metadata,
         expires_at=expires_at,
+        said_at=said_at,
     )
     return _made(
         Logged,
@@ -179,6 +181,8 @@ def digest_from(row: Any) -> Digest:
         tries=row.tries,
         due_at=row.due_at,
         claimed=row.claimed,
+        policy=row.policy,
+        needs=None if row.needs is None else Needs(row.needs),
     )
 
 
@@ -200,6 +204,8 @@ def fire_values(fire: NewDigest, rev: int) -> dict[str, Any]:
     return {
         "stage": fire.stage,
         "spec": fire.spec,
+        "policy": fire.policy,
+        "needs": fire.needs,
         "action": fire.action.value,
         "start": fire.start,
         "end": fire.end,

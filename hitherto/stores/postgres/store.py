@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import date, timedelta
 from typing import Any, LiteralString, TypeVar
@@ -14,7 +14,7 @@ import psycopg
 from psycopg import AsyncConnection, AsyncCursor
 from psycopg_pool import PoolTimeout
 
-from hitherto.core.digests.digest import Digest
+from hitherto.core.digests.digest import Digest, Needs
 from hitherto.core.ledger import Costs, ModelCall, Spending
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import Logged, Payload, storable
@@ -166,8 +166,10 @@ class PostgresStore:
         async with self._with_connection(put):
             pass
 
-    async def claim(self, tenant: str, digest: int, *, lease: timedelta) -> DigestWork | None:
-        values = {"tenant": tenant, "digest": digest, "lease": lease}
+    async def claim(
+        self, tenant: str, digest: int, *, lease: timedelta, able: Collection[Needs] = tuple(Needs)
+    ) -> DigestWork | None:
+        values = {"tenant": tenant, "digest": digest, "lease": lease, "able": list(able)}
 
         async def take(connection: AsyncConnection[Any]) -> tuple[Any, list[Any]]:
             async with connection.pipeline():
@@ -222,8 +224,11 @@ class PostgresStore:
         async with self._with_connection(give_back) as held:
             return held
 
-    async def overdue(self, *, since: timedelta, limit: int = 100) -> list[DigestJob]:
-        found = await self._all(SQL["overdue"], {"since": since, "limit": max(limit, 0)})
+    async def overdue(
+        self, *, since: timedelta, limit: int = 100, able: Collection[Needs] = tuple(Needs)
+    ) -> list[DigestJob]:
+        values = {"since": since, "limit": max(limit, 0), "able": list(able)}
+        found = await self._all(SQL["overdue"], values)
         return [DigestJob(tenant, digest) for tenant, digest in found]
 
     async def unsettled(self, jobs: Sequence[DigestJob]) -> list[DigestJob]:

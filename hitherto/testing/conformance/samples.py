@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hitherto.core.digests.digest import Item
+from hitherto.core.digests.digest import Item, Needs
 from hitherto.core.log.append import extended
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head
@@ -161,9 +161,11 @@ async def fire(
     scope: Scope = SCOPE,
     stage: str = STAGE,
     base: int | None = None,
+    needs: Needs | None = None,
 ) -> int:
     """Set off a digest; its id."""
-    written = await write(store, name, scope=scope, fire=[digest_of(start, end, stage=stage, base=base)], same_rev=True)
+    row = replace(digest_of(start, end, stage=stage, base=base), needs=needs)
+    written = await write(store, name, scope=scope, fire=[row], same_rev=True)
     (made,) = written.fired
     return made
 

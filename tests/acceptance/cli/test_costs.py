@@ -14,6 +14,7 @@ import pytest
 
 from hitherto.core.ledger import FailureCause, ModelCall, Purpose
 from hitherto.core.scope import Scope
+from hitherto.providers.scripted.model import items
 from hitherto.stores.postgres.store import PostgresStore
 from tests.acceptance.cli.commands import SUPPORT, Ran, bare
 from tests.providers.models.endpoint import Endpoint, refused, said
@@ -246,7 +247,7 @@ def test_what_a_replay_cost(database: str, tmp_path: Path) -> None:
     mine = tmp_path / "mine.json"
     model = {"input": 2, "cached_input": 0.5, "output": 8, "window": 1_000_000}
     mine.write_text(json.dumps({"date": "2026-01-31", "models": {"small": model}}))
-    with Endpoint(said("Something was decided.")) as endpoint:
+    with Endpoint(said(items("Something was decided."))) as endpoint:
         given = {
             "HITHERTO_DATABASE": database,
             "HITHERTO_MODEL": "vendor/small-2026-01-31",

@@ -136,7 +136,7 @@ class TestModel:
     @pytest.mark.parametrize(
         ("answer", "state", "says"),
         [
-            (said("They will meet on Tuesday."), "warning", "in plain text and not after the JSON schema"),
+            (said("They will meet on Tuesday."), "warning", "HITHERTO_MODEL_OUTPUT=text"),
             (said('{"answer": 42}'), "warning", "nothing that makes a digest: '{\"answer\": 42}'"),
             (said(""), "failed", "said nothing"),
             (refused(401, "Incorrect API key provided"), "failed", "HITHERTO_MODEL_KEY"),

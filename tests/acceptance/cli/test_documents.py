@@ -139,9 +139,9 @@ def test_users_are_apart_and_agents_are_not(cli: Cli, handbook: Path) -> None:
 async def test_archived_conversations_are_there(home: Home, cli: Cli) -> None:
     scope = Scope(tenant="local", user="fay", agent="planner")
     async with hitherto.open(home.url) as memory:
-        chat = memory.conversation("trip", scope=scope, policy=token_threshold(20, keep_messages=2, archive=True))
-        for n in range(3):
-            await chat.append(user(f"Please book the Hotel Aurora for night {n}."), assistant("It is booked."))
+        chat = memory.conversation("trip", scope=scope, policy=token_threshold(40, keep_messages=2, archive=True))
+        asked = [user(f"Please book the Hotel Aurora for night {n}.") for n in range(3)]
+        await chat.append(*(one for question in asked for one in (question, assistant("It is booked."))))
         await memory.wait_for_digests()
     (one,) = listed(cli, "fay", "--type", "conversations")
     assert (one["conversation"], one["agent"], one["start"]) == ("trip", "planner", 0)

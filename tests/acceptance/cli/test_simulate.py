@@ -285,8 +285,8 @@ def test_most_of_a_request_repeats_the_one_before(policy: str, locomo: Path) -> 
     )
     assert (ran.code, ran.err) == (0, "")
     (found,) = ran.json["conversations"]
-    # What chunks recall is chosen for each request anew; it stands behind all that repeats, and has its share.
-    assert ran.json["repeated"] == found["repeated"] >= (0.6 if policy == "chunks" else 0.85)
+    # What is recalled is chosen for each request anew; it stands behind all that repeats, and has its share.
+    assert ran.json["repeated"] == found["repeated"] >= (0.45 if policy in ("balanced", "chunks") else 0.85)
     assert (found["over_budget"], found["gaps"], found["overlaps"]) == (0, 0, 0)
 
 

@@ -18,7 +18,7 @@ from hitherto.core.digests.prompts import DigestTask
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import Sums
 from hitherto.core.log.probe import DialogueAt, Mark, TurnAt
-from hitherto.core.policy.plan import plan
+from hitherto.core.policy.plan import Means, plan
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.errors import DatabaseUnavailable, ModelUnavailable
 from hitherto.ports.digests import Claim
@@ -52,7 +52,7 @@ def head_at(last_seq: int) -> Head:
 
 
 def planned_range(last_seq: int, window: int = 14, after_seq: int = 5) -> tuple[int, int] | None:
-    planning = plan(sliding_window(window, after_seq), head_at(last_seq), 16_000)
+    planning = plan(sliding_window(window, after_seq), head_at(last_seq), Means(window=16_000, budget=16_000))
     try:
         probe = next(planning)
         while True:
@@ -175,7 +175,7 @@ async def test_content_before_the_window_leaves_though_the_model_keeps_it(opened
 
 async def test_a_plain_text_model_gives_one_item_on_the_whole_range(opened: Opened) -> None:
     model = Scripted(["They talk.", "They talk on."])
-    async with opened(model) as (memory, chat):
+    async with opened(model, model_output="text") as (memory, chat):
         for number in range(1, 5):
             await round_(chat, number)
             await memory.wait_for_digests()

@@ -204,7 +204,7 @@ class TestUnitTests:
             assert await memory.facts(ANA).list(state=None) == []
             await chat.append(user("One thing more."), assistant("Yes?"))
             await memory.wait_for_digests()
-            assert await finished(await chat.digests()) == [(0, 1)]
+            assert await finished(await chat.digests()) == [(0, 1), (2, 3)]
             assert sources(await fact(memory, CELLO.content)) == [("c", 0)]
 
     async def test_json_parsing_empty_facts_array(self, store: Store) -> None:

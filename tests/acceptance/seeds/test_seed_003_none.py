@@ -50,12 +50,12 @@ async def test_only_the_budget_cuts(opened: Opened) -> None:
         assert len(await chat.messages()) == 160, "the log keeps them"
 
 
-async def test_it_is_what_counts_where_nobody_says_anything(store: Store) -> None:
-    async with opener(store)(Scripted()) as (_, chat):
+async def test_a_memory_may_be_opened_with_it(store: Store) -> None:
+    async with opener(store)(Scripted(), of=None, policy="none") as (_, chat):
         for number in range(1, 41):
             await chat.append(*looked_up(number))
         assert await chat.policy() == none()
         context = await chat.context(budget=PLENTY)
         assert len(context.messages) == 160
         assert context.manifest.policy == none().to_json()
-        assert context.manifest.policy_from == "none"
+        assert context.manifest.policy_from == "memory"

@@ -71,7 +71,9 @@ def test_the_document_is_that_of_seed_001() -> None:
         ("date_range", {"start": "2024-01-15T10:00:00Z", "end": "2024-01-15T11:30:00Z"}),
     ]
     assert found.said_at == datetime(2024, 1, 15, 11, 30, 0, 250_000, tzinfo=UTC)
-    assert found.passages == (Passage(found.text, 0, 9),)
+    said = "They chose JWT.\nauthentication, JWT, security\nJohn, UserService, Redis\n"
+    said += "Use JWT with 1-hour expiration\nShould we implement refresh tokens?"
+    assert found.passages == (Passage(said, 0, 9),), "what is searched has no headings"
 
 
 def test_documents_that_read_the_same_are_told_apart_by_their_digests() -> None:
@@ -100,7 +102,7 @@ def test_the_model_is_shown_the_messages_and_what_was_kept_of_them() -> None:
         "Statements:",
         '{"text": "They chose JWT."}',
         "Messages:",
-        '{"seq": 4, "role": "user", "text": "Which tokens?"}',
+        '{"seq": 4, "date": "2024-01-15", "role": "user", "text": "Which tokens?"}',
         '{"seq": 5, "role": "assistant", "text": "JWT."}',
     ]
     assert "at most 200 tokens" in prompt.system

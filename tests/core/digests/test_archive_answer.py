@@ -131,7 +131,9 @@ def test_lists_of_sentences(written: str, read: tuple[str, ...]) -> None:
 
 def test_words_that_are_no_heading_stay_where_they_are() -> None:
     told = "Decisions were made to use JWT.\nTopics came and went.\nThe summary of it is short."
-    assert archive_from(told) == ArchiveSummary(summary=told)
+    assert archive_from(f"## SUMMARY\n{told}") == ArchiveSummary(summary=told)
+    with pytest.raises(InvalidModelAnswer, match="headings"):
+        archive_from(told)
     assert archive_from("# Summary of the talk\nThey met.").summary == "They met."
 
 

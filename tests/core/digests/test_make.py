@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from datetime import date
 from itertools import pairwise
 
 import pytest
@@ -33,6 +34,7 @@ def made(
     limit: int = 1_000,
     input_limit: int = 100_000,
     prose: bool = False,
+    plain_text: bool = False,
 ) -> tuple[DigestContent, list[Prompt]]:
     making = digest(
         base=base,
@@ -42,6 +44,7 @@ def made(
         input_limit=input_limit,
         count=count,
         prose=prose,
+        plain_text=plain_text,
     )
     prompts: list[Prompt] = []
     try:
@@ -79,6 +82,7 @@ def test_what_the_window_left_behind_is_gone_and_what_straddles_it_must_be_resta
     [
         *("", "  \n", "[]", '{"add": [{"text": "a", "sou', '{"summary": "x"}', '{"add": "x"}', '{"add": ["x"]}'),
         *('{"add": [], "replace": [], "drop": []}', '{"drop": [1]}', 'Here: {"add": [{"text"'),
+        *("I'm sorry, I can't help with that.", "<html>502 Bad Gateway</html>", "[Summary] Ada wants tea."),
     ],
 )
 def test_nothing_and_nonsense_are_refused(answer: str) -> None:
@@ -129,7 +133,7 @@ def test_json_is_found_in_its_wrappings(wrapped: str) -> None:
     "text", ["[Summary] Ada wants tea.", 'They spoke of {"a": 1} and more.', "{0", "[;", "```\nls\n``` is what she ran"]
 )
 def test_plain_text_may_look_like_json(text: str) -> None:
-    found, _ = made(lambda _: text, lines=lines("x"))
+    found, _ = made(lambda _: text, lines=lines("x"), plain_text=True)
     assert found.text == text
 
 
@@ -139,7 +143,10 @@ def test_sources_that_were_not_shown_are_not_believed() -> None:
 
 
 def test_plain_text_is_one_item_on_the_whole_range() -> None:
-    found, _ = made(lambda _: "They talk.", base=[Item("a", ((2, 3),))], lines=lines("x", first=4), start=2)
+    base = [Item("a", ((2, 3),))]
+    found, (prompt,) = made(lambda _: "They talk.", base=base, lines=lines("x", first=4), start=2, plain_text=True)
+    assert "plain text" in prompt.system
+    assert not prompt.schema
     assert found.items == (Item("They talk.", ((2, 4),)),)
 
 
@@ -178,16 +185,32 @@ def test_prompts_without_facts_are_what_they_were() -> None:
     asked = digest_prompt(DigestTask(known=known, leaving=frozenset({1}), lines=shown, limit=700))
     condensing = condense_prompt(CondenseTask(items=known[:1], limit=50))
     assert (PROMPT_VERSION, _printed(asked), _printed(condensing), _printed(corrected(asked))) == (
-        3,
-        "176255aa113196ed3da422d5f7d4b80569c712f61f0749341d5fb9f8fc911074",
-        "a7c564f3ca1b9524412a8d13c8154e43159a222133cbd00810ba4b84acfacfcb",
-        "2fc052d1d9ed593a5137238c641ca6ce76ad301c29ab1fa742c996b98bf11e4e",
+        4,
+        "f367b9b54e716b57a9d50ca6b0cb002c87e2507e5f48f61e028938253893b619",
+        "9a16abcaf6abc3ea47b160103d546c01a1d358c1fb9ad50f251828229ed3094f",
+        "4c3789d54c02617083e222d102532682cc5eb6b2cb5c711e8cd52340e85d8b18",
     )
 
 
 def _printed(prompt: Prompt) -> str:
     parts = (prompt.system, prompt.user, json.dumps(prompt.schema), prompt.schema_name, str(prompt.max_tokens))
     return hashlib.sha256("\x00".join(parts).encode()).hexdigest()
+
+
+def test_the_first_message_of_each_day_has_its_date() -> None:
+    """A model concludes wrong years from "last May" where it is not told when that was said; pieces of one message have
+    one date."""
+    days = [date(2023, 5, 8), date(2023, 5, 8), None, date(1969, 7, 20)]
+    shown = [PromptLine(seq, "user", f"text {seq}", day) for seq, day in enumerate(days)]
+    task = DigestTask(known=(), leaving=frozenset(), lines=tuple(shown), limit=300)
+    told = [json.loads(line).get("date") for line in digest_prompt(task).user.splitlines()[4:]]
+    assert told == ["2023-05-08", None, None, "1969-07-20"]
+    assert "yesterday" in digest_prompt(task).system
+    long = PromptLine(0, "user", "word " * 3_000, date(2023, 5, 8))
+    _, prompts = made(lambda _: items("They talk."), lines=[long], input_limit=4_000)
+    assert len(prompts) > 1
+    assert all(json.loads(one.user.splitlines()[-1])["seq"] == 0 for one in prompts)
+    assert all('"date": "2023-05-08"' in one.user for one in prompts)
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=())), min_size=1), st.text())
@@ -280,7 +303,7 @@ def test_whatever_a_model_says_a_digest_fits_its_limit(texts: list[str], limit: 
             return "\n".join(item.text for item in prompt.task.items) + " and more"
         return items(*((text, [at]) for at, text in enumerate(texts)))
 
-    found, _ = made(stubborn, lines=lines(*texts), limit=limit)
+    found, _ = made(stubborn, lines=lines(*texts), limit=limit, plain_text=True)
     assert found.tokens == count(found.text) <= limit
 
 

@@ -18,6 +18,7 @@ from hitherto.policies import (
     Drop,
     Fraction,
     Keep,
+    LastFraction,
     LastMessages,
     LastTokens,
     LastTurns,
@@ -46,11 +47,13 @@ _names = st.text(min_size=1, max_size=12)
 _lines = st.text(max_size=30).filter(lambda text: "{text}" not in text)
 _templates = st.builds("{}{{text}}{}".format, _lines, _lines).filter(lambda text: text.count("{text}") == 1)
 
+_shares = st.floats(0, 1, exclude_min=True, allow_subnormal=False)
+
 _single: st.SearchStrategy[Trigger] = st.one_of(
     st.builds(Messages, _few),
     st.builds(Turns, _few),
     st.builds(Tokens, _tokens),
-    st.builds(Fraction, st.floats(0, 1, exclude_min=True, allow_subnormal=False)),
+    st.builds(Fraction, _shares, st.sampled_from(["window", "budget"])),
     st.builds(Seq, st.integers(0, 30)),
     st.builds(Undigested, _few),
 )
@@ -64,7 +67,11 @@ def _joined(inner: st.SearchStrategy[Trigger]) -> st.SearchStrategy[Trigger]:
 triggers: st.SearchStrategy[Trigger] = st.recursive(_single, _joined, max_leaves=4)
 
 _plain: st.SearchStrategy[Keep] = st.one_of(
-    st.just(Nothing()), st.builds(LastMessages, _few), st.builds(LastTurns, _few), st.builds(LastTokens, _tokens)
+    st.just(Nothing()),
+    st.builds(LastMessages, _few),
+    st.builds(LastTurns, _few),
+    st.builds(LastTokens, _tokens),
+    st.builds(LastFraction, _shares),
 )
 
 
@@ -83,7 +90,7 @@ actions: st.SearchStrategy[Action] = st.one_of(
         never=st.lists(st.one_of(_names, st.sampled_from(["look", "search"])), max_size=3).map(tuple),
         at_least=st.one_of(st.just(0), _tokens),
     ),
-    st.builds(Summarize, max_tokens=st.integers(50, 2_000), archive=st.booleans()),
+    st.builds(Summarize, max_tokens=st.integers(50, 2_000), archive=st.booleans(), needs_model=st.booleans()),
     st.builds(Chunk, batch=_few, max_tokens=st.integers(50, 2_000)),
     st.just(Compact()),
 )
@@ -121,6 +128,7 @@ def presets(draw: st.DrawFn, *, native: bool = True) -> Policy:
     high = low + draw(st.integers(1, 8))
     tokens = draw(st.integers(20, 400))
     numbers: dict[str, dict[str, Any]] = {
+        "balanced": {},
         "none": {},
         "sliding_window": {"window": high + 1, "after_seq": low},
         "token_threshold": {"threshold": tokens, "keep_messages": low},
@@ -143,4 +151,5 @@ def policies(draw: st.DrawFn, *, native: bool = True, max_stages: int = 4) -> Po
     if draw(st.booleans()):
         return draw(presets(native=native))
     found = draw(st.lists(stages(native=native), max_size=max_stages, unique_by=lambda stage: stage.fingerprint))
-    return Policy(draw(st.text(min_size=1, max_size=20).filter(lambda name: bool(name.strip()))), tuple(found))
+    name = draw(st.text(min_size=1, max_size=20).filter(lambda name: bool(name.strip())))
+    return Policy(name, tuple(found), recall=draw(st.booleans()))

@@ -16,7 +16,7 @@ from hitherto.core.log.head import PATIENCE, Head, StandingSummary, empty
 from hitherto.core.log.message import Logged, Message
 from hitherto.core.log.probe import AnyProbe, DialogueAt, Freeable, Mark, SeqAt, TokensAt, ToolTokens, TurnAt
 from hitherto.core.policy.layout import layout_of
-from hitherto.core.policy.plan import Firing, plan
+from hitherto.core.policy.plan import Firing, Means, plan
 from hitherto.core.policy.span import Fate
 from hitherto.core.policy.view import view
 from hitherto.policies import (
@@ -67,7 +67,7 @@ def answered(log: Sequence[Logged], probe: AnyProbe) -> Mark | Freeable | None:
 
 
 def planned(policy: Policy, head: Head, log: Sequence[Logged]) -> tuple[Firing, ...]:
-    planning = plan(policy, head, WINDOW, family="gpt-5.2")
+    planning = plan(policy, head, Means(window=WINDOW, budget=WINDOW, model=True, family="gpt-5.2"))
     try:
         probe = next(planning)
         while True:

@@ -17,6 +17,7 @@ from hitherto.policies import (
     Compact,
     Drop,
     Fraction,
+    LastFraction,
     LastMessages,
     LastTurns,
     Messages,
@@ -48,6 +49,7 @@ from hitherto.policies import (
 
 # The seeds' own numbers; 003 states none but those it recommends.
 TABLE: dict[str, tuple[Stage, ...]] = {
+    "balanced": (Stage(Fraction(0.5, of="budget"), LastFraction(0.25), Summarize(needs_model=True), SystemMessage()),),
     "none": (),
     "sliding_window": (Stage(Seq(5), Window(14, Nothing()), Summarize(), Prefix("[Previous context: {text}]\n\n")),),
     "token_threshold": (Stage(Tokens(10_000), LastMessages(10), Summarize(archive=False), SystemMessage()),),
@@ -65,7 +67,7 @@ def test_the_designs_table() -> None:
     assert [make().name for make in PRESETS.values()] == list(TABLE), "in the table's order, by their own names"
 
 
-@pytest.mark.parametrize("name", ["sliding_window", "token_threshold", "chunks", "summarize", "rolling"])
+@pytest.mark.parametrize("name", ["sliding_window", "token_threshold", "chunks", "summarize", "rolling", "balanced"])
 def test_facts_come_with_a_digest_where_they_are_asked_for(name: str) -> None:
     """Unasked, with chunks alone, as in seed 002."""
     for policy, facts in (
@@ -145,7 +147,7 @@ def test_the_command_line_form(text: str, policy: Policy) -> None:
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("", "no policy named ''; known: none, sliding-window"),
+        ("", "no policy named ''; known: balanced, none, sliding-window"),
         ("slide", "no policy named 'slide'"),
         ("trim trim", "no policy named"),
         (":max_turns=3", "no policy named ''"),

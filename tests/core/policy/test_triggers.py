@@ -23,7 +23,9 @@ from hitherto.policies import (
 )
 from tests.core.policy.policies import triggers
 
-NOTHING = TriggerInput(messages=0, turns=0, tokens=0, undigested=0, last_seq=-1, round_ended=False, window=1_000)
+NOTHING = TriggerInput(
+    messages=0, turns=0, tokens=0, undigested=0, last_seq=-1, round_ended=False, window=1_000, budget=1_000
+)
 
 
 def seen(**counts: int | bool) -> TriggerInput:
@@ -54,7 +56,14 @@ def test_a_round_has_to_have_ended_for_a_seq() -> None:
 
 def test_each_trigger_counts_one_thing_only() -> None:
     plenty = TriggerInput(
-        messages=10**6, turns=10**6, tokens=10**6, undigested=10**6, last_seq=10**6, round_ended=True, window=1_000
+        messages=10**6,
+        turns=10**6,
+        tokens=10**6,
+        undigested=10**6,
+        last_seq=10**6,
+        round_ended=True,
+        window=1_000,
+        budget=1_000,
     )
     counted = {Messages(1): "messages", Turns(1): "turns", Tokens(1): "tokens", Undigested(1): "undigested"}
     for trigger, name in counted.items():
@@ -84,6 +93,7 @@ sights = st.builds(
     last_seq=st.integers(-1, 60),
     round_ended=st.booleans(),
     window=st.integers(1, 2_000),
+    budget=st.integers(1, 2_000),
 )
 
 

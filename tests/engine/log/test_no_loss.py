@@ -18,7 +18,7 @@ import hitherto
 from hitherto import assistant, user
 from hitherto.core.digests.digest import Status
 from hitherto.core.policy.span import Fate
-from hitherto.providers.scripted.model import Scripted
+from hitherto.providers.scripted.model import Scripted, items
 from tests.conftest import SCOPE
 from tests.engine.log.writer import TAKE_OVER_AFTER
 from tests.forked import Process
@@ -55,7 +55,8 @@ class Writer:
 
 async def check(given: dict[str, Any], conversation: str, writers: list[Writer]) -> None:
     """Everything acknowledged is in the log, dense and whole; the conversation goes on."""
-    async with hitherto.open(model=Scripted(then="They talk."), lease_timeout=TAKE_OVER_AFTER, **given) as memory:
+    model = Scripted(then=items("They talk."))
+    async with hitherto.open(model=model, lease_timeout=TAKE_OVER_AFTER, **given) as memory:
         chat = memory.conversation(conversation, scope=SCOPE)
         log = await chat.messages()
         assert [logged.seq for logged in log] == list(range(len(log)))

@@ -58,7 +58,7 @@ async def test_replace_shows_items_in_the_place_of_everything(opened: Opened) ->
         assert await rev(chat) == before + 1
         (row,) = await chat.digests()
         assert (row.action, row.status, row.start, row.end) == (DigestAction.COMPACT, Status.COMPLETED, 0, 5)
-        context = await chat.context(asks(4), budget=PLENTY, wire="openai.responses")
+        context = await chat.context(asks(4), budget=PLENTY, wire="openai.responses", recall=False)
         assert context.messages[:2] == NOTES
         assert len(context.messages) == 3
         assert fates(context) == [(0, 5, Fate.DIGESTED, Reason.COMPACTED)]

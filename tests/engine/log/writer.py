@@ -13,7 +13,7 @@ from typing import Any
 import hitherto
 from hitherto import assistant, sliding_window, user
 from hitherto.errors import StoreError
-from hitherto.providers.scripted.model import Delayed, Scripted
+from hitherto.providers.scripted.model import Delayed, Scripted, items
 from tests.conftest import SCOPE
 
 TAKE_OVER_AFTER = 2
@@ -21,7 +21,7 @@ TAKE_OVER_AFTER = 2
 
 async def write(where: str, conversation: str, name: str) -> None:
     given: dict[str, Any] = {"data_dir": Path(where)} if where.startswith("/") else {"database": where}
-    model = Scripted(then=Delayed(0.02, "They talk."))
+    model = Scripted(then=Delayed(0.02, items("They talk.")))
     async with hitherto.open(model=model, database_timeout=2, lease_timeout=TAKE_OVER_AFTER, **given) as memory:
         chat = memory.conversation(conversation, scope=SCOPE, policy=sliding_window())
         for number in range(1_000_000):

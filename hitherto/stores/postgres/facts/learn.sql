@@ -94,11 +94,11 @@ with now as materialized (
     select false, * from there where not exists (select from made)
 ), evidence as (
     insert into hitherto.fact_evidence (tenant, fact, conversation, seq, said_at)
-    select f.tenant, f.id, m.conversation, m.seq, m.created_at
+    select f.tenant, f.id, m.conversation, m.seq, m.said_at
     from fact f
     cross join unnest(%(seqs)s::bigint[]) as s (seq)
     cross join lateral (
-        select conversation, seq, created_at from hitherto.message m
+        select conversation, seq, coalesce(said_at, created_at) as said_at from hitherto.message m
         where m.tenant = f.tenant and m.conversation = %(ref)s and m.seq = s.seq limit 1
     ) m
     on conflict (tenant, fact, conversation, seq) do nothing
@@ -131,11 +131,11 @@ with there as (
     where user_id = %(user)s and agent = %(agent)s and subject = %(subject)s and state = 'current'
 ), evidence as (
     insert into hitherto.fact_evidence (tenant, fact, conversation, seq, said_at)
-    select f.tenant, f.id, m.conversation, m.seq, m.created_at
+    select f.tenant, f.id, m.conversation, m.seq, m.said_at
     from there f
     cross join unnest(%(seqs)s::bigint[]) as s (seq)
     cross join lateral (
-        select conversation, seq, created_at from hitherto.message m
+        select conversation, seq, coalesce(said_at, created_at) as said_at from hitherto.message m
         where m.tenant = f.tenant and m.conversation = %(ref)s and m.seq = s.seq limit 1
     ) m
     on conflict (tenant, fact, conversation, seq) do nothing

@@ -82,7 +82,7 @@ select c.indexed_seq, c.view_start, m.payload::text, 1, c.ref, m.seq,
        case when m.kind in ('text', 'tool_call', 'tool_result') and not m.erased and m.retracted_rev is null
                  and m.seq >= c.view_start and (m.expires_at is null or m.expires_at > statement_timestamp())
             then m.text else '' end,
-       m.created_at, c.id, m.seq, m.seq, m.role, c.agent, c.subject
+       coalesce(m.said_at, m.created_at), c.id, m.seq, m.seq, m.role, c.agent, c.subject
 from hitherto.search_scope s
 cross join lateral (
     select * from hitherto.conversation c
@@ -100,7 +100,7 @@ limit %(limit)s;
 -- name: index_digests
 -- The next digests without an entry, with those among them that do not belong in an index (without text).
 select hashtext(d.found), 2, c.ref, d.id, d.found,
-       (select created_at from hitherto.message m
+       (select coalesce(said_at, created_at) from hitherto.message m
         where m.tenant = c.tenant and m.conversation = c.ref and m.seq = d.end_seq limit 1),
        c.id, d.start_seq, d.end_seq, null, c.agent, c.subject
 from hitherto.search_scope s

@@ -111,7 +111,7 @@ select exists (select from hitherto.expiring_conversation c where c.tenant = %(t
 -- of them are found.
 select * from (
     (select m.payload::text, 1 as kind, c.ref as origin, m.seq as place, left(m.text, %(text)s) as text,
-            m.created_at as said_at, c.id, m.seq, m.seq, m.role, c.agent, c.subject, null as title, null as doc_type,
+            coalesce(m.said_at, m.created_at) as said_at, c.id, m.seq, m.seq, m.role, c.agent, c.subject, null as title, null as doc_type,
             null as namespace, null as metadata
      from hitherto.conversation c
      cross join lateral (
@@ -128,7 +128,7 @@ select * from (
            where e.tenant = c.tenant and e.kind = 1 and e.origin = c.ref and e.place = m.seq offset 0))
     union all
     (select null, 2, d.conversation, d.id, left(d.text, %(text)s), (
-                select created_at from hitherto.message m
+                select coalesce(said_at, created_at) from hitherto.message m
                 where m.tenant = d.tenant and m.conversation = d.conversation and m.seq = d.end_seq limit 1),
             d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, null, null, null, null
      from (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
+from hitherto.core.digests.digest import Needs
 from hitherto.core.scope import Scope
 from hitherto.ports.digests import Backlog
 from hitherto.ports.queue import DigestJob
@@ -64,6 +65,14 @@ class BacklogCases:
         assert await overdue(store) == [jobs["due"], jobs["dead"], jobs["off"]]
         await claimed(store, jobs["due"].digest)
         assert await overdue(store) == [jobs["dead"], jobs["off"]]
+
+    async def test_overdue_is_what_the_asker_can_make(self, store: Store) -> None:
+        free = await job_of(store, "free")
+        made = {need: DigestJob(SCOPE.tenant, await begun(store, need.value, needs=need)) for need in Needs}
+        assert await store.overdue(since=AT_ONCE, able=()) == [free]
+        for need, job in made.items():
+            assert await store.overdue(since=AT_ONCE, able=(need,)) == [free, job]
+        assert await overdue(store) == [free, *made.values()]
 
     async def test_overdue_for_how_long(self, store: Store) -> None:
         job = await job_of(store, "c")

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from hitherto.core.digests.digest import Needs
 from hitherto.core.log.message import storable
 from hitherto.ports.digests import Claim
 from hitherto.ports.store import Store
@@ -77,6 +78,18 @@ class ClaimCases:
         await claimed(store, made, lease=MOMENT)
         await asyncio.sleep(1.5 * MOMENT.total_seconds())
         assert (await claimed(store, made)).digest.attempt == 5
+
+    async def test_a_claim_is_for_those_who_can_make_it(self, store: Store) -> None:
+        free, model = await begun(store, "free"), await begun(store, "model", needs=Needs.MODEL)
+        for able in ((), (Needs.COMPACTOR,)):
+            assert await store.claim(SCOPE.tenant, model, lease=HOUR, able=able) is None
+        assert (await row_of(store, model, name="model")).attempt == 0
+        work = await store.claim(SCOPE.tenant, model, lease=HOUR, able=(Needs.COMPACTOR, Needs.MODEL))
+        assert work is not None
+        assert work.digest.needs is Needs.MODEL
+        anybody = await store.claim(SCOPE.tenant, free, lease=HOUR, able=())
+        assert anybody is not None
+        assert anybody.digest.needs is None
 
     async def test_a_claim_needs_the_tenant(self, store: Store) -> None:
         made = await begun(store)

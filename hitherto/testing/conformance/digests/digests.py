@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from hitherto.core.digests.digest import Digest, Item, Status
+from hitherto.core.digests.digest import Digest, Item, Needs, Status
 from hitherto.core.log.append import extended
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import RunningDigest, StandingSummary
@@ -41,7 +41,16 @@ class DigestCases:
     async def test_fired_it_is_in_progress(self, store: Store) -> None:
         await write(store, "c", *dialogue(3))
         spec = '{"z": 1, "a": -0.0}'
-        new = NewDigest(stage=STAGE, spec=spec, action=DigestAction.SUMMARIZE, start=1, end=5, base=None)
+        new = NewDigest(
+            stage=STAGE,
+            spec=spec,
+            action=DigestAction.SUMMARIZE,
+            start=1,
+            end=5,
+            base=None,
+            policy='{"name": "b", "a": 1}',
+            needs=Needs.MODEL,
+        )
         written = await write(store, "c", fire=[new])
         head = await head_of(store, "c")
         (row,) = await store.digests(SCOPE, "c")
@@ -67,6 +76,8 @@ class DigestCases:
             created_at=written.head.now,
             completed_at=None,
             due_at=row.due_at,
+            policy='{"name": "b", "a": 1}',
+            needs=Needs.MODEL,
         )
         assert row.due_at is not None
         assert row.due_at <= (await head_of(store, "c")).now, "due at once"

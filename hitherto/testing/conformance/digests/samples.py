@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from hitherto.core.digests.digest import Digest
+from hitherto.core.digests.digest import Digest, Needs
 from hitherto.core.ledger import FailureCause, ModelCall, Purpose
 from hitherto.core.scope import Scope
 from hitherto.ports.store import Store
@@ -21,10 +21,10 @@ def entries(calls: Iterable[ModelCall]) -> list[ModelCall]:
     return [replace(call) for call in calls]
 
 
-async def begun(store: Store, name: str = "c", *, scope: Scope = SCOPE) -> int:
+async def begun(store: Store, name: str = "c", *, scope: Scope = SCOPE, needs: Needs | None = None) -> int:
     """Write six messages and set off a digest over messages 0 to 5; its id."""
     await write(store, name, *dialogue(3), scope=scope)
-    return await fire(store, name, 0, 5, scope=scope)
+    return await fire(store, name, 0, 5, scope=scope, needs=needs)
 
 
 async def row_of(store: Store, digest: int, *, name: str = "c") -> Digest:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -53,6 +54,15 @@ class FactEvidenceCases:
         assert await said(store, made) == [("d", 0), ("c", 0), ("d", 1), ("c", 1)]
         times = [one.said_at for one in (await fact_of(store, made)).evidence]
         assert times == sorted(times)
+
+    async def test_evidence_tells_when_it_was_said(self, store: Store) -> None:
+        """Not when it was appended: an import has its dates."""
+        june, may = (datetime(2023, month, 1, tzinfo=UTC) for month in (6, 5))
+        for name, at in (("c", june), ("d", may)):
+            await write(store, name, replace(user("I swim."), said_at=at))
+        (made,) = await learn(store, "c", new("Swims.", 0))
+        await learn(store, "d", repeated=[RepeatedFact(fact=made, seqs=(0,), confidence=0.6)])
+        assert [one.said_at for one in (await fact_of(store, made)).evidence] == [may, june]
 
     async def test_what_rests_on_erased_messages_alone_is_erased(self, store: Store) -> None:
         secret, both, kept = await learned(store, "A secret.", "Swims.", "Fences.")

@@ -52,7 +52,7 @@ class MessageCases:
     async def test_every_field_comes_back(self, store: Store) -> None:
         plain = storable("readable \x00\ud800 text — 世界 \\ \n \r\n \t '\" %s")
         batch = [
-            *(replace(user(f"{at}"), expires_at=at) for at in TIMES),
+            *(replace(user(f"{at}"), expires_at=at, said_at=at) for at in TIMES),
             replace(call("toolu_1", 'b"\\,{}', ""), text=plain, tools=("look up", "{a,b}", ""), wire=ANTHROPIC),
             replace(
                 result("toolu_1"),
@@ -69,6 +69,21 @@ class MessageCases:
         assert log == list(written.logged)
         assert not any(logged.erased for logged in log)
         assert {logged.rev for logged in log} == {1}
+
+    async def test_when_it_was_said_orders_nothing(self, store: Store) -> None:
+        """Not the log, nor its times: those are when it was appended."""
+        late = datetime(9998, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
+        early = datetime(2, 1, 1, tzinfo=timezone(timedelta(hours=14)))
+        for at in (late, early, None):
+            await write(store, "c", replace(user(f"{at}"), said_at=at))
+        log = await log_of(store, "c")
+        assert [one.message.said_at for one in log] == [late, early, None]
+        assert [one.said_at for one in log] == [late, early, log[2].created_at]
+        assert [one.created_at for one in log] == sorted(one.created_at for one in log)
+        assert log[0].created_at < late
+        head = await head_of(store, "c")
+        assert head.now >= log[2].created_at
+        assert head.now < late
 
     async def test_a_long_batch_keeps_its_order(self, store: Store) -> None:
         batch = [user(f"{n}") for n in range(1_000)]

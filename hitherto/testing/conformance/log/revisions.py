@@ -86,6 +86,17 @@ class RevisionCases:
         head = await head_of(store, "c")
         assert (head.failures, head.resume_at) == (0, None)
 
+    async def test_only_the_newest_head_says_what_is_to_be_digested_in_any_case(self, store: Store) -> None:
+        await write(store, "c", *dialogue(2))
+        assert (await head_of(store, "c")).finish_seq == 0
+        await write(store, "c", same_rev=True, finish_seq=4)
+        await write(store, "c", *dialogue(1))
+        assert (await head_of(store, "c")).finish_seq == 4
+        async with store.write(SCOPE, "c") as unit:
+            assert unit.head.finish_seq == 4
+        past = [await store.head(SCOPE, "c", at=rev) for rev in range(3)]
+        assert [head and head.finish_seq for head in past] == [0, 0, 0]
+
     async def test_a_clear_hides_from_its_own_revision_on(self, store: Store) -> None:
         await write(store, "c", *dialogue(2))
         made = await digested(store, "c", 0, 3)

@@ -71,6 +71,22 @@ class SearchFilterCases:
         ):
             assert [one.source.text for one in await candidates(store, criteria)] == texts, criteria
 
+    async def test_filters_of_times_go_by_when_it_was_said(self, store: Store) -> None:
+        """Indexed or not: of a digest, when its last message was said."""
+        times = [datetime(year, 5, 8, tzinfo=UTC) for year in (2024, 1969, 9998)]
+        await write(store, "c", *(replace(user(f"{at:%Y}"), said_at=at) for at in times))
+        await chunked(store, 0, 1, "chunk")
+        said = {"2024": times[0], "1969": times[1], "9998": times[2], "chunk": times[1]}
+        assert {one.text: one.said_at for one in (await search_data(store)).waiting} == said
+        await indexed(store)
+        assert {one.source.text: one.source.said_at for one in await candidates(store)} == said
+        for criteria, texts in (
+            (replace(MINE, after=times[0]), ["2024", "9998"]),
+            (replace(MINE, before=times[1]), ["1969", "chunk"]),
+            (replace(MINE, after=times[1], before=times[0]), ["1969", "2024", "chunk"]),
+        ):
+            assert sorted(one.source.text for one in await candidates(store, criteria)) == texts, criteria
+
     async def test_filters_of_digests_go_by_what_they_rest_on(self, store: Store) -> None:
         for _ in range(3):
             await write(store, "c", *dialogue(1))
@@ -83,8 +99,8 @@ class SearchFilterCases:
             (replace(DIGESTS, exclude_conversation="c"), []),
             (replace(DIGESTS, conversation="c", as_of=2), ["early"]),
             (replace(DIGESTS, conversation="c", as_of=3), ["early", "late"]),
-            (replace(DIGESTS, hidden={"c": 3}), ["early"]),
-            (replace(DIGESTS, hidden={"c": 4}), ["early", "late"]),
+            (replace(DIGESTS, hidden={"c": 2}), ["early"]),
+            (replace(DIGESTS, hidden={"c": 3}), ["early", "late"]),
             (replace(DIGESTS, but=frozenset({early})), ["late"]),
             (replace(DIGESTS, but=frozenset({early, late})), []),
             (replace(DIGESTS, before=times[1]), ["early"]),

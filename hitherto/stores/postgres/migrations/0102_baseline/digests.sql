@@ -6,6 +6,8 @@ create table hitherto.digest (
     conversation       bigint      not null,
     stage              text        not null,
     spec               json        not null,
+    policy             json,
+    needs              text        check (needs in ('model', 'compactor')),
     action               text        not null
                        check (action in ('summarize', 'chunk', 'compact', 'redact', 'drop', 'clear')),
     start_seq          bigint      not null,
@@ -40,6 +42,8 @@ create table hitherto.digest (
     check (start_seq <= end_seq)
 );
 comment on table hitherto.digest is 'Every firing of a stage; at most one in progress per conversation and stage.';
+comment on column hitherto.digest.policy is 'The policy under which it fired, where it is made in the background.';
+comment on column hitherto.digest.needs is 'What a process must have to make it; null: nothing.';
 create index digest_of_conversation on hitherto.digest (tenant, conversation, id);
 create index digest_of_base on hitherto.digest (tenant, base_id) where base_id is not null;
 create index digest_stuck on hitherto.digest (created_at) where status = 'processing';

@@ -36,6 +36,7 @@ create table hitherto.conversation (
     retracted     json        not null default '[]',
     extracted     json        not null default '[]',
     indexed_seq   bigint      not null default 0,
+    finish_seq    bigint      not null default 0,
     failures      integer     not null default 0,
     resume_at     timestamptz,
     digested_at   timestamptz,
@@ -47,6 +48,7 @@ create table hitherto.conversation (
 comment on table hitherto.conversation is 'One ordered log inside a scope, with its running sums.';
 comment on column hitherto.conversation.subject is 'What its facts are about: a subject''s id; '''' is the user.';
 comment on column hitherto.conversation.extracted is 'Ranges of messages from which facts have been extracted, and never are again.';
+comment on column hitherto.conversation.finish_seq is 'Messages below it are to be digested, whatever the triggers say.';
 comment on column hitherto.conversation.indexed_seq is 'Messages below it are in the search index, as far as they belong there.';
 create index conversation_recent on hitherto.conversation (tenant, user_id, agent, updated_at desc, ref desc);
 create unique index conversation_by_name on hitherto.conversation (tenant, user_id, agent, id);
@@ -77,6 +79,7 @@ create table hitherto.message (
     sum_results   bigint      not null default 0,
     rev           bigint      not null,
     created_at    timestamptz not null,
+    said_at       timestamptz,
     expires_at    timestamptz,
     erased        boolean     not null default false,
     retracted_rev bigint,
@@ -85,6 +88,7 @@ create table hitherto.message (
 comment on table hitherto.message is
     'The log: append-only, seq dense from 0; payload is the original item, byte for byte. What was taken back stays, with '
     'the revision from which on it is not shown.';
+comment on column hitherto.message.said_at is 'When it was said, where that is not when it was appended.';
 create index message_by_tokens on hitherto.message (tenant, conversation, sum_tokens, seq);
 create index message_by_dialogue on hitherto.message (tenant, conversation, sum_dialogue)
     where kind = 'text' and role in ('user', 'assistant');

@@ -1,0 +1,218 @@
+"""When triggers are looked at: after an append and when a digest ends, until nothing is due. What `finish` does. Which
+process makes a digest, and of what answers none is made."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+import hitherto
+from hitherto import Conversation, Memory, assistant, chunks, rolling, sliding_window, summarize, trim, user
+from hitherto.core.digests.digest import Status
+from hitherto.errors import ModelUnavailable
+from hitherto.ports.store import Store
+from hitherto.providers.scripted.model import Gate, Scripted, items
+from tests.acceptance.dialogue import ONE_TRY, answers, asks, each, opener, ranges, round_, says_each
+from tests.conftest import SCOPE
+
+PAIRS = chunks(threshold=2, batch=2, context=2)
+
+
+def many(count: int) -> list[hitherto.Message]:
+    """So many plain rounds."""
+    return [one for number in range(1, count + 1) for one in (asks(number), answers(number))]
+
+
+async def test_a_round_that_ends_while_a_digest_runs_is_digested_when_that_ends(store: Store) -> None:
+    gate = Gate(says_each)
+    async with opener(store, rolling(threshold=3, keep_last=2))(Scripted([gate], then=says_each)) as (memory, chat):
+        await chat.append(*many(2))
+        await gate.reached()
+        for number in (3, 4):
+            await round_(chat, number)
+        gate.open()
+        await memory.wait_for_digests()
+        assert ranges(await chat.digests()) == [(0, 1), (0, 5)]
+
+
+async def test_the_facts_of_the_last_round_are_not_lost(store: Store) -> None:
+    """The last round of a conversation ends while the chunk before it is made, and no append follows."""
+    gate = Gate(items("They talk.", facts=[]))
+    fact = items("Ana tells of her cello.", facts=[("hobby", "Plays the cello.")])
+    async with opener(store, PAIRS)(Scripted([gate, fact])) as (memory, chat):
+        await chat.append(*many(1), user("I play the cello."), answers(2))
+        await gate.reached()
+        await round_(chat, 3)
+        gate.open()
+        await memory.wait_for_digests()
+        assert [one.content for one in await memory.facts(SCOPE).list()] == ["Plays the cello."]
+
+
+async def test_an_import_is_chunked_to_its_end(store: Store) -> None:
+    async with opener(store, chunks())(Scripted(then=says_each)) as (memory, chat):
+        await chat.append(*many(300))
+        await memory.wait_for_digests()
+        rows = ranges(await chat.digests())
+        assert rows == [(start, start + 19) for start in range(0, 580, 20)]
+        assert 600 - (rows[-1][1] + 1) <= 30, "no more are left than the threshold"
+
+
+async def test_a_seq_fires_only_when_a_round_ends(store: Store) -> None:
+    """A digest that ends is not the end of a round: the seed's table has one line a round."""
+    gate = Gate(says_each)
+    async with opener(store, sliding_window(after_seq=1))(Scripted([gate], then=says_each)) as (memory, chat):
+        await round_(chat, 1)
+        await gate.reached()
+        await round_(chat, 2)
+        gate.open()
+        await memory.wait_for_digests()
+        assert ranges(await chat.digests()) == [(0, 1)]
+        await round_(chat, 3)
+        await memory.wait_for_digests()
+        assert ranges(await chat.digests()) == [(0, 1), (0, 5)]
+
+
+async def test_a_failed_digest_starts_no_other(store: Store) -> None:
+    model = Scripted([ModelUnavailable("down")], then=says_each)
+    async with opener(store, PAIRS)(model) as (memory, chat):
+        await chat.append(*many(3))
+        await memory.wait_for_digests()
+        assert [row.status for row in await chat.digests()] == [Status.FAILED]
+        await round_(chat, 4)
+        await memory.wait_for_digests()
+        assert ranges(await chat.digests())[1:] == [(0, 1), (2, 3), (4, 5)]
+
+
+class TestFinish:
+    async def done(self, memory: Memory, chat: Conversation) -> list[tuple[int, int]]:
+        await chat.finish()
+        await memory.wait_for_digests()
+        return ranges(await chat.digests())
+
+    async def test_a_summary_of_all_that_is_left(self, store: Store) -> None:
+        async with opener(store, summarize(context_limit=9, keep_turns=2))(Scripted(then=says_each)) as (memory, chat):
+            await chat.append(*many(3))
+            assert await self.done(memory, chat) == [(0, 5)]
+            (row,) = await chat.digests()
+            assert row.text == each(0, 5)
+
+    async def test_chunks_of_all_that_is_left(self, store: Store) -> None:
+        """25 messages in batches of ten, the last of five."""
+        policy = chunks(threshold=100, batch=10, context=20)
+        async with opener(store, policy)(Scripted(then=says_each)) as (memory, chat):
+            await chat.append(*many(12), user("And then it was over."))
+            assert await self.done(memory, chat) == [(0, 9), (10, 19), (20, 24)]
+            assert await self.done(memory, chat) == [(0, 9), (10, 19), (20, 24)], "nothing is left"
+
+    async def test_appends_after_it_go_on_normally(self, store: Store) -> None:
+        async with opener(store, rolling(threshold=3, keep_last=2))(Scripted(then=says_each)) as (memory, chat):
+            await chat.append(*many(1))
+            assert await self.done(memory, chat) == [(0, 1)]
+            await round_(chat, 2)
+            await memory.wait_for_digests()
+            assert ranges(await chat.digests()) == [(0, 1)], "two messages are below the threshold again"
+            await round_(chat, 3)
+            await memory.wait_for_digests()
+            assert ranges(await chat.digests()) == [(0, 1), (0, 3)]
+
+    async def test_while_a_digest_is_in_progress(self, store: Store) -> None:
+        """What was there when it was called is digested when that one ends, and what came after it is not."""
+        gate = Gate(says_each)
+        async with opener(store, rolling(threshold=3, keep_last=2))(Scripted([gate], then=says_each)) as (memory, chat):
+            await chat.append(*many(2))
+            await gate.reached()
+            assert await chat.finish() is None
+            await round_(chat, 3)
+            gate.open()
+            await memory.wait_for_digests()
+            assert ranges(await chat.digests()) == [(0, 1), (0, 3)]
+
+    async def test_a_call_that_waits_is_left(self, store: Store) -> None:
+        """A group is whole in a digest or not in it."""
+        async with opener(store, rolling())(Scripted(then=says_each)) as (memory, chat):
+            waiting = assistant(calls=[hitherto.Call(id="a", name="look", arguments="{}")])
+            await chat.append(*many(2), asks(3), waiting)
+            assert await self.done(memory, chat) == [(0, 3)]
+
+    @pytest.mark.parametrize("policy", ["none", trim(max_turns=2, keep_turns=1), "redact"])
+    async def test_without_a_stage_that_digests_nothing_happens(
+        self, store: Store, policy: hitherto.Policy | str
+    ) -> None:
+        async with opener(store, policy)(Scripted(then=says_each)) as (memory, chat):
+            await round_(chat, 1)
+            assert await chat.finish() is None
+            assert await self.done(memory, chat) == []
+            await round_(chat, 2)
+            assert all(one.action not in ("summarize", "chunk") for one in await chat.digests())
+
+    async def test_an_empty_conversation(self, store: Store) -> None:
+        async with opener(store, rolling())(Scripted(then=says_each)) as (memory, chat):
+            assert await self.done(memory, chat) == []
+            assert await chat.head() is None, "nothing was created"
+            await round_(chat, 1)
+            await chat.clear()
+            assert await self.done(memory, chat) == [(0, 1)], "the clear alone"
+
+    async def test_twice_at_once(self, store: Store) -> None:
+        async with opener(store, rolling())(Scripted(then=says_each)) as (memory, chat):
+            await chat.append(*many(2))
+            begun = await asyncio.gather(*(chat.finish() for _ in range(5)))
+            assert len([one for one in begun if one is not None]) == 1
+            await memory.wait_for_digests()
+            assert ranges(await chat.digests()) == [(0, 3)]
+
+
+async def test_only_a_process_with_a_model_makes_what_a_process_with_a_model_set_off(database: str) -> None:
+    """Of two processes on one database, the other one has no model: it must not claim what it would make badly."""
+    model = Scripted(then=items("They talk.", facts=[("hobby", "Plays the cello.")]))
+    async with hitherto.open(database, model="extractive", **ONE_TRY) as without:
+        async with hitherto.open(database, model=model, worker=False) as sets_off:
+            chats = [sets_off.conversation(f"c{number}", scope=SCOPE, policy=PAIRS) for number in range(20)]
+            for chat in chats:
+                await chat.append(*many(2))
+        mine = without.conversation("mine", scope=SCOPE, policy=PAIRS)
+        await mine.append(*many(2))
+        await without.wait_for_digests()
+        assert [row.model for row in await mine.digests()] == ["extractive"]
+        rows = [row for chat in chats for row in await without.conversation(chat.id, scope=SCOPE).digests()]
+        assert [(row.status, row.attempt) for row in rows] == [(Status.PROCESSING, 0)] * 20
+        async with hitherto.open(database, model=model, **ONE_TRY) as able:
+            while (await able.backlog()).due:
+                await able.wait_for_digests()
+            rows = [row for chat in chats for row in await able.conversation(chat.id, scope=SCOPE).digests()]
+            assert {row.model for row in rows} == {"scripted"}
+            assert len(await able.facts(SCOPE).list()) == 1
+
+
+async def test_prose_where_json_was_asked_for_is_no_digest(store: Store) -> None:
+    """It is asked for once more; then the digest fails, and what it was about is digested by the next."""
+    refusals = ["I'm sorry, I can't help with that.", "<html><body><h1>502 Bad Gateway</h1></body></html>"]
+    model = Scripted(refusals, then=items("They talk.", facts=[("hobby", "Plays the cello.")]))
+    async with opener(store, PAIRS)(model) as (memory, chat):
+        await chat.append(*many(2))
+        await memory.wait_for_digests()
+        (failed,) = await chat.digests()
+        assert (failed.status, failed.text) == (Status.FAILED, "")
+        assert "plain text where JSON was asked for" in str(failed.error)
+        assert "sorry" not in str(failed.error)
+        await round_(chat, 3)
+        await memory.wait_for_digests()
+        assert [(row.start, row.end, row.status) for row in (await chat.digests())[1:]] == [
+            (0, 1, Status.COMPLETED),
+            (2, 3, Status.COMPLETED),
+        ]
+        assert len(await memory.facts(SCOPE).list()) == 1
+
+
+async def test_prose_for_ever_costs_two_calls_a_round(store: Store) -> None:
+    """The ledger stays bounded: two calls each time an append fires, none in between."""
+    model = Scripted(then="Sure! Here is a summary of the conversation: they talk.")
+    async with opener(store, PAIRS)(model) as (memory, chat):
+        await round_(chat, 1)
+        for number in range(2, 12):
+            await round_(chat, number)
+            await memory.wait_for_digests()
+        assert len(model.calls) == 20
+        assert {row.status for row in await chat.digests()} == {Status.FAILED}
+        assert sum(one.calls for one in await memory.costs("model")) == 20
