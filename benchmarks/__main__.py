@@ -15,6 +15,7 @@ from typing import Any
 
 from benchmarks import (
     append,
+    contexts,
     enqueue,
     facts,
     history,
@@ -40,6 +41,7 @@ BENCHMARKS: dict[str, Callable[[Ground], Awaitable[Findings]]] = {
     "views": views.run,
     "history": history.run,
     "scale": scale.run,
+    "contexts": contexts.run,
     "replay": replay.run,
     "trips": trips.run,
     "enqueue": enqueue.run,

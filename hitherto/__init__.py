@@ -7,6 +7,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 if _TYPE_CHECKING:
+    from hitherto.core.context.expansion import Expansion
     from hitherto.core.context.manifest import Manifest
     from hitherto.core.cross_session import CrossSession
     from hitherto.core.digests.digest import Digest
@@ -50,6 +51,7 @@ if _TYPE_CHECKING:
     from hitherto.wiring import Opening, open  # noqa: A004 (the name users read: hitherto.open)
 
 _NAMES = {
+    "hitherto.core.context.expansion": ("Expansion",),
     "hitherto.core.context.manifest": ("Manifest",),
     "hitherto.core.cross_session": ("CrossSession",),
     "hitherto.core.digests.digest": ("Digest",),
@@ -134,6 +136,7 @@ __all__ = [
     "Documents",
     "EntryKind",
     "Evidence",
+    "Expansion",
     "Fact",
     "FactEvent",
     "Facts",

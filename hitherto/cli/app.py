@@ -15,9 +15,9 @@ from hitherto.cli.options import expanded
 from hitherto.errors import HithertoError, InvalidDocument, InvalidInput, InvalidTranscript
 
 COMMANDS = {
-    "demo": "Replay a conversation that ships with Hitherto.",
+    "demo": "Replay a conversation that ships with Hitherto, and ask about its beginning.",
     "replay": "Replay a transcript, and say what it would have cost.",
-    "simulate": "Simulate policies on a transcript: what each would cost, and what it would keep.",
+    "simulate": "Simulate policies on a transcript: what each would cost, and what it would show.",
     "log": "Show the log: every message as it was stored.",
     "context": "Show the context of the next request, and its manifest.",
     "digests": "Show the chain of digests, and the newest in full.",

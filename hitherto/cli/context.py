@@ -24,8 +24,14 @@ from hitherto.core.policy.span import Fate
 if TYPE_CHECKING:
     from hitherto.engine.context.context import Context
 
-_COLORS = {Fate.IN: "green", Fate.DIGESTED: "yellow", Fate.REDACTED: "yellow", Fate.DROPPED: "red"}
-_ORIGINS = {"none": "nobody set another", "memory": "the default of this memory"}
+_COLORS = {
+    Fate.IN: "green",
+    Fate.RECALLED: "green",
+    Fate.DIGESTED: "yellow",
+    Fate.REDACTED: "yellow",
+    Fate.DROPPED: "red",
+}
+_ORIGINS = {"default": "nobody set another", "memory": "the default of this memory"}
 
 
 def context(
@@ -55,7 +61,7 @@ def context(
         output.show(*context_and_manifest(found))
 
 
-def context_and_manifest(found: Context, *, title: str = "The context") -> tuple[Panel, Group]:
+def context_and_manifest(found: Context) -> tuple[Panel, Group]:
     """The request as it is sent, and its manifest."""
     fields = [(name, _text(found.request[name])) for name in ("instructions", "system") if name in found.request]
     items = [(str(item.get("role", item.get("type", "item"))), _item_text(item)) for item in found.messages]
@@ -63,8 +69,8 @@ def context_and_manifest(found: Context, *, title: str = "The context") -> tuple
         Text.assemble((f"{plain(name)}: ", "bold cyan" if name == "user" else "bold"), plain(text))
         for name, text in [*fields, *items]
     ]
-    title = f"{title}: {found.tokens:,} of {found.manifest.budget:,} tokens"
-    return Panel(Group(*parts), title=Text(title), title_align="left"), _manifest(found.manifest)
+    title = f"The context: {found.tokens:,} of {found.manifest.budget:,} tokens"
+    return Panel(Group(*parts), title=Text(title), title_align="left"), manifest_tables(found.manifest)
 
 
 def _item_text(item: dict[str, Any]) -> str:
@@ -77,7 +83,8 @@ def _text(content: object) -> str:
     return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
 
 
-def _manifest(manifest: Manifest) -> Group:
+def manifest_tables(manifest: Manifest) -> Group:
+    """The manifest: the fates of the messages, the sections, and remarks."""
     table = table_of("Its manifest: what became of every message")
     numbers(table, "messages")
     for name in ("fate", "why"):
@@ -89,7 +96,7 @@ def _manifest(manifest: Manifest) -> Group:
             Text(span.fate.value, style=_COLORS.get(span.fate, "")),
             span.reason.value,
             or_none(span.digest),
-            f"{span.tokens:,}" if span.fate in (Fate.IN, Fate.REDACTED) else NONE,
+            f"{span.tokens:,}" if span.fate in (Fate.IN, Fate.REDACTED, Fate.RECALLED) else NONE,
         )
     sections = " + ".join(f"{name} {tokens:,}" for name, tokens in manifest.sections.items() if tokens)
     counted = f"{plain(manifest.encoding)}, {'exact' if manifest.exact else 'an estimate'}"

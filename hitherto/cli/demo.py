@@ -6,33 +6,59 @@ import shlex
 from importlib import resources
 from pathlib import Path
 
+from rich.console import RenderableType
+from rich.panel import Panel
+from rich.text import Text
+
 import hitherto
 from hitherto.cli import options, output
-from hitherto.cli.context import context_and_manifest
+from hitherto.cli.context import manifest_tables
 from hitherto.cli.digests import digests_table
 from hitherto.cli.options import DEFAULT_SCOPE, Target
 from hitherto.cli.replay.command import run_replay
+from hitherto.cli.replay.rounds import Replayed
 from hitherto.cli.replay.tables import rounds_table, summary
 from hitherto.cli.transcripts.transcript import parse
+from hitherto.engine.context.context import Context
 from hitherto.settings import Settings
 from hitherto.wiring import IN_MEMORY
 
 _NAME = "demo"
 
+_QUESTION, _ABOUT = "What exactly is Ansa allergic to, and what does she carry?", "Ansa"
+"""What is asked in the end: the third message of the conversation answers it."""
+
 
 def demo(budget: options.Budget = 2_000, *, target: Target) -> None:
-    """Replay a conversation that ships with Hitherto.
+    """Replay a conversation that ships with Hitherto, and ask about its beginning.
 
-    Shows what the memory makes of it, round by round. Needs no key and no network. With HITHERTO_MODEL set, that model
-    makes the digests.
+    Shows what each round would have cost, and what the last context holds. Needs no key and no network. With
+    HITHERTO_MODEL set, that model makes digests.
     """
     settings = Settings.load(database=target.database)
     source = resources.files("hitherto").joinpath("data/demo.jsonl").read_bytes()
-    (found,) = run_replay(parse(source, Path(_NAME)), target, policy=hitherto.sliding_window(), budget=budget)
-    digests = digests_table(found.digests, title=f"The digests, made by {settings.model}")
-    last = () if found.last is None else context_and_manifest(found.last, title="The last context")
-    output.show(rounds_table(found.rounds, budget=budget), "", digests, "", *last, "", summary([found]), "")
+    (found,) = run_replay(
+        parse(source, Path(_NAME)), target, policy=hitherto.balanced(), budget=budget, question=_QUESTION
+    )
+    parts: list[RenderableType] = [rounds_table(found.rounds, budget=budget), ""]
+    if found.digests:
+        parts += [digests_table(found.digests, title=f"The digests, made by {settings.model}"), ""]
+    if found.last is not None:
+        parts += [_remembered(found.last, found), "", manifest_tables(found.last.manifest), ""]
+    output.show(*parts, summary([found]), "")
     output.out().print(_next_steps(target, stored=settings.database != IN_MEMORY), soft_wrap=True)
+
+
+def _remembered(context: Context, found: Replayed) -> Panel:
+    """The question, and what was recalled for it."""
+    recalled = str(context.messages[-2]["content"]).splitlines()[1:] if context.manifest.recalled else []
+    what = "Recalled for it, among the rest:" if recalled else "All that was said is in its context, word for word."
+    text = Text.assemble(("user: ", "bold cyan"), _QUESTION, "\n\n", (what, "bold"))
+    for line in recalled:
+        if _ABOUT in line:
+            text.append(f"\n{output.plain(line.strip())}", style="green")
+    title = f"Asked after {len(found.rounds)} rounds: {context.tokens:,} tokens are sent, instead of {found.full:,}"
+    return Panel(text, title=Text(title), title_align="left")
 
 
 def _next_steps(target: Target, *, stored: bool) -> str:
@@ -48,7 +74,7 @@ def _next_steps(target: Target, *, stored: bool) -> str:
                 given += f" --{name} {output.one_line(shlex.quote(value))}"
         steps = [
             ("every message is still there", f"hitherto log {_NAME}{given}"),
-            ("the newest digest, with its sources", f"hitherto digests {_NAME}{given}"),
+            ("find what was said", f"hitherto recall 'Which cloth did we choose?'{given}"),
             ("the context of the next request", f"hitherto context {_NAME}{given} --message 'Who speaks?'"),
             *steps,
         ]

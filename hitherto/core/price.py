@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Literal, cast, get_args
 
 from hitherto.core.model_family import family_of, without_provider
 from hitherto.errors import InvalidInput
@@ -14,8 +14,13 @@ from hitherto.errors import InvalidInput
 _PER = 1_000_000
 _CACHE_FROM, _CACHE_STEP = 1_024, 128
 _LIST = {"date", "source", "cache", "models"}
-_CACHE = {"at_least", "step"}
-_MODEL = {"input", "cached_input", "cache_write", "output", "window"}
+_CACHE = {"at_least", "step", "breakpoints"}
+_MODEL = {"input", "cached_input", "cache_write", "output", "window", "cache"}
+_MONEY = ("input", "cached_input", "cache_write", "output")
+
+Breakpoints = Literal["none", "implicit", "explicit"]
+"""Where what a prompt cache has may end: anywhere, in steps; at the breakpoints of the prompt before and at its end; or
+at its breakpoints alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,9 +28,10 @@ class Price:
     """What one model costs, in US dollars for 1,000,000 tokens, as its provider's list had it on `date`.
 
     `window` is the most tokens of a prompt at this price. A prompt's start is served from the cache when at least
-    `cache_from` tokens of it repeat an earlier prompt, in steps of `cache_step` (source: OpenAI's guide "Prompt
-    caching": from 1,024 tokens on, in increments of 128). `cache_write`, if the provider has such a price, replaces
-    `input` for the uncached tokens of a prompt of at least `cache_from` tokens.
+    `cache_from` tokens of it repeat an earlier prompt: in steps of `cache_step`, or as far as a breakpoint (sources:
+    the guides "Prompt caching" of OpenAI, from 1,024 tokens on in increments of 128, since GPT-5.6 at breakpoints; and
+    of Anthropic, at breakpoints, from 512 to 4,096 tokens on). `cache_write`, if the provider has such a price,
+    replaces `input` for what is put into the cache.
     """
 
     model: str
@@ -37,17 +43,26 @@ class Price:
     cache_write: float | None = None
     cache_from: int = _CACHE_FROM
     cache_step: int = _CACHE_STEP
+    cache_breakpoints: Breakpoints = "none"
 
-    def cached(self, repeated: int) -> int:
-        """How many tokens come from the cache when a prompt's first `repeated` tokens repeat the one before."""
+    def cached(self, repeated: int, *, breakpoints: Sequence[int] | None = None, end: int = 0) -> int:
+        """How many tokens come from the cache when a prompt's first `repeated` tokens repeat the one before, which had
+        its `breakpoints` behind so many tokens each and was `end` tokens long. Without these (None: not known) as many
+        as if it had breakpoints everywhere."""
+        if breakpoints is not None and self.cache_breakpoints != "none":
+            ends = breakpoints if self.cache_breakpoints == "explicit" else (*breakpoints, end)
+            return max((at for at in ends if self.cache_from <= at <= repeated), default=0)
         if repeated < self.cache_from:
             return 0
         return self.cache_from + (repeated - self.cache_from) // self.cache_step * self.cache_step
 
-    def prompt(self, tokens: int, cached: int) -> float:
-        """What a prompt of `tokens` costs in dollars, `cached` of them from the cache."""
-        written = self.cache_write if self.cache_write is not None and tokens >= self.cache_from else self.input
-        return ((tokens - cached) * written + cached * self.cached_input) / _PER
+    def prompt(self, tokens: int, cached: int, *, breakpoints: Sequence[int] = ()) -> float:
+        """What a prompt of `tokens` costs in dollars, `cached` of them from the cache: what comes after them is put
+        into it as far as the last of the prompt's `breakpoints`, or all of it if the provider does so by itself."""
+        until = max(breakpoints, default=0) if self.cache_breakpoints == "explicit" else tokens
+        written = max(until - cached, 0) if self.cache_write is not None and until >= self.cache_from else 0
+        write = self.input if self.cache_write is None else self.cache_write
+        return (cached * self.cached_input + written * write + (tokens - cached - written) * self.input) / _PER
 
     def answer(self, tokens: int) -> float:
         """What an answer of `tokens` costs in dollars."""
@@ -87,8 +102,9 @@ def price_list(data: bytes, where: str) -> PriceList:
     """The price list in `data`, checked. `where` names it in errors.
 
     A price list is a JSON object with `date`, `models`, and optionally `source` and `cache`. `models` has, by name,
-    objects with `input`, `cached_input`, `output`, `window` and optionally `cache_write`; `cache` has `at_least` and
-    `step`, both optional. Raises InvalidInput for anything else, naming the model and the field.
+    objects with `input`, `cached_input`, `output`, `window` and optionally `cache_write` and a `cache` of its own;
+    `cache` has `at_least`, `step` and `breakpoints`, all optional. Raises InvalidInput for anything else, naming the
+    model and the field.
     """
     try:
         parsed: object = json.loads(data)
@@ -105,10 +121,18 @@ def price_list(data: bytes, where: str) -> PriceList:
 
 def _price(model: str, value: object, cache: Mapping[str, object], *, date: str, where: str) -> Price:
     of = f"{where}: {model}"
-    fields = _fields(value, of, _MODEL, needed=_MODEL - {"cache_write"})
-    money = {name: _money(fields[name], f"{of}.{name}") for name in _MODEL - {"window"} if name in fields}
+    fields = _fields(value, of, _MODEL, needed=_MODEL - {"cache_write", "cache"})
+    money = {name: _money(fields[name], f"{of}.{name}") for name in _MONEY if name in fields}
     if money["cached_input"] > money["input"]:
         raise InvalidInput(f"{of} has cached input dearer than input; check whether the two changed places")
+    own = _fields(fields.get("cache", {}), f"{of}.cache", _CACHE, needed=set())
+
+    def rule(name: str, default: object) -> tuple[object, str]:
+        """The model's own rule or else the list's, and where it stands."""
+        return (
+            (own[name], f"{of}.cache.{name}") if name in own else (cache.get(name, default), f"{where}: cache.{name}")
+        )
+
     return Price(
         model=model,
         date=date,
@@ -117,8 +141,9 @@ def _price(model: str, value: object, cache: Mapping[str, object], *, date: str,
         cache_write=money.get("cache_write"),
         output=money["output"],
         window=_count(fields["window"], f"{of}.window"),
-        cache_from=_count(cache.get("at_least", _CACHE_FROM), f"{where}: cache.at_least"),
-        cache_step=_count(cache.get("step", _CACHE_STEP), f"{where}: cache.step"),
+        cache_from=_count(*rule("at_least", _CACHE_FROM)),
+        cache_step=_count(*rule("step", _CACHE_STEP)),
+        cache_breakpoints=_breakpoints(*rule("breakpoints", "none")),
     )
 
 
@@ -151,3 +176,10 @@ def _count(value: object, where: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InvalidInput(f"{where} is {value!r}; give a number of tokens")
     return value
+
+
+def _breakpoints(value: object, where: str) -> Breakpoints:
+    known = get_args(Breakpoints)
+    if value not in known:
+        raise InvalidInput(f"{where} is {value!r}; it must be one of {', '.join(known)}")
+    return cast("Breakpoints", value)

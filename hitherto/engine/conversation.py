@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from hitherto.core.context.budget import checked_budget
+from hitherto.core.context.expansion import Expansion
 from hitherto.core.context.manifest import Manifest
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.cross_session import CrossSession, CrossSessionLike, cross_session_of
@@ -22,6 +23,7 @@ from hitherto.core.policy.presets import PolicyLike, one_of
 from hitherto.core.policy.view import View
 from hitherto.core.scope import Scope, checked_name
 from hitherto.engine.context.context import Context
+from hitherto.engine.context.expand import Expandable, expanded
 from hitherto.engine.context.fit import ContextBuilder
 from hitherto.engine.context.injection import chosen, earlier_than
 from hitherto.engine.context.rebuild import rebuilt
@@ -121,8 +123,8 @@ class Conversation:
         `budget` covers everything that is sent, `tools` and `instructions` included, and `reserve` tokens kept free for
         the answer; the default is the setting `budget`. `wire` is the API's format: "openai.chat", "openai.responses"
         or "anthropic". Tokens are counted with the tokenizer of `model` (a model or an encoding), by default with the
-        setting `encoding`; `model` also decides which opaque items can be sent. `policy`, an object or its name,
-        governs this context alone.
+        setting `encoding`; `model` also decides which opaque items can be sent, and whether OpenAI's APIs take cache
+        breakpoints. `policy`, an object or its name, governs this context alone.
 
         `recall` searches this and the scope's other conversations for what bears on the incoming message and is not
         shown, and puts it in front of that message: True, the number of hits, or a `RecallOptions`; False recalls
@@ -145,6 +147,7 @@ class Conversation:
             if not isinstance(cast(object, tool), Mapping):
                 raise InvalidMessage(f"a tool schema is {tool!r}; give JSON objects, in the format of the API")
             to_json(tool, what="a tool schema")
+        codec, settings = self._services.codec(wire), self._services.settings
         request = ContextRequest(
             incoming=tuple(self._services.read(message) for message in _listed(incoming)),
             instructions=instructions,
@@ -152,9 +155,10 @@ class Conversation:
             budget=budget,
             reserve=reserve,
             counter=self._services.counter(model),
-            codec=self._services.codec(wire),
-            model=model or self._services.settings.encoding,
+            codec=codec,
+            model=model or settings.encoding,
             family=self._services.family(model),
+            cache_breakpoints=settings.cache_breakpoints and codec.takes_breakpoints(model),
         )
         governing, recall_options = self._services.usable(policy), recall_options_of(recall)
         crossing = cross_session_of(cross_session)
@@ -246,6 +250,19 @@ class Conversation:
         )
         return await self._services.store.messages(self.scope, self.id, head.ref, reading)
 
+    async def expand(self, what: Expandable, *, budget: int = 2_000) -> Expansion:
+        """The messages of a digest or a range word for word, oldest first, as many as fit into `budget` tokens
+        (o200k_base): what was digested, redacted, dropped or cut is read as it was said.
+
+        `what` is a digest of this conversation or its id, a span of a manifest, or the seqs of the first and the last
+        message, both inclusive. `Expansion.next` goes on where the budget ended. What was retracted, cleared or erased,
+        or has expired, is not shown.
+
+        Raises InvalidInput for anything else, NotFound for a digest that this conversation does not have, InvalidBudget
+        for a budget in which nothing can be shown.
+        """
+        return await expanded(self._handle, what, budget)
+
     async def digests(self) -> list[Digest]:
         """One row for every firing, in the order in which they began; failed and superseded ones and clears too."""
         await self._handle.head()  # erases what has expired
@@ -296,7 +313,8 @@ class Conversation:
         whatever their triggers say. Later appends go on normally.
 
         Returns the id of the digest that begins now. None if nothing is left or no stage digests, and while a digest is
-        in progress: what is left follows when that ends. `Memory.wait_for_digests` waits for it.
+        in progress: what is left follows when that ends. `Memory.wait_for_digests` waits for it. If a digest fails,
+        what is left waits for the next append, or for another `finish`.
         """
         head = await self._handle.head()  # erases what has expired
         if head.next_seq <= head.view_start:

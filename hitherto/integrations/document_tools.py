@@ -22,7 +22,7 @@ _PREVIEW = 300
 """Characters of a document in a listing."""
 
 _TYPE = "{what}: 'conversations' for archived conversations, any other type that documents have, or 'all'."
-_LIMIT: dict[str, Any] = {
+LIMIT: dict[str, Any] = {
     "type": "integer",
     "minimum": 1,
     "maximum": MOST,
@@ -50,7 +50,7 @@ SCHEMAS: tuple[dict[str, Any], ...] = (
                         "default": ALL,
                         "description": _TYPE.format(what="Among what to search"),
                     },
-                    "limit": {**_LIMIT, "default": 5},
+                    "limit": {**LIMIT, "default": 5},
                 },
                 "required": ["query"],
                 "additionalProperties": False,
@@ -70,7 +70,7 @@ SCHEMAS: tuple[dict[str, Any], ...] = (
                         "default": ALL,
                         "description": _TYPE.format(what="Which documents to list"),
                     },
-                    "limit": {**_LIMIT, "default": 10},
+                    "limit": {**LIMIT, "default": 10},
                 },
                 "required": [],
                 "additionalProperties": False,
@@ -99,7 +99,7 @@ class DocumentTools:
         found = await self._memory.recall(
             query,
             scope=self._scope,
-            limit=_limited(limit),
+            limit=limited(limit),
             kinds={"passage"},
             all_agents=True,
             doc_type=type_of(search_type),
@@ -109,7 +109,7 @@ class DocumentTools:
     async def list_documents(self, doc_type: str = ALL, limit: int = 10) -> list[dict[str, Any]]:
         """The user's documents, newest first, each with its first 300 characters. Raises InvalidInput."""
         documents = self._memory.documents(self._scope)
-        return [_listed(one) for one in await documents.list(doc_type=doc_type, limit=_limited(limit))]
+        return [_listed(one) for one in await documents.list(doc_type=doc_type, limit=limited(limit))]
 
 
 def document_tools(memory: Memory, scope: Scope) -> DocumentTools:
@@ -124,7 +124,7 @@ def _passage(hit: Hit) -> dict[str, Any]:
         "doc_type": hit.doc_type,
         "score": round(hit.score, 4),
         "content": hit.text,
-        "said_at": _iso(hit.said_at),
+        "said_at": iso(hit.said_at),
         "metadata": dict(hit.metadata),
     }
 
@@ -137,18 +137,18 @@ def _listed(document: Document) -> dict[str, Any]:
         "doc_type": document.doc_type,
         "namespace": document.namespace,
         "content": text if len(text) <= _PREVIEW else text[:_PREVIEW].rstrip() + "…",
-        "created_at": _iso(document.created_at),
-        "said_at": _iso(document.said_at),
+        "created_at": iso(document.created_at),
+        "said_at": iso(document.said_at),
         "metadata": json.loads(document.metadata),
     }
 
 
-def _limited(limit: object) -> int:
+def limited(limit: object) -> int:
     """A model's number, within bounds. Raises InvalidInput for anything but a whole number."""
     if not isinstance(limit, int) or isinstance(limit, bool):
         raise InvalidInput(f"limit is {limit!r}; give a whole number from 1 to {MOST}")
     return min(max(limit, 1), MOST)
 
 
-def _iso(at: datetime) -> str:
+def iso(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

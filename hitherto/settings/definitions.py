@@ -67,7 +67,8 @@ class ContextSettings(_Group):
     `encoding`: the tokenizer, or the name of the agent's model, that budgets are counted with. `budget`: tokens of a
     context. `context_window`: the tokens that the agent's model takes (unset: the budget). Of the newest digest of
     earlier conversations ("latest" of `cross_session`), contexts show at most `injection_tokens`, and none that is
-    older than `injection_age`.
+    older than `injection_age`. `cache_breakpoints`: whether requests tell the provider's prompt cache where what stays
+    the same ends, if it is known that the API takes that.
     """
 
     encoding: str = "o200k_base"
@@ -75,6 +76,7 @@ class ContextSettings(_Group):
     context_window: int | None = Field(default=None, ge=1)
     injection_tokens: int = Field(default=500, ge=1)
     injection_age: Duration = Field(default=timedelta(days=30), gt=timedelta(0))
+    cache_breakpoints: bool = True
 
 
 class DigestSettings(_Group):

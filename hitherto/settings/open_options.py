@@ -34,6 +34,7 @@ class SettingsOptions(TypedDict, total=False):
     context_window: int | None
     injection_tokens: int | None
     injection_age: timedelta | float | str | None
+    cache_breakpoints: bool | None
     worker: bool | None
     digest_concurrency: int | None
     lease_timeout: timedelta | float | str | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Any
 
 from hitherto.core.policy.span import Fate, Span
@@ -14,14 +15,17 @@ from hitherto.core.price import Price
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentRequest:
     """One request. `seq` is its first new message, `repeated` how many of its first tokens repeat the request before,
-    `cached` how many of those the provider has in its cache. `fired` counts the firings of stages that took effect
-    since the request before."""
+    `cached` how many of those the provider has in its cache, `breakpoints` behind how many tokens each of its cache
+    breakpoints stands. `fired` counts the firings of stages that took effect since the request before. `recalled` are
+    the tokens of recalled content, which no cache has."""
 
     seq: int
     tokens: int
     repeated: int
     cached: int
     fired: int
+    recalled: int = 0
+    breakpoints: tuple[int, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -29,7 +33,8 @@ class Figures:
     """What one policy costs and keeps, over one conversation or several.
 
     `fates` counts the messages by what became of them in the end, `failed` has why digests failed. Tokens of digests
-    are those of the prompts and of the answers of the model that makes them.
+    are those of the prompts and of the answers of the model that makes them. `evidence` has, for each question about
+    the conversations, the share of what answers it that its context shows in the end, with and without recall.
     """
 
     policy: str
@@ -40,6 +45,7 @@ class Figures:
     digest_tokens_in: int = 0
     digest_tokens_out: int = 0
     failed: list[str] = field(default_factory=list[str])
+    evidence: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
 
     @property
     def prompt_tokens(self) -> int:
@@ -48,6 +54,20 @@ class Figures:
     @property
     def cached_tokens(self) -> int:
         return sum(one.cached for one in self.sent)
+
+    @property
+    def recalled_tokens(self) -> int:
+        return sum(one.recalled for one in self.sent)
+
+    @property
+    def evidence_shown(self) -> float | None:
+        """The share of what answers the questions that contexts show, from 0 to 1; None without questions."""
+        return fmean(shown for shown, _ in self.evidence) if self.evidence else None
+
+    @property
+    def evidence_recalled(self) -> float | None:
+        """The part of `evidence_shown` that recall adds; None without questions."""
+        return fmean(shown - without for shown, without in self.evidence) if self.evidence else None
 
     @property
     def digest_tokens(self) -> int:
@@ -61,7 +81,7 @@ class Figures:
     def cost_usd(self) -> float:
         """US dollars: the prompts, with cached tokens at their own price, and the calls for digests, at the prices of
         the same model. The agent's own answers are left out: they cost the same whatever the policy."""
-        prompts = sum(self.price.prompt(one.tokens, one.cached) for one in self.sent)
+        prompts = sum(self.price.prompt(one.tokens, one.cached, breakpoints=one.breakpoints) for one in self.sent)
         return prompts + self.price.prompt(self.digest_tokens_in, 0) + self.price.answer(self.digest_tokens_out)
 
     @property
@@ -104,6 +124,7 @@ class Figures:
             "policy": self.policy,
             "prompt_tokens": self.prompt_tokens,
             "cached_tokens": self.cached_tokens,
+            "recalled_tokens": self.recalled_tokens,
             "digest_calls": self.digest_calls,
             "digest_tokens": self.digest_tokens,
             "cost_usd": round(self.cost_usd, 6),
@@ -114,12 +135,18 @@ class Figures:
             "redacted": round(self.redacted, 4),
             "requests": len(self.sent),
             "repeated": round(self.repeated, 4),
+            "evidence": _rounded(self.evidence_shown),
+            "evidence_recalled": _rounded(self.evidence_recalled),
             "price": self.price.model,
             "price_date": self.price.date,
         }
 
     def _kept(self, *fates: Fate) -> float:
         return share(sum(self.fates[fate] for fate in fates), self.fates.total())
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
 
 
 def share(part: int, whole: int) -> float:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import accumulate
 from typing import Any, cast
 
 from hitherto.core.context.budget import TokenCounter
 from hitherto.core.context.request import WireFormat
 from hitherto.core.log.message import Payload
+from hitherto.wire.breakpoints import has_breakpoints, without_breakpoints
 
 _Piece = tuple[str, Any]
 """A part of a request, after its kind: "tools", "system" or "item"."""
@@ -17,12 +19,13 @@ class Repeats:
     """Compares the requests of one conversation, each with the one before.
 
     A request counts in the order in which the provider reads it: tools, instructions, items. A part is compared
-    when it is met and counted once, so the time is linear in what is sent.
+    when it is met and counted once, so the time is linear in what is sent. Cache breakpoints make no difference.
     """
 
     def __init__(self, codec: WireFormat, counter: TokenCounter) -> None:
         self._codec, self._counter = codec, counter
         self._last: list[tuple[_Piece, int]] = []
+        self._marked: list[bool] = []
 
     def of(self, request: Mapping[str, Any]) -> int:
         """How many of the request's first tokens repeat the request before; 0 for the first.
@@ -30,7 +33,8 @@ class Repeats:
         Whole parts that are equal count with all their tokens. Of the first part that differs, the common beginning of
         the text counts, if nothing but the text differs.
         """
-        pieces = list(_pieces(request))
+        given = list(_pieces(request))
+        pieces = [piece for piece, _ in given]
         same = 0
         while same < min(len(pieces), len(self._last)) and pieces[same] == self._last[same][0]:
             same += 1
@@ -38,7 +42,19 @@ class Repeats:
         if same < min(len(pieces), len(self._last)):
             shared += self._partly(self._last[same], pieces[same])
         self._last[same:] = [(piece, self._cost(piece)) for piece in pieces[same:]]
+        self._marked = [marked for _, marked in given]
         return shared
+
+    @property
+    def breakpoints(self) -> tuple[int, ...]:
+        """Behind how many tokens each the last request has its cache breakpoints: at the ends of its parts."""
+        ends = accumulate(cost for _, cost in self._last)
+        return tuple(end for end, marked in zip(ends, self._marked, strict=True) if marked)
+
+    @property
+    def end(self) -> int:
+        """How many tokens the last request has."""
+        return sum(cost for _, cost in self._last)
 
     def _cost(self, piece: _Piece) -> int:
         kind, value = piece
@@ -79,11 +95,14 @@ def common_start(one: str, other: str) -> int:
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
-def _pieces(request: Mapping[str, Any]) -> Iterator[_Piece]:
+def _pieces(request: Mapping[str, Any]) -> Iterator[tuple[_Piece, bool]]:
+    """The parts, each with whether it has a cache breakpoint."""
     if request.get("tools"):
-        yield "tools", request["tools"]
+        yield ("tools", request["tools"]), has_breakpoints(request["tools"])
     for name in ("instructions", "system"):
         if isinstance(request.get(name), str):
-            yield "system", request[name]
+            yield ("system", request[name]), False
+        for block in cast("list[Payload]", request[name] if isinstance(request.get(name), list) else []):
+            yield ("system", block["text"]), has_breakpoints([block])
     for item in cast("list[Payload]", request["messages"] if "messages" in request else request["input"]):
-        yield "item", item
+        yield ("item", without_breakpoints(item)), has_breakpoints([item])

@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from hitherto.core.context.budget import TokenCounter
 from hitherto.core.digests.digest import Status
 from hitherto.core.log.frontier import DigestAction
-from hitherto.core.log.message import CHAT, Message
+from hitherto.core.log.message import ANTHROPIC, CHAT, Message
 from hitherto.core.scope import Scope
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.memory import Memory
 from hitherto.errors import BudgetExceeded
 from hitherto.simulation.counting import Counting
+from hitherto.simulation.evidence import Labeled, evidence_shown
 from hitherto.simulation.figures import Figures, SentRequest
 from hitherto.simulation.repeats import Repeats
 from hitherto.simulation.steps import steps
@@ -32,27 +33,35 @@ async def simulate(
     budget: int,
     counter: TokenCounter,
     instructions: str | None = None,
+    questions: Sequence[Labeled] = (),
     advance: Callable[[], None] = lambda: None,
 ) -> None:
     """Add to `into` what the conversation `name` costs and keeps under the policy of `memory`.
 
-    `memory` is in use for nothing else and makes its digests with `model`; each is waited for before the next
-    request, so that the outcome is the same each time. `counter` counts as the memory does. `advance` is called
-    after each request. Raises BudgetExceeded naming the message whose request does not fit.
+    `memory` is in use for nothing else and makes its digests with `model`; each is waited for before the next request,
+    so that the outcome is the same each time. `counter` counts as the memory does, or as the model that the price is
+    of, where its cache goes by breakpoints. `advance` is called after each request. In the end the `questions` are
+    asked. Raises BudgetExceeded naming the message whose request does not fit.
     """
-    chat = memory.conversation(name, scope=SCOPE)
-    repeats = Repeats(codec(CHAT), counter)
+    chat, price = memory.conversation(name, scope=SCOPE), into.price
+    wire = ANTHROPIC if price.cache_breakpoints == "explicit" else CHAT
+    agent = None if price.cache_breakpoints == "none" else price.model
+    repeats = Repeats(codec(wire), counter)
     calls, tokens_in, tokens_out = model.calls, model.tokens_in, model.tokens_out
-    recalls = (await chat.policy()).recalls
+    policy = await chat.policy()
+    recalls = policy.recalls or policy.recall
     seq = fired = 0
     for step in steps(messages):
         await asyncio.sleep(0)  # with a store in memory, nothing else lets the event loop handle signals
         if step.asked:
             try:
-                context = await chat.context(step.asked, budget=budget, instructions=instructions)
+                context = await chat.context(
+                    step.asked, budget=budget, instructions=instructions, wire=wire, model=agent
+                )
             except BudgetExceeded as error:
                 message = f"{name}: the request with the message of seq {seq} cannot be sent: {error}"
                 raise BudgetExceeded(message, over_by=error.over_by) from error
+            breakpoints, end = repeats.breakpoints, repeats.end  # of the request before
             repeated = repeats.of(context.request)
             before, fired = fired, await _fired(chat)
             into.sent.append(
@@ -60,8 +69,10 @@ async def simulate(
                     seq=seq,
                     tokens=context.tokens,
                     repeated=repeated,
-                    cached=into.price.cached(repeated),
+                    cached=price.cached(repeated, breakpoints=breakpoints, end=end),
+                    breakpoints=tuple(repeats.breakpoints),
                     fired=fired - before,
+                    recalled=context.manifest.sections.get("recalled", 0),
                 )
             )
         await chat.append(*step.asked, *step.answered)
@@ -71,6 +82,12 @@ async def simulate(
         seq += len(step.asked) + len(step.answered)
         if step.asked:
             advance()
+    for question in questions:
+        shares: list[float] = []
+        for recall in (None, False) if recalls else (None,):
+            context = await chat.context(question.text, budget=budget, instructions=instructions, recall=recall)
+            shares.append(evidence_shown(context, messages, question.evidence))
+        into.evidence.append((shares[0], shares[-1]))
     into.count((await chat.context(budget=budget, instructions=instructions)).manifest.fates)
     into.digest_calls += model.calls - calls
     into.digest_tokens_in += model.tokens_in - tokens_in

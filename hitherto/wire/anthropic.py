@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from hitherto.core.context.budget import TokenCounter
+from hitherto.core.context.request import StablePart
 from hitherto.core.log.message import ANTHROPIC, Message, Payload, Role
 from hitherto.errors import InvalidMessage
-from hitherto.wire import cost
+from hitherto.wire import breakpoints, cost
 from hitherto.wire.exchange import Exchange, exchanges
 from hitherto.wire.fields import content, identifier, mapping, own, shown, text, too_deep
 from hitherto.wire.neutral import (
@@ -87,11 +88,27 @@ class AnthropicFormat:
     def tools_tokens(self, tools: Sequence[Mapping[str, Any]], counter: TokenCounter) -> int:
         return TOOL_USE + cost.structured(list(tools), counter) if tools else 0
 
+    def takes_breakpoints(self, model: str | None) -> bool:
+        return True
+
     def request(
-        self, *, system: Sequence[str], items: Sequence[Payload], tools: Sequence[Mapping[str, Any]]
+        self,
+        *,
+        system: Sequence[str],
+        items: Sequence[Payload],
+        tools: Sequence[Mapping[str, Any]],
+        stable: StablePart | None = None,
+        cache_key: str = "",
     ) -> dict[str, Any]:
-        instructions = {"system": "\n\n".join(system)} if system else {}
-        return {**instructions, "messages": list(items), **({"tools": list(tools)} if tools else {})}
+        """At most three breakpoints: the API takes four, and one more may be asked for in the call. The first, in the
+        system text, is for the tools too, which come before it."""
+        instructions: str | list[Payload] = "\n\n".join(system)
+        messages = list(items)
+        if stable is not None and not breakpoints.has_breakpoints([*items, *tools]):
+            instructions = breakpoints.anthropic_system(system, stable.system) or instructions
+            messages = breakpoints.with_breakpoints(items, stable.items, breakpoints.anthropic, is_user=self.is_user)
+        begins = {"system": instructions} if system else {}
+        return {**begins, "messages": messages, **({"tools": list(tools)} if tools else {})}
 
 
 @reads(ANTHROPIC)

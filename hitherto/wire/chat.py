@@ -8,9 +8,11 @@ from datetime import datetime
 from typing import Any, cast
 
 from hitherto.core.context.budget import TokenCounter
+from hitherto.core.context.request import StablePart
 from hitherto.core.log.message import CHAT, Message, Payload, Role
+from hitherto.core.model_family import takes_cache_breakpoints
 from hitherto.errors import InvalidMessage
-from hitherto.wire import cost
+from hitherto.wire import breakpoints, cost
 from hitherto.wire.exchange import Exchange, exchanges
 from hitherto.wire.fields import content, identifier, mapping, objects, own, shown, text
 from hitherto.wire.neutral import (
@@ -75,11 +77,27 @@ class ChatFormat:
     def tools_tokens(self, tools: Sequence[Mapping[str, Any]], counter: TokenCounter) -> int:
         return cost.openai_tools(tools, counter)
 
+    def takes_breakpoints(self, model: str | None) -> bool:
+        return model is not None and takes_cache_breakpoints(model)
+
     def request(
-        self, *, system: Sequence[str], items: Sequence[Payload], tools: Sequence[Mapping[str, Any]]
+        self,
+        *,
+        system: Sequence[str],
+        items: Sequence[Payload],
+        tools: Sequence[Mapping[str, Any]],
+        stable: StablePart | None = None,
+        cache_key: str = "",
     ) -> dict[str, Any]:
-        messages = [*({"role": "system", "content": text} for text in system), *items]
-        return {"messages": messages, **({"tools": list(tools)} if tools else {})}
+        begins: list[Payload] = [{"role": "system", "content": text} for text in system]
+        told: Payload = {}
+        if stable is not None and not breakpoints.has_breakpoints([*items, *tools]):
+            items = breakpoints.with_breakpoints(items, stable.items, breakpoints.chat, is_user=self.is_user)
+            if stable.system:
+                last = begins[stable.system - 1]
+                begins[stable.system - 1] = breakpoints.chat(last) or last
+            told = {"prompt_cache_key": cache_key}
+        return {"messages": [*begins, *items], **({"tools": list(tools)} if tools else {}), **told}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ PER_CHOICE = 3
 of an enum, beside the words in it: small schemas would otherwise cost more than their JSON."""
 
 _NOTHING: tuple[object, ...] = (None, "", [], {})
-_FREE = frozenset({"type", "text", "logprobs", "cache_control"})
+_FREE = frozenset({"type", "text", "logprobs", "cache_control", "prompt_cache_breakpoint"})
 
 
 def compact(value: object) -> str:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from hitherto.core.context.budget import TokenCounter
+from hitherto.core.context.request import StablePart
 from hitherto.core.log.message import RESPONSES, Message, Payload, Role
+from hitherto.core.model_family import takes_cache_breakpoints
 from hitherto.errors import InvalidMessage
-from hitherto.wire import cost
+from hitherto.wire import breakpoints, cost
 from hitherto.wire.exchange import Exchange, exchanges
 from hitherto.wire.fields import content, identifier, objects, own, shown, text
 from hitherto.wire.neutral import (
@@ -90,11 +92,25 @@ class ResponsesFormat:
     def tools_tokens(self, tools: Sequence[Mapping[str, Any]], counter: TokenCounter) -> int:
         return cost.openai_tools(tools, counter)
 
+    def takes_breakpoints(self, model: str | None) -> bool:
+        return model is not None and takes_cache_breakpoints(model)
+
     def request(
-        self, *, system: Sequence[str], items: Sequence[Payload], tools: Sequence[Mapping[str, Any]]
+        self,
+        *,
+        system: Sequence[str],
+        items: Sequence[Payload],
+        tools: Sequence[Mapping[str, Any]],
+        stable: StablePart | None = None,
+        cache_key: str = "",
     ) -> dict[str, Any]:
+        """The instructions cannot carry a breakpoint: those behind items are for them too."""
         instructions = {"instructions": "\n\n".join(system)} if system else {}
-        return {**instructions, "input": list(items), **({"tools": list(tools)} if tools else {})}
+        told: Payload = {}
+        if stable is not None and not breakpoints.has_breakpoints([*items, *tools]):
+            items = breakpoints.with_breakpoints(items, stable.items, breakpoints.responses, is_user=self.is_user)
+            told = {"prompt_cache_key": cache_key}
+        return {**instructions, "input": list(items), **({"tools": list(tools)} if tools else {}), **told}
 
 
 @reads(RESPONSES)

@@ -137,7 +137,8 @@ def system_of(context: Context) -> str:
     if "messages" in context.request and "system" not in context.request:
         first = context.messages[0]
         return str(first["content"]) if first["role"] == "system" else ""
-    return str(context.request.get("instructions") or context.request.get("system") or "")
+    said = context.request.get("instructions") or context.request.get("system") or ""
+    return said if isinstance(said, str) else "".join(block["text"] for block in said)
 
 
 def ahead_of(context: Context) -> str:

@@ -101,8 +101,8 @@ async def test_the_seeds_own_example(opened: Opened) -> None:
         day = f"{datetime.now(UTC):%Y-%m-%d}"
         instructions, recalled, *rest = bodies(context)
         assert instructions == "Be kind."
-        assert recalled.startswith(f"{LEAD}\n{day} ")
-        assert recalled.endswith(f'UTC, conversation "session1":\n- user: {BUILDING}')
+        assert recalled.startswith(f"{LEAD}\n{day}, ")
+        assert recalled.endswith(f'{day}, conversation "session1":\n- user: {BUILDING}')
         assert rest == ["Good morning.", "Good morning, how can I help?", ASKED]
         assert [item["role"] for item in context.messages[:2]] == ["system", "system"]
         assert context.manifest.sections["cross_session"] > one.tokens > 0

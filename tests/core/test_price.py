@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hitherto.core.model_family import takes_cache_breakpoints
 from hitherto.core.price import Price, PriceList, price_list
 from hitherto.errors import InvalidInput
 from hitherto.pricing import listed as listed_in
@@ -41,7 +42,12 @@ def test_the_shipped_list() -> None:
         assert date.fromisoformat(one.date) <= date.today()
         assert 0 < one.cached_input < one.input < one.output
         assert one.window >= 100_000
-        assert (one.cache_from, one.cache_step) == (1_024, 128)
+        assert one.cache_step == 128
+        assert (one.cache_write is None) == (one.cache_breakpoints == "none")
+        assert one.cache_write in (None, 1.25 * one.input)
+        assert one.cache_from == {"claude-haiku-4-5": 4_096, "claude-opus-5": 512}.get(name, 1_024)
+        assert name.startswith("claude") == (one.cache_breakpoints == "explicit")
+        assert (one.cache_breakpoints == "implicit") == takes_cache_breakpoints(name)
 
 
 def test_what_a_request_costs() -> None:
@@ -72,6 +78,61 @@ def test_never_more_from_the_cache_than_was_repeated(repeated: int) -> None:
     assert cached == 0 or (cached >= 1_024 and repeated - cached < 128)
 
 
+EXPLICIT = model(cache_write=0.5, cache={"breakpoints": "explicit"})
+IMPLICIT = model(cache_write=0.5, cache={"breakpoints": "implicit"})
+
+
+def test_a_cache_that_ends_at_breakpoints() -> None:
+    """As Anthropic's: what is served ends where the request before had a breakpoint, in what is the same."""
+    price = priced(EXPLICIT)
+    before = (1_023, 1_500, 4_000)
+    found = [price.cached(n, breakpoints=before, end=5_000) for n in (0, 1_499, 1_500, 3_999, 4_000, 5_000, 9_000)]
+    assert found == [0, 0, 1_500, 1_500, 4_000, 4_000, 4_000]
+    assert price.cached(9_000, breakpoints=(), end=5_000) == 0, "without breakpoints nothing is put into it"
+    assert price.cached(1_200) == 1_152, "where they are not known, as if they were everywhere"
+
+
+def test_a_cache_that_ends_where_the_prompt_before_did_too() -> None:
+    """As OpenAI's since GPT-5.6, which sets a breakpoint of its own behind the newest message."""
+    price = priced(IMPLICIT)
+    found = [price.cached(n, breakpoints=(1_500,), end=5_000) for n in (1_499, 1_500, 4_999, 5_000, 9_000)]
+    assert found == [0, 1_500, 1_500, 5_000, 5_000]
+    assert price.cached(900, breakpoints=(800,), end=900) == 0, "too short"
+
+
+def test_a_cache_that_ends_in_steps_needs_no_breakpoints() -> None:
+    assert priced(listed()).cached(5_000, breakpoints=(), end=0) == 4_992
+
+
+def test_what_is_put_into_a_cache() -> None:
+    explicit, implicit = priced(EXPLICIT), priced(IMPLICIT)
+    served, written, rest = 1_500 * 0.1, 2_500 * 0.5, 1_000 * 0.4
+    assert explicit.prompt(5_000, 1_500, breakpoints=(1_500, 4_000)) == pytest.approx((served + written + rest) / 1e6)
+    assert explicit.prompt(5_000, 0, breakpoints=(900,)) == pytest.approx(5_000 * 0.4 / 1e6), "too short"
+    assert explicit.prompt(5_000, 0) == explicit.call(5_000, 0, 0) == pytest.approx(5_000 * 0.4 / 1e6)
+    assert implicit.prompt(5_000, 1_500, breakpoints=(1_500,)) == pytest.approx((served + 3_500 * 0.5) / 1e6)
+    assert implicit.call(5_000, 1_500, 0) == pytest.approx((served + 3_500 * 0.5) / 1e6)
+
+
+@given(
+    st.sampled_from([EXPLICIT, IMPLICIT]),
+    st.integers(0, 10**5),
+    st.lists(st.integers(0, 10**5)),
+    st.integers(0, 10**5),
+)
+def test_served_up_to_a_breakpoint_and_no_more_than_was_repeated(
+    data: bytes, repeated: int, breakpoints: list[int], end: int
+) -> None:
+    cached = priced(data).cached(repeated, breakpoints=breakpoints, end=end)
+    assert cached == 0 or (1_024 <= cached <= repeated and cached in (*breakpoints, end))
+
+
+def test_a_model_may_have_a_cache_of_its_own() -> None:
+    whole = listed(models={"mini": MINI, "own": {**MINI, "cache": {"at_least": 4_096}}}, cache={"step": 4})
+    assert (priced(whole).cache_from, priced(whole).cache_step) == (1_024, 4)
+    assert (priced(whole, "own").cache_from, priced(whole, "own").cache_step) == (4_096, 4)
+
+
 def test_a_list_of_one_model_needs_no_name() -> None:
     assert priced(listed(), None) == priced(listed())
     with pytest.raises(InvalidInput, match="is to name a model; it has: a, b"):
@@ -93,7 +154,11 @@ def test_a_list_of_one_model_needs_no_name() -> None:
         (listed(models={"maxi": MINI, "midi": MINI}), "mine has no price of 'mini'; it has: maxi, midi"),
         (listed(model="mini"), "unknown field 'model'; known: cache, date, models, source"),
         (listed(cache={"from": 1}), "unknown field 'from'"),
-        (listed(cache={"step": 0}), "cache.step is 0"),
+        (listed(cache={"step": 0}), "mine: cache.step is 0"),
+        (listed(cache={"breakpoints": True}), "cache.breakpoints is True; it must be one of none, implicit, explicit"),
+        (model(cache={"breakpoints": ["none"]}), r"mini.cache.breakpoints is \['none'\]"),
+        (model(cache={"at_least": -1}), "mine: mini.cache.at_least is -1; give a number of tokens"),
+        (model(cache={"ttl": 5}), "mini.cache has the unknown field 'ttl'"),
         (listed(models={"mini": 0.4}), "mini is 0.4; give a JSON object"),
         (model(output=None), "mini lacks 'output'"),
         (model(tokens=1), "unknown field 'tokens'"),

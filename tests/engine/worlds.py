@@ -410,10 +410,10 @@ def fates_of(manifest: Manifest) -> list[tuple[Fate, Reason]]:
 
 
 @asynccontextmanager
-async def world(store: Store, name: str, items: Sequence[Payload], time: Time) -> AsyncGenerator[World]:
-    """A world on `store`, which goes by `time`, whose conversation will say `items`."""
+async def world(store: Store, name: str, items: Sequence[Payload], time: Time, **given: Any) -> AsyncGenerator[World]:
+    """A world on `store`, which goes by `time`, whose conversation will say `items`; `given` are settings."""
     queue = HeldQueue()
-    settings = Settings.load(context_window=400, breaker_failures=1_000_000, **ONE_TRY)
+    settings = Settings.load(context_window=400, breaker_failures=1_000_000, **ONE_TRY, **given)
     parts = Services(
         store=store,
         model=HeldModel(),

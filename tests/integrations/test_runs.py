@@ -48,6 +48,7 @@ SESSIONS: dict[str, Make] = {
     ),
     "compacting": lambda memory: CompactingSession("trip", memory, scope=SCOPE, trigger={"turns": 2}, keep=1),
     "tracking": lambda memory: TrackingCompactingSession("trip", memory, scope=SCOPE, trigger={"turns": 2}, keep=1),
+    "budget": lambda memory: DefaultSession("trip", memory, scope=SCOPE, budget=900),
 }
 
 

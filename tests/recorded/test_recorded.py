@@ -26,7 +26,7 @@ ON_POSTGRES = {
 }
 """Every history and every kind of digest. One wire format each: stores know nothing of formats."""
 
-_TIMES = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?( UTC|Z|\+00:00)?")
+_TIMES = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?( UTC|Z|\+00:00)?)?")
 _REQUEST_HASH = re.compile(r'"sha256": "[0-9a-f]{64}"')
 """Hashes of requests, which may contain times."""
 

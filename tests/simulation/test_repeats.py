@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import hitherto
+from hitherto import Wire, assistant, user
+from hitherto.core.context.request import StablePart
+from hitherto.pricing import shipped
 from hitherto.simulation.repeats import Repeats
+from hitherto.tokens import counter_for
 from hitherto.wire import codec
+from tests.conftest import SCOPE
 from tests.tokens.test_counters import reference_count
 
 WIRES = ["openai.chat", "openai.responses", "anthropic"]
@@ -90,6 +96,22 @@ def test_tools_and_instructions_come_first() -> None:
     assert other_tools == 0
 
 
+def test_breakpoints_make_no_difference_and_are_told() -> None:
+    of, system = codec("anthropic"), "Be brief."
+    one, two = said("one"), said("one", "two", "three")
+    repeats = Repeats(of, Words())
+    first = of.request(system=[system], items=[*one], tools=[], stable=StablePart(1, 1))
+    assert repeats.of(first) == 0
+    begin = of.system_tokens(system, Words())
+    assert repeats.breakpoints == (begin, begin + cost(*one))
+    assert repeats.end == begin + cost(*one)
+    assert repeats.of(of.request(system=[system], items=two, tools=[], stable=StablePart(1, 2))) == begin + cost(*one)
+    assert repeats.breakpoints == (begin, begin + cost(*two[:2]))
+    assert repeats.end == begin + cost(*two)
+    assert repeats.of({"system": system, "messages": two}) == begin + cost(*two)
+    assert repeats.breakpoints == ()
+
+
 @pytest.mark.parametrize("wire", WIRES)
 @given(before=st.lists(TEXTS, min_size=1, max_size=6), after=st.lists(TEXTS, min_size=1, max_size=6))
 def test_never_more_than_either_has(wire: str, before: list[str], after: list[str]) -> None:
@@ -110,10 +132,38 @@ def test_counting_once_is_as_good_as_counting_anew(texts: list[list[str]]) -> No
 
 def test_in_real_tokens() -> None:
     """With a real vocabulary it is what a second tokenizer says of the common beginning of what is sent."""
-    from hitherto.tokens import counter_for
-
     repeats = Repeats(codec("openai.chat"), counter_for("o200k_base"))
     digest = "The workshop is in Arlemouth. "
     repeats.of({"messages": [{"role": "system", "content": digest + "It opens in May."}, *said("When?")]})
     found = repeats.of({"messages": [{"role": "system", "content": digest + "Ten places are left."}, *said("When?")]})
     assert found == 3 + reference_count("o200k_base", "system") + reference_count("o200k_base", digest)
+
+
+@pytest.mark.parametrize(
+    ("name", "wire"), [("claude-opus-5", "anthropic"), ("gpt-6-sol", "openai.chat"), ("gpt-4.1-mini", "openai.chat")]
+)
+async def test_what_each_providers_cache_serves(name: str, wire: Wire) -> None:
+    """Of a conversation without recall: Anthropic up to the last breakpoint of the request before, OpenAI all of that
+    request, its older models in steps."""
+    price, repeats = shipped().named(name), Repeats(codec(wire), counter_for(name))
+    served: list[int] = []
+    async with hitherto.open("memory:", model="extractive", policy="none") as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        for number in range(12):
+            question = user(f"Question {number}: " + "what else? " * 40)
+            breakpoints, end = repeats.breakpoints, repeats.end
+            context = await chat.context(question, wire=wire, model=name, instructions="Be brief.")
+            repeated = repeats.of(context.request)
+            assert repeated == end
+            assert repeats.end + codec(wire).framing == context.tokens
+            served.append(price.cached(repeated, breakpoints=breakpoints, end=end))
+            match price.cache_breakpoints:
+                case "explicit":
+                    whole = breakpoints[-1] if number else 0
+                case "implicit":
+                    whole = end
+                case "none":
+                    whole = end - (end - 1_024) % 128
+            assert served[-1] == (whole if whole >= price.cache_from else 0)
+            await chat.append(question, assistant("Much. " * 40))
+    assert served[0] == 0 < served[-1]

@@ -12,11 +12,10 @@ from typing import Any
 from hitherto.cli.bench.loading import append
 from hitherto.cli.bench.questions import LabeledConversation, LabeledQuestion
 from hitherto.cli.bench.retrieval import by_category, quantile
-from hitherto.core.policy.span import Fate
 from hitherto.core.scope import Scope
 from hitherto.engine.context.context import Context
-from hitherto.engine.conversation import Conversation
 from hitherto.engine.memory import Memory
+from hitherto.simulation.evidence import evidence_shown
 from hitherto.simulation.repeats import common_start
 
 
@@ -126,7 +125,7 @@ async def measure(
                 report.results[budget].append(
                     ContextResult(
                         question=question,
-                        evidence=_shown(context, chat, labeled, question),
+                        evidence=evidence_shown(context, labeled.transcript.messages, question.evidence),
                         tokens=context.tokens,
                         repeated=_repeated(before.get(budget), stable),
                         ms=ms,
@@ -136,30 +135,6 @@ async def measure(
                 report.missing.update(context.manifest.missing)
             advance(1)
     return report
-
-
-def _shown(context: Context, chat: Conversation, labeled: LabeledConversation, question: LabeledQuestion) -> float:
-    """The share of the question's evidence that the payload shows: a message counts by the share of its characters."""
-    whole = {
-        seq
-        for span in context.manifest.fates
-        if span.fate is Fate.IN
-        for seq in question.evidence
-        if span.start <= seq <= span.end
-    }
-    parts = {
-        one.start: one.characters
-        for one in context.manifest.recalled
-        if one.kind == "message" and one.conversation == chat.id and one.start is not None
-    }
-
-    def share(seq: int) -> float:
-        if seq in whole or (seq in parts and not parts[seq]):
-            return 1.0
-        shown = sum(end - start for start, end in parts.get(seq, []))
-        return min(shown / max(len(labeled.transcript.messages[seq].text), 1), 1.0)
-
-    return fmean(share(seq) for seq in question.evidence)
 
 
 def _stable(context: Context) -> str:

@@ -12,17 +12,15 @@ from typing import Any, cast
 from hitherto.cli.transcripts import locomo
 from hitherto.cli.transcripts.transcript import Transcript, checked_id, read_bytes, without_mark
 from hitherto.errors import InvalidTranscript
+from hitherto.simulation.evidence import Labeled
 
 _ID = re.compile(r"D([0-9]+):([0-9]+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LabeledQuestion:
-    """`evidence` are the seqs of the messages that answer it, at least one. An `adversarial` question has no answer: it
-    asks one speaker for what the other said."""
+class LabeledQuestion(Labeled):
+    """An `adversarial` question has no answer: it asks one speaker for what the other said."""
 
-    text: str
-    evidence: frozenset[int]
     category: int | None
     adversarial: bool = False
 

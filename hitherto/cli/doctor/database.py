@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hitherto.cli.doctor.check import Check, failed, ok, skipped, warning
 from hitherto.cli.doctor.settings import UsableSettings
+from hitherto.core.digests.digest import Needs
 from hitherto.errors import StoreError
 from hitherto.ports.digests import Backlog
 from hitherto.ports.embedder import Space
+from hitherto.ports.model import EXTRACTIVE
 from hitherto.settings import Settings
 from hitherto.stores.postgres.inspection import InspectionReport, examine
 from hitherto.wiring import IN_MEMORY
@@ -27,6 +30,9 @@ _LATE_SECONDS = 600.0
 
 _BACKLOG = 1_000
 """Warn when so many scopes wait for the index."""
+
+_LOOKED_AT = 1_000
+"""So many waiting digests are looked at for what their maker must have."""
 
 _REST = ("schema", "queue", "index")
 
@@ -173,7 +179,7 @@ async def _queue(examined: InspectionReport, url: str, settings: Settings) -> Ch
         )
     try:
         async with _store(url, settings) as store:
-            return _load(await store.backlog(), settings)
+            return await _beyond_this_process(store, settings) or _load(await store.backlog(), settings)
     except StoreError as error:
         return failed(name, error)
 
@@ -209,6 +215,24 @@ async def _store(url: str, settings: Settings) -> AsyncGenerator[PostgresStore]:
         yield store
     finally:
         await store.aclose()
+
+
+async def _beyond_this_process(store: PostgresStore, settings: Settings) -> Check | None:
+    """A warning about digests that other processes began and this one cannot make; None if none of them waits."""
+    here = frozenset[Needs]() if settings.model == EXTRACTIVE else frozenset({Needs.MODEL})
+    here |= frozenset[Needs]() if settings.compact_model is None else frozenset({Needs.COMPACTOR})
+    waiting = await store.overdue(since=timedelta(0), limit=_LOOKED_AT)
+    mine = await store.overdue(since=timedelta(0), limit=_LOOKED_AT, able=here)
+    beyond = len(set(waiting) - set(mine))
+    if not beyond:
+        return None
+    wanted = "HITHERTO_MODEL" if Needs.MODEL not in here else "HITHERTO_COMPACT_MODEL"
+    return warning(
+        "queue",
+        f"{beyond:,} of the first {len(waiting):,} digests that wait were begun by processes with a model that this "
+        "one lacks, and cannot be made here",
+        f"set {wanted} to the same in all processes that append or make digests, or start a worker where it is set",
+    )
 
 
 def _load(load: Backlog, settings: Settings) -> Check:

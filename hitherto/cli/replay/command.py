@@ -25,7 +25,7 @@ def replay(
     file: options.TranscriptFile,
     policy: Annotated[
         str, typer.Option(metavar="POLICY", help=f"{', '.join(PRESETS)}, name:parameter=value,…, or a .json file.")
-    ] = "sliding-window",
+    ] = "balanced",
     budget: options.Budget = 4_000,
     conversation: options.SampleId = None,
     *,
@@ -54,8 +54,10 @@ def replay(
     output.say(f"Policy {policy}, budget {budget:,} tokens; it took {seconds:.1f} s.")
 
 
-def run_replay(transcripts: Sequence[Transcript], target: Target, *, policy: Policy, budget: int) -> list[Replayed]:
-    """Replay transcripts into the target, with a progress bar."""
+def run_replay(
+    transcripts: Sequence[Transcript], target: Target, *, policy: Policy, budget: int, question: str | None = None
+) -> list[Replayed]:
+    """Replay transcripts into the target, with a progress bar, and ask each the `question` in the end."""
     settings = Settings.load(database=target.database)
     rounds = sum(message.opens_turn for transcript in transcripts for message in transcript.messages)
     name = transcripts[0].id if len(transcripts) == 1 else f"{len(transcripts)} conversations"
@@ -64,7 +66,10 @@ def run_replay(transcripts: Sequence[Transcript], target: Target, *, policy: Pol
         with output.progress() as progress:
             bar = progress.add_task("opening the database", total=rounds)
             async with hitherto.open(
-                settings.database, context_window=settings.context_window or budget, **WAIT_FOR_DIGESTS
+                settings.database,
+                budget=budget,
+                context_window=settings.context_window or budget,
+                **WAIT_FOR_DIGESTS,
             ) as memory:
                 progress.update(bar, description=f"replaying {output.one_line(name)[:30]}")
                 return await replay_all(
@@ -74,6 +79,7 @@ def run_replay(transcripts: Sequence[Transcript], target: Target, *, policy: Pol
                     policy=policy,
                     budget=budget,
                     counter=tokens.counter_for(settings.encoding),
+                    question=question,
                     advance=lambda: progress.advance(bar),
                 )
 

@@ -49,7 +49,8 @@ class Round:
 @dataclass(slots=True, kw_only=True)
 class Replayed:
     """What a replay of one conversation found. Over all contexts, `gaps` counts messages without a fate, `overlaps`
-    those with two; `over_budget` counts contexts. `digests` are all firings of stages, in order."""
+    those with two; `over_budget` counts contexts. `digests` are all firings of stages, in order. `last` is the context
+    of the question that was asked in the end, if one was, and `full` what it takes with the full history."""
 
     id: str
     messages: int = 0
@@ -59,6 +60,7 @@ class Replayed:
     overlaps: int = 0
     digests: list[Digest] = field(default_factory=list[Digest])
     last: Context | None = None
+    full: int = 0
 
     @property
     def full_tokens(self) -> int:
@@ -109,13 +111,14 @@ async def replay_all(
     policy: Policy,
     budget: int,
     counter: TokenCounter,
+    question: str | None = None,
     advance: Callable[[], None] = lambda: None,
 ) -> list[Replayed]:
     """Replay conversations from their beginning, a few at once; earlier replays of the same names are replaced.
 
-    After every round, digests are waited for, so that the outcome is the same each time, and `advance` is called.
-    Everything is checked before anything is changed. Raises BudgetExceeded naming the round whose message does not fit,
-    Conflict when a conversation of that name exists that no replay made.
+    After every round, digests are waited for, so that the outcome is the same each time, and `advance` is called. In
+    the end the `question` is asked of each. Everything is checked before anything is changed. Raises BudgetExceeded
+    naming the round whose message does not fit, Conflict when a conversation of that name exists that no replay made.
     """
     costs = [[_CHAT.tokens(message.payload, counter) for message in transcript.messages] for transcript in transcripts]
     conversations = [memory.conversation(transcript.id, scope=scope, policy=policy) for transcript in transcripts]
@@ -127,7 +130,15 @@ async def replay_all(
     async def replay(transcript: Transcript, own: Sequence[int], conversation: Conversation) -> Replayed:
         async with room:
             await conversation.delete()
-            return await _replay(memory, transcript, own, conversation, budget=budget, counter=counter, advance=advance)
+            found = await _replay(
+                memory, transcript, own, conversation, budget=budget, counter=counter, advance=advance
+            )
+            if question is not None:
+                asked = _CHAT.tokens({"role": "user", "content": question}, counter)
+                found.full = _CHAT.framing + sum(own) + asked
+                found.last = await conversation.context(question, budget=budget)
+                account(found, found.last.manifest)
+            return found
 
     try:
         async with asyncio.TaskGroup() as group:
@@ -157,7 +168,7 @@ async def _replay(
     for part in transcript.rounds():
         first = part[0]
         if first.opens_turn:
-            found.last = context = await conversation.context(first, budget=budget, wire=wire)
+            context = await conversation.context(first, budget=budget, wire=wire)
             account(found, context.manifest)
             found.rounds.append(
                 Round(
@@ -173,7 +184,7 @@ async def _replay(
         appended = await conversation.append(head, *part[1:], expect=found.messages)
         found.messages = appended.end + 1
         await memory.wait_for_digests()
-        if policy.recalls:
+        if policy.recalls or policy.recall:
             await memory.wait_for_index()  # or what is recalled would depend on how far the index is
         if first.opens_turn:
             advance()

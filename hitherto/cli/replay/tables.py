@@ -77,10 +77,13 @@ def summary(found: Sequence[Replayed]) -> str:
     full, context = sum(replayed.full_tokens for replayed in found), sum(replayed.context_tokens for replayed in found)
     over, gaps = sum(replayed.over_budget for replayed in found), sum(replayed.gaps for replayed in found)
     digests, overlaps = sum(len(replayed.digests) for replayed in found), sum(replayed.overlaps for replayed in found)
-    outcome = failures(found) if any(replayed.failed for replayed in found) else f"None of {digests:,} digests failed."
+    outcome = f"None of {digests:,} digests failed." if digests else "No digest was made."
+    if any(replayed.failed for replayed in found):
+        outcome = failures(found)
     return (
         f"{messages:,} messages in {rounds:,} rounds: {full:,} tokens with the full history each time, {context:,} "
-        f"with the memory ({_share(found)}). Contexts over budget: {over}; messages without a fate: {gaps}, with two: "
+        f"with the memory ({_share(found)}), of which {repeated(found):.0%} repeat the request before. "
+        f"Contexts over budget: {over}; messages without a fate: {gaps}, with two: "
         f"{overlaps}. {outcome}"
     )
 

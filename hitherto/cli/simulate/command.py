@@ -12,25 +12,32 @@ import typer
 import hitherto
 from hitherto import tokens, wiring
 from hitherto.cli import options, output
+from hitherto.cli.bench.questions import load as load_questions
+from hitherto.cli.bench.questions import spread
 from hitherto.cli.memory import WAIT_FOR_DIGESTS, run
 from hitherto.cli.policies import COMPOSED, PRESETS, parse_policies, parse_policy
 from hitherto.cli.simulate import plot
-from hitherto.cli.simulate.table import failures, policies_table, remarks
+from hitherto.cli.simulate.table import FULL_HISTORY, failures, policies_table, remarks
 from hitherto.cli.transcripts.transcript import Transcript, load
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.policy.policy import Policy
+from hitherto.core.policy.presets import none
 from hitherto.core.price import Price
 from hitherto.errors import InvalidBudget, InvalidInput, InvalidPolicy, InvalidTranscript
 from hitherto.pricing import listed
 from hitherto.settings import Settings
 from hitherto.simulation import run as simulation
 from hitherto.simulation.counting import Counting
+from hitherto.simulation.evidence import Labeled
 from hitherto.simulation.figures import Figures
 from hitherto.simulation.steps import steps
 from hitherto.wiring import IN_MEMORY
 
 _DEFAULT_MODEL = "gpt-4.1-mini"
 """The model whose prices apply if neither --price nor --prices is given."""
+
+_QUESTIONS = 50
+"""The most questions that are asked under each policy."""
 
 
 def simulate(
@@ -47,7 +54,7 @@ def simulate(
     prices: Annotated[Path | None, typer.Option(metavar="FILE", help="Your own price list, as JSON.")] = None,
     budget: Annotated[
         int | None,
-        typer.Option(min=1, metavar="TOKENS", help="The most tokens of one request. [default: the model's window]"),
+        typer.Option(min=1, metavar="TOKENS", help="The most tokens of one request. [default: HITHERTO_BUDGET]"),
     ] = None,
     window: Annotated[
         int | None,
@@ -63,10 +70,11 @@ def simulate(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Simulate policies on a transcript: what each would cost, and what it would keep.
+    """Simulate policies on a transcript: what each would cost, and what it would show.
 
-    Sends the transcript again under each policy, request by request, in memory: nothing is stored. Calls no model but
-    the one for digests.
+    Sends the transcript again under each policy, request by request, in memory, and compares that with sending the full
+    history each time. Nothing is stored. Calls no model but the one for digests. Where the file has questions, as
+    LoCoMo files do, it asks some of them in the end.
     """
     transcripts = load(file, conversation=conversation)
     requests = sum(bool(step.asked) for transcript in transcripts for step in steps(transcript.messages))
@@ -75,33 +83,59 @@ def simulate(
     used = listed(prices).named(_DEFAULT_MODEL if price is None and prices is None else price)
     budget, window = _limits(budget, window, used)
     chosen = _possible(parse_policies(policies)) if policies else _all_policies()
+    questions = _questions(file, transcripts)
     text = None if instructions is None else _read(instructions)
     if picture is not None:
         if len(transcripts) > 1:
             raise InvalidInput(f"{file} has {len(transcripts)} conversations; choose one to draw with --conversation")
         plot.check(picture)
     found = run(
-        _simulate(transcripts, chosen, used, requests=requests, budget=budget, window=window, instructions=text)
+        _simulate(
+            transcripts,
+            chosen,
+            used,
+            requests=requests,
+            budget=budget,
+            window=window,
+            instructions=text,
+            questions=questions,
+        )
     )
     if picture is not None:
         plot.draw(picture, found, title=transcripts[0].id, budget=budget)
     if as_json:
         output.print_json({"policies": [figures.to_json() for figures in found]})
     else:
+        asked = sum(map(len, questions.values()))
         table = policies_table(found, title=_title(transcripts, requests))
-        output.show(table, "", remarks(used, budget=budget, every_policy=not policies, picture=picture))
+        output.show(
+            table, "", remarks(used, budget=budget, questions=asked, every_policy=not policies, picture=picture)
+        )
     if any(figures.failed for figures in found):
         output.warn(failures(found))
 
 
 def _limits(budget: int | None, window: int | None, price: Price) -> tuple[int, int]:
-    """The budget and the window, as given or as large as the model's. Raises InvalidBudget."""
+    """The budget (as a context has it by default) and the window (the model's), or what was given. Raises
+    InvalidBudget."""
     if window is not None and window > price.window:
         raise InvalidBudget(f"--window is {window:,}, and {price.model} takes {price.window:,} tokens; give less")
-    budget = budget or window or price.window
-    if budget > (window or price.window):
-        raise InvalidBudget(f"--budget is {budget:,}, more than the window of {window or price.window:,} tokens")
+    given, most = budget, window or price.window
+    budget = given or min(Settings.load().budget, most)
+    if budget > most:
+        raise InvalidBudget(f"--budget is {budget:,}, more than the window of {most:,} tokens")
     return budget, window or budget
+
+
+def _questions(file: Path, transcripts: Sequence[Transcript]) -> dict[str, Sequence[Labeled]]:
+    """Some of the file's questions about these conversations, by conversation; empty where it has none."""
+    try:
+        labeled = load_questions(file)
+    except InvalidTranscript:
+        return {}
+    names = {transcript.id for transcript in transcripts}
+    chosen = spread([one for one in labeled if one.transcript.id in names], _QUESTIONS)
+    return {one.transcript.id: one.questions for one in chosen}
 
 
 def _all_policies() -> dict[str, Policy]:
@@ -144,19 +178,28 @@ async def _simulate(
     budget: int,
     window: int,
     instructions: str | None,
+    questions: Mapping[str, Sequence[Labeled]],
 ) -> list[Figures]:
+    """The figures of the full history, sent whole each time, and those of each policy."""
     settings = Settings.load()
-    counter = tokens.counter_for(settings.encoding)
+    counter = tokens.counter_for(settings.encoding if price.cache_breakpoints == "none" else price.model)
     found: list[Figures] = []
+    plans = [(FULL_HISTORY, none(), price.window), *((name, policy, budget) for name, policy in policies.items())]
     async with AsyncExitStack() as opened:
         digest_model = wiring.model_of(settings, opened)
         with output.progress() as progress:
-            bar = progress.add_task("", total=len(policies) * requests)
-            for name, policy in policies.items():
+            bar = progress.add_task("", total=len(plans) * requests)
+            for name, policy, most in plans:
                 progress.update(bar, description=output.one_line(name)[:30])
                 model, figures = Counting(digest_model, counter), Figures(policy=name, price=price)
                 async with hitherto.open(
-                    IN_MEMORY, model=model, policy=policy, context_window=window, cross_session=(), **WAIT_FOR_DIGESTS
+                    IN_MEMORY,
+                    model=model,
+                    policy=policy,
+                    budget=most,
+                    context_window=window,
+                    cross_session=(),
+                    **WAIT_FOR_DIGESTS,
                 ) as memory:
                     for transcript in transcripts:
                         await simulation.simulate(
@@ -165,9 +208,10 @@ async def _simulate(
                             transcript.messages,
                             figures,
                             model=model,
-                            budget=budget,
+                            budget=most,
                             counter=counter,
                             instructions=instructions,
+                            questions=questions.get(transcript.id, ()),
                             advance=lambda: progress.advance(bar),
                         )
                 found.append(figures)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hitherto.cli.output import one_line
+from hitherto.cli.simulate.table import FULL_HISTORY
 from hitherto.errors import InvalidInput
 from hitherto.simulation.figures import Figures
 
@@ -21,7 +22,6 @@ _COLORS = ("#e69f00", "#56b4e9", "#009e73", "#cc79a7", "#0072b2", "#d55e00", "#7
 
 _DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (4, 1, 1, 1)))
 
-_BASELINE = "none"
 _GRAY = "0.55"
 
 _GAP = 0.042
@@ -73,7 +73,7 @@ def _fill(axes: Any, found: Sequence[Figures], budget: int) -> None:
     axes.set_ylim(0.8 * _least(found), 1.4 * max(figures.max_request_tokens for figures in found))
     colors = _colors(found)
     for at, (figures, color) in enumerate(zip(found, colors, strict=True)):
-        plain = figures.policy == _BASELINE
+        plain = figures.policy == FULL_HISTORY
         dashes = "-" if plain else _DASHES[at % len(_DASHES)]
         tokens = [sent.tokens for sent in figures.sent]
         axes.plot(range(1, len(tokens) + 1), tokens, linewidth=2.6 if plain else 1.6, color=color, linestyle=dashes)
@@ -96,7 +96,7 @@ def _least(found: Sequence[Figures]) -> int:
 def _colors(found: Sequence[Figures]) -> list[str]:
     """A color for each policy, gray for the baseline."""
     rest = cycle(_COLORS)
-    return [_GRAY if figures.policy == _BASELINE else next(rest) for figures in found]
+    return [_GRAY if figures.policy == FULL_HISTORY else next(rest) for figures in found]
 
 
 def _plain(text: str) -> str:

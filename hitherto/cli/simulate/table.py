@@ -13,14 +13,16 @@ from hitherto.cli.tables import NONE, cut, numbers, table_of, wide
 from hitherto.core.price import Price
 from hitherto.simulation.figures import Figures
 
-_BASELINE = "none"
+FULL_HISTORY = "full history"
+"""The row that the others are compared with: all messages so far, sent each time."""
+
 _LEFT = ("verbatim", "digest", "gone")
 
 
 def policies_table(found: Sequence[Figures], *, title: str) -> Table:
-    """A row for each policy: what is sent, what it costs, and what is left of the messages at the end."""
-    more = wide()
-    baseline = next((figures for figures in found if figures.policy == _BASELINE), None)
+    """A row for each policy: what is sent, what it costs, what is left of the messages at the end, and what of the
+    questions' evidence is shown. The first row is the full history."""
+    more, baseline, asked = wide(), found[0], any(figures.evidence for figures in found)
     cheapest = min(figures.cost_usd for figures in found)
     table = table_of(title)
     table.add_column("policy", ratio=1, overflow="fold")
@@ -29,17 +31,19 @@ def policies_table(found: Sequence[Figures], *, title: str) -> Table:
         cells = {
             "prompt": f"{figures.prompt_tokens:,}",
             "cached": f"{figures.cached:.0%}",
+            **({"recalled": f"{figures.recalled_tokens:,}"} if more else {}),
             **({"repeated": f"{figures.repeated:.0%}"} if more else {}),
             "digests": f"{figures.digest_calls:,}",
             **({"their tokens": f"{figures.digest_tokens:,}"} if more else {}),
             "cost": Text(_dollars(figures.cost_usd), style="green" if figures.cost_usd == cheapest else ""),
-            **({} if baseline is None else {"of none": _percent(figures.cost_usd, baseline.cost_usd)}),
+            "of full": _percent(figures.cost_usd, baseline.cost_usd),
             "largest": f"{figures.max_request_tokens:,}",
             **(
                 {name: f"{part} %" for name, part in zip(_LEFT, kept, strict=True)}
                 if more
                 else {"left %": "/".join(kept)}
             ),
+            **({"evidence": _evidence(figures)} if asked else {}),
         }
         if row == 0:
             numbers(table, *cells)
@@ -47,19 +51,32 @@ def policies_table(found: Sequence[Figures], *, title: str) -> Table:
     return table
 
 
-def remarks(price: Price, *, budget: int, every_policy: bool, picture: Path | None) -> str:
+def remarks(price: Price, *, budget: int, questions: int, every_policy: bool, picture: Path | None) -> str:
     """How to read the table."""
+    evidence = (
+        f"Evidence: the share of what answers {questions} questions about it that is shown word for word, and what "
+        "recall adds to that."
+    )
     left_out = "native is left out: what its endpoint leaves is opaque, and so is its size."
     return " ".join(
         [
-            f"Prices of {one_line(price.model)} as of {one_line(price.date)}; budget {budget:,} tokens a request.",
-            "Cached: what the provider has of the request before. Cost: prompts and digests; the answers cost the same "
-            "each time and are left out. Left: messages that are verbatim in the end, in a digest only, and gone "
-            "(a placeholder counts as gone).",
+            f"Prices of {one_line(price.model)} as of {one_line(price.date)}; budget {budget:,} tokens a request. Full "
+            "history: all messages so far, each time.",
+            "Cached: what the provider has of the request before; what is recalled is never cached. Cost: prompts and "
+            "digests; the answers cost the same each time and are left out. Left: messages that are verbatim in the "
+            "end, in a digest only, and gone (a placeholder counts as gone).",
+            *([evidence] if questions else []),
             *([left_out] if every_policy else []),
             *([] if picture is None else [f"The picture is in {one_line(str(picture))}."]),
         ]
     )
+
+
+def _evidence(figures: Figures) -> str:
+    shown, recalled = figures.evidence_shown, figures.evidence_recalled
+    if shown is None or recalled is None:
+        return NONE
+    return f"{shown:.0%}" + (f" (+{100 * recalled:.0f})" if recalled else "")
 
 
 def failures(found: Sequence[Figures]) -> str:

@@ -10,7 +10,7 @@ from hitherto.core.context.digest_block import digest_tokens, with_digest
 from hitherto.core.context.fates import before, fates, results_without_calls
 from hitherto.core.context.manifest import RecalledEntry
 from hitherto.core.context.redaction import Redactor
-from hitherto.core.context.request import ContextRequest
+from hitherto.core.context.request import ContextRequest, StablePart
 from hitherto.core.log.group import Group, groups, newest
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import Logged, Payload
@@ -38,7 +38,8 @@ class Reach:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembled:
     """A finished payload: system texts and items, tokens by section, and every message's fate. The last `tail` items
-    begin with the first that belongs to an incoming message; without any, with the newest group."""
+    begin with the first that belongs to an incoming message; without any, with the newest group. `stable` is what comes
+    before the first that is chosen anew each time."""
 
     system: tuple[str, ...]
     items: tuple[Payload, ...]
@@ -47,6 +48,7 @@ class Assembled:
     facts: bool
     digest: bool
     injection: bool
+    stable: StablePart
     tail: int = 0
     recalled: tuple[RecalledEntry, ...] = ()
     left_out: tuple[RecalledEntry, ...] = ()
@@ -236,12 +238,13 @@ def _build(
     if digest:
         items, text, sections["digest"] = with_digest(view, request, items)
         system += text
+    at = len(items) - tail
     if facts and request.facts_ahead:
-        at = len(items) - tail
         items[at:at] = request.facts_items()
     opening = request.codec.opening(items[0]) if items else None
     if opening is not None:
         items.insert(0, opening)
+        at += 1
         sections["framing"] += request.codec.tokens(opening, request.counter)
     return Assembled(
         system=tuple(system),
@@ -252,4 +255,5 @@ def _build(
         digest=digest,
         injection=injection,
         tail=tail,
+        stable=StablePart(len(system), at),
     )

@@ -72,7 +72,7 @@ class SavedRequest(_Frozen):
     """The caller's request: enough, with the rev, to build the context again. `incoming` are pairs of a wire format and
     an item's JSON text; `tools` are the schemas' JSON texts; `model` is the model that tokens were counted for,
     `family` that of the opaque items that could be sent. `recall_tokens` and `facts_room` were set aside for recalled
-    content and for facts."""
+    content and for facts. `cache_breakpoints` is whether the request was made with them."""
 
     incoming: list[tuple[str, str]]
     instructions: str | None
@@ -81,6 +81,7 @@ class SavedRequest(_Frozen):
     family: str | None = None
     recall_tokens: int = 0
     facts_room: int = 0
+    cache_breakpoints: bool = False
 
 
 PolicyFrom = Literal["request", "conversation", "agent", "memory", "default"]

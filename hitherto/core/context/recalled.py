@@ -54,12 +54,12 @@ class RecalledPiece:
         where = "" if self.conversation is None or self.here else f"conversation {_quoted(self.conversation)}"
         if self.kind is EntryKind.PASSAGE and self.conversation is None:
             where = f"document {_quoted(self.title)}" if self.title else f"document {self.document}"
-        return self._said.strftime("%Y-%m-%d"), where
+        return self.said_at.astimezone(UTC).date().isoformat(), where
 
     @property
     def heading(self) -> str:
-        """The line above the first of its group: when and where it was said."""
-        return ", ".join(part for part in (self._said.strftime("%Y-%m-%d %H:%M UTC"), self.group[1]) if part) + ":"
+        """The line above the first of its group: on which day (UTC) and where it was said."""
+        return ", ".join(part for part in self.group if part) + ":"
 
     @property
     def line(self) -> str:
@@ -69,10 +69,6 @@ class RecalledPiece:
         what = {EntryKind.DIGEST: "summary", EntryKind.PASSAGE: "passage"}.get(self.kind, speaker)
         text = excerpt(self.text, self.characters) if self.characters else self.text.strip()
         return f"- {what}: " + "\n  ".join(text.splitlines())
-
-    @property
-    def _said(self) -> datetime:
-        return self.said_at.astimezone(UTC)
 
     def fitted(self, room: int, count: Callable[[str], int]) -> RecalledPiece | None:
         """The piece as it fits into `room` tokens: whole, or cut to as many of its `passages` as fit. None if not even

@@ -8,7 +8,7 @@ from dataclasses import replace
 from hitherto.core.context.fit import Assembled
 from hitherto.core.context.manifest import RecalledEntry
 from hitherto.core.context.recalled import OTHER_CONVERSATIONS, RecalledPiece, RecallReason, as_message, shown
-from hitherto.core.context.request import ContextRequest
+from hitherto.core.context.request import ContextRequest, StablePart
 from hitherto.core.policy.span import Fate, Reason, Span, merged, overlaid
 from hitherto.core.recall.filter import EntryKind
 
@@ -28,12 +28,11 @@ def with_recalled(
     incoming message, as one message. `own` are the agent and the name of the conversation that the context is of.
     `left_out` had no room.
     """
-    room = request.room - made.total
-    chosen = list(found)
-    while chosen and _cost(chosen, request) > room:
+    fitted, chosen = made, list(found)
+    while chosen and (fitted := _with(made, chosen, request)).total > request.room:
         chosen.pop()
     left_out = [*found[len(chosen) :], *left_out]
-    made = _with(made, chosen, request, own) if chosen else made
+    made = _told_of(fitted, chosen, request, own) if chosen else made
     return replace(made, left_out=tuple(_told(one, request) for one in left_out))
 
 
@@ -51,17 +50,13 @@ def _apart(found: Iterable[RecalledPiece]) -> tuple[list[RecalledPiece], list[Re
     return crossing, [one for one in listed if one.why is not RecallReason.CROSS_SESSION]
 
 
-def _cost(found: Sequence[RecalledPiece], request: ContextRequest) -> int:
-    crossing, rest = _apart(found)
-    system = request.codec.system_tokens(shown(crossing, OTHER_CONVERSATIONS), request.counter) if crossing else 0
-    return system + (request.cost(request.codec.write([as_message(rest)])) if rest else 0)
-
-
-def _with(made: Assembled, chosen: Sequence[RecalledPiece], request: ContextRequest, own: tuple[str, str]) -> Assembled:
+def _with(made: Assembled, chosen: Sequence[RecalledPiece], request: ContextRequest) -> Assembled:
+    """The payload with the chosen pieces in it, whether they fit or not."""
     crossing, rest = _apart(chosen)
-    items, sections, system = list(made.items), dict(made.sections), made.system
+    items, sections, system, stable = list(made.items), dict(made.sections), made.system, made.stable
     if crossing:
         text = shown(crossing, OTHER_CONVERSATIONS)
+        stable = StablePart(len(system))
         system = (*system, text)
         sections["cross_session"] = request.codec.system_tokens(text, request.counter)
     if rest:
@@ -69,18 +64,16 @@ def _with(made: Assembled, chosen: Sequence[RecalledPiece], request: ContextRequ
         at = len(items) - made.tail
         items[at:at] = written
         sections["recalled"] = request.cost(written)
+    return replace(made, system=system, items=tuple(items), stable=stable, sections=sections)
+
+
+def _told_of(
+    made: Assembled, chosen: Sequence[RecalledPiece], request: ContextRequest, own: tuple[str, str]
+) -> Assembled:
+    """The payload with the chosen pieces' entries of the manifest, and their fates."""
     told = [_told(one, request) for one in chosen]
-    return replace(
-        made,
-        system=system,
-        items=tuple(items),
-        sections=sections,
-        fates=_fates(
-            made.fates,
-            [(one, says) for one, says in zip(chosen, told, strict=True) if (one.agent, one.conversation) == own],
-        ),
-        recalled=tuple(told),
-    )
+    mine = [(one, says) for one, says in zip(chosen, told, strict=True) if (one.agent, one.conversation) == own]
+    return replace(made, fates=_fates(made.fates, mine), recalled=tuple(told))
 
 
 def _told(one: RecalledPiece, request: ContextRequest) -> RecalledEntry:

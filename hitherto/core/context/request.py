@@ -20,11 +20,15 @@ class WireFormat(Protocol):
     own item from a tool result that travels as one; `prefixed` is a user item with `text` in front of its own.
     `opening` is what this API demands before `first` at the start of a request, if anything. `tokens` is what one
     item costs, `system_tokens` a system text, `tools_tokens` the tool schemas, `framing` the request beside all of
-    these. `request` are the arguments for the API call. `redacted` is the message, in its own wire format
-    whichever that is, with the content of each tool result it carries, and with `calls` the arguments of each tool
-    call, replaced by what `replace(tool, readable text)` gives (None: that one stays). Ids, types, names, error flags,
-    other fields and the order of keys stay, so that its API still accepts it; what has no room for a text stays as it
-    is. A message in which nothing changes comes back as the same object.
+    these. `redacted` is the message, in its own wire format whichever that is, with the content of each tool result it
+    carries, and with `calls` the arguments of each tool call, replaced by what `replace(tool, readable text)` gives
+    (None: that one stays). Ids, types, names, error flags, other fields and the order of keys stay, so that its API
+    still accepts it; what has no room for a text stays as it is. A message in which nothing changes comes back as the
+    same object.
+
+    `request` are the arguments for the API call. With `stable` they have cache breakpoints where that part of the
+    request ends, and `cache_key` where the API has a field for it, unless `items` or `tools` bring breakpoints of their
+    own. `takes_breakpoints` is whether the API takes them for `model` (None: not known).
     """
 
     @property
@@ -40,9 +44,25 @@ class WireFormat(Protocol):
     def tokens(self, item: Payload, counter: TokenCounter) -> int: ...
     def system_tokens(self, text: str, counter: TokenCounter) -> int: ...
     def tools_tokens(self, tools: Sequence[Mapping[str, Any]], counter: TokenCounter) -> int: ...
+    def takes_breakpoints(self, model: str | None) -> bool: ...
     def request(
-        self, *, system: Sequence[str], items: Sequence[Payload], tools: Sequence[Mapping[str, Any]]
+        self,
+        *,
+        system: Sequence[str],
+        items: Sequence[Payload],
+        tools: Sequence[Mapping[str, Any]],
+        stable: StablePart | None = None,
+        cache_key: str = "",
     ) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class StablePart:
+    """What of a request the next one begins with too, as long as no stage fires and the budget does not cut anew: its
+    first `system` texts and its first `items` (0 where a system text before them changes)."""
+
+    system: int = 0
+    items: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +73,8 @@ class ContextRequest:
     digest stands for, `injected` is the memory of an earlier conversation for the instructions. `facts` is the text of
     the facts about the subject, at the end of the instructions, or, with `facts_ahead`, as a message in front of the
     incoming ones. Where the budget cuts, `recall_tokens` are set aside for recalled content and `facts_room` for facts
-    that stand ahead: so the cut does not depend on what was chosen this time.
+    that stand ahead: so the cut does not depend on what was chosen this time. `cache_breakpoints` is whether the
+    request has them.
     """
 
     incoming: tuple[Message, ...]
@@ -71,6 +92,7 @@ class ContextRequest:
     facts: str | None = None
     facts_ahead: bool = False
     facts_room: int = 0
+    cache_breakpoints: bool = False
 
     @property
     def room(self) -> int:

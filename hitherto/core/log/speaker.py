@@ -10,10 +10,11 @@ from hitherto.core.scope import LONGEST_NAME
 
 def author_in(role: str | None, raw: str) -> str | None:
     """The `name` field of an item (JSON text), at most LONGEST_NAME characters of it; None if there is no usable name.
-    The `name` of a tool is not a speaker's."""
+    The name of a tool is not a speaker's: neither that of a result, nor that of an item that is a call."""
     if role == Role.TOOL or '"name"' not in raw:
         return None
-    name = json.loads(raw).get("name")
+    item = json.loads(raw)
+    name = item.get("name") if "role" in item else None
     return storable(name)[:LONGEST_NAME] if isinstance(name, str) and name and not name.isspace() else None
 
 

@@ -91,10 +91,11 @@ class Tokens(Trigger):
 @register
 @dataclass(frozen=True)
 class Fraction(Trigger):
-    """Due when the view, with what stands for older messages, takes at least the share `f` of the model's window, or
-    with `of="budget"` of a context's budget (of the window, if that is smaller).
+    """Due when the view, with what stands for older messages, takes at least the share `f` of the model's window. It
+    always waits for new messages of a quarter of that, however much stands for older ones.
 
-    It always waits for new messages of a quarter of that, however much stands for older ones.
+    With `of="budget"`, due when the messages in view alone take at least that share of a context's budget (of the
+    window, if that is smaller).
     """
 
     f: float
@@ -106,7 +107,9 @@ class Fraction(Trigger):
         choice(self, of=self.of)
 
     def due(self, seen: TriggerInput) -> bool:
-        mark = self.f * (seen.window if self.of == "window" else seen.budget)
+        if self.of == "budget":
+            return seen.tokens >= self.f * seen.budget
+        mark = self.f * seen.window
         return seen.tokens >= max(mark - seen.standing, mark / 4)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from hitherto.core.context.fit import Assembled
 from hitherto.core.context.manifest import FactsShown, Injected, Manifest, PolicyFrom, SavedRequest
-from hitherto.core.context.request import ContextRequest
+from hitherto.core.context.request import ContextRequest, StablePart
 from hitherto.core.log.group import groups, newest
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import Logged, Payload, to_json
@@ -25,7 +25,8 @@ class Context:
     """What one turn sends to a model.
 
     `request` are the arguments for the API call (`messages=…` for OpenAI chat; `instructions=…, input=…` for OpenAI
-    responses; `system=…, messages=…` for Anthropic), with `tools` if there were any. `manifest` is the receipt.
+    responses; `system=…, messages=…` for Anthropic), with `tools` if there were any, and with cache breakpoints where
+    the API takes them. `manifest` is the receipt.
     """
 
     request: Mapping[str, Any]
@@ -46,6 +47,13 @@ def request_sha256(request: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(request, ensure_ascii=True).encode()).hexdigest()
 
 
+def cache_key(scope: Scope, conversation: str) -> str:
+    """A name of the conversation for a provider's prompt cache, always the same, that does not tell whose it is. It has
+    64 characters, the most that OpenAI takes."""
+    names = [scope.tenant, scope.user, scope.agent, conversation]
+    return hashlib.sha256(json.dumps(names).encode()).hexdigest()
+
+
 def finished(
     request: ContextRequest,
     made: Assembled,
@@ -61,7 +69,14 @@ def finished(
     missing: list[str],
 ) -> Context:
     """The context of an assembled payload, with its manifest."""
-    sent = request.codec.request(system=made.system, items=made.items, tools=request.tools)
+    stable = _stable(made, facts) if request.cache_breakpoints else None
+    sent = request.codec.request(
+        system=made.system,
+        items=made.items,
+        tools=request.tools,
+        stable=stable,
+        cache_key=cache_key(scope, conversation),
+    )
     manifest = Manifest(
         tenant=scope.tenant,
         user=scope.user,
@@ -94,10 +109,17 @@ def finished(
             family=request.family,
             recall_tokens=request.recall_tokens,
             facts_room=request.facts_room,
+            cache_breakpoints=request.cache_breakpoints,
         ),
         sha256=request_sha256(sent),
     )
     return Context(request=sent, manifest=manifest)
+
+
+def _stable(made: Assembled, facts: FactsShown | None) -> StablePart:
+    """The stable part of the payload: nothing where the instructions have facts chosen for the incoming message."""
+    chosen = made.facts and facts is not None and facts.place == "system" and len(facts.shown) < facts.known
+    return StablePart() if chosen else made.stable
 
 
 def tools_from(request: ContextRequest, head: Head, at: int | None) -> int | None:

@@ -17,7 +17,7 @@ from hitherto.core.log.head import Head
 from hitherto.core.log.message import CHAT, Kind, Logged
 from hitherto.core.policy.policy import Policy, UnreadablePolicy
 from hitherto.core.policy.presets import none
-from hitherto.core.policy.span import Fate
+from hitherto.core.policy.span import Fate, Reason
 from hitherto.core.policy.view import View, view
 from hitherto.engine.context.context import Context, begins_earlier, finished, tools_from
 from hitherto.engine.context.facts import FactsQuestion, ShownFacts, all_of, none_of, share_of
@@ -81,15 +81,14 @@ class ContextBuilder:
         recalled = Found(pieces=tuple(recall)) if isinstance(recall, Sequence) else Found()
         options: RecallOptions | None = None
         queries: Sequence[RecallQuery] = ()
-        if not isinstance(recall, Sequence):
-            options = recall or None
-            if recall is None and used.recall:
-                options = RecallOptions(other_conversations=False)
+        # Where all is shown there is nothing to find, and no embedder to load.
+        complete = False
+        if recall is not False and not isinstance(recall, Sequence) and self.recaller is not None:
+            options = recall or (RecallOptions(other_conversations=False) if used.recall else None)
             crossing = self.handle.crossing(head, asked, defaults)
-            # Where all is shown there is nothing to find, and no embedder to load.
-            later = options is not None and not options.other_conversations and _shows_all(shown, head, request)
-            wanted = None if later else options
-            queries = await self._recall_queries(request, used, shown, head, recall=wanted, crossing=crossing)
+            complete = options is not None and not options.other_conversations and _shows_all(shown, head, request)
+            now = None if complete else options
+            queries = await self._recall_queries(request, used, shown, head, recall=now, crossing=crossing)
             if queries or options is not None or used.recalls:
                 # Whatever the question: what is cut must not depend on it.
                 request = replace(request, recall_tokens=self._set_aside(request, options))
@@ -100,27 +99,28 @@ class ContextBuilder:
             if begun is not None:
                 begun.cancel()
             raise
-        if options is not None and not queries and any(span.fate is not Fate.IN for span in made.fates):
+        loaded = [] if begun is None else await begun
+        if complete and any(span.reason in (Reason.BUDGET, Reason.CALL_NOT_IN) for span in made.fates):
             # The request's own tokenizer counted more than the log's.
-            queries = await self._recall_queries(request, used, shown, head, recall=options, crossing=CrossSession())
-            begun = asyncio.ensure_future(load_searches(self._recaller, queries)) if queries else None
+            own = await self._recall_queries(request, none(), shown, head, recall=options, crossing=CrossSession())
+            queries, loaded = [*queries, *own], [*loaded, *await load_searches(self._recaller, own)]
         missing += [] if at is not None else _missing(used, head)
-        if begun is not None:
+        if queries:
             visible = [span for span in made.fates if span.fate is Fate.IN]
             lead = lead_tokens(request, {one.why for one in queries})
             recalled = await found(
                 self.handle,
                 self._recaller,
                 queries,
-                await begun,
+                loaded,
                 visible=visible,
                 room=self._room_left(request, made) - lead,
                 reserved=request.recall_tokens - lead,
                 count=request.counter.count,
                 missing=missing,
             )
-        own = (self.handle.scope.agent, self.handle.id)
-        made = with_recalled(made, recalled.pieces, request, own=own, left_out=recalled.left_out)
+        mine = (self.handle.scope.agent, self.handle.id)
+        made = with_recalled(made, recalled.pieces, request, own=mine, left_out=recalled.left_out)
         return finished(
             request,
             made,

@@ -49,6 +49,7 @@ async def rebuilt(contexts: ContextBuilder, manifest: Manifest) -> Context:
         family=asked.family,
         recall_tokens=asked.recall_tokens,
         facts_room=asked.facts_room,
+        cache_breakpoints=asked.cache_breakpoints,
     )
     source = await again(handle, manifest.injected)
     try:

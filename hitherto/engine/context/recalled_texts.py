@@ -24,7 +24,6 @@ from hitherto.ports.recall import TEXT
 _GROUP = 64
 """Messages before and after a tool message that are searched for its group."""
 
-
 _LOOKED_AT = 20
 """The newest conversations among which summaries are looked for."""
 
@@ -172,9 +171,13 @@ async def _digest_again(handle: Handle, head: Head, says: RecalledEntry) -> Reca
 
 async def _of_digest(
     handle: Handle, head: Head, row: Digest | StandingSummary, why: RecallReason, score: float
-) -> RecalledPiece:
+) -> RecalledPiece | None:
+    """A digest as a context shows it; None if its conversation has been deleted meanwhile."""
     reading = MessageRange(start=row.end, stop=row.end + 1)
-    (last,) = await handle.services.store.messages(handle.scope, handle.id, head.ref, reading)
+    messages = await handle.services.store.messages(handle.scope, handle.id, head.ref, reading)
+    if not messages:
+        return None
+    last = messages[0]
     return RecalledPiece(
         why=why,
         kind=EntryKind.DIGEST,
@@ -200,8 +203,8 @@ async def newest_summaries(handle: Handle, limit: int, why: RecallReason) -> lis
             other = handle.beside(one.conversation)
             head = await other.head()
             newest = head.digest or await _newest_chunk(other, head)
-            if newest is not None:
-                found.append(await _of_digest(other, head, newest, why, 1.0))
+            piece = None if newest is None else await _of_digest(other, head, newest, why, 1.0)
+            found += [] if piece is None else [piece]
     return found
 
 

@@ -5,6 +5,7 @@ from importlib.util import find_spec
 if find_spec("agents") is None:
     raise ImportError("the OpenAI Agents SDK is not installed; install it with: pip install 'hitherto[agents]'")
 
+from hitherto.integrations.openai_agents.conversation import conversation_tools
 from hitherto.integrations.openai_agents.documents import document_tools
 from hitherto.integrations.openai_agents.event_loop import Portal
 from hitherto.integrations.openai_agents.session import HithertoSession, Route
@@ -27,5 +28,6 @@ __all__ = [
     "SummarizingSession",
     "TrackingCompactingSession",
     "TrimmingSession",
+    "conversation_tools",
     "document_tools",
 ]

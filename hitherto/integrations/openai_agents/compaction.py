@@ -29,10 +29,10 @@ class Snapshot:
 
 @dataclass
 class _Cleared:
-    """`shown` are the fingerprints of what was shown before each clear since the last append; `just` says that the
-    last change was a clear."""
+    """`shown` are the fingerprints of what was shown before each clear since the last append, with the revision from
+    whose view a budget cut it; None if it was all that the view had. `just` says that the last change was a clear."""
 
-    shown: set[str] = field(default_factory=set[str])
+    shown: dict[str, int | None] = field(default_factory=dict[str, "int | None"])
     just: bool = True
 
 
@@ -43,13 +43,13 @@ class Clears:
     def __init__(self) -> None:
         self._of: dict[Scope, _Cleared] = {}
 
-    def remember(self, shown: Sequence[Payload], conversation: Conversation) -> None:
-        """Record that `shown` was cleared."""
+    def remember(self, shown: Sequence[Payload], conversation: Conversation, *, cut_from: int | None = None) -> None:
+        """Record that `shown` was cleared; `cut_from` is the revision of the view that a budget cut it from."""
         if shown or conversation.scope in self._of:
             cleared = self._of.setdefault(conversation.scope, _Cleared())
             cleared.just = True
             if shown:
-                cleared.shown.add(_fingerprint(shown))
+                cleared.shown[_fingerprint(shown)] = cut_from
 
     def over(self, conversation: Conversation) -> None:
         """Record that something was appended since the last clear."""
@@ -72,6 +72,11 @@ class Clears:
             return False
         cleared.just = False
         return True
+
+    def cut_from(self, items: Sequence[Payload], conversation: Conversation) -> int | None:
+        """The revision from whose view a budget cut `items` before a clear; None if they are not what it left."""
+        cleared = self._of.get(conversation.scope)
+        return None if cleared is None else cleared.shown.get(_fingerprint(items))
 
 
 def replaced_suffix(

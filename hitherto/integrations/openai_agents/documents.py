@@ -6,15 +6,16 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from agents import FunctionTool, RunContextWrapper, function_tool
+from agents import FunctionTool, RunContextWrapper, default_tool_error_function, function_tool
 
 from hitherto.core.scope import Scope
 from hitherto.engine.memory import Memory
+from hitherto.errors import InvalidInput, InvalidScope
 from hitherto.integrations.document_tools import LIST, SEARCH, DocumentTools
 from hitherto.integrations.openai_agents.event_loop import CurrentLoop, MemoryLoop, Portal
 
 Route = Callable[[RunContextWrapper[Any]], Scope]
-"""Says whose knowledge base it is, from the run's context."""
+"""Says whose memory it is, from the run's context."""
 
 
 def document_tools(memory: Memory | Portal, scope: Scope | Route) -> list[FunctionTool]:
@@ -24,9 +25,9 @@ def document_tools(memory: Memory | Portal, scope: Scope | Route) -> list[Functi
     is; a function is called with the run's context at each call of a tool. Raises InvalidScope, InvalidInput.
     """
     home: MemoryLoop = memory if isinstance(memory, Portal) else CurrentLoop(memory)
-    route = scope if callable(scope) else _always(Scope.checked(scope))
+    route = scope if callable(scope) else always(Scope.checked(scope))
 
-    @function_tool(description_override=SEARCH, strict_mode=False)
+    @function_tool(description_override=SEARCH, strict_mode=False, failure_error_function=told)
     async def search_knowledge_base(
         context: RunContextWrapper[Any], query: str, search_type: str = "all", limit: int = 5
     ) -> str:
@@ -43,7 +44,7 @@ def document_tools(memory: Memory | Portal, scope: Scope | Route) -> list[Functi
 
         return json.dumps(await home.run(look), ensure_ascii=False)
 
-    @function_tool(description_override=LIST, strict_mode=False)
+    @function_tool(description_override=LIST, strict_mode=False, failure_error_function=told)
     async def list_documents(context: RunContextWrapper[Any], doc_type: str = "all", limit: int = 10) -> str:
         """List.
 
@@ -60,8 +61,17 @@ def document_tools(memory: Memory | Portal, scope: Scope | Route) -> list[Functi
     return [search_knowledge_base, list_documents]
 
 
-def _always(scope: Scope) -> Route:
+def always(scope: Scope) -> Route:
+    """The route that leads to `scope` in every run."""
+
     def route(_: RunContextWrapper[Any]) -> Scope:
         return scope
 
     return route
+
+
+def told(context: RunContextWrapper[Any], error: Exception) -> str:
+    """What the model is told of an error: what is wrong with its arguments, and nothing of what went wrong here."""
+    if isinstance(error, InvalidInput) and not isinstance(error, InvalidScope):
+        return f"Error: {error}"
+    return default_tool_error_function(context, error)

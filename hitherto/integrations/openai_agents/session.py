@@ -10,6 +10,7 @@ from agents import Agent, RunContextWrapper, SessionSettings, TResponseInputItem
 from agents.memory import OpenAIResponsesCompactionArgs
 from agents.memory.session_settings import coerce_session_settings
 
+from hitherto.core.context.budget import checked_budget
 from hitherto.core.digests.digest import Digest
 from hitherto.core.log.message import RESPONSES, Logged, Payload
 from hitherto.core.policy.policy import Policy
@@ -20,6 +21,7 @@ from hitherto.engine.log.append import AppendResult
 from hitherto.engine.memory import Memory
 from hitherto.errors import ConcurrentWrite, InvalidInput, InvalidScope
 from hitherto.integrations.openai_agents.arguments import checked_items, checked_limit, checked_seconds
+from hitherto.integrations.openai_agents.budget import items_within
 from hitherto.integrations.openai_agents.compaction import Clears, Snapshot, replaced_suffix
 from hitherto.integrations.openai_agents.encrypted import sealed, unsealed
 from hitherto.integrations.openai_agents.event_loop import CurrentLoop, MemoryLoop, Portal
@@ -42,12 +44,13 @@ class HithertoSession:
     `hitherto.open(…)`, not awaited, which the session opens in its own thread and closes with `close`; or a `Portal`
     that several sessions share. `scope` says whose conversation it is; a function is called at each call with the run's
     context, so that one session serves many tenants. `policy`, an object or its name, governs what is shown and the
-    appends; by default the conversation's policy applies, then the agent's, the memory's, `none`. `model` is the
-    agent's model, which decides which opaque compaction items it can be shown. `wait` is how many seconds `get_items`,
-    and so a run, waits at most for a digest in progress; by default it does not wait, and a later run sees the digest.
+    appends; by default the conversation's policy applies, then the agent's, the memory's, `balanced`. `model` is the
+    agent's model, which decides which opaque compaction items it can be shown, and how tokens are counted. `wait` is
+    how many seconds `get_items`, and so a run, waits at most for a digest in progress; by default it does not wait, and
+    a later run sees the digest. `budget` is the most tokens that `get_items` gives; by default there is no limit.
 
     It implements the SDK's `Session`. All methods take the run's context as `wrapper`. The constructor raises
-    InvalidScope, InvalidPolicy, InvalidInput.
+    InvalidScope, InvalidPolicy, InvalidBudget, InvalidInput.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class HithertoSession:
         model: str | None = None,
         session_settings: SessionSettings | dict[str, Any] | None = None,
         wait: float = 0.0,
+        budget: int | None = None,
     ) -> None:
         self.session_id = checked_name(session_id, "session_id")
         self.session_settings: SessionSettings | None = (
@@ -70,6 +74,7 @@ class HithertoSession:
         self.policy = policy_of(policy)
         self._model = model
         self._wait = checked_seconds(wait)
+        self._budget = None if budget is None else checked_budget(budget, 0)[0]
         self._own = Portal(memory) if isinstance(memory, Opening) else None
         self._home = self._own or _home(memory)
         self._clears = Clears()
@@ -83,7 +88,8 @@ class HithertoSession:
         say, or all.
 
         The limit counts items and may separate a tool result from its call. The Runner leaves such a result out of its
-        request. Raises InvalidInput for a negative limit.
+        request. The session's budget holds too: the oldest groups give way, a tool result only together with its call.
+        Raises InvalidInput for a negative limit.
         """
         settings = self.session_settings
         newest = checked_limit(settings.limit if limit is None and settings is not None else limit)
@@ -93,7 +99,7 @@ class HithertoSession:
                 return []
             if self._wait > 0:
                 await _wait_for_digests(conversation, self._wait)
-            return await self._shown(conversation, newest)
+            return await self._fitted(conversation, newest)
 
         return cast("list[TResponseInputItem]", await self._do(shown, wrapper))
 
@@ -102,7 +108,7 @@ class HithertoSession:
 
         Items that replace what was cleared just before, as the SDK's compaction does it, are shown in its place and not
         logged again: a list with a compaction item in it, or exactly what was shown before the clear,
-        if that is more than one item.
+        if that is more than one item. What the budget left of that brings back all of it.
 
         Raises InvalidMessage for an item that the API would not accept, InvalidBatch for a result without its call;
         nothing is written then. If the caller is cancelled, the write is finished first.
@@ -113,7 +119,9 @@ class HithertoSession:
             if not given:
                 return
             if await self._clears.undone_by(given, conversation):
-                await self._replaced(conversation, given)
+                view = self._clears.cut_from(given, conversation)
+                whole = given if view is None else await self._shown(conversation, at=view)
+                await self._replaced(conversation, whole)
                 return
             appended = await conversation.append(*map(sealed, given), wire=RESPONSES, policy=self.policy)
             self._clears.over(conversation)
@@ -131,8 +139,12 @@ class HithertoSession:
         """Hide all items so far. The log keeps them."""
 
         async def cleared(conversation: Conversation) -> None:
+            head = None if self._budget is None else await conversation.head()
+            fitted = [] if head is None else await self._fitted(conversation)
             shown = await self._shown(conversation)
             await conversation.clear()
+            if head is not None:
+                self._clears.remember(fitted, conversation, cut_from=head.rev)
             self._clears.remember(shown, conversation)
 
         await uninterrupted(self._do(cleared, wrapper))
@@ -230,8 +242,18 @@ class HithertoSession:
     async def _appended(self, conversation: Conversation, appended: AppendResult) -> None:
         """For subclasses: called after each append."""
 
-    async def _shown(self, conversation: Conversation, limit: int | None = None) -> list[Payload]:
-        items = await conversation.items(wire=RESPONSES, policy=self.policy, model=self._model, limit=limit)
+    async def _shown(
+        self, conversation: Conversation, limit: int | None = None, *, at: int | None = None
+    ) -> list[Payload]:
+        """What the policy leaves, whatever the budget; at revision `at`."""
+        items = await conversation.items(wire=RESPONSES, policy=self.policy, model=self._model, limit=limit, at=at)
+        return list(map(unsealed, items))
+
+    async def _fitted(self, conversation: Conversation, limit: int | None = None) -> list[Payload]:
+        """What of it fits the budget."""
+        if self._budget is None:
+            return await self._shown(conversation, limit)
+        items = await items_within(self._budget, conversation, policy=self.policy, model=self._model, limit=limit)
         return list(map(unsealed, items))
 
     async def _replaced(

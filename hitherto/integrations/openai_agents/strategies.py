@@ -27,6 +27,7 @@ class _SessionOptions(TypedDict, total=False):
     model: str | None
     session_settings: SessionSettings | dict[str, Any] | None
     wait: float
+    budget: int | None
 
 
 class DefaultSession(HithertoSession):

@@ -122,8 +122,9 @@ async def test_the_json(database: str, ledger: PostgresStore) -> None:
 
 async def test_the_table(database: str, ledger: PostgresStore) -> None:
     await ledger.note_calls(MINE, None, entries([CALL, CALL]))
-    ran = shown(costs(database, "--by", "model", *UP_TO))
-    assert ran.splitlines()[0].rstrip() == f"Model calls from {TODAY - 29 * DAY} to {TODAY} (UTC)"
+    tomorrow = TODAY + DAY  # what is noted now may be noted behind midnight
+    ran = shown(costs(database, "--by", "model", "--until", tomorrow.isoformat()))
+    assert ran.splitlines()[0].rstrip() == f"Model calls from {tomorrow - 29 * DAY} to {tomorrow} (UTC)"
     assert re.search(r"^model +calls +failed +tokens in +cached +out +cost$", ran, re.MULTILINE)
     assert re.search(r"^gpt-4.1-mini +2 +0 +24,690 +2,048 +1,356 +\$0\.5000$", ran, re.MULTILINE)
     assert re.search(r"^all +2 +0 +24,690 +2,048 +1,356 +\$0\.5000$", ran, re.MULTILINE)

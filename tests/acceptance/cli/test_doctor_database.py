@@ -12,6 +12,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import hitherto
+from hitherto.core.digests.digest import Needs
 from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from hitherto.stores.postgres.store import PostgresStore
 from hitherto.testing.conformance.samples import dialogue, fire, write
@@ -178,6 +179,22 @@ async def filled(database: str) -> PostgresStore:
     await write(store, "conv_123", *dialogue(10))
     await fire(store, "conv_123", 0, 5)
     return store
+
+
+async def test_digests_wait_for_a_process_with_a_model(database: str) -> None:
+    """Processes differ: the others name a model, and this one does not."""
+    store = await filled(database)
+    await write(store, "other", *dialogue(10))
+    await fire(store, "other", 0, 5, needs=Needs.MODEL)
+    await store.aclose()
+    executed(database, "insert into hitherto.procrastinate_workers default values")
+    found = in_database(database)
+    assert found.code == 0
+    said = found.said("queue", "warning")
+    assert "1 of the first 2 digests that wait were begun by processes with a model" in said
+    assert "set HITHERTO_MODEL to the same in all processes" in said
+    with Endpoint(STRUCTURED) as endpoint:
+        assert "2 due" in in_database(database, **model_at(endpoint)).said("queue", "ok")
 
 
 async def test_digests_wait_and_nobody_makes_them(database: str) -> None:

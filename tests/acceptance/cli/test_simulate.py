@@ -27,16 +27,19 @@ COMPOSED = ["redact-summarize", "redact-trim"]
 KEYS = {
     *("policy", "prompt_tokens", "cached_tokens", "digest_calls", "digest_tokens", "cost_usd", "max_request_tokens"),
     *("verbatim", "digested", "dropped", "redacted", "requests", "repeated", "price", "price_date"),
+    *("recalled_tokens", "evidence", "evidence_recalled"),
 }
+FULL = "full history"
 PRICES = {"date": "2026-01-31", "models": {"own": {"input": 1, "cached_input": 0.5, "output": 4, "window": 50_000}}}
 
 
 def simulated(*words: str | Path, **given: str) -> dict[str, dict[str, Any]]:
-    """The policies in a simulation's JSON, by name."""
+    """The policies in a simulation's JSON, by name; the full history first."""
     ran = bare("simulate", *words, "--json", **given)
     assert (ran.code, ran.err) == (0, ""), ran
     assert set(ran.json) == {"policies"}
     found = {one["policy"]: one for one in ran.json["policies"]}
+    assert next(iter(found)) == FULL
     for one in found.values():
         assert set(one) == KEYS
         assert one["verbatim"] + one["digested"] + one["dropped"] == pytest.approx(1, abs=0.001)
@@ -45,11 +48,12 @@ def simulated(*words: str | Path, **given: str) -> dict[str, dict[str, Any]]:
 
 
 def bars_held(found: dict[str, dict[str, Any]]) -> list[str]:
-    """The composed policies that cost at most 30 % of `none`, with at least 60 % of their prompts from the cache."""
+    """The composed policies that cost at most 30 % of the full history, with at least 60 % of their prompts from the
+    cache."""
     return [
         name
         for name in COMPOSED
-        if found[name]["cost_usd"] <= 0.3 * found["none"]["cost_usd"]
+        if found[name]["cost_usd"] <= 0.3 * found[FULL]["cost_usd"]
         and found[name]["cached_tokens"] >= 0.6 * found[name]["prompt_tokens"]
     ]
 
@@ -59,10 +63,16 @@ def bars_held(found: dict[str, dict[str, Any]]) -> list[str]:
 
 def test_a_tool_heavy_transcript() -> None:
     found = simulated(INCIDENT)
-    assert list(found) == [*(name.replace("_", "-") for name in PRESETS if name != "native"), *COMPOSED]
+    assert list(found) == [FULL, *(name.replace("_", "-") for name in PRESETS if name != "native"), *COMPOSED]
     assert bars_held(found) == COMPOSED
     assert found["redact-summarize"]["digested"] > 0.85
-    assert found["none"]["cost_usd"] == max(one["cost_usd"] for one in found.values())
+    assert found[FULL]["cost_usd"] == max(one["cost_usd"] for one in found.values())
+    assert (
+        found[FULL]["max_request_tokens"]
+        > 16_000
+        >= max(one["max_request_tokens"] for name, one in found.items() if name != FULL)
+    )
+    assert {one["evidence"] for one in found.values()} == {None}, "there are no questions about it"
 
 
 def test_a_conversation_of_locomo(locomo: Path) -> None:
@@ -82,15 +92,31 @@ def test_a_conversation_of_locomo(locomo: Path) -> None:
         size += 3 + reference_count("o200k_base", role) + reference_count("o200k_base", content)
     sizes += [size] if asked else []
     cached = sum((one - 3) // 128 * 128 for one in sizes[:-1] if one - 3 >= 1_024)
-    none = found["none"]
-    assert (none["requests"], none["prompt_tokens"], none["cached_tokens"]) == (len(sizes), sum(sizes), cached)
-    assert none["max_request_tokens"] == sizes[-1]
-    assert none["cost_usd"] == pytest.approx(((sum(sizes) - cached) * 0.4 + cached * 0.1) / 1e6, abs=1e-6)
+    full = found[FULL]
+    assert (full["requests"], full["prompt_tokens"], full["cached_tokens"]) == (len(sizes), sum(sizes), cached)
+    assert full["max_request_tokens"] == sizes[-1]
+    assert full["cost_usd"] == pytest.approx(((sum(sizes) - cached) * 0.4 + cached * 0.1) / 1e6, abs=1e-6)
 
 
 def test_a_longer_conversation_of_locomo(locomo: Path) -> None:
     found = simulated(locomo, "--conversation", "conv-43", "--policies", f"none,{policy_file(0)},{policy_file(1)}")
     assert bars_held(found) == COMPOSED
+
+
+def test_what_is_remembered_and_what_that_costs(locomo: Path) -> None:
+    """A long conversation at a fraction of its tokens: recall shows most of what answers its questions, which none of
+    the policies that forget does. What is recalled is billed as uncached."""
+    found = simulated(locomo, "--conversation", "conv-26", "--policies", "balanced,none,trim", "--budget", "4000")
+    assert found[FULL]["evidence"] == 1
+    balanced, none = found["balanced"], found["none"]
+    assert balanced["evidence"] > 0.75
+    assert balanced["evidence"] - balanced["evidence_recalled"] < 0.5
+    for name in ("none", "trim"):
+        assert found[name]["evidence"] < 0.5
+        assert (found[name]["evidence_recalled"], found[name]["recalled_tokens"]) == (0, 0)
+    assert balanced["max_request_tokens"] <= 4_000
+    assert balanced["cached_tokens"] + balanced["recalled_tokens"] <= balanced["prompt_tokens"]
+    assert none["cost_usd"] < balanced["cost_usd"] < found[FULL]["cost_usd"]
 
 
 def policy_file(number: int) -> Path:
@@ -104,7 +130,7 @@ def test_the_files_of_the_composed_policies_are_what_is_simulated() -> None:
 
 def test_the_policies_that_are_named_and_nothing_else() -> None:
     found = simulated(SUPPORT, "--policies", "trim:max_turns=4,keep_turns=2,none", "--policies", policy_file(1))
-    assert list(found) == ["trim:max_turns=4,keep_turns=2", "none", "redact-trim"]
+    assert list(found) == [FULL, "trim:max_turns=4,keep_turns=2", "none", "redact-trim"]
     assert found["trim:max_turns=4,keep_turns=2"]["dropped"] > found["none"]["dropped"] == 0
 
 
@@ -118,6 +144,20 @@ def test_prices_of_ones_own(tmp_path: Path) -> None:
     assert own["cost_usd"] == pytest.approx((own["prompt_tokens"] - 0.5 * own["cached_tokens"]) / 1e6, abs=1e-6)
 
 
+def test_caches_that_go_by_breakpoints() -> None:
+    """Anthropic's serves what ends at a breakpoint of the request before, and writing it costs more."""
+    found = {
+        price: simulated(SUPPORT, "--policies", "none,balanced", "--price", price)
+        for price in ("gpt-4.1-mini", "gpt-6-luna", "claude-sonnet-5")
+    }
+    for price, policies in found.items():
+        none = policies["none"]
+        assert 0.5 < none["cached_tokens"] / none["prompt_tokens"] <= none["repeated"], price
+    sonnet = found["claude-sonnet-5"][FULL]
+    plain = (2.0 * sonnet["prompt_tokens"] - 1.8 * sonnet["cached_tokens"]) / 1e6
+    assert plain < sonnet["cost_usd"] < 1.25 * plain, "what is written into the cache costs a quarter more"
+
+
 def test_budget_window_and_instructions(tmp_path: Path) -> None:
     told = tmp_path / "told.txt"
     told.write_text("You are the desk of a bicycle shop. " * 40)
@@ -125,9 +165,10 @@ def test_budget_window_and_instructions(tmp_path: Path) -> None:
     more = simulated(SUPPORT, "--policies", "none", "--instructions", told)["none"]
     words = 4 + reference_count("o200k_base", told.read_text())
     assert more["prompt_tokens"] - plain["prompt_tokens"] == words * plain["requests"]
-    cut = simulated(SUPPORT, "--policies", "none", "--budget", "3000")["none"]
-    assert cut["max_request_tokens"] <= 3_000 < plain["max_request_tokens"]
-    assert cut["dropped"] > 0
+    found = simulated(SUPPORT, "--policies", "none", "--budget", "3000")
+    assert found["none"]["max_request_tokens"] <= 3_000 < plain["max_request_tokens"]
+    assert found["none"]["dropped"] > 0
+    assert found[FULL]["prompt_tokens"] == plain["prompt_tokens"]
 
 
 def test_several_conversations_are_added_up(locomo: Path, tmp_path: Path) -> None:
@@ -159,7 +200,7 @@ def test_for_people() -> None:
             assert re.search(rf"^{name} +[\d,]+ +\d+% .* \$0\.\d{{4}} +\d+% +[\d,]+ ", ran.out, re.MULTILINE)
     said = " ".join(ran.out.split())
     assert "support: 30 messages, 14 requests" in said
-    assert re.search(r"Prices of gpt-4.1-mini as of 20\d\d-\d\d-\d\d; budget 1,047,576 tokens", said)
+    assert re.search(r"Prices of gpt-4.1-mini as of 20\d\d-\d\d-\d\d; budget 16,000 tokens", said)
     assert "native is left out" in said
 
 
@@ -206,7 +247,7 @@ def test_a_model_that_fails_each_time(tmp_path: Path) -> None:
         )
     assert ran.code == 0
     assert "digests failed, and the figures of their policies show more messages" in ran.err.splitlines()[-1]
-    none, failed = ran.json["policies"]
+    _, none, failed = ran.json["policies"]
     assert (failed["digest_calls"], failed["prompt_tokens"]) == (0, none["prompt_tokens"])
 
 
@@ -223,7 +264,7 @@ def test_a_model_that_fails_each_time(tmp_path: Path) -> None:
         (["--policies", "trim:max_turns=4,keep_turns=9"], 2, "could never act"),
         (["--policies", "native"], 2, "'native' cannot be simulated"),
         (["--policies", "nowhere.json"], 2, "cannot read the policy nowhere.json: No such file"),
-        (["--price", "gpt-9"], 2, "has no price of 'gpt-9'; it has: gpt-4.1, gpt-4.1-mini, "),
+        (["--price", "gpt-9"], 2, "has no price of 'gpt-9'; it has: claude-haiku-4-5, "),
         (["--prices", "nowhere.json"], 2, "cannot read the price list nowhere.json"),
         (["--prices", str(SUPPORT)], 2, "support.jsonl is no JSON"),
         (["--price", "gpt-4o", "--window", "200000"], 2, "gpt-4o takes 128,000 tokens"),
@@ -285,8 +326,10 @@ def test_most_of_a_request_repeats_the_one_before(policy: str, locomo: Path) -> 
     )
     assert (ran.code, ran.err) == (0, "")
     (found,) = ran.json["conversations"]
-    # What is recalled is chosen for each request anew; it stands behind all that repeats, and has its share.
-    assert ran.json["repeated"] == found["repeated"] >= (0.45 if policy in ("balanced", "chunks") else 0.85)
+    # What is recalled is chosen for each request anew, and stands behind all that repeats: a few chunks of those there
+    # are, or all that fits.
+    least = {"chunks": 0.59, "balanced": 0.52}.get(policy, 0.85)
+    assert ran.json["repeated"] == found["repeated"] >= least
     assert (found["over_budget"], found["gaps"], found["overlaps"]) == (0, 0, 0)
 
 

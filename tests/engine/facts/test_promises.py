@@ -400,7 +400,7 @@ async def test_11_contexts_begin_alike_between_firings_and_cuts(
     model: str | None,
 ) -> None:
     """While no fact changes; also where the facts that are shown change from question to question."""
-    async with informed(sizes, embedder=embedder) as (memory, scope):
+    async with informed(sizes, embedder=embedder, cache_breakpoints=False) as (memory, scope):
         await memory.wait_for_index()
         policy = rolling(threshold=8, keep_last=4) if summed_up else none()
         chat = memory.conversation("c", scope=scope, policy=policy)

@@ -69,14 +69,14 @@ async def test_recalled_lines_stand_by_when_they_were_said(store: Store) -> None
         (text,) = [str(item["content"]) for item in context.messages if "landed" in str(item["content"])]
         lines = [line for line in text.splitlines()[1:] if "Noted" not in line]
         assert lines[:6] == [
-            "1969-07-20 20:17 UTC:",
+            "1969-07-20:",
             "- user: The heron landed on the moon.",
-            "2023-05-08 13:56 UTC:",
+            "2023-05-08:",
             "- user: The heron was fed at the pond.",
-            f"{datetime.now(UTC):%Y-%m-%d} {lines[4][11:16]} UTC:",
+            f"{datetime.now(UTC):%Y-%m-%d}:",
             "- user: The heron sleeps.",
         ]
-        assert lines[6:] == ["2101-02-02 15:00 UTC:", "- user: The heron will retire."]
+        assert lines[6:] == ["2101-02-02:", "- user: The heron will retire."]
         assert (await chat.rebuild(context.manifest)).request == context.request
 
 

@@ -1,0 +1,82 @@
+"""What recall adds to the time of a context, and what the first search of a process costs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from random import Random
+
+from benchmarks.ground import Ground, memory_on, turn
+from benchmarks.measure import Side, in_turns
+from benchmarks.report import Bar, Figure, Findings, ratio
+from hitherto import Scope
+
+_SCOPE = Scope(tenant="tenant", user="user", agent="bench")
+_TEXT, _LARGE, _SMALL = 36, 8_000, 2_000
+_BAR = Bar(limit=2.5)
+
+_FIRST = """
+import asyncio, json, sys, time
+import psutil
+import hitherto
+from hitherto import Scope
+
+async def main():
+    process = psutil.Process()
+    async with hitherto.open(sys.argv[1], model="extractive", worker=False) as memory:
+        chat = memory.conversation("long", scope=Scope(tenant="tenant", user="user", agent="bench"))
+        await chat.context("Which ticket?", budget=1_000_000)
+        before, begun = process.memory_info().rss, time.perf_counter()
+        await chat.context("Which ticket?", budget=2_000)
+        taken = time.perf_counter() - begun
+        print(json.dumps([taken, process.memory_info().rss - before]))
+
+asyncio.run(main())
+"""
+
+
+async def run(ground: Ground) -> Findings:
+    """`context()` with recall ÷ without, of a long conversation that is indexed, under the default policy."""
+    count = ground.size(10_000, quick=200)
+    random = Random(5)
+    async with ground.database() as url, memory_on(url) as memory:
+        chat = memory.conversation("long", scope=_SCOPE)
+        said = [one for _ in range(count // 2) for one in turn(random, _TEXT)]
+        for start in range(0, count, 500):
+            await chat.append(*said[start : start + 500])
+        await memory.wait_for_index()
+        await ground.settle(url)
+        questions = [" ".join(random.sample(one.text.split(), 6)) for one in random.sample(said, 50)]
+
+        def side(label: str, budget: int, *, recall: bool) -> Side:
+            async def ask(number: int) -> object:
+                return await chat.context(questions[number % 50], budget=budget, recall=None if recall else False)
+
+            return Side(label, ask)
+
+        sides = [
+            side(f"context of {budget:,} tokens, {'with' if recall else 'without'} recall", budget, recall=recall)
+            for budget in (_LARGE, _SMALL)
+            for recall in (True, False)
+        ]
+        repetitions, warm_up = ground.size(200, quick=5), ground.size(20, quick=2)
+        large, large_without, small, small_without = await in_turns(sides, repetitions=repetitions, warm_up=warm_up)
+        seconds, grown = await asyncio.to_thread(_first_of_a_process, url)
+    return Findings(
+        [
+            ratio(large, large_without, bar=_BAR),
+            ratio(small, small_without),
+            Figure(what="the first context of a process that recalls", value=1_000 * seconds, unit="ms"),
+            Figure(what="the memory that it takes", value=grown / 2**20, unit="MiB"),
+        ],
+        [f"{count:,} messages of {_TEXT} tokens in one conversation; questions of six words from one of them."],
+    )
+
+
+def _first_of_a_process(url: str) -> tuple[float, int]:
+    """Seconds and bytes that the first context with recall takes in a process that has made one without."""
+    done = subprocess.run([sys.executable, "-c", _FIRST, url], capture_output=True, text=True, check=True)
+    seconds, grown = json.loads(done.stdout.splitlines()[-1])
+    return seconds, grown

@@ -1,0 +1,74 @@
+"""Reading a part of the log word for word: the messages of a digest, or of a range."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from hitherto.core.context.budget import checked_budget
+from hitherto.core.context.expansion import Expansion, ExpansionPage
+from hitherto.core.digests.digest import Digest
+from hitherto.core.policy.span import Span
+from hitherto.engine.context.log_reader import MARGIN, LogReader
+from hitherto.engine.handle import Handle
+from hitherto.errors import InvalidBudget, InvalidInput, NotFound
+from hitherto.ports.log import MessageRange
+
+Expandable = int | Digest | Span | tuple[int, int] | tuple[int, int, int]
+"""A digest or its id, a span of a manifest, a range of seqs (both inclusive), or `Expansion.next`."""
+
+
+async def expanded(handle: Handle, what: Expandable, budget: int) -> Expansion:
+    """One page of the live messages of `what` from the last `clear` on. Raises as `Conversation.expand`."""
+    budget, _ = checked_budget(budget, 0)
+    asked = _checked(what)
+    head = await handle.head()  # erases what has expired
+    first, last, skipped = asked if isinstance(asked, tuple) else await _of_digest(handle, asked)
+    start, last = max(first, head.view_start), min(last, head.last_seq)
+    page, reader = ExpansionPage(last, budget, handle.services.canonical.count), LogReader(handle)
+    while start <= last:
+        found = await reader.messages(head, MessageRange(start=start, stop=last + 1, limit=MARGIN, live_at=head.rev))
+        for one in found:
+            passed = skipped if one.seq == first else 0
+            if one.erased or (passed and passed >= len(one.message.text)):
+                continue
+            if not page.add(one, passed):
+                return _not_empty(page.finished(), budget)
+        start = found[-1].seq + 1 if found else last + 1
+    return page.finished()
+
+
+async def _of_digest(handle: Handle, id: int) -> tuple[int, int, int]:
+    rows = await handle.services.store.digests(handle.scope, handle.id)
+    row = next((row for row in rows if row.id == id), None)
+    if row is None:
+        raise NotFound(f"{handle.id!r} has no digest {id} in scope {handle.scope}; chat.digests() gives those it has")
+    return row.start, row.end, 0
+
+
+def _checked(what: object) -> int | tuple[int, int, int]:
+    """The id of a digest, or the first seq, the last one, and how many characters of the first to skip."""
+    match what:
+        case Digest():
+            return what.id
+        case Span():
+            return what.start, what.end, 0
+        case int() if not isinstance(what, bool):
+            return what
+        case list() | tuple():
+            given = cast("Sequence[object]", what)
+            numbers = [one for one in given if isinstance(one, int) and not isinstance(one, bool) and one >= 0]
+            if len(numbers) == len(given) and len(given) in (2, 3) and numbers[0] <= numbers[1]:
+                return numbers[0], numbers[1], numbers[2] if len(given) == 3 else 0
+        case _:
+            pass
+    raise InvalidInput(
+        f"cannot expand {what!r}; give a digest or its id, or the seqs of the first and the last message, both "
+        "inclusive: (first, last)"
+    )
+
+
+def _not_empty(page: Expansion, budget: int) -> Expansion:
+    if not page.seqs:
+        raise InvalidBudget(f"budget is {budget}, too few tokens to show anything of a message; give more, e.g. 2_000")
+    return page

@@ -1,0 +1,57 @@
+"""A conversation's tools as function tools of the OpenAI Agents SDK."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from agents import FunctionTool, RunContextWrapper, function_tool
+
+from hitherto.core.scope import Scope, checked_name
+from hitherto.engine.memory import Memory
+from hitherto.integrations.conversation_tools import EXPAND, SEARCH, ConversationTools
+from hitherto.integrations.openai_agents.documents import Route, always, told
+from hitherto.integrations.openai_agents.event_loop import CurrentLoop, MemoryLoop, Portal
+
+
+def conversation_tools(memory: Memory | Portal, scope: Scope | Route, id: str) -> list[FunctionTool]:
+    """`search_conversation` and `expand`, to be given to an `Agent` whose session has the same `id`. A search answers
+    with JSON, `expand` with text.
+
+    `memory` is an open memory, used from the running event loop, or a `Portal`. `scope` says whose conversation it is;
+    a function is called with the run's context at each call of a tool. Raises InvalidScope, InvalidInput.
+    """
+    home: MemoryLoop = memory if isinstance(memory, Portal) else CurrentLoop(memory)
+    route = scope if callable(scope) else always(Scope.checked(scope))
+    name = checked_name(id, "conversation")
+
+    @function_tool(description_override=SEARCH, strict_mode=False, failure_error_function=told)
+    async def search_conversation(context: RunContextWrapper[Any], query: str, limit: int = 5) -> str:
+        """Search.
+
+        Args:
+            query: What to look for, in words or as a question.
+            limit: How many to give, at most 50.
+        """
+
+        async def look(opened: Memory) -> dict[str, Any]:
+            return await ConversationTools(opened, route(context), name).search_conversation(query, limit)
+
+        return json.dumps(await home.run(look), ensure_ascii=False)
+
+    @function_tool(description_override=EXPAND, strict_mode=False, failure_error_function=told)
+    async def expand(context: RunContextWrapper[Any], start: int, end: int, character: int = 0) -> str:
+        """Expand.
+
+        Args:
+            start: The number of the first message.
+            end: The number of the last message.
+            character: How many characters of the first message to skip.
+        """
+
+        async def look(opened: Memory) -> str:
+            return await ConversationTools(opened, route(context), name).expand(start, end, character)
+
+        return await home.run(look)
+
+    return [search_conversation, expand]

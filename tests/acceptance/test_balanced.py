@@ -1,0 +1,211 @@
+"""`balanced`, the default policy: the newest turns word for word, a summary of what is older where a model is named,
+and what bears on the question recalled. On both stores."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import hitherto
+from hitherto import Conversation, Memory, Message, assistant, balanced, user
+from hitherto.core.digests.digest import Needs, Status
+from hitherto.core.digests.prompts import DigestTask
+from hitherto.core.policy.span import Fate
+from hitherto.core.prompt import Prompt
+from hitherto.ports.store import Store
+from hitherto.providers.extractive.model import Extractive
+from hitherto.providers.scripted.embedder import ScriptedEmbedder
+from hitherto.providers.scripted.model import Scripted, items
+from tests.acceptance.dialogue import ONE_TRY, fates, says_each
+from tests.acceptance.receipts import check
+from tests.conftest import SCOPE
+
+FILLER = "Nothing of note happened on that day, and nothing else was said about it by anybody. "
+FUNCTION = "```python\ndef invoice_total(items):\n    return sum(item.price * item.count for item in items)\n```"
+
+
+def days(count: int, first: int = 0) -> list[Message]:
+    """Rounds of about 50 tokens."""
+    return [
+        one
+        for number in range(first, first + count)
+        for one in (user(f"Day {number}. {FILLER}"), assistant(f"Noted as {number}. {FILLER}"))
+    ]
+
+
+async def filled(memory: Memory, *messages: Message, name: str = "c") -> Conversation:
+    chat = memory.conversation(name, scope=SCOPE)
+    await chat.append(*messages)
+    await memory.wait_for_digests()
+    await memory.wait_for_index()
+    return chat
+
+
+async def context_of(chat: Conversation, question: str, **options: Any) -> hitherto.Context:
+    context = await chat.context(question, **options)
+    await check(chat, context)
+    return context
+
+
+async def test_it_is_what_counts_where_nobody_says_anything(store: Store) -> None:
+    async with hitherto.open(store=store) as memory:
+        chat = await filled(memory, *days(2))
+        assert await chat.policy() == balanced()
+        context = await context_of(chat, "What happened?")
+        assert context.manifest.policy_from == "default"
+        assert context.manifest.policy["name"] == "balanced"
+
+
+async def test_where_everything_fits_nothing_is_searched(store: Store) -> None:
+    embedder = ScriptedEmbedder()
+    async with hitherto.open(store=store, embedder=embedder) as memory:
+        chat = await filled(memory, *days(20))
+        before = len(embedder.calls)
+        context = await context_of(chat, "What happened on day 3?")
+        assert (context.manifest.recalled, context.manifest.missing) == ([], [])
+        assert fates(context) == [(0, 39, Fate.IN, "verbatim")]
+        assert len(embedder.calls) == before
+        await context_of(chat, "What happened on day 3?", budget=1_000)
+        assert len(embedder.calls) > before, "where it does not fit, it is asked"
+
+
+async def test_what_was_taken_back_or_cleared_is_not_looked_for(store: Store) -> None:
+    """Not shown, but not for want of room: there is nothing to find."""
+    embedder = ScriptedEmbedder()
+    async with hitherto.open(store=store, embedder=embedder) as memory:
+        chat = await filled(memory, *days(5))
+        before = len(embedder.calls)
+        await chat.pop()
+        await context_of(chat, "What happened on day 3?")
+        await chat.clear()
+        await chat.append(*days(1))
+        await memory.wait_for_index()
+        before += len(embedder.calls) - before
+        context = await context_of(chat, "What happened on day 3?")
+        assert (len(embedder.calls), context.manifest.recalled) == (before, [])
+
+
+async def test_without_a_model_there_is_no_digest_and_nothing_is_missing(store: Store) -> None:
+    async with hitherto.open(store=store, budget=2_000) as memory:
+        chat = await filled(memory, user("The boathouse key hangs behind the blue kayak."), *days(100))
+        assert await chat.digests() == []
+        context = await context_of(chat, "Where does the boathouse key hang?")
+        assert "behind the blue kayak" in json.dumps(context.request)
+        assert context.manifest.missing == []
+        assert context.tokens > 1_800, "the budget is used"
+        assert context.manifest.fates[-1].fate is Fate.IN, "the newest turn is there"
+
+
+async def test_with_a_model_what_is_older_becomes_a_summary(store: Store) -> None:
+    """At half of the budget, keeping the newest turns, a quarter of it."""
+    async with hitherto.open(store=store, model=Scripted(then=says_each), budget=2_000, **ONE_TRY) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        number = 0
+        while not (rows := await chat.digests()):
+            await chat.append(*days(1, number))
+            await memory.wait_for_digests()
+            number += 1
+        (row,), log = rows, await chat.messages()
+        before = sum(one.tokens for one in log[:-2])
+        assert before < 1_000 <= before + sum(one.tokens for one in log[-2:])
+        assert row.needs is Needs.MODEL
+        kept = sum(one.tokens for one in log[row.end + 1 :])
+        assert 400 < kept <= 500
+        context = await context_of(chat, "And now?")
+        assert context.manifest.digest == row.id
+        assert context.manifest.sections["digest"] > 0
+
+
+async def test_between_two_firings_a_request_begins_with_the_one_before(store: Store) -> None:
+    """However long the summary: it fires again when the messages alone take half of the budget, not each turn."""
+
+    def summary(prompt: Prompt) -> str:
+        known = isinstance(prompt.task, DigestTask) and prompt.task.known
+        return items("And so on.") if known else items(*(f"Statement {number}: {FILLER}" for number in range(30)))
+
+    async with hitherto.open(store=store, model=Scripted(then=summary), budget=2_000, **ONE_TRY) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        for number in range(100):
+            await chat.append(*days(1, number))
+            await memory.wait_for_digests()
+        rows = await chat.digests()
+        assert rows[-1].tokens > 500, "the summary takes a quarter of the budget"
+        spent = sum(one.tokens for one in await chat.messages())
+        assert len(rows) <= spent / 500, "at least a quarter of the budget comes in between two firings"
+
+
+async def test_the_window_counts_where_it_is_smaller(store: Store) -> None:
+    given: dict[str, Any] = {"budget": 100_000, "context_window": 2_000}
+    async with hitherto.open(store=store, model=Scripted(then=says_each), **given, **ONE_TRY) as memory:
+        chat = await filled(memory, *days(25))
+        assert len(await chat.digests()) == 1
+
+
+async def test_a_process_that_only_appends_names_the_model_too(database: str) -> None:
+    """It needs no key for that; a worker elsewhere makes the digest."""
+    given: dict[str, Any] = {"budget": 2_000, **ONE_TRY}
+    async with hitherto.open(
+        database, model="gpt-4.1-mini", model_base_url="http://127.0.0.1:9/v1", worker=False, **given
+    ) as api:
+        chat = api.conversation("c", scope=SCOPE)
+        await chat.append(*days(30))
+        (row,) = await chat.digests()
+        assert (row.status, row.needs, row.attempt) == (Status.PROCESSING, Needs.MODEL, 0)
+    async with hitherto.open(database, model=Scripted(then=says_each), **given) as worker:
+        chat = worker.conversation("c", scope=SCOPE)
+        while (await worker.backlog()).due:
+            await worker.wait_for_digests()
+        assert {one.status for one in await chat.digests()} == {Status.COMPLETED}
+
+
+async def test_from_this_conversation_only(store: Store) -> None:
+    async with hitherto.open(store=store, budget=1_000) as memory:
+        await filled(memory, user("The boathouse key hangs behind the blue kayak."), name="other")
+        chat = await filled(memory, *days(60))
+        asked = "Where does the boathouse key hang?"
+        assert {one.conversation for one in (await context_of(chat, asked)).manifest.recalled} <= {"c"}
+        there = await context_of(chat, asked, recall=True)
+        assert "other" in {one.conversation for one in there.manifest.recalled}
+        assert (await context_of(chat, asked, recall=False)).manifest.recalled == []
+
+
+@pytest.mark.parametrize("rounds_between", [0, 40])
+async def test_now_add_vat_to_that_function(store: Store, rounds_between: int) -> None:
+    """What a new user tries: some rounds with code, then a question that means it. Default settings."""
+    async with hitherto.open(store=store) as memory:
+        chat = await filled(
+            memory,
+            user("Write a function that adds up an invoice."),
+            assistant(f"Here it is:\n\n{FUNCTION}\n\nIt takes items with a price and a count."),
+            user("And one that prints it?"),
+            assistant("```python\ndef print_invoice(items):\n    print(invoice_total(items))\n```"),
+            user("Thanks, and how do I test them?"),
+            assistant("Use pytest: write a function whose name begins with test_."),
+            *(one for _ in range(rounds_between) for one in days(8)),
+        )
+        budget = None if rounds_between == 0 else 2_000
+        context = await context_of(chat, "Now add VAT to that function that adds up an invoice.", budget=budget)
+        assert FUNCTION in context.messages[1]["content"] or FUNCTION.splitlines()[1] in json.dumps(
+            context.request
+        ).replace("\\n", "\n")
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(1, 60), st.integers(60, 3_000), st.integers(0, 400), st.booleans())
+async def test_whatever_the_sizes(in_memory: Store, rounds: int, budget: int, words: int, modeled: bool) -> None:
+    """Within the budget, every message with one fate, and the newest turn where it fits."""
+    model = Scripted(then=says_each) if modeled else Extractive()
+    async with hitherto.open(store=in_memory, model=model, budget=budget, **ONE_TRY) as memory:
+        chat = memory.conversation(f"c-{rounds}-{budget}-{words}-{modeled}", scope=SCOPE)
+        await chat.append(*days(rounds), user("The last. " + "word " * words))
+        await memory.wait_for_digests()
+        context = await context_of(chat, "What happened on day 0?")
+        assert context.tokens <= budget
+        if not modeled:
+            assert await chat.digests() == []
+        newest = context.manifest.fates[-1]
+        assert newest.fate in (Fate.IN, Fate.RECALLED) or words + 40 > budget // 3

@@ -1,0 +1,149 @@
+"""The cache breakpoints of contexts, over random conversations: what they change, what they promise, and rebuilding."""
+
+from __future__ import annotations
+
+import json
+from itertools import count
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import hitherto
+from hitherto import Context, Policy, Scope, assistant, user, wire
+from hitherto.core.log.message import Payload, Wire
+from hitherto.errors import BudgetExceeded
+from hitherto.ports.store import Store
+from hitherto.providers.scripted.model import Scripted
+from hitherto.stores.in_memory.store import InMemoryStore
+from tests.acceptance.dialogue import ONE_TRY, PLENTY, says_each
+from tests.acceptance.family import system_of
+from tests.conftest import SCOPE
+from tests.core.policy.policies import presets
+from tests.wire.conversations import WIRES, conversations
+from tests.wire.test_breakpoints import MARKS, bare, bare_request, items_of, parts_with, places
+
+MODELS: dict[Wire, str] = {
+    "openai.chat": "gpt-5.6",
+    "openai.responses": "gpt-5.6",
+    "anthropic": "claude-sonnet-4-5",
+}
+"""For each format a model whose API takes breakpoints."""
+
+few = settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+_names = count(1)
+
+
+def begins(context: Context) -> list[str]:
+    """The request as far as its last breakpoint, without breakpoints: the instructions, and the items."""
+    request = dict(context.request)
+    last = max(places(request), default=-1)
+    return [json.dumps(bare(item)) for item in items_of(request)[: last + 1]]
+
+
+def cut_of(context: Context) -> object:
+    """What the start of a context may depend on: its digest, and where its messages begin."""
+    fates = context.manifest.fates
+    return context.manifest.digest, next((span.start for span in fates if span.fate == "in"), len(fates))
+
+
+@few
+@given(
+    items=st.sampled_from(WIRES).flatmap(lambda name: conversations(name, turns=8)).map(lambda found: found.items),
+    policy=presets().filter(lambda policy: policy.name not in ("sliding_window", "native")),
+    budget=st.sampled_from([300, 600, 1_500, PLENTY]),
+    to=st.sampled_from(WIRES),
+)
+async def test_what_they_change_and_what_stands_before_them(
+    items: list[Payload], policy: Policy, budget: int, to: Wire
+) -> None:
+    """They change neither words nor tokens; what stands before them begins the next request too, until a stage fires or
+    the budget cuts; and a context is rebuilt as it was, whatever the setting says then."""
+    store, name = InMemoryStore(), f"c{next(_names)}"
+    given: dict[str, Any] = {**ONE_TRY, "embedder": "none", "store": store, "policy": policy}
+    async with (
+        hitherto.open(model=Scripted(then=says_each), **given) as memory,
+        hitherto.open(model=Scripted(then=says_each), worker=False, cache_breakpoints=False, **given) as without,
+    ):
+        chat, plain = memory.conversation(name, scope=SCOPE), without.conversation(name, scope=SCOPE)
+        before: Context | None = None
+        for item in items:
+            if wire.read(item).opens_turn:
+                asked: dict[str, Any] = {"budget": budget, "wire": to, "model": MODELS[to], "instructions": "Hm."}
+                await memory.wait_for_index()
+                try:
+                    on, off = await chat.context(item, **asked), await plain.context(item, **asked)
+                except BudgetExceeded:
+                    before = None
+                else:
+                    assert bare_request(dict(on.request)) == bare_request(dict(off.request))
+                    assert not any(mark in json.dumps(off.request) for mark in (*MARKS, "prompt_cache_key"))
+                    assert (on.tokens, on.manifest.sections) == (off.tokens, off.manifest.sections)
+                    assert 1 <= len(parts_with(dict(on.request))) <= 3 or to == "openai.responses"
+                    behind = on.manifest.sections.get("recalled", 0) > 0
+                    assert all(at < len(on.messages) - 1 - behind for at in places(dict(on.request)))
+                    for one in (on, off):
+                        for again in (await chat.rebuild(one.manifest), await plain.rebuild(one.manifest)):
+                            assert json.dumps(again.request) == json.dumps(one.request)
+                            assert again.manifest == one.manifest
+                    if before is not None and cut_of(before) == cut_of(on):
+                        assert system_of(on) == system_of(before)
+                        told = begins(before)
+                        assert [json.dumps(bare(item)) for item in on.messages][: len(told)] == told
+                    head = await chat.head()
+                    before = on if head is None or not head.open_calls else None
+            await chat.append(item)
+            await memory.wait_for_digests()
+
+
+async def test_a_cache_key_is_a_conversations_and_tells_no_name(store: Store) -> None:
+    async with hitherto.open(store=store, model="extractive") as memory:
+        keys: list[str] = []
+        for tenant, agent, name in (("acme", "a", "c"), ("acme", "a", "other"), ("acme", "b", "c"), ("acm", "ea", "c")):
+            chat = memory.conversation(name, scope=Scope(tenant=tenant, user="ada@acme.example", agent=agent))
+            for incoming in ("Hello?", "Anybody?"):
+                request = (await chat.context(incoming, model="gpt-6-sol")).request
+                keys.append(request["prompt_cache_key"])
+                await chat.append(user(incoming), assistant("Yes."))
+        assert keys[::2] == keys[1::2], "the same as long as the conversation lasts"
+        assert len(set(keys)) == 4
+        assert all(len(key) <= 64 and "ada" not in key and key.isalnum() for key in keys)
+
+
+@pytest.mark.parametrize(
+    ("to", "model", "has"),
+    [
+        ("openai.chat", None, False),
+        ("openai.chat", "gpt-4.1-mini", False),
+        ("openai.responses", "gpt-5.5", False),
+        ("openai.responses", "gpt-5.6-luna", True),
+        ("openai.chat", "llama3:8b", False),
+        ("anthropic", None, True),
+    ],
+)
+async def test_by_default_only_where_the_api_is_known_to_take_them(to: Wire, model: str | None, has: bool) -> None:
+    """Whatever the setting `encoding` names: it may stand for another server's model."""
+    async with hitherto.open("memory:", model="extractive", encoding="gpt-5.6") as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.append(user("one"), assistant("two"))
+        context = await chat.context(user("three"), wire=to, model=model, instructions="Be brief.")
+        assert bool(parts_with(dict(context.request))) is has
+        assert ("prompt_cache_key" in context.request) is (has and to != "anthropic")
+        assert context.manifest.request.cache_breakpoints is has
+
+
+async def test_instructions_with_facts_chosen_for_the_question_are_not_stable() -> None:
+    """With facts_place="system", where not all facts fit: each request begins otherwise, and a breakpoint would only
+    cost what is put into the cache."""
+    async with hitherto.open("memory:", model="extractive", embedder="none", facts_place="system") as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.append(user("one"), assistant("two"))
+        for at in range(40):
+            await memory.facts(SCOPE).add(f"Likes the song number {at} very much", category="hobby")
+        for budget, marked in ((20_000, True), (1_200, False)):
+            context = await chat.context(user("Which song?"), wire="anthropic", instructions="Hm.", budget=budget)
+            assert context.manifest.facts is not None
+            assert bool(parts_with(dict(context.request))) is marked

@@ -1,0 +1,238 @@
+"""An agent looks into its own conversation: what a summary left out comes back word for word."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from agents import Agent, RunContextWrapper, Runner
+from agents.testing import ModelStep, ScriptedModel, assistant_message
+
+import hitherto
+from hitherto import Memory, Scope, assistant, rolling, user
+from hitherto.core.context.expansion import LEAD
+from hitherto.errors import InvalidInput, InvalidScope
+from hitherto.integrations.conversation_tools import RECORD, ConversationTools, conversation_tools
+from hitherto.integrations.document_tools import MOST
+from hitherto.integrations.openai_agents import Portal, SummarizingSession
+from hitherto.integrations.openai_agents import conversation_tools as sdk_tools
+from hitherto.ports.store import Store
+from hitherto.providers.scripted.model import Scripted, items
+from tests.conftest import SCOPE
+from tests.integrations.planner import QUIET, calls
+
+CODE = '''\
+def parse_ranges(text: str) -> list[range]:
+    """`1-3,7` as ranges, ends included."""
+    parts = (part.partition("-") for part in text.split(","))
+    return [range(int(first), int(last or first) + 1) for first, _, last in parts]
+'''
+SUMMARY = "The assistant wrote the function parse_ranges, which reads ranges of pages."
+
+
+async def talked(memory: Memory, scope: Scope = SCOPE) -> None:
+    """Four rounds, of which the oldest are summarized."""
+    chat = memory.conversation("pages", scope=scope, policy=rolling(threshold=6, keep_last=4))
+    await chat.append(user("Please write parse_ranges."), assistant(CODE))
+    for number in range(3):
+        await chat.append(user(f"Which color has lamp {number}?"), assistant(f"Lamp {number} is green."))
+    await memory.wait_for_digests()
+    await memory.wait_for_index()
+
+
+@pytest.fixture
+async def talk(memory: Memory) -> Memory:
+    await talked(memory)
+    return memory
+
+
+# In the plain form
+
+
+async def test_search_says_where_it_was_said(talk: Memory) -> None:
+    found = await conversation_tools(talk, SCOPE, "pages").search_conversation("Which function parses ranges?")
+    assert found["note"] == RECORD
+    first = next(hit for hit in found["hits"] if hit["kind"] == "message" and hit["start"] == 1)
+    assert (first["end"], first["character"], first["role"], first["author"]) == (1, 0, "assistant", None)
+    assert first["content"] == CODE.strip()
+    assert 0 < first["score"] <= 1
+    assert first["said_at"].endswith("Z")
+    json.dumps(found)
+
+
+async def test_summaries_are_found_too(store: Store) -> None:
+    async with hitherto.open(store=store, model=Scripted(then=items(SUMMARY))) as memory:
+        await talked(memory)
+        found = await conversation_tools(memory, SCOPE, "pages").search_conversation("ranges of pages")
+        first = found["hits"][0]
+        assert (first["kind"], first["start"], first["end"], first["role"]) == ("digest", 0, 3, None)
+        assert first["content"] == SUMMARY
+
+
+async def test_of_a_long_message_what_matches(talk: Memory) -> None:
+    chat = talk.conversation("pages", scope=SCOPE)
+    lines = [f"2026-03-01 INFO request {number} was served in {number % 7} ms" for number in range(1_000)]
+    lines[700] = "2026-03-01 ERROR the walrus escaped from the aquarium"
+    await chat.append(user("\n".join(lines)))
+    await talk.wait_for_index()
+    tools = conversation_tools(talk, SCOPE, "pages")
+    hit = (await tools.search_conversation("Who escaped from the aquarium?", 1))["hits"][0]
+    assert hit["start"] == 8
+    assert len(hit["content"]) < 3_000
+    assert hit["character"] > 20_000
+    page = await tools.expand(hit["start"], hit["end"], hit["character"])
+    assert "the walrus escaped" in page
+
+
+async def test_expand_gives_pages(talk: Memory) -> None:
+    tools = conversation_tools(talk, SCOPE, "pages")
+    page = await tools.expand(0, 1)
+    assert page.startswith(LEAD)
+    assert page.endswith("- 1 assistant: " + CODE.replace("\n", "\n  ").removesuffix("  "))
+    await talk.conversation("pages", scope=SCOPE).append(user("word " * 3_000))
+    page = await tools.expand(7, 8)
+    assert "(More follows: go on with start=8, end=8, character=" in page
+    skipped = int(page.rpartition("character=")[2].rstrip(".)"))
+    assert "- 8 user: …word word" in await tools.expand(8, 8, skipped)
+    assert await tools.expand(20, 30) == "Of messages 20 to 30 there is nothing to show."
+
+
+async def test_nothing_of_anybody_else(talk: Memory) -> None:
+    for scope, name in ((replace(SCOPE, user="u-18"), "pages"), (SCOPE, "another")):
+        tools = conversation_tools(talk, scope, name)
+        assert (await tools.search_conversation("parse_ranges"))["hits"] == []
+        assert "nothing to show" in await tools.expand(0, 9)
+
+
+@pytest.mark.parametrize("limit", [None, "5", 2.5, True])
+async def test_what_is_no_limit_is_refused(talk: Memory, limit: Any) -> None:
+    with pytest.raises(InvalidInput, match="limit"):
+        await ConversationTools(talk, SCOPE, "pages").search_conversation("lamp", limit)
+
+
+async def test_a_models_limit_is_kept_within_bounds(talk: Memory) -> None:
+    tools = ConversationTools(talk, SCOPE, "pages")
+    assert len((await tools.search_conversation("lamp", 0))["hits"]) == 1
+    assert len((await tools.search_conversation("lamp", 10**9))["hits"]) <= MOST
+
+
+@pytest.mark.parametrize("given", [(3, 1), (-1, 4), (0, "4"), (0, 4, -1)])
+async def test_what_is_no_range_is_refused(talk: Memory, given: Any) -> None:
+    with pytest.raises(InvalidInput, match="first and the last message"):
+        await ConversationTools(talk, SCOPE, "pages").expand(*given)
+
+
+async def test_there_are_no_tools_without_a_scope(talk: Memory) -> None:
+    nobody: Any = None
+    for make in (conversation_tools, sdk_tools):
+        with pytest.raises(InvalidScope):
+            make(talk, nobody, "pages")
+        with pytest.raises(InvalidScope):
+            make(talk, SCOPE, "")
+
+
+async def test_the_schemas_are_those_of_the_functions(talk: Memory) -> None:
+    tools = conversation_tools(talk, SCOPE, "pages")
+    by_name = {one["function"]["name"]: one["function"]["parameters"] for one in tools.schemas}
+    assert list(by_name) == ["search_conversation", "expand"]
+    for tool in sdk_tools(talk, SCOPE, "pages"):
+        ours, theirs = by_name[tool.name], tool.params_json_schema
+        assert theirs["required"] == ours["required"]
+        assert list(theirs["properties"]) == list(ours["properties"])
+        for name, ours_of in ours["properties"].items():
+            assert theirs["properties"][name]["type"] == ours_of["type"]
+            assert theirs["properties"][name].get("default") == ours_of.get("default")
+    tools.schemas.clear()
+    assert len(tools.schemas) == 2, "a copy of one's own"
+
+
+# In the OpenAI Agents SDK
+
+
+async def ran(tools: list[Any], call: Any, context: Any = None) -> str:
+    """What the tool's output was, as the model got it."""
+    model = ScriptedModel([[call], [assistant_message("Done.")]])
+    agent = Agent(name="coder", instructions="Look it up.", model=model, tools=tools)
+    await Runner.run(agent, "What is it?", context=context, run_config=QUIET)
+    return outputs(model)[-1]
+
+
+def outputs(model: ScriptedModel) -> list[str]:
+    """The outputs of tools in the model's last call."""
+    assert model.last_call is not None
+    return [item["output"] for item in model.last_call.input if item.get("type") == "function_call_output"]
+
+
+async def test_an_agent_gets_back_the_code_that_a_summary_left_out(store: Store) -> None:
+    """The summary only says that a function was written. The agent searches, and expands what it found."""
+    async with hitherto.open(store=store, model=Scripted(then=items(SUMMARY))) as memory:
+        session = SummarizingSession("pages", memory, scope=SCOPE, context_limit=2, keep_last_n_turns=1, wait=10)
+
+        async def searches(_: Any) -> Any:
+            await memory.wait_for_digests()  # this turn has set off the next summary
+            return [calls("search_conversation", "call_1", query="parse_ranges, the function that was written")]
+
+        def expands(call: Any) -> Any:
+            found = json.loads(call.input[-1]["output"])
+            hit = next(hit for hit in found["hits"] if hit["kind"] == "digest")
+            return [calls("expand", "call_2", start=hit["start"], end=hit["end"])]
+
+        model = ScriptedModel(
+            [
+                [assistant_message(CODE)],
+                [assistant_message("It is raining.")],
+                ModelStep.respond(searches),
+                ModelStep.respond(expands),
+                [assistant_message("Here it is.")],
+            ]
+        )
+        coder = Agent(name="coder", model=model, tools=[*sdk_tools(memory, SCOPE, "pages")])
+        await Runner.run(coder, "Please write parse_ranges.", session=session, run_config=QUIET)
+        await Runner.run(coder, "How is the weather?", session=session, run_config=QUIET)
+        await memory.wait_for_digests()
+        await Runner.run(coder, "Let parse_ranges refuse negative numbers.", session=session, run_config=QUIET)
+        model.assert_complete()
+        asked = json.dumps(model.calls[2].input)
+        assert SUMMARY in asked
+        assert "partition" not in asked
+        _, expanded = outputs(model)
+        assert expanded.startswith(LEAD)
+        assert "\n- 1 assistant: " + CODE.replace("\n", "\n  ").removesuffix("  ") in expanded
+
+
+@pytest.mark.parametrize("memory", ["inmemory"], indirect=True)
+async def test_one_pair_of_tools_serves_many_users(talk: Memory) -> None:
+    def whose(context: RunContextWrapper[Any]) -> Scope:
+        return replace(SCOPE, user=context.context)
+
+    tools = sdk_tools(talk, whose, "pages")
+    call = calls("expand", "call_1", start=0, end=1)
+    assert "def parse_ranges" in await ran(tools, call, SCOPE.user)
+    assert "nothing to show" in await ran(tools, call, "somebody else")
+
+
+@pytest.mark.parametrize("memory", ["inmemory"], indirect=True)
+@pytest.mark.parametrize(
+    ("tool", "given", "says"),
+    [
+        ("expand", {"start": 4, "end": 2}, "both inclusive"),
+        ("expand", {"start": "first", "end": 2}, "rror"),
+        ("search_conversation", {"query": "lamp", "limit": "many"}, "rror"),
+    ],
+)
+async def test_a_wrong_argument_is_told_to_the_model(talk: Memory, tool: str, given: Any, says: str) -> None:
+    assert says in await ran(sdk_tools(talk, SCOPE, "pages"), calls(tool, "call_1", **given))
+
+
+async def test_they_work_through_a_portal() -> None:
+    portal = Portal(hitherto.open("memory:"))
+    try:
+        await portal.run(talked)
+        tools = sdk_tools(portal, SCOPE, "pages")
+        assert "def parse_ranges" in await ran(tools, calls("expand", "call_1", start=0, end=1))
+        assert "def parse_ranges" in await ran(tools, calls("search_conversation", "call_1", query="parse_ranges"))
+    finally:
+        await asyncio.to_thread(portal.close)
