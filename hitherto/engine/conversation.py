@@ -314,7 +314,7 @@ class Conversation:
 
         Returns the id of the digest that begins now. None if nothing is left or no stage digests, and while a digest is
         in progress: what is left follows when that ends. `Memory.wait_for_digests` waits for it. If a digest fails,
-        what is left waits for the next append, or for another `finish`.
+        a worker begins another one; after several failures in a row, the next append or another `finish` does.
         """
         head = await self._handle.head()  # erases what has expired
         if head.next_seq <= head.view_start:

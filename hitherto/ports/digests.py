@@ -123,6 +123,15 @@ class Backlog:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FailedDigest:
+    """The newest digest that failed, of a conversation that has rested since."""
+
+    scope: Scope
+    conversation: str
+    digest: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierDigest:
     """The newest summary of a scope's other conversations."""
 
@@ -183,6 +192,11 @@ class DigestStore(Protocol):
     ) -> list[DigestJob]:
         """Digests of any tenant that have been due for `since` and that nobody claimed, the longest due first: their
         worker died, or their job was lost. Only those that the caller is `able` to make."""
+        ...
+
+    async def rested(self, *, limit: int = 100, able: Collection[Needs] = tuple(Needs)) -> list[FailedDigest]:
+        """Of each conversation whose `Head.resume_at` has come, its newest failed digest, the longest waiting first;
+        only those that the caller is `able` to make."""
         ...
 
     async def unsettled(self, jobs: Sequence[DigestJob]) -> list[DigestJob]:

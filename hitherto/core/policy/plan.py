@@ -12,6 +12,7 @@ from hitherto.core.log.frontier import DigestAction, Frontier
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import Sums
 from hitherto.core.log.probe import DialogueAt, Freeable, ProbeGenerator, SeqAt, ToolTokens, TurnAt, mark_at
+from hitherto.core.log.ranges import joined
 from hitherto.core.policy.action import Chunk, Compact, Redact, Summarize
 from hitherto.core.policy.cut import Cut, kept, whole_groups, window_start
 from hitherto.core.policy.keep import Nothing, Window
@@ -94,7 +95,7 @@ def plan(policy: Policy, head: Head, means: Means, *, appended: bool = True) -> 
             continue
         cut = yield from kept(stage.keep, head, means.budget)
         firing = yield from _firing(stage, begin, cut, head, layout, finishing=finishing)
-        if firing is None:
+        if firing is None or _nothing_left(firing, head):
             nothing = True
             continue
         if kind is None:
@@ -224,6 +225,11 @@ def _firing(
             return _compaction(whole, head, layout)
         case _:
             return whole
+
+
+def _nothing_left(firing: Firing, head: Head) -> bool:
+    """Whether all its new messages were retracted or erased."""
+    return any(a <= firing.new_start and firing.end <= b for a, b in joined([*head.retracted, *head.erased]))
 
 
 def _has_no_results(stage: Stage, begin: Cut, head: Head) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hitherto.core.digests.digest import Needs
 from hitherto.core.log.append import found_in, reached
@@ -18,11 +19,15 @@ from hitherto.engine.handle import Handle
 from hitherto.engine.services import Services
 from hitherto.errors import StoreError
 from hitherto.logs import logger
-from hitherto.ports.digests import NewDigest
+from hitherto.ports.digests import FailedDigest, NewDigest
 from hitherto.ports.log import Changes, Unit
 from hitherto.ports.queue import DigestJob
+from hitherto.uninterrupted import uninterrupted
 
 log = logger("hitherto.digest")
+
+_RESUMED = 5
+"""After so many failures in a row, a conversation's next digest waits for an append."""
 
 
 async def fired(
@@ -111,3 +116,18 @@ async def committed(handle: Handle, unit: Unit, changes: Changes) -> tuple[tuple
     for digest in begun:
         handle.services.queue.submit(DigestJob(handle.scope.tenant, digest))
     return ids, begun
+
+
+async def resumed(services: Services, failed: FailedDigest) -> None:
+    """Fire the stages that are due in a conversation that has rested after a digest failed, so that what is left of it
+    does not wait for another append. After several failures in a row it does: then no further try is paid for."""
+    handle = Handle(services, failed.scope, failed.conversation)
+    async with services.store.write(failed.scope, failed.conversation) as unit:
+        head, fire = unit.head, tuple[NewDigest, ...]()
+        row = next((one for one in await unit.digests() if one.id == failed.digest), None)
+        if row is None or head.resume_at is None or head.resting:
+            return
+        head = replace(head, resume_at=None)
+        if head.failures <= _RESUMED:
+            head, fire = await fired(handle, handle.resuming(head, row), head, unit)
+        await uninterrupted(committed(handle, unit, Changes(head=head, fire=fire)))

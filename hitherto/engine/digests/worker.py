@@ -9,6 +9,7 @@ from datetime import timedelta
 
 from hitherto.engine.calls import Calls
 from hitherto.engine.digests.attempt import Attempt, jitter
+from hitherto.engine.digests.fire import resumed
 from hitherto.engine.purge import purge_expired
 from hitherto.engine.services import Services
 from hitherto.errors import DatabaseReadOnly, StoreError
@@ -162,7 +163,8 @@ class Worker:
                     hand.task.cancel()
 
     async def _sweep(self) -> None:
-        """Take digests that no worker took in time. The first sweep takes whatever is due, as its jobs may be lost."""
+        """Take digests that no worker took in time, and begin digests of conversations that have rested after one
+        failed. The first sweep takes whatever is due, as its jobs may be lost."""
         pause, since = _FIRST_SWEEP, timedelta(0)
         while True:
             await asyncio.sleep(pause * jitter())
@@ -172,6 +174,8 @@ class Worker:
                     if not self._services.queue.take(job):
                         break
                 since = timedelta(seconds=self._beat)
+                for failed in await self._store.rested(able=self._services.able):
+                    await resumed(self._services, failed)
                 self._services.watch.show(await self._store.backlog())
             except DatabaseReadOnly:
                 self._cannot_write()

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from hitherto.core.digests.digest import Digest, Needs, Status
 from hitherto.core.log.message import storable
 from hitherto.core.scope import Scope
-from hitherto.ports.digests import Backlog, Claim, DigestWork
+from hitherto.ports.digests import Backlog, Claim, DigestWork, FailedDigest
 from hitherto.ports.queue import DigestJob
 from hitherto.stores.in_memory.conversation import MAX_AHEAD, StoredConversation
 
@@ -78,6 +78,15 @@ class Claims:
             and not now - since < row.due_at <= now + MAX_AHEAD
         ]
         return [job for _, job in sorted(found, key=lambda one: one[0])][: max(limit, 0)]
+
+    def rested(self, limit: int, able: Collection[Needs]) -> list[FailedDigest]:
+        found: list[tuple[datetime, FailedDigest]] = []
+        for (scope, name), kept in self._conversations.items():
+            head = kept.head_now(self._clock())
+            failed = next((row for row in reversed(kept.digests) if row.status is Status.FAILED), None)
+            if failed is not None and head.resume_at is not None and not head.resting and _can_make(failed, able):
+                found.append((head.resume_at, FailedDigest(scope=scope, conversation=name, digest=failed.id)))
+        return [one for _, one in sorted(found, key=lambda one: one[0])][: max(limit, 0)]
 
     def unsettled(self, jobs: Sequence[DigestJob]) -> list[DigestJob]:
         now = self._clock()

@@ -20,7 +20,7 @@ from hitherto.core.log.head import Head, LatestDigest, empty
 from hitherto.core.log.message import Logged, Payload
 from hitherto.core.scope import Scope
 from hitherto.errors import Conflict, StoreError
-from hitherto.ports.digests import Backlog, Claim, DigestWork, EarlierDigest
+from hitherto.ports.digests import Backlog, Claim, DigestWork, EarlierDigest, FailedDigest
 from hitherto.ports.facts import KnownFacts, KnownFactsQuery
 from hitherto.ports.ledger import By
 from hitherto.ports.log import (
@@ -176,6 +176,9 @@ class InMemoryStore:
         self, *, since: timedelta, limit: int = 100, able: Collection[Needs] = tuple(Needs)
     ) -> list[DigestJob]:
         return self._claims.overdue(since, limit, able)
+
+    async def rested(self, *, limit: int = 100, able: Collection[Needs] = tuple(Needs)) -> list[FailedDigest]:
+        return self._claims.rested(limit, able)
 
     async def unsettled(self, jobs: Sequence[DigestJob]) -> list[DigestJob]:
         return self._claims.unsettled(jobs)

@@ -182,6 +182,17 @@ union all
    and case when needs is null then true else needs = any(%(able)s) end order by due_at limit %(limit)s)
 limit %(limit)s;
 
+-- name: rested
+-- The newest failed digests of conversations that have rested, read from an index of conversations that rest alone.
+select c.tenant, c.user_id, c.agent, c.id, d.id
+from hitherto.conversation c
+cross join lateral (
+    select id, needs from hitherto.digest d
+    where d.tenant = c.tenant and d.conversation = c.ref and d.status = 'failed' order by d.id desc limit 1
+) d
+where c.resume_at <= statement_timestamp() and case when d.needs is null then true else d.needs = any(%(able)s) end
+order by c.resume_at limit %(limit)s;
+
 -- name: unsettled
 -- Which of some digests are due or claimed.
 select d.tenant, d.id

@@ -20,7 +20,7 @@ from hitherto.core.log.head import Head
 from hitherto.core.log.message import Logged, Payload, storable
 from hitherto.core.scope import Scope
 from hitherto.garbage import few_collections
-from hitherto.ports.digests import Backlog, Claim, DigestWork, EarlierDigest
+from hitherto.ports.digests import Backlog, Claim, DigestWork, EarlierDigest, FailedDigest
 from hitherto.ports.facts import KnownFacts, KnownFactsQuery
 from hitherto.ports.ledger import By
 from hitherto.ports.log import AgentDefaults, ConversationInfo, ExpiredConversation, MessageRange, Unit
@@ -230,6 +230,13 @@ class PostgresStore:
         values = {"since": since, "limit": max(limit, 0), "able": list(able)}
         found = await self._all(SQL["overdue"], values)
         return [DigestJob(tenant, digest) for tenant, digest in found]
+
+    async def rested(self, *, limit: int = 100, able: Collection[Needs] = tuple(Needs)) -> list[FailedDigest]:
+        found = await self._all(SQL["rested"], {"limit": max(limit, 0), "able": list(able)})
+        return [
+            FailedDigest(scope=Scope(tenant=tenant, user=user, agent=agent), conversation=name, digest=digest)
+            for tenant, user, agent, name, digest in found
+        ]
 
     async def unsettled(self, jobs: Sequence[DigestJob]) -> list[DigestJob]:
         values = {"tenants": [one.tenant for one in jobs], "digests": [one.digest for one in jobs]}

@@ -4,6 +4,7 @@ process makes a digest, and of what answers none is made."""
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,8 @@ from tests.acceptance.dialogue import ONE_TRY, answers, asks, each, opener, rang
 from tests.conftest import SCOPE
 
 PAIRS = chunks(threshold=2, batch=2, context=2)
+SOON: dict[str, Any] = {"lease_timeout": 1}
+"""Settings with which a worker looks for what was left behind several times a second."""
 
 
 def many(count: int) -> list[hitherto.Message]:
@@ -73,15 +76,36 @@ async def test_a_seq_fires_only_when_a_round_ends(store: Store) -> None:
         assert ranges(await chat.digests()) == [(0, 1), (0, 5)]
 
 
-async def test_a_failed_digest_starts_no_other(store: Store) -> None:
+async def test_after_a_failed_digest_it_goes_on_by_itself(store: Store) -> None:
+    """No append follows, and the conversation is not told to finish again."""
     model = Scripted([ModelUnavailable("down")], then=says_each)
-    async with opener(store, PAIRS)(model) as (memory, chat):
+    async with opener(store, PAIRS)(model, **SOON) as (memory, chat):
         await chat.append(*many(3))
+        await chat.finish()
+        while len(await chat.digests()) < 4:  # noqa: ASYNC110 (a worker's doing, which tells nobody)
+            await asyncio.sleep(0.05)
         await memory.wait_for_digests()
-        assert [row.status for row in await chat.digests()] == [Status.FAILED]
+        rows = await chat.digests()
+        assert [row.status for row in rows] == [Status.FAILED, *[Status.COMPLETED] * 3]
+        assert ranges(rows)[1:] == [(0, 1), (2, 3), (4, 5)]
+        assert await store.rested() == []
+
+
+async def test_after_many_failures_it_waits_for_an_append(store: Store) -> None:
+    """What is paid for in vain is bounded."""
+    model = Scripted(then="Sure! Here is a summary: they talk.")
+    async with opener(store, PAIRS)(model, backoff=0, **SOON) as (memory, chat):
+        await chat.append(*many(3))
+        head = None
+        while head is None or head.failures < 6 or head.resume_at is not None:
+            head = await chat.head()
+            await asyncio.sleep(0.05)
+        rows = await chat.digests()
+        assert [row.status for row in rows] == [Status.FAILED] * 6
+        assert len(model.calls) == 12
         await round_(chat, 4)
         await memory.wait_for_digests()
-        assert ranges(await chat.digests())[1:] == [(0, 1), (2, 3), (4, 5)]
+        assert len(await chat.digests()) >= 7
 
 
 class TestFinish:
@@ -153,6 +177,17 @@ class TestFinish:
             await round_(chat, 1)
             await chat.clear()
             assert await self.done(memory, chat) == [(0, 1)], "the clear alone"
+
+    async def test_when_everything_was_taken_back(self, store: Store) -> None:
+        async with opener(store, rolling())(Scripted(then=says_each)) as (memory, chat):
+            await round_(chat, 1)
+            assert await self.done(memory, chat) == [(0, 1)]
+            await round_(chat, 2)
+            await chat.pop()
+            await chat.pop()
+            assert await self.done(memory, chat) == [(0, 1)], "there is nothing to digest"
+            await round_(chat, 3)
+            assert await self.done(memory, chat) == [(0, 1), (0, 5)]
 
     async def test_twice_at_once(self, store: Store) -> None:
         async with opener(store, rolling())(Scripted(then=says_each)) as (memory, chat):

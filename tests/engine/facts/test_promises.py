@@ -235,11 +235,11 @@ class Family:
                     await chat.rebuild(context.manifest)
 
     async def may_see(self, who: str, number: int) -> bool:
-        """Whether a fact is still somebody's own, whatever became of it, or shared with him."""
+        """Whether a fact is still somebody's own, whatever became of it, or current and shared with him."""
         for owner in WHO:
             for one in await self.own(owner, state=None):
                 if one.id == number and one.state is not FactState.DELETED:
-                    return owner == who or self.is_shown(one, owner, who)
+                    return owner == who or (one.state is FactState.CURRENT and self.is_shown(one, owner, who))
         return False
 
     def note(self, *told: object) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hitherto.core.digests.digest import Needs
 from hitherto.core.scope import Scope
-from hitherto.ports.digests import Backlog
+from hitherto.ports.digests import Backlog, FailedDigest
 from hitherto.ports.queue import DigestJob
 from hitherto.ports.store import Store
 from hitherto.testing.conformance.digests.samples import ELSEWHERE, begun
@@ -80,6 +80,28 @@ class BacklogCases:
         assert await store.overdue(since=0.02 / 3600 * HOUR) == [job]
         await claimed(store, job.digest, lease=AT_ONCE)
         assert await store.overdue(since=HOUR / 2) == []
+
+    async def test_rested_are_conversations_whose_time_has_come(self, store: Store) -> None:
+        assert await store.rested() == []
+        await write(store, "now", *dialogue(1))
+        now = (await head_of(store, "now")).now
+        failed: dict[str, FailedDigest] = {}
+        for name, at, needs in (
+            ("long ago", now - 2 * HOUR, Needs.MODEL),
+            ("now", now - HOUR, None),
+            ("later", now + HOUR, None),
+            ("never", None, None),
+        ):
+            digest = 0
+            for _ in range(2):
+                digest = await begun(store, name, needs=needs)
+                await write(store, name, outcomes=[ending("failed", digest)], failures=2, resume_at=at)
+            failed[name] = FailedDigest(scope=SCOPE, conversation=name, digest=digest)
+        await write(store, "none failed", *dialogue(1), failures=1, resume_at=now - HOUR)
+        assert await store.rested() == [failed["long ago"], failed["now"]], "the newest of each"
+        assert await store.rested(limit=1) == [failed["long ago"]]
+        assert await store.rested(able=()) == [failed["now"]]
+        assert await store.rested(limit=0) == await store.rested(limit=-1) == []
 
     async def test_unsettled_are_those_that_are_due_or_claimed(self, store: Store) -> None:
         jobs = {name: await job_of(store, name) for name in ("due", "held", "dead", "off", "later", "ended", "gone")}
