@@ -230,6 +230,20 @@ class TestForARequest:
             assert set(recalled(both)) == {("zoo", 1, 3), ("zoo", 2, 2)}
             assert (1, 3, Fate.RECALLED, Reason.RECALLED) in fates(both)
 
+    @pytest.mark.parametrize("between", [1, 9, 60])
+    async def test_a_result_that_comes_late(self, store: Store, between: int) -> None:
+        """The call and its result are found together, whichever of them answers the question."""
+        async with opened(store) as memory:
+            chat = memory.conversation("zoo", scope=SCOPE)
+            await chat.append(user("Go."), assistant(calls=[Call(id="1", name="okapi_finder")]))
+            await chat.append(*(user(f"And number {number}?") for number in range(between)))
+            await chat.append(tool_result("1", "The iguana sleeps."), assistant("Ok."))
+            await memory.wait_for_index()
+            other = memory.conversation("office", scope=SCOPE)
+            for question in ("Where does the iguana sleep?", "okapi_finder"):
+                context = await context_of(other, question, recall=1)
+                assert recalled(context) == [("zoo", 1, between + 2)]
+
     @pytest.mark.parametrize("meanwhile", ["result", "clear", "pop"])
     async def test_a_group_is_rebuilt_as_it_was(self, store: Store, meanwhile: str) -> None:
         """Though another result came since, or it was cleared or taken back."""

@@ -17,7 +17,7 @@ from hitherto.core.policy.view import View
 from hitherto.core.recall.filter import EntryKind, SearchFilter
 from hitherto.core.recall.terms import question_terms
 from hitherto.core.recall.trigger_phrases import triggered, without
-from hitherto.engine.context.recalled_texts import newest_summaries, recollection_of
+from hitherto.engine.context.recalled_texts import GroupReader, newest_summaries, recollection_of
 from hitherto.engine.handle import Handle
 from hitherto.engine.recall.arguments import checked_kinds, checked_limit, checked_share, checked_switch
 from hitherto.engine.recall.recall import Hit, LoadedSearch, Recaller
@@ -205,6 +205,8 @@ async def found(
     left_out: list[RecalledPiece] = []
     taken: set[tuple[object, ...]] = set()
     groups: set[tuple[str, str]] = set()
+    members: set[tuple[str | None, str | None, int | None]] = set()
+    reader = GroupReader(handle)
     for query, begun_one in zip(queries, begun, strict=True):
         hits: Sequence[Hit | RecalledPiece] = ()
         try:
@@ -231,10 +233,13 @@ async def found(
                 break
             if query.why is RecallReason.CROSS_SESSION and hit.conversation is None:
                 continue  # a document that the user added is from no conversation
-            one = hit if isinstance(hit, RecalledPiece) else await recollection_of(handle, hit, query.why)
+            if hit.kind is EntryKind.MESSAGE and (hit.agent, hit.conversation, hit.start) in members:
+                continue  # its group is there
+            one = hit if isinstance(hit, RecalledPiece) else await recollection_of(handle, reader, hit, query.why)
             if one is None or _name(one) in taken or _in_sight(handle, one, visible):
                 continue
             taken.add(_name(one))
+            members.update((one.agent, one.conversation, seq) for seq in one.members)
             above = 0 if one.group in groups else count(one.heading) + 1
             fitted = one.fitted(room - held_back - above, count)
             if fitted is None:

@@ -9,7 +9,7 @@ from hitherto.core.context.manifest import RecalledEntry
 from hitherto.core.context.recalled import RecalledPiece, RecallReason
 from hitherto.core.digests.digest import Digest
 from hitherto.core.log.frontier import DigestAction
-from hitherto.core.log.group import groups
+from hitherto.core.log.group import Group, groups
 from hitherto.core.log.head import Head, StandingSummary
 from hitherto.core.log.message import Logged, Role
 from hitherto.core.log.speaker import speaker_of
@@ -21,19 +21,45 @@ from hitherto.errors import NotReproducible
 from hitherto.ports.log import MessageRange
 from hitherto.ports.recall import TEXT
 
-_GROUP = 64
-"""Messages before and after a tool message that are searched for its group."""
+_NEAR, _FAR = 8, 64
+"""Messages before and after a tool message that are searched for its group: few first, more where it is not whole."""
 
 _LOOKED_AT = 20
 """The newest conversations among which summaries are looked for."""
 
 
-async def recollection_of(handle: Handle, hit: Hit, why: RecallReason) -> RecalledPiece | None:
+class GroupReader:
+    """Reads the groups of messages, of any conversation. Each conversation is looked at as it is when it is first asked
+    for."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+        self._heads: dict[tuple[str, str], Head] = {}
+
+    async def group(self, agent: str, conversation: str, seq: int) -> list[Logged]:
+        """The live messages of the group of message `seq`, without others in between; empty if there are none."""
+        other = self._handle.beside(conversation, agent)
+        if (agent, conversation) not in self._heads:
+            self._heads[agent, conversation] = await other.head()
+        head = self._heads[agent, conversation]
+        found: Group | None = None
+        for reach in (_NEAR, _FAR):
+            start = max(seq - reach, 0)
+            reading = MessageRange(start=start, stop=seq + reach + 1, live_at=head.rev)
+            read = await self._handle.services.store.messages(other.scope, conversation, head.ref, reading)
+            near = groups([one for one in read if not one.erased], head.retracted)
+            found = next((one for one in near if any(member.seq == seq for member in one.members)), None)
+            if found is not None and not found.open and not found.orphan and found.first > start:
+                break
+        return [] if found is None else [member for member in found.members if member.seq >= head.view_start]
+
+
+async def recollection_of(handle: Handle, reader: GroupReader, hit: Hit, why: RecallReason) -> RecalledPiece | None:
     """A hit as a context shows it; for a tool message, its whole group. None if it no longer exists."""
     if hit.kind is EntryKind.MESSAGE and (_of_a_tool(hit) or len(hit.text) == TEXT):
         assert hit.conversation is not None, "a message has its conversation"
         assert hit.start is not None, "and its place there"
-        whole = await _group(handle, hit.agent, hit.conversation, hit.start)
+        whole = await reader.group(hit.agent, hit.conversation, hit.start)
         if not whole:
             return None
         found = _of_messages(whole, hit.conversation, hit.agent, why, hit.score)
@@ -101,22 +127,6 @@ def _of_messages(
         speaker=speaker_of(first.message),
         members=tuple(one.seq for one in members),
     )
-
-
-async def _group(handle: Handle, agent: str, conversation: str, seq: int) -> list[Logged]:
-    """The live messages of the group of message `seq`, without others in between; empty if there are none."""
-    other = handle.beside(conversation, agent)
-    head = await other.head()
-    reading = MessageRange(start=seq - _GROUP, stop=seq + _GROUP + 1, live_at=head.rev)
-    near = [
-        one
-        for one in await handle.services.store.messages(other.scope, conversation, head.ref, reading)
-        if not one.erased
-    ]
-    for group in groups(near, head.retracted):
-        if any(member.seq == seq for member in group.members):
-            return [member for member in group.members if member.seq >= head.view_start]
-    return []
 
 
 async def again(handle: Handle, says: Sequence[RecalledEntry]) -> list[RecalledPiece]:
