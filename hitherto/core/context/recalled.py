@@ -70,11 +70,17 @@ class RecalledPiece:
         text = excerpt(self.text, self.characters) if self.characters else self.text.strip()
         return f"- {what}: " + "\n  ".join(text.splitlines())
 
-    def fitted(self, room: int, count: Callable[[str], int]) -> RecalledPiece | None:
-        """The piece as it fits into `room` tokens: whole, or cut to as many of its `passages` as fit. None if not even
-        the best one does. Takes time that goes by the room, not by the length of the text."""
-        if len(self.text) <= _LONG * room and count(self.line) <= room:
-            return self
+    def takes(self, room: int, count: Callable[[str], int]) -> int | None:
+        """The tokens of its line; None if they are more than `room`. Takes time that goes by the room, not by the
+        length of the text."""
+        if len(self.text) > _LONG * room:
+            return None
+        tokens = count(self.line)
+        return tokens if tokens <= room else None
+
+    def cut(self, room: int, count: Callable[[str], int]) -> RecalledPiece | None:
+        """The piece with as many of its `passages` as fit into `room` tokens; None if not even the best one does. Takes
+        time that goes by the room, not by the length of the text."""
         left = room - count(replace(self, text="", characters=()).line)
         chosen: list[CharRange] = []
         for start, end in self.passages:

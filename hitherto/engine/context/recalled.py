@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from hitherto.core.context.recalled import RecalledPiece, RecallReason
@@ -201,12 +201,8 @@ async def found(
 ) -> Found:
     """What fits into `room` tokens, each piece counted by itself: nothing twice, and nothing that overlaps `visible`.
     What the request did not ask for fits into the `reserved` tokens too. Adds to `missing` what was unavailable."""
-    pieces: list[RecalledPiece] = []
-    left_out: list[RecalledPiece] = []
-    taken: set[tuple[object, ...]] = set()
-    groups: set[tuple[str, str]] = set()
-    members: set[tuple[str | None, str | None, int | None]] = set()
-    reader = GroupReader(handle)
+    chosen = _Chosen(count=count, room=room, reserved=reserved)
+    seen = _Seen(handle, visible)
     for query, begun_one in zip(queries, begun, strict=True):
         hits: Sequence[Hit | RecalledPiece] = ()
         try:
@@ -218,7 +214,7 @@ async def found(
                 answer = await recaller.find(
                     begun_one,
                     _hidden(handle.id, visible, query.criteria),
-                    limit=query.limit + len(taken) + _seen(visible),
+                    limit=query.limit + len(seen.names) + _shown_before(visible),
                     min_score=query.min_score,
                     rerank=True,
                 )
@@ -227,30 +223,84 @@ async def found(
         except StoreError as error:
             log.warning("Recall failed; the context goes without it: %s", error, tenant=handle.scope.tenant)
             _miss(missing, ("recall",))
-        shown, held_back = 0, 0 if query.why is RecallReason.REQUEST else max(room - reserved, 0)
+        await chosen.choose(query, hits, seen)
+    return Found(pieces=tuple(chosen.pieces), left_out=tuple(chosen.left_out))
+
+
+@dataclass(slots=True)
+class _Chosen:
+    """The pieces to show, and what had no room. `room` and `reserved` are the tokens that are left."""
+
+    count: Callable[[str], int]
+    room: int
+    reserved: int
+    pieces: list[RecalledPiece] = field(default_factory=list[RecalledPiece])
+    left_out: list[RecalledPiece] = field(default_factory=list[RecalledPiece])
+    groups: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+
+    async def choose(self, query: RecallQuery, hits: Sequence[Hit | RecalledPiece], seen: _Seen) -> None:
+        """Choose from the hits of a query, the best first. What fits is shown whole, and what is larger than all the
+        room there was at first is cut to its passages at once. What is only larger than what is left then is cut into
+        that at the end: smaller messages that follow it are shown whole instead."""
+        held_back = 0 if query.why is RecallReason.REQUEST else max(self.room - self.reserved, 0)
+        whole, most = self.room - held_back, len(self.pieces) + query.limit
+        set_aside: list[RecalledPiece] = []
         for hit in hits:
-            if shown == query.limit or room - held_back < _SMALLEST:
+            if len(self.pieces) == most or self.room - held_back < _SMALLEST:
                 break
-            if query.why is RecallReason.CROSS_SESSION and hit.conversation is None:
-                continue  # a document that the user added is from no conversation
-            if hit.kind is EntryKind.MESSAGE and (hit.agent, hit.conversation, hit.start) in members:
-                continue  # its group is there
-            one = hit if isinstance(hit, RecalledPiece) else await recollection_of(handle, reader, hit, query.why)
-            if one is None or _name(one) in taken or _in_sight(handle, one, visible):
+            one = await seen.piece(hit, query.why)
+            if one is None:
                 continue
-            taken.add(_name(one))
-            members.update((one.agent, one.conversation, seq) for seq in one.members)
-            above = 0 if one.group in groups else count(one.heading) + 1
-            fitted = one.fitted(room - held_back - above, count)
-            if fitted is None:
-                left_out.append(replace(one, characters=one.passages[:1]))
-                continue
-            shown += 1
-            pieces.append(fitted)
-            groups.add(one.group)
-            takes = above + count(fitted.line) + 1
-            room, reserved = room - takes, reserved - takes
-    return Found(pieces=tuple(pieces), left_out=tuple(left_out))
+            left = self.room - held_back - self._above(one)
+            takes = one.takes(whole, self.count)
+            if takes is None:
+                self._cut(one, left)
+            elif takes > left:
+                set_aside.append(one)
+            else:
+                self._show(one, takes)
+        for one in set_aside:
+            self._cut(one, self.room - held_back - self._above(one) if len(self.pieces) < most else 0)
+
+    def _above(self, one: RecalledPiece) -> int:
+        """The tokens of its heading, where nothing under the same is shown yet."""
+        return 0 if one.group in self.groups else self.count(one.heading) + 1
+
+    def _cut(self, one: RecalledPiece, left: int) -> None:
+        cut = one.cut(left, self.count) if left >= _SMALLEST else None
+        if cut is None:
+            self.left_out.append(replace(one, characters=one.passages[:1]))
+        else:
+            self._show(cut, self.count(cut.line))
+
+    def _show(self, one: RecalledPiece, takes: int) -> None:
+        takes += self._above(one) + 1
+        self.pieces.append(one)
+        self.groups.add(one.group)
+        self.room, self.reserved = self.room - takes, self.reserved - takes
+
+
+class _Seen:
+    """Tells what of the hits is new: nothing is shown twice, nor what is in the spans `visible`."""
+
+    def __init__(self, handle: Handle, visible: Sequence[Span]) -> None:
+        self.names: set[tuple[object, ...]] = set()
+        self._handle, self._visible = handle, visible
+        self._reader = GroupReader(handle)
+        self._members: set[tuple[str | None, str | None, int | None]] = set()
+
+    async def piece(self, hit: Hit | RecalledPiece, why: RecallReason) -> RecalledPiece | None:
+        """The hit as a piece; None where it is not to be shown."""
+        if why is RecallReason.CROSS_SESSION and hit.conversation is None:
+            return None  # a document that the user added is from no conversation
+        if hit.kind is EntryKind.MESSAGE and (hit.agent, hit.conversation, hit.start) in self._members:
+            return None  # the rest of its group came before
+        one = hit if isinstance(hit, RecalledPiece) else await recollection_of(self._handle, self._reader, hit, why)
+        if one is None or _name(one) in self.names or _in_sight(self._handle, one, self._visible):
+            return None
+        self.names.add(_name(one))
+        self._members.update((one.agent, one.conversation, seq) for seq in one.members)
+        return one
 
 
 def _hidden(conversation: str, visible: Sequence[Span], queries: SearchFilter) -> SearchFilter:
@@ -265,7 +315,7 @@ def _hidden(conversation: str, visible: Sequence[Span], queries: SearchFilter) -
     return replace(queries, hidden={conversation: queries.hidden[conversation] if start is None else start})
 
 
-def _seen(visible: Sequence[Span]) -> int:
+def _shown_before(visible: Sequence[Span]) -> int:
     """How many hits may be visible messages that stand before the newest span, at most 50: so many more are asked
     for."""
     return min(sum(span.end - span.start + 1 for span in visible[:-1]), 50)
