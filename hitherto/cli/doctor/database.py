@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hitherto.cli.doctor.check import Check, failed, ok, skipped, warning
+from hitherto.cli.doctor.check import Check, CheckState, failed, ok, skipped, warning
 from hitherto.cli.doctor.settings import UsableSettings
 from hitherto.core.digests.digest import Needs
 from hitherto.errors import StoreError
@@ -16,7 +16,7 @@ from hitherto.ports.digests import Backlog
 from hitherto.ports.embedder import Space
 from hitherto.ports.model import EXTRACTIVE
 from hitherto.settings import Settings
-from hitherto.stores.postgres.inspection import InspectionReport, examine
+from hitherto.stores.postgres.inspection import COUNTED, InspectionReport, examine, undigested
 from hitherto.wiring import IN_MEMORY
 
 if TYPE_CHECKING:
@@ -179,7 +179,8 @@ async def _queue(examined: InspectionReport, url: str, settings: Settings) -> Ch
         )
     try:
         async with _store(url, settings) as store:
-            return await _beyond_this_process(store, settings) or _load(await store.backlog(), settings)
+            found = await _beyond_this_process(store, settings) or _load(await store.backlog(), settings)
+            return (await _undigested(url, settings) if found.state is CheckState.OK else None) or found
     except StoreError as error:
         return failed(name, error)
 
@@ -232,6 +233,23 @@ async def _beyond_this_process(store: PostgresStore, settings: Settings) -> Chec
         f"{beyond:,} of the first {len(waiting):,} digests that wait were begun by processes with a model that this "
         "one lacks, and cannot be made here",
         f"set {wanted} to the same in all processes that append or make digests, or start a worker where it is set",
+    )
+
+
+async def _undigested(url: str, settings: Settings) -> Check | None:
+    """A warning about long conversations that nobody digests, where this process would; None if there are none."""
+    if settings.model == EXTRACTIVE:
+        return None
+    tokens = min(settings.context_window or settings.budget, settings.budget)
+    count = await undigested(url, patience=settings.database_timeout, tokens=tokens)
+    if not count:
+        return None
+    more = "at least " if count == COUNTED else ""
+    return warning(
+        "queue",
+        f"conversations with more than {tokens:,} tokens and no digest of any kind: {more}{count}; the "
+        "processes that append to them name no model, or use the policy none",
+        "set HITHERTO_MODEL in those processes too (they need no key)",
     )
 
 

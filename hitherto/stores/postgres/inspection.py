@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, LiteralString
 
@@ -13,6 +15,9 @@ from hitherto.stores.postgres import errors, schema
 from hitherto.stores.postgres.sql import SQL
 
 _ROUND_TRIPS = 5
+
+COUNTED = 100
+"""The most conversations that `undigested` counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +74,24 @@ async def examine(url: str, *, patience: float) -> InspectionReport:
 
     Raises DatabaseUnavailable if it cannot be reached, and StoreError if PostgreSQL refuses a query.
     """
+    async with _connected(url, patience) as connection:
+        return await _examined(connection)
+
+
+async def undigested(url: str, *, patience: float, tokens: int) -> int:
+    """How many conversations have more than `tokens` in view, no policy of their own, and no digest of any kind, not
+    even a failed one; at most `COUNTED`. Those that were written to within the last minute are left out.
+
+    Raises the same as `examine`.
+    """
+    async with _connected(url, patience) as connection:
+        asked = {"tokens": tokens, "limit": COUNTED}
+        row = await (await connection.execute(SQL["examine_undigested"], asked)).fetchone()
+        return 0 if row is None else int(row[0])
+
+
+@asynccontextmanager
+async def _connected(url: str, patience: float) -> AsyncGenerator[AsyncConnection[Any]]:
     errors.checked_address(url)
     try:
         connection = await AsyncConnection[Any].connect(
@@ -83,7 +106,7 @@ async def examine(url: str, *, patience: float) -> InspectionReport:
     async with connection:
         with errors.ours():
             await connection.set_read_only(True)
-            return await _examined(connection)
+            yield connection
 
 
 async def _examined(connection: AsyncConnection[Any]) -> InspectionReport:

@@ -60,3 +60,14 @@ select exists (select from pg_class c where c.relnamespace = n.oid and c.relname
              order by 1)
 from pg_namespace n
 where n.nspname = 'hitherto';
+
+-- name: examine_undigested
+-- Long conversations without a policy of their own or of their agent, and without a digest of any kind.
+select count(*)
+from (
+    select from hitherto.conversation c
+    where c.tokens - c.view_tokens > %(tokens)s and c.policy is null and c.updated_at < now() - interval '1 minute'
+      and not exists (select from hitherto.digest d where d.tenant = c.tenant and d.conversation = c.ref)
+      and not exists (select from hitherto.agent a where a.tenant = c.tenant and a.agent = c.agent and a.policy is not null)
+    limit %(limit)s
+) c;

@@ -12,6 +12,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import hitherto
+from hitherto import Scope, user
 from hitherto.core.digests.digest import Needs
 from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from hitherto.stores.postgres.store import PostgresStore
@@ -195,6 +196,26 @@ async def test_digests_wait_for_a_process_with_a_model(database: str) -> None:
     assert "set HITHERTO_MODEL to the same in all processes" in said
     with Endpoint(STRUCTURED) as endpoint:
         assert "2 due" in in_database(database, **model_at(endpoint)).said("queue", "ok")
+
+
+async def test_long_conversations_that_nobody_digests(database: str) -> None:
+    """Processes differ the other way: this one names a model, and those that append name none."""
+    scope = Scope(tenant="acme", user="ana", agent="support")
+    async with hitherto.open(database, model="extractive", worker=False) as memory:
+        for name, policy in (("long", None), ("trimmed", "trim"), ("short", None)):
+            chat = memory.conversation(name, scope=scope)
+            if policy is not None:
+                await chat.configure(policy=policy)
+            count = 2 if name == "short" else 40
+            await chat.append(*(user("word " * 500) for _ in range(count)))
+    with Endpoint(STRUCTURED) as endpoint:
+        assert "0 due" in in_database(database, **model_at(endpoint)).said("queue", "ok"), "it may be under way"
+        executed(database, "update hitherto.conversation set updated_at = updated_at - interval '2 minutes'")
+        said = in_database(database, **model_at(endpoint)).said("queue", "warning")
+        assert "conversations with more than 16,000 tokens and no digest of any kind: 1;" in said
+        assert "set HITHERTO_MODEL in those processes too" in said
+        assert "0 due" in in_database(database, HITHERTO_BUDGET="30000", **model_at(endpoint)).said("queue", "ok")
+    assert "0 due" in in_database(database).said("queue", "ok"), "this process would not digest them either"
 
 
 async def test_digests_wait_and_nobody_makes_them(database: str) -> None:
