@@ -124,7 +124,7 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedDigest:
-    """The newest digest that failed, of a conversation that has rested since."""
+    """The newest digest that failed, of a conversation that has waited since."""
 
     scope: Scope
     conversation: str

@@ -85,7 +85,8 @@ class DigestSettings(_Group):
     `worker`: whether this process makes digests, `digest_concurrency` at a time, or leaves that to others. After
     `lease_timeout` a dead worker's digest is taken over by another. A call that fails for a temporary reason is tried
     `model_max_attempts` times in a row; then the digest is put off for `backoff`, twice as long each time, and fails
-    for good after `digest_max_attempts`. When `breaker_failures` calls in a row have failed, none is made for
+    for good after `digest_max_attempts`; after another `backoff`, the conversation's next digest begins (0: with the
+    next append). When `breaker_failures` calls in a row have failed, none is made for
     `breaker_cooldown`. `daily_cost` (US dollars, calls without a known price left out) and `daily_tokens` (in and out):
     a tenant that has spent so much on a day (UTC) gets no more digests that day. `prices`: the path of your own price
     list.

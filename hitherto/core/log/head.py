@@ -82,8 +82,8 @@ class Head:
     are inclusive ranges of messages that have expired and of messages that were retracted.
 
     `policy` is the JSON text of the conversation's own policy, `agent_policy` that of its agent's; `cross_session` and
-    `agent_cross_session` likewise. `failures` counts the digests that failed since the last that succeeded; until
-    `resume_at`, if set, no digest begins. `subject` is what the conversation's facts are about (`core.scope.THE_USER`:
+    `agent_cross_session` likewise. `failures` counts the digests that failed since the last that succeeded. At
+    `resume_at`, if set, a worker looks for what is due; until then, after more than one failure, no digest begins. `subject` is what the conversation's facts are about (`core.scope.THE_USER`:
     the user), and `extracted` are the ranges of messages from which facts have been extracted. Messages below
     `finish_seq` are to be digested, whatever the triggers say. `clock` is the store's clock: it decides what is due.
     `now` is the timestamp of what is written: the same time, but never before the newest message's, in case a clock
@@ -127,7 +127,7 @@ class Head:
     @property
     def resting(self) -> bool:
         """Whether digests have failed so often that none begins for now."""
-        return self.resume_at is not None and self.clock < self.resume_at
+        return self.failures > 1 and self.resume_at is not None and self.clock < self.resume_at
 
     @property
     def last_seq(self) -> int:

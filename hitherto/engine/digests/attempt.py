@@ -242,8 +242,8 @@ class Attempt:
                 after = await _completed(unit, mine, outcome, digest.spec)
                 after, fire = await fired(self._handle, self._handle.resuming(after, digest), after, unit)
             else:
-                rest = backoff(self._services.settings.backoff, head.failures) if head.failures else timedelta(0)
-                after = replace(head, failures=head.failures + 1, resume_at=head.clock + rest)
+                rest = backoff(self._services.settings.backoff, max(head.failures, 1))
+                after = replace(head, failures=head.failures + 1, resume_at=head.clock + rest if rest else None)
             learned = None
             if found_facts is not None and outcome.error is None:
                 learned = await merge_found(unit, self._services, work, found_facts)

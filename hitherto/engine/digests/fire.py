@@ -27,7 +27,7 @@ from hitherto.uninterrupted import uninterrupted
 log = logger("hitherto.digest")
 
 _RESUMED = 5
-"""After so many failures in a row, a conversation's next digest waits for an append."""
+"""After more failures in a row, a conversation's next digest waits for an append."""
 
 
 async def fired(
@@ -125,7 +125,7 @@ async def resumed(services: Services, failed: FailedDigest) -> None:
     async with services.store.write(failed.scope, failed.conversation) as unit:
         head, fire = unit.head, tuple[NewDigest, ...]()
         row = next((one for one in await unit.digests() if one.id == failed.digest), None)
-        if row is None or head.resume_at is None or head.resting:
+        if row is None or head.resume_at is None or head.clock < head.resume_at:
             return
         head = replace(head, resume_at=None)
         if head.failures <= _RESUMED:

@@ -83,9 +83,10 @@ class Claims:
         found: list[tuple[datetime, FailedDigest]] = []
         for (scope, name), kept in self._conversations.items():
             head = kept.head_now(self._clock())
+            at = head.resume_at
             failed = next((row for row in reversed(kept.digests) if row.status is Status.FAILED), None)
-            if failed is not None and head.resume_at is not None and not head.resting and _can_make(failed, able):
-                found.append((head.resume_at, FailedDigest(scope=scope, conversation=name, digest=failed.id)))
+            if failed is not None and at is not None and at <= head.clock and _can_make(failed, able):
+                found.append((at, FailedDigest(scope=scope, conversation=name, digest=failed.id)))
         return [one for _, one in sorted(found, key=lambda one: one[0])][: max(limit, 0)]
 
     def unsettled(self, jobs: Sequence[DigestJob]) -> list[DigestJob]:

@@ -211,7 +211,7 @@ select count(*) filter (where not waits), count(*) filter (where claimed and wai
        count(*) filter (where not claimed and waits),
        coalesce(extract(epoch from max(now - created_at)), 0)::float8, coalesce(max(behind), 0),
        (select count(*) from hitherto.conversation
-        where resume_at > statement_timestamp() and resume_at < statement_timestamp() + interval '2 hours'),
+        where resume_at > statement_timestamp() and resume_at < statement_timestamp() + interval '2 hours' and failures > 1),
        (select count(*) from hitherto.procrastinate_workers
         where last_heartbeat > statement_timestamp() - interval '30 seconds')
 from (

@@ -79,7 +79,7 @@ async def test_a_seq_fires_only_when_a_round_ends(store: Store) -> None:
 async def test_after_a_failed_digest_it_goes_on_by_itself(store: Store) -> None:
     """No append follows, and the conversation is not told to finish again."""
     model = Scripted([ModelUnavailable("down")], then=says_each)
-    async with opener(store, PAIRS)(model, **SOON) as (memory, chat):
+    async with opener(store, PAIRS)(model, backoff=0.3, **SOON) as (memory, chat):
         await chat.append(*many(3))
         await chat.finish()
         while len(await chat.digests()) < 4:  # noqa: ASYNC110 (a worker's doing, which tells nobody)
@@ -94,7 +94,7 @@ async def test_after_a_failed_digest_it_goes_on_by_itself(store: Store) -> None:
 async def test_after_many_failures_it_waits_for_an_append(store: Store) -> None:
     """What is paid for in vain is bounded."""
     model = Scripted(then="Sure! Here is a summary: they talk.")
-    async with opener(store, PAIRS)(model, backoff=0, **SOON) as (memory, chat):
+    async with opener(store, PAIRS)(model, backoff=0.01, **SOON) as (memory, chat):
         await chat.append(*many(3))
         head = None
         while head is None or head.failures < 6 or head.resume_at is not None:

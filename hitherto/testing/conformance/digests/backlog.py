@@ -155,8 +155,8 @@ class BacklogCases:
     async def test_load_counts_conversations_that_rest(self, store: Store) -> None:
         await write(store, "c", *dialogue(1))
         now = (await head_of(store, "c")).now
-        for name, at in (("c", now + HOUR), ("d", now - HOUR), ("e", None)):
-            await write(store, name, *dialogue(1), failures=3, resume_at=at)
-        assert await figures(store) == Backlog(resting=1)
+        for name, at, failures in (("c", now + HOUR, 2), ("d", now - HOUR, 3), ("e", None, 3), ("f", now + HOUR, 1)):
+            await write(store, name, *dialogue(1), failures=failures, resume_at=at)
+        assert await figures(store) == Backlog(resting=1), "after one failure, the next append tries again"
         await write(store, "c", failures=0, resume_at=None)
         assert await figures(store) == Backlog()
