@@ -71,28 +71,29 @@ async def test_a_message_too_large_for_the_room_is_cut_to_what_matches(store: St
         assert span.fate is Fate.RECALLED
 
 
-async def test_what_follows_a_message_too_large_for_the_rest_is_whole(store: Store) -> None:
-    """It is cut into what is left in the end; one too large for all of the room is cut where it ranks."""
+@pytest.mark.parametrize("few", [2, 8])
+async def test_what_follows_a_message_too_large_for_the_rest_is_whole(store: Store, few: int) -> None:
+    """It is cut into what is left in the end; one too large for all of the room, or one of the five best, at once."""
     large = "\n\n".join([f"{NEEDLE} {ASKED}", *PASSAGES[:6]])
     async with opened(store) as memory:
-        best = [user(f"{NEEDLE} {ASKED} That is what entry {number} says.") for number in range(4)]
-        chat = await filled(memory, *best, assistant(large), after=60)
+        best = [user(f"{NEEDLE} {ASKED} That is what entry {number} says.") for number in range(few)]
+        chat = await filled(memory, *best, assistant(large), after=40)
         found = await memory.recall(ASKED, scope=SCOPE, conversation="long", limit=60)
         ranks = [hit.start for hit in found.hits]
-        assert 0 < ranks.index(4) < 10
-        after = set(ranks[ranks.index(4) + 1 :])
+        assert (0 < ranks.index(few) < 5) is (few < 5)
+        after = set(ranks[ranks.index(few) + 1 :])
         last = first = 0
-        for budget in range(600, 3_600, 100):
+        for budget in range(600, 3_600, 200):
             context = await context_of(chat, ASKED, budget=budget, recall=True)
             order = [one.start for one in context.manifest.recalled]
             cut = [one.start for one in context.manifest.recalled if one.characters]
-            assert cut in ([], [4])
-            if cut and order[-1] == 4:
+            assert cut in ([], [few])
+            if cut and order[-1] == few:
                 last += not after.isdisjoint(order)
             elif cut:
-                first += order.index(4) <= ranks.index(4)
-        assert last, "smaller ones that rank lower were shown whole instead"
-        assert first, "all the room was too small for it"
+                first += order.index(few) <= ranks.index(few)
+        assert bool(last) is (few > 5), "smaller ones that rank lower were shown whole instead"
+        assert first or few > 5
 
 
 async def test_where_it_fits_it_is_whole(store: Store) -> None:

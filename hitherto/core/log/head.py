@@ -83,11 +83,11 @@ class Head:
 
     `policy` is the JSON text of the conversation's own policy, `agent_policy` that of its agent's; `cross_session` and
     `agent_cross_session` likewise. `failures` counts the digests that failed since the last that succeeded. At
-    `resume_at`, if set, a worker looks for what is due; until then, after more than one failure, no digest begins. `subject` is what the conversation's facts are about (`core.scope.THE_USER`:
-    the user), and `extracted` are the ranges of messages from which facts have been extracted. Messages below
-    `finish_seq` are to be digested, whatever the triggers say. `clock` is the store's clock: it decides what is due.
-    `now` is the timestamp of what is written: the same time, but never before the newest message's, in case a clock
-    that was ahead has been set back.
+    `resume_at`, if set, a worker looks for what is due; until then, after more than one failure, no digest begins.
+    `subject` is what the conversation's facts are about (`core.scope.THE_USER`: the user), and `extracted` are the
+    ranges of messages from which facts have been extracted. Messages below `finish_seq` are to be digested, whatever
+    the triggers say. `clock` is the store's clock: it decides what is due. `now` is the timestamp of what is written:
+    the same time, but never before the newest message's, in case a clock that was ahead has been set back.
 
     A past head is without `open_calls`, `late`, `failures`, `resume_at`, `running` and `finish_seq`. Its `run_start`,
     `policy`, `agent_policy`, `cross_session`, `agent_cross_session`, `latest`, `next_expiry`, `subject` and `extracted`

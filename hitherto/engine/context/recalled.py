@@ -32,6 +32,9 @@ SAID = frozenset(EntryKind) - {EntryKind.FACT}
 _SMALLEST = 24
 """Tokens that are too few for anything to be recalled."""
 
+_BEST = 5
+"""Of so many that answer best, none is passed over for its size."""
+
 _ENDS = 20_000
 """Characters at each end of a long question that are read."""
 
@@ -239,12 +242,12 @@ class _Chosen:
     groups: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
     async def choose(self, query: RecallQuery, hits: Sequence[Hit | RecalledPiece], seen: _Seen) -> None:
-        """Choose from the hits of a query, the best first. What fits is shown whole, and what is larger than all the
-        room there was at first is cut to its passages at once. What is only larger than what is left then is cut into
-        that at the end: smaller messages that follow it are shown whole instead."""
+        """Choose from the hits of a query, the best first. What fits is shown whole. What does not is cut to its
+        passages: at once, if it is one of the few best or larger than all the room there was, else at the end, so that
+        smaller messages that follow it are shown whole."""
         held_back = 0 if query.why is RecallReason.REQUEST else max(self.room - self.reserved, 0)
         whole, most = self.room - held_back, len(self.pieces) + query.limit
-        set_aside: list[RecalledPiece] = []
+        looked_at, set_aside = 0, list[RecalledPiece]()
         for hit in hits:
             if len(self.pieces) == most or self.room - held_back < _SMALLEST:
                 break
@@ -253,12 +256,13 @@ class _Chosen:
                 continue
             left = self.room - held_back - self._above(one)
             takes = one.takes(whole, self.count)
-            if takes is None:
-                self._cut(one, left)
-            elif takes > left:
-                set_aside.append(one)
-            else:
+            looked_at += 1
+            if takes is not None and takes <= left:
                 self._show(one, takes)
+            elif takes is None or looked_at <= _BEST:
+                self._cut(one, left)
+            else:
+                set_aside.append(one)
         for one in set_aside:
             self._cut(one, self.room - held_back - self._above(one) if len(self.pieces) < most else 0)
 
