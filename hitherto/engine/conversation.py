@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -34,7 +34,7 @@ from hitherto.engine.handle import Handle
 from hitherto.engine.log.append import Appender, AppendResult, check_key
 from hitherto.engine.log.rewind import Rewinder, cleared
 from hitherto.engine.purge import purge
-from hitherto.engine.recall.arguments import checked_switch
+from hitherto.engine.recall.arguments import checked_revision, checked_switch, checked_words
 from hitherto.engine.recall.recall import Recaller
 from hitherto.engine.services import Services
 from hitherto.errors import InvalidBatch, InvalidInput, InvalidMessage
@@ -143,6 +143,8 @@ class Conversation:
         `incoming`, NotFound for a revision that does not exist. A conversation that does not exist yet is empty.
         """
         budget, reserve = checked_budget(self._services.settings.budget if budget is None else budget, reserve)
+        instructions, model = checked_words(instructions, "instructions"), checked_words(model, "model")
+        at = checked_revision(at)
         for tool in tools:
             if not isinstance(cast(object, tool), Mapping):
                 raise InvalidMessage(f"a tool schema is {tool!r}; give JSON objects, in the format of the API")
@@ -409,4 +411,8 @@ def _listed(incoming: str | Appendable | Sequence[Appendable] | None) -> Sequenc
         return ()
     if isinstance(incoming, str):
         return ({"role": "user", "content": incoming},)
-    return (incoming,) if isinstance(incoming, Message | Mapping) else incoming
+    if isinstance(incoming, Message | Mapping):
+        return (incoming,)
+    if not isinstance(cast(object, incoming), Iterable):
+        raise InvalidMessage(f"incoming is {incoming!r}; give a text, a message such as user(…), or a list of messages")
+    return incoming

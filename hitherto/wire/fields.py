@@ -32,6 +32,7 @@ def item_of(payload: object) -> tuple[str, Payload]:
     """
     if not isinstance(payload, Mapping):
         hint = "its model_dump(exclude_none=True)" if hasattr(payload, "model_dump") else "user(…) or a dict"
+        hint += ", several one by one: append(*messages)" if type(payload) in (list, tuple) else ""
         raise InvalidMessage(f"a message is a mapping and this is {_kind(payload)}; pass {hint}")
     payload = cast("Mapping[str, Any]", payload)
     for container, depth in containers(payload):

@@ -115,3 +115,24 @@ def test_importing_the_queue_leaves_the_hosts_logging_as_it_is() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"incoming": 5}, "incoming is 5; give a text, a message such as user"),
+        ({"instructions": ["Be brief."]}, r"instructions is \['Be brief.'\]; give a text"),
+        ({"model": 7}, "model is 7; give a text"),
+        ({"at": "2026-01-01"}, "at is '2026-01-01'; give the number of a revision"),
+        ({"incoming": [[user("one")]]}, "a message is a mapping and this is list"),
+    ],
+)
+async def test_an_argument_of_another_kind(memory: Memory, given: dict[str, Any], says: str) -> None:
+    chat = memory.conversation("kinds", scope=SCOPE)
+    with pytest.raises((InvalidInput, InvalidMessage), match=says):
+        await chat.context(**given)
+
+
+async def test_a_list_of_messages(memory: Memory) -> None:
+    with pytest.raises(InvalidMessage, match=r"append\(\*messages\)"):
+        await memory.conversation("list", scope=SCOPE).append(cast(Any, [user("one"), user("two")]))

@@ -67,3 +67,17 @@ def checked_switch(value: object, name: str) -> bool:
     if not isinstance(value, bool):
         raise InvalidInput(f"{name} is {value!r}; give True or False")
     return value
+
+
+def checked_words(value: object, name: str) -> str | None:
+    """The text. Raises InvalidInput for anything but a text, or None."""
+    if value is not None and not isinstance(value, str):
+        raise InvalidInput(f"{name} is {value!r}; give a text")
+    return value
+
+
+def checked_revision(at: object) -> int | None:
+    """The revision. Raises InvalidInput for anything but a whole number, or None."""
+    if at is not None and (not isinstance(at, int) or isinstance(at, bool)):
+        raise InvalidInput(f"at is {at!r}; give the number of a revision, as append returns it (rev)")
+    return at
