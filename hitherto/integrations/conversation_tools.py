@@ -11,6 +11,7 @@ from hitherto.core.recall.passages import LENGTH, excerpt
 from hitherto.core.scope import Scope
 from hitherto.engine.memory import Memory
 from hitherto.engine.recall.recall import Hit
+from hitherto.errors import InvalidInput
 from hitherto.integrations.document_tools import LIMIT, iso, limited
 
 _PASSAGES = 3
@@ -97,6 +98,12 @@ class ConversationTools:
     async def expand(self, start: int, end: int, character: int = 0) -> str:
         """Messages `start` to `end` (inclusive) word for word, without the first `character` characters of the first:
         as many as fit into 2,000 tokens, as text, which says where to go on. Raises InvalidInput."""
+        numbers: tuple[object, ...] = (start, end, character)
+        if not all(type(one) is int and one >= 0 for one in numbers) or start > end:
+            raise InvalidInput(
+                f"start {start!r}, end {end!r}, character {character!r}: give whole numbers from 0, start no larger "
+                "than end"
+            )
         page = await self._chat.expand((start, end, character))
         return page.text or f"Of messages {start} to {end} there is nothing to show."
 

@@ -121,7 +121,7 @@ async def test_a_models_limit_is_kept_within_bounds(talk: Memory) -> None:
 
 @pytest.mark.parametrize("given", [(3, 1), (-1, 4), (0, "4"), (0, 4, -1)])
 async def test_what_is_no_range_is_refused(talk: Memory, given: Any) -> None:
-    with pytest.raises(InvalidInput, match="first and the last message"):
+    with pytest.raises(InvalidInput, match="whole numbers from 0"):
         await ConversationTools(talk, SCOPE, "pages").expand(*given)
 
 
@@ -218,7 +218,7 @@ async def test_one_pair_of_tools_serves_many_users(talk: Memory) -> None:
 @pytest.mark.parametrize(
     ("tool", "given", "says"),
     [
-        ("expand", {"start": 4, "end": 2}, "both inclusive"),
+        ("expand", {"start": 4, "end": 2}, "no larger than end"),
         ("expand", {"start": "first", "end": 2}, "rror"),
         ("search_conversation", {"query": "lamp", "limit": "many"}, "rror"),
     ],
