@@ -242,7 +242,7 @@ async def test_digests_that_failed(database: str) -> None:
     await (await filled(database)).aclose()
     executed(database, "update hitherto.digest set due_at = now() + interval '1 hour'")
     assert "1 put off" in in_database(database).said("queue", "warning")
-    executed(database, "update hitherto.conversation set resume_at = now() + interval '1 hour'")
+    executed(database, "update hitherto.conversation set failures = 2, resume_at = now() + interval '1 hour'")
     line = in_database(database).said("queue", "warning")
     assert "1 conversations rest" in line
     query = line.partition("see why: ")[2]
