@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any, cast
 
 import pytest
@@ -262,6 +262,24 @@ async def test_a_clock_that_was_ahead_erases_nothing(memory: Memory, store: Stor
     assert [one.erased for one in log] == [False, False, True]
     assert [one.created_at for one in log] == sorted(one.created_at for one in log)
     assert [item["content"] for item in (await chat.context(user("?"))).messages] == ["one", "two", "?"]
+
+
+class Nowhere(tzinfo):
+    """A zone that knows no offset: a time in it counts as one without a zone."""
+
+    def utcoffset(self, dt: datetime | None) -> timedelta | None:
+        return None
+
+    def dst(self, dt: datetime | None) -> timedelta | None:
+        return None
+
+    def tzname(self, dt: datetime | None) -> str:
+        return "nowhere"
+
+
+def test_a_time_in_a_zone_without_an_offset_is_refused() -> None:
+    with pytest.raises(InvalidMessage, match="zone"):
+        user("x", at=datetime(2026, 5, 8, tzinfo=Nowhere()))
 
 
 def test_a_time_without_a_zone_is_refused() -> None:

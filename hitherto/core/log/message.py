@@ -123,7 +123,7 @@ class Message:
 def _time(at: object, name: str, example: str) -> datetime:
     if not isinstance(at, datetime):
         raise InvalidMessage(f"{name} is {at!r}; give a time with a zone, e.g. {example}")
-    if at.tzinfo is None:
+    if at.utcoffset() is None:
         raise InvalidMessage(f"{name} is {at!r}, a time without a zone; give one, e.g. {example}")
     # The time must be expressible in every zone and in PostgreSQL.
     if not 2 <= at.year <= 9998:

@@ -48,7 +48,7 @@ def checked_time(time: object, name: str) -> datetime | None:
     """The time. Raises InvalidInput for anything but a datetime with a zone, or None."""
     if time is None:
         return None
-    if not isinstance(time, datetime) or time.tzinfo is None:
+    if not isinstance(time, datetime) or time.utcoffset() is None:
         raise InvalidInput(f"{name} is {time!r}, no time with a zone; give one, e.g. datetime.now(timezone.utc)")
     return time
 
