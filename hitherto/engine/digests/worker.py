@@ -12,9 +12,9 @@ from hitherto.engine.digests.attempt import Attempt, jitter
 from hitherto.engine.digests.fire import resumed
 from hitherto.engine.purge import purge_expired
 from hitherto.engine.services import Services
-from hitherto.errors import DatabaseReadOnly, StoreError
+from hitherto.errors import DatabaseReadOnly, DatabaseUnavailable, HithertoError, StoreError
 from hitherto.logs import logger
-from hitherto.ports.digests import Claim, DigestWork
+from hitherto.ports.digests import Claim, DigestWork, FailedDigest
 from hitherto.ports.queue import DigestJob
 from hitherto.uninterrupted import uninterrupted
 
@@ -175,7 +175,7 @@ class Worker:
                         break
                 since = timedelta(seconds=self._beat)
                 for failed in await self._store.rested(able=self._services.able):
-                    await resumed(self._services, failed)
+                    await self._resume(failed)
                 self._services.watch.show(await self._store.backlog())
             except DatabaseReadOnly:
                 self._cannot_write()
@@ -183,6 +183,15 @@ class Worker:
                 log.warning("Looking for digests left behind failed and will be tried again: %s", error)
             except Exception:  # the edge of a worker: the next sweep may do better
                 log.exception("Looking for digests left behind failed")
+
+    async def _resume(self, failed: FailedDigest) -> None:
+        """Go on with a conversation after a failure. One that is held or unreadable must not hold up the others."""
+        try:
+            await resumed(self._services, failed)
+        except (DatabaseReadOnly, DatabaseUnavailable):
+            raise
+        except HithertoError as error:
+            log.warning("%s could not go on after a failed digest: %s", failed.conversation, error)
 
     async def _purge(self) -> None:
         """Purge every minute, in a loop of its own: waiting for a conversation that is held must not delay anything
