@@ -47,7 +47,7 @@ def begins(context: Context) -> list[str]:
 def cut_of(context: Context) -> object:
     """What the start of a context may depend on: its digest, where its messages begin, and which are redacted."""
     fates = context.manifest.fates
-    begin = next((span.start for span in fates if span.fate == "in"), len(fates))
+    begin = next((span.start for span in fates if span.fate == "in"), None)
     return context.manifest.digest, begin, [span for span in fates if span.fate == "redacted"]
 
 
