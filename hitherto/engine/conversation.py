@@ -312,7 +312,8 @@ class Conversation:
 
     async def finish(self) -> int | None:
         """The conversation is over: digest what is left of it, by the stages of its policy that summarize or chunk,
-        whatever their triggers say. Later appends go on normally.
+        whatever their triggers say. Later appends go on normally. A tool call of the last three turns that has no
+        result yet is not digested, nor is what comes after its turn began: append its result first.
 
         Returns the id of the digest that begins now. None if nothing is left or no stage digests, and while a digest is
         in progress: what is left follows when that ends. `Memory.wait_for_digests` waits for it. If a digest fails,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import Sums
-from hitherto.core.log.probe import DialogueAt, Mark, Probe, ProbeGenerator, TokensAt, TurnAt, mark_at
+from hitherto.core.log.probe import DialogueAt, Mark, Probe, ProbeGenerator, SeqAt, TokensAt, TurnAt, mark_at
 from hitherto.core.policy.keep import Keep, LastFraction, LastMessages, LastTokens, LastTurns, Window
 
 _HOPS = 8
@@ -66,6 +66,19 @@ def whole_groups(mark: Mark | None, head: Head) -> ProbeGenerator[Cut]:
         hops += bool(late)
         mark = None if min(held + late) < 1 else (yield from mark_at(TurnAt(min(held + late))))
     return Cut(head.view_start, head.view_sums)
+
+
+def past_late_results(mark: Mark, begin: Cut, head: Head) -> ProbeGenerator[Cut]:
+    """As `whole_groups`, for a range from `begin` on whose end does not move on as the conversation grows: where that
+    would leave it empty, it ends at the first turn after `mark` with which it splits no group, if there is one."""
+    cut = yield from whole_groups(mark, head)
+    after: Mark | None = mark
+    while cut.seq <= begin.seq and after is not None:
+        late = [result for called, result in head.late if called < after.sums.turns and result >= after.seq]
+        last = (yield from mark_at(SeqAt(max(late)))) if late else None
+        after = None if last is None else (yield from mark_at(TurnAt(last.sums.turns + 1)))
+        cut = cut if after is None else (yield from whole_groups(after, head))
+    return cut
 
 
 def window_start(n: int, head: Head) -> ProbeGenerator[int]:

@@ -14,7 +14,7 @@ from hitherto.core.log.message import Sums
 from hitherto.core.log.probe import DialogueAt, Freeable, ProbeGenerator, SeqAt, ToolTokens, TurnAt, mark_at
 from hitherto.core.log.ranges import joined
 from hitherto.core.policy.action import Chunk, Compact, Redact, Summarize
-from hitherto.core.policy.cut import Cut, kept, whole_groups, window_start
+from hitherto.core.policy.cut import Cut, kept, past_late_results, whole_groups, window_start
 from hitherto.core.policy.keep import Nothing, Window
 from hitherto.core.policy.layout import Layout, layout_of, redacted_up_to
 from hitherto.core.policy.policy import Policy, Stage
@@ -199,7 +199,7 @@ def _firing(
 ) -> ProbeGenerator[Firing | None]:
     """What the stage does to the range from `begin` to `cut`, where its keep begins, or to the end of what is to be
     digested in any case; None if that is empty."""
-    finish = (yield from _finish(head)) if finishing else None
+    finish = (yield from _finish(begin, head)) if finishing else None
     if isinstance(stage.action, Chunk):
         return (yield from _chunk(stage, begin, cut, head, finish))
     if finish is not None and finish.seq > cut.seq:
@@ -269,12 +269,14 @@ def _redaction(whole: Firing, redact: Redact, begin: Cut) -> ProbeGenerator[Firi
     return replace(whole, freed=freed) if freed >= redact.at_least else None
 
 
-def _finish(head: Head) -> ProbeGenerator[Cut]:
+def _finish(begin: Cut, head: Head) -> ProbeGenerator[Cut]:
     """The end of what is to be digested, whatever the triggers say."""
     if head.finish_seq < head.next_seq:
         last = yield from mark_at(SeqAt(head.finish_seq - 1))
         following = None if last is None else (yield from mark_at(TurnAt(last.sums.turns + 1)))
-        return (yield from kept(Nothing(), head) if following is None else whole_groups(following, head))
+        if following is None:
+            return (yield from kept(Nothing(), head))
+        return (yield from past_late_results(following, begin, head))
     if not head.awaited:
         return Cut(head.next_seq, head.sums)
     return (yield from whole_groups((yield from mark_at(TurnAt(max(head.sums.turns, 1)))), head))
@@ -290,13 +292,10 @@ def _chunk(stage: Stage, begin: Cut, keep: Cut, head: Head, finish: Cut | None) 
         after = yield from mark_at(TurnAt(max(turn, 1)))
         if after is None or after.seq <= begin.seq:
             after = yield from mark_at(TurnAt(turn + 1))
-    if after is not None and (finish is None or after.seq < finish.seq):
-        cut = yield from whole_groups(after, head)
-    elif finish is not None:
+    cut = None if after is None else (yield from past_late_results(after, begin, head))
+    if finish is not None and (cut is None or not begin.seq < cut.seq < finish.seq):
         cut = finish
-    else:
-        return None
-    if cut.seq <= begin.seq:
+    if cut is None or cut.seq <= begin.seq:
         return None
     return Firing(
         stage=stage,

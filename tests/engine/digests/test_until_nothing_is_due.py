@@ -61,6 +61,32 @@ async def test_an_import_is_chunked_to_its_end(store: Store) -> None:
         assert 600 - (rows[-1][1] + 1) <= 30, "no more are left than the threshold"
 
 
+LATE = hitherto.Call(id="job", name="job", arguments="{}")
+
+
+@pytest.mark.parametrize(("threshold", "batch"), [(30, 20), (10, 4)])
+@pytest.mark.parametrize("after", [3, 7, 12, 19])
+async def test_a_result_that_comes_late_does_not_stop_chunks(
+    store: Store, threshold: int, batch: int, after: int
+) -> None:
+    """The call and its result are in one chunk, if the call was in none when the result came."""
+    policy = chunks(threshold=threshold, batch=batch, context=batch)
+    async with opener(store, policy)(Scripted(then=says_each)) as (memory, chat):
+        await chat.append(user("Start the job."), assistant("It runs.", calls=[LATE]))
+        for number in range(1, 61):
+            if number == after + 1:
+                await chat.append(hitherto.tool_result("job", "done"))
+            await round_(chat, number)
+            await memory.wait_for_digests()
+        rows = ranges(await chat.digests())
+        assert [start for start, _ in rows] == [0, *(end + 1 for _, end in rows[:-1])]
+        head = await chat.head()
+        assert head is not None
+        assert head.next_seq - (rows[-1][1] + 1) <= threshold + 2
+        result = 2 + 2 * after
+        assert rows[0][1] >= result or result > threshold
+
+
 async def test_a_seq_fires_only_when_a_round_ends(store: Store) -> None:
     """A digest that ends is not the end of a round: the seed's table has one line a round."""
     gate = Gate(says_each)
