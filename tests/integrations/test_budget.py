@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import hitherto
 from hitherto import Memory
-from hitherto.core.policy.presets import chunks, rolling, sliding_window
+from hitherto.core.policy.presets import chunks, rolling, sliding_window, trim
 from hitherto.core.policy.render import ShadowTurn
 from hitherto.errors import InvalidBatch, InvalidBudget
 from hitherto.integrations.openai_agents import (
@@ -70,6 +70,17 @@ def cost(shown: Sequence[Any]) -> int:
     """The tokens of the items, as contexts count them."""
     counter = counter_for("o200k_base")
     return sum(codec("openai.responses").tokens(item, counter) for item in shown)
+
+
+def said(words: str) -> Item:
+    return {"role": "user", "content": words}
+
+
+def called(call: str) -> Item:
+    return {"type": "function_call", "call_id": call, "name": "weather", "arguments": "{}"}
+
+
+RESULT: Item = {"type": "function_call_output", "call_id": "late", "output": "Sunny."}
 
 
 @function_tool
@@ -212,15 +223,40 @@ async def test_a_budget_that_is_not_reached_changes_nothing(memory: Memory, make
     for turn in range(5):
         await dialogue(without, 1, tools=True, start=turn)
         # A call that waits for its result, also where something was said since, and results that come late.
-        await without.add_items(
-            [{"type": "function_call", "call_id": f"late {turn}", "name": "weather", "arguments": "{}"}]
-        )
+        await without.add_items([called(f"late {turn}")])
         if turn:
             await without.add_items(
                 [{"type": "function_call_output", "call_id": f"late {turn - 1}", "output": "Sunny."}]
             )
         for limit in (None, 1, 3):
             assert await session.get_items(limit) == await without.get_items(limit)
+
+
+async def test_a_result_whose_call_the_policy_left_out_is_not_a_cut(memory: Memory) -> None:
+    """Both leave the result out, and the budget adds no placeholder for the newest call."""
+    policy = trim(max_turns=3, keep_turns=1)
+    without = HithertoSession("trip", memory, scope=SCOPE, policy=policy, wait=10)
+    session = HithertoSession("trip", memory, scope=SCOPE, policy=policy, wait=10, budget=100_000)
+    await without.add_items([said("Go."), called("late")])
+    await dialogue(without, 5)
+    await without.add_items([RESULT, called("waits"), said("And now?")])
+    shown = await without.get_items()
+    assert [item["call_id"] for item in shown if "call_id" in item] == ["waits"]
+    assert await session.get_items() == shown
+
+
+@pytest.mark.parametrize(("added", "popped"), [(1, 0), (1, 2), (2, 1), (2, 4)])
+async def test_items_put_in_the_place_of_all_are_cut_too(memory: Memory, added: int, popped: int) -> None:
+    """Whether or not a message that they stand for is still there."""
+    session = DefaultSession("trip", memory, scope=SCOPE, budget=100)
+    await dialogue(session, added)
+    for _ in range(popped):
+        await session.pop_item()
+    conversation = memory.conversation("trip", scope=SCOPE)
+    await conversation.replace([said("word " * 5_000)])
+    assert await session.get_items() == []
+    await conversation.replace([said("word")])
+    assert list(map(text, await session.get_items())) == ["word"]
 
 
 @pytest.mark.parametrize("budget", [0, -1, True, "8000", 8_000.0])
