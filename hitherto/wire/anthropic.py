@@ -45,6 +45,9 @@ TOOL_USE = 530
 """What having tools costs beside their schemas: the most that any model is listed with (Anthropic, "Tool use",
 tool use system prompt token counts: 530 for Claude 3 Opus; the Claude 4 models are listed with 346)."""
 
+_MOST_BREAKPOINTS = 4
+"""What the API takes in a request (Anthropic, "Prompt caching")."""
+
 _MEDIA_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
 
@@ -101,9 +104,10 @@ class AnthropicFormat:
         cache_key: str = "",
     ) -> dict[str, Any]:
         """At most three breakpoints: the API takes four, and one more may be asked for in the call. The first, in the
-        system text, is for the tools too, which come before it."""
+        system text, is for the tools too, which come before it. Of the caller's own, the newest stay that the API
+        takes: a caller who marks each newest message has marked all that are in the log."""
         instructions: str | list[Payload] = "\n\n".join(system)
-        messages = list(items)
+        messages = breakpoints.newest_breakpoints(items, [*map(dict, tools)], most=_MOST_BREAKPOINTS)
         if stable is not None and not breakpoints.has_breakpoints([*items, *tools]):
             instructions = breakpoints.anthropic_system(system, stable.system) or instructions
             messages = breakpoints.with_breakpoints(items, stable.items, breakpoints.anthropic, is_user=self.is_user)

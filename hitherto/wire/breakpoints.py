@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import Final, cast
@@ -14,6 +15,8 @@ _OPENAI: Final[Payload] = {"prompt_cache_breakpoint": {"mode": "explicit"}}
 
 _FIELDS = (_ANTHROPIC | _OPENAI).keys()
 _CONTENT = ("content", "output")
+_INNER = {*_CONTENT, "source"}
+"""Where an item or a part has parts: a document of Anthropic's has them in its source."""
 
 Mark = Callable[[Payload], Payload | None]
 """Gives an item with a breakpoint in the last of its parts that can carry one; None where none can."""
@@ -21,16 +24,44 @@ Mark = Callable[[Payload], Payload | None]
 
 def has_breakpoints(values: Iterable[Mapping[str, object]]) -> bool:
     """Whether there is a breakpoint in an item, a part of one, or a tool schema."""
-    for value in values:
-        if not _FIELDS.isdisjoint(value):
-            return True
-        for field in _CONTENT:
-            inner = value.get(field)
-            if isinstance(inner, list) and has_breakpoints(
-                cast("Payload", part) for part in cast("list[object]", inner) if isinstance(part, dict)
-            ):
-                return True
-    return False
+    return any(map(_count, values))
+
+
+def newest_breakpoints(items: Sequence[Payload], tools: Sequence[Payload], *, most: int) -> list[Payload]:
+    """`items` without their oldest breakpoints, so that `tools` and they have at most `most`."""
+    return cast("list[Payload]", _without_oldest(list(items), _count([*tools, *items]) - most)[0])
+
+
+def _count(value: object) -> int:
+    match value:
+        case list():
+            return sum(map(_count, cast("list[object]", value)))
+        case dict():
+            fields = cast("Payload", value)
+            own = any(fields.get(field) is not None for field in _FIELDS)
+            return own + sum(_count(fields.get(field)) for field in _INNER)
+        case _:
+            return 0
+
+
+def _without_oldest(value: object, over: int) -> tuple[object, int]:
+    """The value without the first `over` of its breakpoints, and how many are left to leave out."""
+    match value:
+        case list() if over > 0:
+            parts: list[object] = []
+            for one in cast("list[object]", value):
+                part, over = _without_oldest(one, over)
+                parts.append(part)
+            return parts, over
+        case dict() if over > 0:
+            fields = dict(cast("Payload", value))
+            for field in _INNER & fields.keys():
+                fields[field], over = _without_oldest(fields[field], over)
+            for field in _FIELDS & fields.keys() if over > 0 else ():
+                over -= fields.pop(field) is not None
+            return fields, over
+        case _:
+            return value, over
 
 
 def with_breakpoints(
@@ -131,17 +162,13 @@ def _says(part: Payload, field: str) -> bool:
 def without_breakpoints(item: Payload) -> Payload:
     """The item without breakpoints, and a single part that is nothing but text as that text: what is left is the same
     for items that the APIs take for the same."""
-    return {
-        key: _plain(cast("list[object]", value)) if key in _CONTENT and isinstance(value, list) else value
-        for key, value in item.items()
-    }
+    bare = cast("Payload", _without_oldest(item, sys.maxsize)[0])
+    return {key: _plain(value) if key in _CONTENT else value for key, value in bare.items()}
 
 
-def _plain(parts: list[object]) -> object:
-    bare = [_bare(cast("Payload", part)) if isinstance(part, dict) else part for part in parts]
-    one = cast("Payload", bare[0]) if len(bare) == 1 and isinstance(bare[0], dict) else {}
-    return one["text"] if one.keys() == {"type", "text"} and one["type"] in ("text", "input_text") else bare
-
-
-def _bare(part: Payload) -> Payload:
-    return {key: value for key, value in part.items() if key not in _FIELDS}
+def _plain(parts: object) -> object:
+    match parts:
+        case [{"type": "text" | "input_text", "text": text, **rest}] if not rest:
+            return text
+        case _:
+            return parts

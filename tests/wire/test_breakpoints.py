@@ -218,6 +218,34 @@ def test_who_sets_breakpoints_is_left_alone(wire: str) -> None:
         assert of.request(system=["Be brief."], items=said, tools=having, stable=part, cache_key="k") == off
 
 
+def test_of_the_callers_own_the_newest_stay_that_the_api_takes() -> None:
+    """Who marks the newest message of each request has marked all that are in the log."""
+    items = [says("user", text(f"{at}") | MARK) for at in range(6)]
+    document = {"type": "document", "source": {"type": "content", "content": [text("a") | MARK, text("b") | MARK]}}
+    for stable in (None, StablePart(1, 6)):
+        ask: Any = {"system": ["Be brief."], "stable": stable}
+        request = anthropic.request(items=items, tools=[], **ask)
+        assert (request["system"], places(request)) == ("Be brief.", [2, 3, 4, 5])
+        assert bare(request["messages"]) == bare(items)
+        request = anthropic.request(items=items, tools=[{"name": "add", "input_schema": {}} | MARK], **ask)
+        assert places(request) == [3, 4, 5]
+        request = anthropic.request(items=[says("user", document), *items[:3]], tools=[], **ask)
+        assert parts_with(request) == [text("b") | MARK, *[text(f"{at}") | MARK for at in range(3)]]
+    assert parts_with(items) == [text(f"{at}") | MARK for at in range(6)], "the caller's items are as they were"
+    many = [says("user", text(f"{at}") | POINT) for at in range(6)]
+    assert len(parts_with(chat.request(system=[], items=many, tools=[]))) == 6, "OpenAI takes the newest by itself"
+
+
+def test_a_breakpoint_that_is_null_is_none() -> None:
+    request = marked(anthropic, [says("user", text("one") | {"cache_control": None})], 1, "Be brief.")
+    assert request["system"] == [text("Be brief.") | MARK]
+
+
+def test_in_a_document_they_are_the_callers_too() -> None:
+    document = {"type": "document", "source": {"type": "content", "content": [text("a") | MARK]}}
+    assert marked(anthropic, [says("user", document)], 1, "Be brief.")["system"] == "Be brief."
+
+
 def test_a_request_may_be_changed() -> None:
     """For a longer life in the cache, say."""
     for _ in range(2):
