@@ -12,7 +12,7 @@ from hitherto.core.scope import Scope
 from hitherto.engine.memory import Memory
 from hitherto.engine.recall.recall import Hit
 from hitherto.errors import InvalidInput
-from hitherto.integrations.document_tools import LIMIT, iso, limited
+from hitherto.integrations.document_tools import LIMIT, asked, iso, limited
 
 _PASSAGES = 3
 """Passages of a long text that a search shows."""
@@ -87,7 +87,7 @@ class ConversationTools:
         """The messages and digests that answer `query` best, as `hits`, the best first, under a `note` that says what
         they are. Of a long text, `content` has the passages that match best. Raises InvalidInput."""
         found = await self._memory.recall(
-            query,
+            asked(query),
             scope=self._chat.scope,
             conversation=self._chat.id,
             kinds={"message", "digest"},

@@ -8,7 +8,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from hitherto.core.documents.checks import ALL, type_of
+from hitherto.core.documents.checks import ALL
 from hitherto.core.documents.document import Document
 from hitherto.core.scope import Scope
 from hitherto.engine.memory import Memory
@@ -97,12 +97,12 @@ class DocumentTools:
         """The passages that answer `query` best, the best first, each with its `score` from 0 to 1. Raises
         InvalidInput."""
         found = await self._memory.recall(
-            query,
+            asked(query),
             scope=self._scope,
             limit=limited(limit),
             kinds={"passage"},
             all_agents=True,
-            doc_type=type_of(search_type),
+            doc_type=search_type,
         )
         return [_passage(hit) for hit in found.hits]
 
@@ -141,6 +141,13 @@ def _listed(document: Document) -> dict[str, Any]:
         "said_at": iso(document.said_at),
         "metadata": json.loads(document.metadata),
     }
+
+
+def asked(query: object) -> str:
+    """A model's query. Raises InvalidInput for anything but a text."""
+    if not isinstance(query, str):
+        raise InvalidInput(f"query is {query!r}; give what to look for as text")
+    return query
 
 
 def limited(limit: object) -> int:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from inspect import Parameter, signature
 from typing import Any
 
 from agents import Agent, RunConfig, Runner, function_tool
@@ -26,7 +27,7 @@ def weather(city: str) -> str:
 
 @function_tool(needs_approval=True)
 def book(hotel: str) -> str:
-    """CurrentFacts a hotel; a person has to agree."""
+    """Books a hotel; a person has to agree."""
     return f"booked {hotel}"
 
 
@@ -89,3 +90,15 @@ def assert_no_orphans(items: Sequence[Any]) -> None:
             assert item["call_id"] in called, f"a result without its call: {json.dumps(item)[:200]}"
             answered.add(item["call_id"])
     assert called == answered, f"calls without a result: {called - answered}"
+
+
+def assert_takes(function: Callable[..., Any], parameters: dict[str, Any]) -> None:
+    """The function has the schema's parameters, in order, with their types and defaults."""
+    types = {"string": str, "integer": int}
+    given = {
+        name: (types[of["type"]], of.get("default", Parameter.empty)) for name, of in parameters["properties"].items()
+    }
+    found = signature(function, eval_str=True).parameters
+    assert {name: (one.annotation, one.default) for name, one in found.items()} == given
+    assert list(found) == list(given)
+    assert parameters["required"] == [name for name, (_, default) in given.items() if default is Parameter.empty]

@@ -72,15 +72,15 @@ def cost(shown: Sequence[Any]) -> int:
     return sum(codec("openai.responses").tokens(item, counter) for item in shown)
 
 
-def said(words: str) -> Item:
+def said(words: str) -> Any:
     return {"role": "user", "content": words}
 
 
-def called(call: str) -> Item:
+def called(call: str) -> Any:
     return {"type": "function_call", "call_id": call, "name": "weather", "arguments": "{}"}
 
 
-RESULT: Item = {"type": "function_call_output", "call_id": "late", "output": "Sunny."}
+RESULT: Any = {"type": "function_call_output", "call_id": "late", "output": "Sunny."}
 
 
 @function_tool

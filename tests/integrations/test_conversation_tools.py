@@ -22,7 +22,7 @@ from hitherto.integrations.openai_agents import conversation_tools as sdk_tools
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted, items
 from tests.conftest import SCOPE
-from tests.integrations.planner import QUIET, calls
+from tests.integrations.planner import QUIET, assert_takes, calls
 
 CODE = '''\
 def parse_ranges(text: str) -> list[range]:
@@ -138,13 +138,10 @@ async def test_the_schemas_are_those_of_the_functions(talk: Memory) -> None:
     tools = conversation_tools(talk, SCOPE, "pages")
     by_name = {one["function"]["name"]: one["function"]["parameters"] for one in tools.schemas}
     assert list(by_name) == ["search_conversation", "expand"]
+    for name, parameters in by_name.items():
+        assert_takes(getattr(tools, name), parameters)
     for tool in sdk_tools(talk, SCOPE, "pages"):
-        ours, theirs = by_name[tool.name], tool.params_json_schema
-        assert theirs["required"] == ours["required"]
-        assert list(theirs["properties"]) == list(ours["properties"])
-        for name, ours_of in ours["properties"].items():
-            assert theirs["properties"][name]["type"] == ours_of["type"]
-            assert theirs["properties"][name].get("default") == ours_of.get("default")
+        assert tool.params_json_schema == by_name[tool.name]
     tools.schemas.clear()
     assert len(tools.schemas) == 2, "a copy of one's own"
 
@@ -219,8 +216,11 @@ async def test_one_pair_of_tools_serves_many_users(talk: Memory) -> None:
     ("tool", "given", "says"),
     [
         ("expand", {"start": 4, "end": 2}, "no larger than end"),
-        ("expand", {"start": "first", "end": 2}, "rror"),
-        ("search_conversation", {"query": "lamp", "limit": "many"}, "rror"),
+        ("expand", {"start": "first", "end": 2}, "start 'first', end 2"),
+        ("expand", {"start": 1}, "end None"),
+        ("search_conversation", {"query": "lamp", "limit": "many"}, "limit is 'many'; give a whole number"),
+        ("search_conversation", {"query": 7}, "query is 7; give what to look for"),
+        ("search_conversation", {}, "query is None"),
     ],
 )
 async def test_a_wrong_argument_is_told_to_the_model(talk: Memory, tool: str, given: Any, says: str) -> None:

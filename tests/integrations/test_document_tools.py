@@ -23,7 +23,7 @@ from hitherto.integrations.openai_agents import documents as sdk
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted, items
 from tests.conftest import SCOPE
-from tests.integrations.planner import QUIET, calls
+from tests.integrations.planner import QUIET, assert_takes, calls
 
 
 @pytest.fixture
@@ -132,15 +132,10 @@ async def test_the_schemas_are_those_of_the_functions(memory: Memory) -> None:
     tools = document_tools(memory, SCOPE)
     by_name = {one["function"]["name"]: one["function"]["parameters"] for one in tools.schemas}
     assert list(by_name) == ["search_knowledge_base", "list_documents"]
-    assert list(by_name["search_knowledge_base"]["properties"]) == ["query", "search_type", "limit"]
-    assert by_name["search_knowledge_base"]["required"] == ["query"]
-    assert list(by_name["list_documents"]["properties"]) == ["doc_type", "limit"]
+    for name, parameters in by_name.items():
+        assert_takes(getattr(tools, name), parameters)
     for tool in sdk.document_tools(memory, SCOPE):
-        ours, theirs = by_name[tool.name], tool.params_json_schema
-        assert theirs["required"] == ours["required"] if ours["required"] else not theirs.get("required")
-        for name, ours_of in ours["properties"].items():
-            assert theirs["properties"][name]["type"] == ours_of["type"]
-            assert theirs["properties"][name].get("default") == ours_of.get("default")
+        assert tool.params_json_schema == by_name[tool.name]
     tools.schemas.clear()
     assert len(tools.schemas) == 2, "a copy of one's own"
 
@@ -183,9 +178,23 @@ async def test_one_pair_of_tools_serves_many_users(memory: Memory) -> None:
     assert "9999" in await ran(tools, call, "somebody else")
 
 
-async def test_a_wrong_argument_is_told_to_the_model(memory: Memory) -> None:
-    output = await ran(sdk.document_tools(memory, SCOPE), calls("list_documents", "call_1", limit="many"))
-    assert "rror" in output
+@pytest.mark.parametrize(
+    ("tool", "given", "says"),
+    [
+        ("list_documents", {"limit": "many"}, "limit is 'many'; give a whole number"),
+        ("list_documents", {"doc_type": 3}, "3 is no type of documents; give one as text"),
+        ("search_knowledge_base", {"query": "code", "search_type": 3}, "3 is no type of documents; give one as text"),
+        ("search_knowledge_base", {}, "query is None; give what to look for"),
+    ],
+)
+async def test_a_wrong_argument_is_told_to_the_model(memory: Memory, tool: str, given: Any, says: str) -> None:
+    assert says in await ran(sdk.document_tools(memory, SCOPE), calls(tool, "call_1", **given))
+
+
+async def test_arguments_that_are_no_json_are_told_to_the_model(memory: Memory) -> None:
+    broken = calls("list_documents", "call_1")
+    broken.arguments = "{limit"
+    assert "not a JSON object" in await ran(sdk.document_tools(memory, SCOPE), broken)
 
 
 async def test_they_work_through_a_portal() -> None:

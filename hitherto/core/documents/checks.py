@@ -11,7 +11,7 @@ from typing import Any, cast
 from hitherto.core.documents.document import CONVERSATION, namespace_of
 from hitherto.core.log.message import storable
 from hitherto.core.scope import LONGEST_NAME
-from hitherto.errors import InvalidDocument
+from hitherto.errors import InvalidDocument, InvalidInput
 
 MOST_CHARACTERS = 20_000_000
 """Characters of one document."""
@@ -74,10 +74,15 @@ def checked_type(doc_type: object) -> str:
     return kept
 
 
-def type_of(doc_type: str | None) -> str | None:
-    """The type to search for: None (every type) for None and "all", "conversation" for "conversations" too."""
-    word = None if doc_type is None else doc_type.strip().casefold()
-    if word is None or word == ALL:
+def type_of(doc_type: object) -> str | None:
+    """The type to search for: None (every type) for None and "all", "conversation" for "conversations" too. Raises
+    InvalidInput for what is no text."""
+    if doc_type is None:
+        return None
+    if not isinstance(doc_type, str):
+        raise InvalidInput(f"{doc_type!r} is no type of documents; give one as text, or {ALL!r}")
+    word = doc_type.strip().casefold()
+    if word == ALL:
         return None
     return CONVERSATION if word in _CONVERSATIONS else doc_type
 

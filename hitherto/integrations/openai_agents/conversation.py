@@ -9,8 +9,8 @@ from agents import FunctionTool, RunContextWrapper, function_tool
 
 from hitherto.core.scope import Scope, checked_name
 from hitherto.engine.memory import Memory
-from hitherto.integrations.conversation_tools import EXPAND, SEARCH, ConversationTools
-from hitherto.integrations.openai_agents.documents import Route, always, told
+from hitherto.integrations.conversation_tools import SCHEMAS, ConversationTools
+from hitherto.integrations.openai_agents.documents import Route, always, described, told
 from hitherto.integrations.openai_agents.event_loop import CurrentLoop, MemoryLoop, Portal
 
 
@@ -25,33 +25,18 @@ def conversation_tools(memory: Memory | Portal, scope: Scope | Route, id: str) -
     route = scope if callable(scope) else always(Scope.checked(scope))
     name = checked_name(id, "conversation")
 
-    @function_tool(description_override=SEARCH, strict_mode=False, failure_error_function=told)
-    async def search_conversation(context: RunContextWrapper[Any], query: str, limit: int = 5) -> str:
-        """Search.
-
-        Args:
-            query: What to look for, in words or as a question.
-            limit: How many to give, at most 50.
-        """
-
+    @function_tool(strict_mode=False, failure_error_function=told)
+    async def search_conversation(context: RunContextWrapper[Any], query: Any = None, limit: Any = 5) -> str:
         async def look(opened: Memory) -> dict[str, Any]:
             return await ConversationTools(opened, route(context), name).search_conversation(query, limit)
 
         return json.dumps(await home.run(look), ensure_ascii=False)
 
-    @function_tool(description_override=EXPAND, strict_mode=False, failure_error_function=told)
-    async def expand(context: RunContextWrapper[Any], start: int, end: int, character: int = 0) -> str:
-        """Expand.
-
-        Args:
-            start: The number of the first message.
-            end: The number of the last message.
-            character: How many characters of the first message to skip.
-        """
-
+    @function_tool(strict_mode=False, failure_error_function=told)
+    async def expand(context: RunContextWrapper[Any], start: Any = None, end: Any = None, character: Any = 0) -> str:
         async def look(opened: Memory) -> str:
             return await ConversationTools(opened, route(context), name).expand(start, end, character)
 
         return await home.run(look)
 
-    return [search_conversation, expand]
+    return described([search_conversation, expand], SCHEMAS)

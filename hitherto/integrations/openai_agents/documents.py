@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from agents import FunctionTool, RunContextWrapper, default_tool_error_function, function_tool
+from agents import FunctionTool, ModelBehaviorError, RunContextWrapper, default_tool_error_function, function_tool
 
+from hitherto.core.documents.checks import ALL
 from hitherto.core.scope import Scope
 from hitherto.engine.memory import Memory
 from hitherto.errors import InvalidInput, InvalidScope
-from hitherto.integrations.document_tools import LIST, SEARCH, DocumentTools
+from hitherto.integrations.document_tools import SCHEMAS, DocumentTools
 from hitherto.integrations.openai_agents.event_loop import CurrentLoop, MemoryLoop, Portal
 
 Route = Callable[[RunContextWrapper[Any]], Scope]
@@ -27,38 +29,32 @@ def document_tools(memory: Memory | Portal, scope: Scope | Route) -> list[Functi
     home: MemoryLoop = memory if isinstance(memory, Portal) else CurrentLoop(memory)
     route = scope if callable(scope) else always(Scope.checked(scope))
 
-    @function_tool(description_override=SEARCH, strict_mode=False, failure_error_function=told)
+    @function_tool(strict_mode=False, failure_error_function=told)
     async def search_knowledge_base(
-        context: RunContextWrapper[Any], query: str, search_type: str = "all", limit: int = 5
+        context: RunContextWrapper[Any], query: Any = None, search_type: Any = ALL, limit: Any = 5
     ) -> str:
-        """Search.
-
-        Args:
-            query: What to look for, in words or as a question.
-            search_type: 'conversations' for archived conversations, any other type that documents have, or 'all'.
-            limit: How many to give, at most 50.
-        """
-
         async def look(opened: Memory) -> list[dict[str, Any]]:
             return await DocumentTools(opened, route(context)).search_knowledge_base(query, search_type, limit)
 
         return json.dumps(await home.run(look), ensure_ascii=False)
 
-    @function_tool(description_override=LIST, strict_mode=False, failure_error_function=told)
-    async def list_documents(context: RunContextWrapper[Any], doc_type: str = "all", limit: int = 10) -> str:
-        """List.
-
-        Args:
-            doc_type: 'conversations' for archived conversations, any other type that documents have, or 'all'.
-            limit: How many to give, at most 50.
-        """
-
+    @function_tool(strict_mode=False, failure_error_function=told)
+    async def list_documents(context: RunContextWrapper[Any], doc_type: Any = ALL, limit: Any = 10) -> str:
         async def look(opened: Memory) -> list[dict[str, Any]]:
             return await DocumentTools(opened, route(context)).list_documents(doc_type, limit)
 
         return json.dumps(await home.run(look), ensure_ascii=False)
 
-    return [search_knowledge_base, list_documents]
+    return described([search_knowledge_base, list_documents], SCHEMAS)
+
+
+def described(tools: list[FunctionTool], schemas: Sequence[dict[str, Any]]) -> list[FunctionTool]:
+    """The tools as the schemas describe them. Their functions take whatever a model gives: what they call checks it
+    and says what is wrong."""
+    for tool, schema in zip(tools, schemas, strict=True):
+        says = copy.deepcopy(schema["function"])
+        tool.description, tool.params_json_schema = says["description"], says["parameters"]
+    return tools
 
 
 def always(scope: Scope) -> Route:
@@ -72,6 +68,8 @@ def always(scope: Scope) -> Route:
 
 def told(context: RunContextWrapper[Any], error: Exception) -> str:
     """What the model is told of an error: what is wrong with its arguments, and nothing of what went wrong here."""
+    if isinstance(error, ModelBehaviorError):
+        return "Error: the arguments are not a JSON object"
     if isinstance(error, InvalidInput) and not isinstance(error, InvalidScope):
         return f"Error: {error}"
     return default_tool_error_function(context, error)
