@@ -168,7 +168,7 @@ def without_breakpoints(item: Payload) -> Payload:
 
 def _plain(parts: object) -> object:
     match parts:
-        case [{"type": "text" | "input_text", "text": str(words)} as one] if len(cast("Payload", one)) == 2:
+        case [{"type": "text" | "input_text", "text": str(words)}] if len(cast("list[Payload]", parts)[0]) == 2:
             return words
         case _:
             return parts
