@@ -105,9 +105,11 @@ def test_a_ceiling_of_zero_is_told_from_none() -> None:
         Settings.load(daily_tokens=0)
 
 
-def test_an_unknown_setting_is_named() -> None:
-    with pytest.raises(InvalidSettings, match="budgt"):
-        Settings.load(budgt=3)
+def test_an_unknown_setting_is_named_and_the_one_that_may_be_meant() -> None:
+    with pytest.raises(InvalidSettings, match=r"^'modle' is not a setting; did you mean 'model'\?$"):
+        Settings.load(modle="x")
+    with pytest.raises(InvalidSettings, match="'zzz' is not a setting; known: .*, budget, .*, worker"):
+        Settings.load(zzz=1)
 
 
 def test_a_key_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from typing import Any
 
@@ -41,7 +42,9 @@ class Settings(
         """
         unknown = sorted(set(given) - set(cls.model_fields))
         if unknown:
-            raise InvalidSettings(f"{unknown[0]!r} is not a setting; known: {', '.join(sorted(cls.model_fields))}")
+            near = difflib.get_close_matches(unknown[0], cls.model_fields, n=1)
+            known = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(cls.model_fields))}"
+            raise InvalidSettings(f"{unknown[0]!r} is not a setting; {known}")
         try:
             return cls(**{name: value for name, value in given.items() if value is not None})
         except ValidationError as error:

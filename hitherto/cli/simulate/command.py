@@ -108,9 +108,15 @@ def simulate(
     else:
         asked = sum(map(len, questions.values()))
         table = policies_table(found, title=_title(transcripts, requests))
-        output.show(
-            table, "", remarks(used, budget=budget, questions=asked, every_policy=not policies, picture=picture)
+        says = remarks(
+            used,
+            budget=budget,
+            largest=found[0].max_request_tokens,
+            questions=asked,
+            every_policy=not policies,
+            picture=picture,
         )
+        output.show(table, "", says)
     if any(figures.failed for figures in found):
         output.warn(failures(found))
 

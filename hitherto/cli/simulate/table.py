@@ -51,8 +51,11 @@ def policies_table(found: Sequence[Figures], *, title: str) -> Table:
     return table
 
 
-def remarks(price: Price, *, budget: int, questions: int, every_policy: bool, picture: Path | None) -> str:
-    """How to read the table."""
+def remarks(
+    price: Price, *, budget: int, largest: int, questions: int, every_policy: bool, picture: Path | None
+) -> str:
+    """How to read the table, where the largest request with the full history takes so many tokens."""
+    fits = f"All of it fits the budget: with a --budget below {largest:,} the table shows what each policy leaves out."
     evidence = (
         f"Evidence: the share of what answers {questions} questions about it that is shown word for word, and what "
         "recall adds to that."
@@ -65,6 +68,7 @@ def remarks(price: Price, *, budget: int, questions: int, every_policy: bool, pi
             "Cached: what the provider has of the request before; what is recalled is never cached. Cost: prompts and "
             "digests; the answers cost the same each time and are left out. Left: messages that are verbatim in the "
             "end, in a digest only, and gone (a placeholder counts as gone).",
+            *([fits] if largest <= budget else []),
             *([evidence] if questions else []),
             *([left_out] if every_policy else []),
             *([] if picture is None else [f"The picture is in {one_line(str(picture))}."]),

@@ -202,6 +202,12 @@ def test_for_people() -> None:
     assert "support: 30 messages, 14 requests" in said
     assert re.search(r"Prices of gpt-4.1-mini as of 20\d\d-\d\d-\d\d; budget 16,000 tokens", said)
     assert "native is left out" in said
+    assert "All of it fits the budget" in said
+
+
+def test_where_the_budget_cuts_nothing_is_said_of_that() -> None:
+    said = bare("simulate", SUPPORT, "--policies", "none", "--budget", "3000").out
+    assert "fits the budget" not in said
 
 
 def test_progress_is_for_a_terminal() -> None:
