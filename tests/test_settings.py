@@ -108,7 +108,7 @@ def test_a_ceiling_of_zero_is_told_from_none() -> None:
 def test_an_unknown_setting_is_named_and_the_one_that_may_be_meant() -> None:
     with pytest.raises(InvalidSettings, match=r"^'modle' is not a setting; did you mean 'model'\?$"):
         Settings.load(modle="x")
-    with pytest.raises(InvalidSettings, match="'zzz' is not a setting; known: .*, budget, .*, worker"):
+    with pytest.raises(InvalidSettings, match=r"'zzz' is not a setting; known: .*, budget, .*, worker"):
         Settings.load(zzz=1)
 
 

@@ -339,8 +339,10 @@ def test_most_of_a_request_repeats_the_one_before(policy: str, locomo: Path) -> 
     assert (found["over_budget"], found["gaps"], found["overlaps"]) == (0, 0, 0)
 
 
-def test_the_whole_of_a_replay_repeats_what_its_parts_do(locomo: Path) -> None:
-    ran = bare("replay", locomo, "--policy", "trim", "--budget", "2000", "--database", "memory:", "--json")
+def test_the_whole_of_a_replay_repeats_what_its_parts_do(locomo: Path, tmp_path: Path) -> None:
+    (tmp_path / "three.json").write_text(json.dumps(json.loads(locomo.read_bytes())[:3]))
+    words = ("--policy", "trim", "--budget", "2000", "--database", "memory:", "--json")
+    ran = bare("replay", tmp_path / "three.json", *words)
     parts = [(one["repeated"], one["context_tokens"]) for one in ran.json["conversations"]]
     assert ran.json["repeated"] == pytest.approx(
         sum(share * tokens for share, tokens in parts) / sum(tokens for _, tokens in parts), abs=1e-5
