@@ -566,6 +566,10 @@ async def test_the_first_context_is_rebuilt_and_tampered_manifests_are_refused(m
     context = await chat.context(user("hi"), instructions="\ud800")
     saved = Manifest.from_json(json.dumps(context.manifest.to_json()))
     assert (await chat.rebuild(saved)).request == context.request
+    for field in ("kind", "why"):
+        entry = {"why": "policy", "kind": "message", "score": 1.0, "tokens": 3, field: "bogus"}
+        with pytest.raises(InvalidInput, match=rf"recalled.*{field}"):
+            Manifest.from_json(context.manifest.to_json() | {"recalled": [entry]})
     for bad in ("{", "[" * 100_000):
         request = context.manifest.request.model_copy(update={"tools": [bad]})
         with pytest.raises(InvalidInput, match="manifest"):

@@ -32,6 +32,16 @@ async def empty(server: EmbeddedServer, admin: Connection) -> AsyncIterator[str]
     await admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 
 
+@pytest.fixture
+async def encoded(server: EmbeddedServer, admin: Connection, request: pytest.FixtureRequest) -> AsyncIterator[str]:
+    """The URL of a database with nothing in it, of the encoding that is the parameter."""
+    name = sql.Identifier(f"test_encoded_{next(_numbers)}")
+    create = "create database {} owner hitherto encoding {} template template0 locale_provider libc locale 'C'"
+    await admin.execute(sql.SQL(create).format(name, sql.Literal(request.param)))
+    yield make_conninfo(server.url, dbname=name.as_string().strip('"'))
+    await admin.execute(sql.SQL("drop database {} with (force)").format(name))
+
+
 @pytest.fixture(scope="module")
 async def stranger(server: EmbeddedServer) -> AsyncIterator[str]:
     """A role that may connect, and nothing else. It outlives the databases in which it is granted something."""

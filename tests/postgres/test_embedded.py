@@ -292,6 +292,9 @@ def test_the_default_directory_needs_no_private_folder_opened(monkeypatch: pytes
     if sys.platform == "linux":
         assert default_data_directory() == Path("/home/ada/data/hitherto/postgres")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
+    if sys.platform == "linux":
+        assert default_data_directory() == Path("/home/ada/data/hitherto/postgres"), "root says so"
+    monkeypatch.delenv("XDG_DATA_HOME")
     assert default_data_directory() == Path("/var/lib/hitherto/postgres")
 
 

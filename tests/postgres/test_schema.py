@@ -115,6 +115,11 @@ class TestOpening:
             await opened(database)
         assert await everything(database) == before
 
+    @pytest.mark.parametrize("encoded", ["SQL_ASCII", "LATIN1", "EUC_JP"], indirect=True)
+    async def test_another_encoding_than_utf8_is_refused(self, encoded: str) -> None:
+        with pytest.raises(SchemaMismatch, match=r"encoding is [A-Z0-9_]+; Hitherto needs one of encoding UTF8"):
+            await opened(encoded)
+
     @pytest.mark.parametrize("revision", ["0001", "0005"])
     async def test_a_database_of_a_development_version_is_refused_and_left_alone(
         self, database: str, revision: str

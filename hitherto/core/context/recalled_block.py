@@ -78,8 +78,8 @@ def _told_of(
 
 def _told(one: RecalledPiece, request: ContextRequest) -> RecalledEntry:
     return RecalledEntry(
-        why=one.why.value,
-        kind=one.kind.value,
+        why=one.why,
+        kind=one.kind,
         conversation=one.conversation,
         agent=one.agent,
         start=one.start,

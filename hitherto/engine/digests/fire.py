@@ -60,7 +60,9 @@ async def _planned(
     except Exception:  # user-defined parts of a policy may raise anything
         log.exception("The policy %s of %s failed; no digest was started", policy.name, conversation)
         return ()
-    if found.held:
+    if found.held and head.resting:
+        log.debug("Summarization of %s waits until %s: digests failed", conversation, head.resume_at)
+    elif found.held:
         log.debug("Summarization already in progress for %s", conversation)
     if found.nothing:
         log.debug("No new messages to summarize for %s", conversation)

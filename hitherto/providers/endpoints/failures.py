@@ -17,6 +17,10 @@ from hitherto.providers.endpoints.json_body import at, parsed
 from hitherto.providers.endpoints.response import LONGEST
 from hitherto.providers.endpoints.retry_after import retry_after
 
+_SECRET = 8
+"""Characters from which on a key is taken for a secret. Servers that need no key are given a word like "x", which is
+also part of other words."""
+
 _EXCERPT = 300
 """Characters of the operating system's message in an error."""
 
@@ -50,6 +54,7 @@ class Endpoint:
         self.named = named
         self.model = model
         self.key = usable_key(api_key, named)
+        self._secret = self.key if self.key and len(self.key) >= _SECRET else ""
         self.url = shown_url(base_url, named)
         self.timeout = timeout
 
@@ -149,7 +154,7 @@ class Endpoint:
         error = _error(body)
         places = (("type",), ("code",), ("status",), ("details", "error_code"))
         found = dict.fromkeys(name for place in places if (name := name_of(at(error, *place))) is not None)
-        return ", ".join(name for name in found if not (self.key and self.key in name))
+        return ", ".join(name for name in found if not (self._secret and self._secret in name))
 
     def _fault(self, error: BaseException) -> str:
         """Why there was no answer: the operating system's message, or only the class of any other error, because a
@@ -158,8 +163,8 @@ class Endpoint:
         while cause.__cause__ is not None and not isinstance(cause, OSError):
             cause = cause.__cause__
         text = str(cause) if isinstance(cause, OSError) else ""
-        if self.key:
-            text = text.replace(self.key, "[key]")
+        if self._secret:
+            text = text.replace(self._secret, "[key]")
         return " ".join(text[:_EXCERPT].split()) or kind
 
     def _refusal(self, status: int, said: str) -> str:

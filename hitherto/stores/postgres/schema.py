@@ -74,6 +74,12 @@ async def _ensure(connection: psycopg.AsyncConnection[Any], url: str, lock_timeo
         raise SchemaMismatch(
             f"the server is PostgreSQL {connection.info.server_version // 10000}; Hitherto needs 14 or later"
         )
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise SchemaMismatch(
+            f"the database's encoding is {encoding}; Hitherto needs one of encoding UTF8 (CREATE DATABASE … ENCODING "
+            "'UTF8' TEMPLATE template0)"
+        )
     if await _current(connection) == known[-1]:
         return
     await connection.execute("select pg_advisory_lock(%s)", [_UPGRADE_LOCK])

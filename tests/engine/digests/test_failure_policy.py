@@ -172,7 +172,8 @@ async def test_an_unusable_answer_is_corrected_once(store: Store, unusable: str)
 # Failure after failure
 
 
-async def test_a_conversation_that_fails_again_and_again_rests(store: Store) -> None:
+async def test_a_conversation_that_fails_again_and_again_rests(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "hitherto.digest")
     model = Scripted([ModelRejected("no")] * 2, then=says_each)
     async with opener(store, POLICY)(model, backoff=600) as (memory, chat):
         await rounds(memory, chat, [1, 2])
@@ -184,6 +185,9 @@ async def test_a_conversation_that_fails_again_and_again_rests(store: Store) -> 
         await rounds(memory, chat, [3, 4])
         assert len(await chat.digests()) == 2, "none begins"
         assert await missing(chat) == ["digest"]
+        told = [one.getMessage() for one in caplog.records]
+        assert f"Summarization of {chat.id} waits until {head.resume_at}: digests failed" in told
+        assert f"Summarization already in progress for {chat.id}" not in told
 
         other = memory.conversation("another", scope=SCOPE, policy=POLICY)
         await rounds(memory, other, [1])

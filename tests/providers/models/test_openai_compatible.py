@@ -183,6 +183,14 @@ async def test_a_missing_key_is_named_as_missing(at: Connect):
         assert "wants a key and none is set" in await failure(at(endpoint, api_key=None), ModelRejected)
 
 
+async def test_a_word_in_the_place_of_a_key_hides_nothing(at: Connect):
+    """Servers that need no key are given one letter, or "none"."""
+    with Endpoint(refused(400, "no", code="max_exceeded")) as endpoint:
+        assert "max_exceeded" in await failure(at(endpoint, api_key="x"), ModelRejected)
+    with Endpoint(refused(400, "no", code=f"of_{KEY}")) as endpoint:
+        assert KEY not in await failure(at(endpoint), ModelRejected)
+
+
 async def test_an_unknown_model_is_named(at: Connect):
     with Endpoint(Answer(status=404, body='{"error": "model \'smal\' not found, try pulling it first"}')) as endpoint:
         message = await failure(at(endpoint, model="smal"), ModelRejected)

@@ -47,10 +47,10 @@ log = logger("hitherto.server")
 def default_data_directory() -> Path:
     """Returns where the server's files are kept unless told otherwise: a folder of the user's data directory.
 
-    For root it is one below /var/lib, which everyone may pass; a folder below /root would have to be made
-    passable (see `EmbeddedServer`).
+    For root without an XDG_DATA_HOME it is one below /var/lib, which everyone may pass; a folder below /root would
+    have to be made passable (see `EmbeddedServer`).
     """
-    if files.is_root():
+    if files.is_root() and not os.environ.get("XDG_DATA_HOME", "").strip():
         return Path("/var/lib/hitherto/postgres")
     return platformdirs.user_data_path("hitherto") / "postgres"
 
