@@ -33,7 +33,8 @@ Budget = Annotated[int, typer.Option(min=1, metavar="TOKENS", help="The most tok
 Conversation = Annotated[str, typer.Argument(metavar="ID", help="The conversation.")]
 Question = Annotated[str, typer.Argument(metavar="QUESTION", help="What to search for.")]
 TranscriptFile = Annotated[
-    Path, typer.Argument(metavar="FILE", help="JSON lines in OpenAI chat shape, or a LoCoMo file.")
+    Path,
+    typer.Argument(metavar="FILE", help="JSON lines in OpenAI chat shape, or a LoCoMo file; - for standard input."),
 ]
 SampleId = Annotated[
     str | None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -17,6 +18,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import hitherto
+from hitherto.core.digests.digest import Status
 from hitherto.core.log.append import extended
 from hitherto.core.log.probe import TurnAt
 from hitherto.errors import DatabaseReadOnly, DatabaseUnavailable, StoreError
@@ -399,6 +401,21 @@ class TestAStatementThatFails:
             await other.execute("alter table hitherto.mislaid rename to conversation")
         await verb(with_one_connection)
         await with_one_connection.aclose()
+
+
+async def test_a_digest_that_the_database_does_not_take_fails_with_its_reason(database: str) -> None:
+    async with await Connection.connect(database, autocommit=True) as connection:
+        await connection.execute("alter table hitherto.digest add check (status <> 'completed')")
+    given: dict[str, Any] = {"digest_max_attempts": 2, "backoff": 0.01, "lease_timeout": 1}
+    async with hitherto.open(database, model="extractive", policy="rolling:threshold=3,keep_last=2", **given) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.append(*dialogue(2))
+        failed = None
+        async with asyncio.timeout(PATIENCE):
+            while failed is None or failed.error is None or failed.status is not Status.FAILED:
+                failed = next(iter(await chat.digests()), None)
+                await asyncio.sleep(0.05)
+        assert re.match(r"given up after 2 tries: .* violates check constraint", failed.error)
 
 
 class TestOtherDefaults:

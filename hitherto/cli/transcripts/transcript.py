@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ from hitherto.core.scope import checked_name
 from hitherto.errors import InvalidBatch, InvalidMessage, InvalidScope, InvalidTranscript
 from hitherto.wire import read
 
+_STDIN = Path("-")
 _UTF8_MARK = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _UNUSED = "nothing of the file was used"
@@ -43,13 +45,14 @@ class Transcript:
 
 def load(path: Path, *, conversation: str | None = None) -> list[Transcript]:
     """The conversations of the file at `path`, as `parse` returns them. Raises InvalidTranscript."""
-    return parse(read_bytes(path), path, conversation=conversation)
+    data = read_bytes(path)
+    return parse(data, Path("standard input") if path == _STDIN else path, conversation=conversation)
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of the file at `path`. Raises InvalidTranscript."""
+    """The content of the file at `path`, of standard input for "-". Raises InvalidTranscript."""
     try:
-        return path.read_bytes()
+        return sys.stdin.buffer.read() if path == _STDIN else path.read_bytes()
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise InvalidTranscript(f"cannot read {path}: {why}") from error

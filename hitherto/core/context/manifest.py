@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from hitherto.core.context.recalled import RecallReason
+from hitherto.core.context.recalled import RecallReasonName
 from hitherto.core.policy.span import Span
-from hitherto.core.recall.filter import EntryKind
+from hitherto.core.recall.filter import EntryKindName
 from hitherto.errors import InvalidInput
 
 
@@ -35,8 +35,8 @@ class RecalledEntry(_Frozen):
     exclusive) that are shown, empty where all of it is; the text of several messages is theirs, a line break between
     each two."""
 
-    why: RecallReason
-    kind: EntryKind
+    why: RecallReasonName
+    kind: EntryKindName
     conversation: str | None = None
     agent: str | None = None
     start: int | None = None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import Literal
 
 from hitherto.core.log.message import Message, Role, plain_message
 from hitherto.core.recall.filter import EntryKind
@@ -19,6 +20,9 @@ class RecallReason(StrEnum):
     REQUEST = "request"
     POLICY = "policy"
     CROSS_SESSION = "cross_session"
+
+
+RecallReasonName = Literal["request", "policy", "cross_session"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

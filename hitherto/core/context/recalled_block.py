@@ -7,7 +7,13 @@ from dataclasses import replace
 
 from hitherto.core.context.fit import Assembled
 from hitherto.core.context.manifest import RecalledEntry
-from hitherto.core.context.recalled import OTHER_CONVERSATIONS, RecalledPiece, RecallReason, as_message, shown
+from hitherto.core.context.recalled import (
+    OTHER_CONVERSATIONS,
+    RecalledPiece,
+    RecallReason,
+    as_message,
+    shown,
+)
 from hitherto.core.context.request import ContextRequest, StablePart
 from hitherto.core.policy.span import Fate, Reason, Span, merged, overlaid
 from hitherto.core.recall.filter import EntryKind
@@ -78,8 +84,8 @@ def _told_of(
 
 def _told(one: RecalledPiece, request: ContextRequest) -> RecalledEntry:
     return RecalledEntry(
-        why=one.why,
-        kind=one.kind,
+        why=one.why.value,
+        kind=one.kind.value,
         conversation=one.conversation,
         agent=one.agent,
         start=one.start,

@@ -142,9 +142,8 @@ def _check_fires(trigger: Trigger, keep: Keep, action: Action) -> None:
                     f"{action} takes more messages than {trigger} waits for; make the batch at most {trigger.n}"
                 )
             return
-    raise InvalidPolicy(
-        f"{kept} keeps all that {trigger} waits for, so the stage could never act; keep at most {least}"
-    )
+    advice = "wait for more" if least in (0, "0") else f"wait for more, or keep at most {least}"
+    raise InvalidPolicy(f"{kept} keeps all that {trigger} waits for, so the stage could never act; {advice}")
 
 
 def _check_one_fires(trigger: AllOf, keep: Keep, action: Action) -> None:

@@ -45,7 +45,12 @@ def _preset(**aliases: str) -> Callable[[Callable[_Parameters, Policy]], Callabl
 
         @wraps(make)
         def named(*given: Any, **by_name: Any) -> Policy:
-            return cast(Preset, make)(*given, **_ours(name, known, aliases, by_name, len(given)))
+            ours = _ours(name, known, aliases, by_name, len(given))
+            try:
+                return cast(Preset, make)(*given, **ours)
+            except InvalidPolicy as error:
+                said = [*map(quoted, given), *(f"{word}={quoted(value)}" for word, value in by_name.items())]
+                raise InvalidPolicy(f"{name}({', '.join(said)}): {error}") from error
 
         PRESETS[name], ALIASES[name] = named, dict(aliases)
         return cast(Callable[_Parameters, Policy], named)
@@ -223,7 +228,7 @@ def _turns_over(turns: object) -> Turns:
     value = nested.get("turns")
     if set(nested) != {"turns"} or not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise InvalidPolicy(
-            f"redact's trigger_turns is {quoted(cast(object, turns))}; give a whole number of turns of at least 1"
+            f"trigger_turns is {quoted(cast(object, turns))}; give a whole number of turns of at least 1"
         )
     return Turns(value + 1)
 

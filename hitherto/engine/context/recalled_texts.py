@@ -138,7 +138,7 @@ async def _again(handle: Handle, says: RecalledEntry) -> RecalledPiece:
     found: RecalledPiece | None = None
     other = None if says.conversation is None else handle.beside(says.conversation, says.agent)
     head = None if other is None else await other.head()  # which erases what has expired
-    match says.kind:
+    match EntryKind(says.kind):
         case EntryKind.MESSAGE if other is not None and head is not None:
             found = await _messages_again(other, head, says)
         case EntryKind.DIGEST if other is not None and head is not None:
@@ -168,7 +168,7 @@ async def _messages_again(handle: Handle, head: Head, says: RecalledEntry) -> Re
         members = next((group.members for group in grouped if group.first == start), list[Logged]())
     if not members or any(one.erased for one in members):
         return None
-    return _of_messages(members, handle.id, says.agent, says.why, says.score)
+    return _of_messages(members, handle.id, says.agent, RecallReason(says.why), says.score)
 
 
 async def _digest_again(handle: Handle, head: Head, says: RecalledEntry) -> RecalledPiece | None:
@@ -176,7 +176,7 @@ async def _digest_again(handle: Handle, head: Head, says: RecalledEntry) -> Reca
     row = next((row for row in rows if row.id == says.digest), None)
     if row is None or row.completed_at is None or row.hidden_rev == 0:
         return None
-    return await _of_digest(handle, head, row, says.why, says.score)
+    return await _of_digest(handle, head, row, RecallReason(says.why), says.score)
 
 
 async def _of_digest(
@@ -234,7 +234,7 @@ async def _passage_again(handle: Handle, says: RecalledEntry) -> RecalledPiece |
         return None
     archived = document.archived
     return RecalledPiece(
-        why=says.why,
+        why=RecallReason(says.why),
         kind=EntryKind.PASSAGE,
         text=passages[says.passage].text[:TEXT],
         said_at=document.said_at,

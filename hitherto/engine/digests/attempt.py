@@ -164,6 +164,11 @@ class Attempt:
                     return None
                 result = _failed(work, _told(error), FailureCause.DEFECT, result.outcome.model)
             except HithertoError as error:
+                if isinstance(result, _Ended):  # the row can still say why
+                    result = _PutOff(
+                        backoff(self._services.settings.backoff, work.digest.tries) * jitter(), _told(error)
+                    )
+                    continue
                 log.warning(
                     "Digest %s of %s could not be written: %s; it is taken up again once its claim has ended",
                     work.digest.id,

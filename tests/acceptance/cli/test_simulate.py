@@ -182,6 +182,13 @@ def test_several_conversations_are_added_up(locomo: Path, tmp_path: Path) -> Non
     assert found["max_request_tokens"] == max(one["max_request_tokens"] for one in each)
 
 
+def test_a_transcript_on_standard_input() -> None:
+    with SUPPORT.open("rb") as transcript:
+        words = bare.command("simulate", "-", "--policies", "none", "--json")
+        done = subprocess.run(words, stdin=transcript, capture_output=True, check=True, env=bare.surroundings())
+    assert json.loads(done.stdout)["policies"] == list(simulated(SUPPORT, "--policies", "none").values())
+
+
 def test_it_is_the_same_each_time_and_leaves_nothing_behind(tmp_path: Path) -> None:
     words = ("simulate", SUPPORT, "--json")
     assert bare(*words).out == bare(*words, HITHERTO_DATA_DIR=str(tmp_path / "pg")).out

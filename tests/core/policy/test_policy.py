@@ -190,9 +190,9 @@ def test_unusable_parameters_are_named(make: Callable[[], object], named: str) -
     ],
 )
 def test_a_stage_that_keeps_more_than_its_trigger_is_refused(trigger: Any, keep: Any, most: int) -> None:
-    with pytest.raises(InvalidPolicy, match=f"never act; keep at most {most}$"):
+    with pytest.raises(InvalidPolicy, match=f"never act; wait for more, or keep at most {most}$"):
         Stage(trigger, keep, Summarize())
-    with pytest.raises(InvalidPolicy, match=f"never act; keep at most {most}$"):
+    with pytest.raises(InvalidPolicy, match=f"never act; wait for more, or keep at most {most}$"):
         Stage(trigger, Window(50, keep), Summarize())
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import pytest
@@ -237,3 +237,20 @@ def test_aliases_are_a_mapping_of_the_seeds_names() -> None:
     }
     for name, aliases in seeds.items():
         assert aliases <= set(ALIASES[name])
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (
+            lambda: trim(max_turns=1, keep_turns=5),
+            r"trim\(max_turns=1, keep_turns=5\): .* could never act; wait for more$",
+        ),
+        (lambda: trim(6, 6), r"trim\(6, 6\): .*; wait for more, or keep at most 5$"),
+        (lambda: summarize(keep_last_n_turns=0), r"summarize\(keep_last_n_turns=0\): LastTurns.k is 0"),
+        (lambda: parse("chunks:batch=50"), r"chunks\(batch=50\): .* make the batch at most 30"),
+    ],
+)
+def test_what_is_refused_is_told_in_the_presets_own_words(make: Callable[[], Policy], says: str) -> None:
+    with pytest.raises(InvalidPolicy, match=f"^{says}"):
+        make()
