@@ -14,8 +14,11 @@ import typer
 import hitherto
 from hitherto import logs
 from hitherto.cli import options
-from hitherto.errors import InvalidInput
+from hitherto.engine.memory import Memory
+from hitherto.errors import DatabaseUnavailable, InvalidInput
+from hitherto.ports.watch import Watch
 from hitherto.settings import Settings
+from hitherto.stores.postgres.schema import is_starting
 from hitherto.watching import serving, watch_of
 from hitherto.wiring import IN_MEMORY
 
@@ -79,13 +82,7 @@ async def _work(settings: Settings, metrics: str | None) -> None:
             serves.callback(served.close)
             log.info("Metrics are served at %s", served.address)
         try:
-            async with hitherto.open(
-                settings.database,
-                watch=watch,
-                digest_concurrency=settings.digest_concurrency,
-                grace=settings.grace,
-                worker=True,
-            ):
+            async with await _opened(settings, watch):
                 log.info("Worker started: digests by %s, %s at once", settings.model, settings.digest_concurrency)
                 await stopped.wait()
                 log.info("Worker stopping: digests in progress get %s seconds", settings.grace)
@@ -93,3 +90,20 @@ async def _work(settings: Settings, metrics: str | None) -> None:
             log.info("Worker stopped early: digests in progress were handed back")
             return
     log.info("Worker stopped")
+
+
+async def _opened(settings: Settings, watch: Watch) -> Memory:
+    """The memory, open. A database that is starting up or recovers is waited for, however long that takes."""
+    while True:
+        try:
+            return await hitherto.open(
+                settings.database,
+                watch=watch,
+                digest_concurrency=settings.digest_concurrency,
+                grace=settings.grace,
+                worker=True,
+            )
+        except DatabaseUnavailable:
+            if settings.database is None or not await is_starting(settings.database):
+                raise
+            log.warning("The database is starting up; the worker waits for it")

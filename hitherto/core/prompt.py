@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
@@ -29,6 +30,15 @@ def prompt_lines(lines: Iterable[PromptLine]) -> list[dict[str, object]]:
         found.append({"seq": line.seq, **day, "role": line.role, "text": line.text})
         before = line.day
     return found
+
+
+def json_line(value: object) -> str:
+    """`value` as JSON on one line, however a model or a reader of logs tells lines apart."""
+    return json.dumps(value, ensure_ascii=False).translate(_ENDS_OF_LINES)
+
+
+_ENDS_OF_LINES = str.maketrans({mark: f"\\u{ord(mark):04x}" for mark in "\x7f\x85\u2028\u2029"})
+"""Characters that JSON leaves unescaped and some readers take for the end of a line."""
 
 
 class Task:

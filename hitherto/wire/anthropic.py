@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, cast
 
 from hitherto.core.context.budget import TokenCounter
@@ -68,6 +69,18 @@ class AnthropicFormat:
         one. System messages of the log become user messages, marked as "[system]".
         """
         return [item for exchange in exchanges(messages, unanswered) for item in _written(exchange)]
+
+    def distinct(self, items: list[Payload], used: set[str]) -> list[Payload]:
+        """Some models use the ids of calls again in later turns, and this API wants each once in a request: a second
+        `call_0` becomes `call_0_2`, in its result too."""
+        renamed: dict[str, str] = {}
+        for block in (block for item in items for block in _blocks(item) if block["type"] == "tool_use"):
+            new = block["id"] if block["id"] not in used else _unused(block["id"], used)
+            used.add(new)
+            renamed[block["id"]] = new
+        if all(old == new for old, new in renamed.items()):
+            return items
+        return [_with_ids(item, renamed) for item in items]
 
     def is_user(self, item: Payload) -> bool:
         return item.get("role") == "user" and not any(block["type"] == "tool_result" for block in _blocks(item))
@@ -241,6 +254,23 @@ def _joined(items: Sequence[Payload]) -> Payload:
 def _safe_id(call: str) -> str:
     """A call id of another API in the characters that this one allows; others become `_hex_`, to keep ids apart."""
     return re.sub("[^a-zA-Z0-9_-]", lambda found: f"_{ord(found[0]):x}_", call)
+
+
+def _unused(call: str, used: Collection[str]) -> str:
+    return next(name for n in count(2) if (name := f"{call}_{n}") not in used)
+
+
+def _with_ids(item: Payload, renamed: Mapping[str, str]) -> Payload:
+    """`item` with other ids of the calls that it makes or answers."""
+    names = {"tool_use": "id", "tool_result": "tool_use_id"}
+    fields = [names.get(block["type"]) for block in _blocks(item)]
+    if not any(fields):
+        return item
+    blocks = [
+        block if field is None else {**block, field: renamed.get(block[field], block[field])}
+        for block, field in zip(_blocks(item), fields, strict=True)
+    ]
+    return {**item, "content": blocks}
 
 
 def _item(says: NeutralMessage) -> Payload | None:

@@ -51,6 +51,9 @@ class ChatFormat:
         """
         return [item for exchange in exchanges(messages, unanswered) for item in _written(exchange)]
 
+    def distinct(self, items: list[Payload], used: set[str]) -> list[Payload]:
+        return items
+
     def is_user(self, item: Payload) -> bool:
         return item.get("role") == "user"
 

@@ -61,6 +61,9 @@ class ResponsesFormat:
         """Reasoning and calls in their order, then the results: as this API returns and wants them."""
         return [item for exchange in exchanges(messages, unanswered) for item in _written(exchange)]
 
+    def distinct(self, items: list[Payload], used: set[str]) -> list[Payload]:
+        return items
+
     def is_user(self, item: Payload) -> bool:
         return item.get("role") == "user" and item.get("type") in (None, "message")
 

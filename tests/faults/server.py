@@ -7,6 +7,9 @@ import os
 import signal
 from pathlib import Path
 
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import Ping
+
 from hitherto.stores.postgres import schema
 from hitherto.stores.postgres.embedded import cluster
 from hitherto.stores.postgres.embedded.server import EmbeddedServer
@@ -38,6 +41,20 @@ class Server:
     async def start_again(self) -> None:
         """Returns when it answers."""
         await asyncio.to_thread(cluster.ensure_running, self._directory)
+
+    async def start_closed(self) -> None:
+        """Start it as a server that takes no connections, as one that recovers does, until `take_connections`."""
+        (self._directory / "data" / "standby.signal").touch()
+        options = f"-k . -c listen_addresses= -p {conninfo_to_dict(self.url)['port']} -c hot_standby=off"
+        await asyncio.to_thread(self._pg_ctl, "start", "-W", "-l", "log", "-o", options)
+        await until(lambda: cluster._ping(self._directory) == Ping.REJECT, "it refuses connections")  # pyright: ignore[reportPrivateUsage]
+
+    async def take_connections(self) -> None:
+        await asyncio.to_thread(self._pg_ctl, "promote")
+
+    def _pg_ctl(self, *words: str) -> None:
+        complaint = cluster._run("pg_ctl", *words, directory=self._directory, data="data")  # pyright: ignore[reportPrivateUsage]
+        assert not complaint, complaint
 
     async def end(self) -> None:
         if cluster.answers(self._directory):

@@ -7,6 +7,7 @@ import logging
 import os
 import shutil
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Generator, Iterator
@@ -28,8 +29,10 @@ from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from hitherto.stores.postgres.store import PostgresStore
 from hitherto.testing.conformance.samples import log_of, write
 from tests.conftest import SCOPE
+from tests.faults.processes import Program
 from tests.faults.server import FAST, Server
 from tests.faults.waiting import until
+from tests.patience import PATIENCE
 
 _numbers = count(1)
 
@@ -176,6 +179,51 @@ async def test_a_host_that_is_silent_holds_nobody_up_afterwards(database: str, n
             await write(store, name, user("meanwhile"))
         await until(written, "appends work again")
         assert texts(await log_of(store, name)) == ["before", "after"]
+
+
+async def test_a_server_that_recovers_is_waited_for(own_server: Server) -> None:
+    """By who opens it, as long as it may take; by a worker, as long as it takes."""
+    await own_server.stop(FAST)
+    await own_server.start_closed()
+    with pytest.raises(DatabaseUnavailable, match="cannot connect"):
+        await PostgresStore(own_server.url, patience=0.5).open()
+    worker = await Program.start("worker", "hitherto", "worker", database=own_server.url, database_timeout=0.5)
+    try:
+        await worker.said("The database is starting up; the worker waits for it")
+        patient = PostgresStore(own_server.url, patience=PATIENCE)
+        opening = asyncio.create_task(patient.open())
+        await own_server.take_connections()
+        async with aclosing(patient):
+            await opening
+        await worker.said("Worker started")
+    finally:
+        await worker.kill()
+
+
+async def test_nothing_is_printed_where_logging_is_not_set_up(own_server: Server) -> None:
+    program = (
+        "import asyncio, sys, hitherto\n"
+        "from hitherto.errors import DatabaseUnavailable\n"
+        "async def main():\n"
+        "    scope = hitherto.Scope(tenant='t', user='u', agent='a')\n"
+        "    async with hitherto.open(sys.argv[1], database_timeout=2) as memory:\n"
+        "        chat = memory.conversation('c', scope=scope)\n"
+        "        await chat.append(hitherto.user('before'))\n"
+        "        print('ready', flush=True)\n"
+        "        await asyncio.to_thread(sys.stdin.readline)\n"
+        "        for _ in range(2):\n"
+        "            try: await chat.append(hitherto.user('meanwhile'))\n"
+        "            except DatabaseUnavailable: print('away', flush=True)\n"
+        "asyncio.run(main())"
+    )
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", program, own_server.url, stdin=pipe, stdout=pipe, stderr=pipe
+    )
+    assert process.stdout is not None
+    assert await process.stdout.readline() == b"ready\n"
+    await own_server.stop(FAST)
+    assert await process.communicate(b"\n") == (b"away\naway\n", b"")
 
 
 class TestHithertosOwnServer:

@@ -212,9 +212,11 @@ def _build(
     costs: dict[int, int] = {}
     incoming_cost = 0
     ahead: int | None = None
+    used: set[str] = set()
     for group in kept:
         unanswered = sorted(group.open - (group.pending if group is kept[-1] else set())) if group.open else ()
         written = request.codec.write([masking(member) for member in group.members], unanswered=unanswered)
+        written = request.codec.distinct(written, used)
         cost = request.cost(written)
         logged = [masking(member) for member in group.members if member.seq < head.next_seq]
         own = cost if len(logged) == len(group.members) else request.cost(request.codec.write(logged))

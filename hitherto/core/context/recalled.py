@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -10,6 +9,7 @@ from enum import StrEnum
 from typing import Literal
 
 from hitherto.core.log.message import Message, Role, plain_message
+from hitherto.core.prompt import json_line
 from hitherto.core.recall.filter import EntryKind
 from hitherto.core.recall.passages import CharRange, excerpt
 
@@ -55,9 +55,9 @@ class RecalledPiece:
     @property
     def group(self) -> tuple[str, str]:
         """The day and the place of which it is; what has the same stands under one heading."""
-        where = "" if self.conversation is None or self.here else f"conversation {_quoted(self.conversation)}"
+        where = "" if self.conversation is None or self.here else f"conversation {json_line(self.conversation)}"
         if self.kind is EntryKind.PASSAGE and self.conversation is None:
-            where = f"document {_quoted(self.title)}" if self.title else f"document {self.document}"
+            where = f"document {json_line(self.title)}" if self.title else f"document {self.document}"
         return self.said_at.astimezone(UTC).date().isoformat(), where
 
     @property
@@ -69,7 +69,7 @@ class RecalledPiece:
     def line(self) -> str:
         """Its line: who said it, and the text or what is shown of it, whose further lines are indented so that none of
         them can pass for a line of ours."""
-        speaker = self.speaker if self.speaker in _ROLES or self.speaker is None else _quoted(self.speaker)
+        speaker = self.speaker if self.speaker in _ROLES or self.speaker is None else json_line(self.speaker)
         what = {EntryKind.DIGEST: "summary", EntryKind.PASSAGE: "passage"}.get(self.kind, speaker)
         text = excerpt(self.text, self.characters) if self.characters else self.text.strip()
         return f"- {what}: " + "\n  ".join(text.splitlines())
@@ -135,9 +135,3 @@ def as_message(recollections: Sequence[RecalledPiece]) -> Message:
 
 
 _ROLES = frozenset(Role)
-_BREAKS = str.maketrans({mark: f"\\u{ord(mark):04x}" for mark in "\x7f\x85\u2028\u2029"})
-"""Characters that JSON leaves unescaped and some readers take for the end of a line."""
-
-
-def _quoted(name: str | None) -> str:
-    return json.dumps(name, ensure_ascii=False).translate(_BREAKS)

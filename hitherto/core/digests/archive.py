@@ -14,7 +14,7 @@ from hitherto.core.digests.prompts import ArchiveTask
 from hitherto.core.documents.checks import fingerprint_of
 from hitherto.core.documents.document import CONVERSATION, NewDocument, Passage, namespace_of
 from hitherto.core.log.message import Logged, storable
-from hitherto.core.prompt import Prompt, PromptLine, prompt_lines
+from hitherto.core.prompt import Prompt, PromptLine, json_line, prompt_lines
 from hitherto.core.scope import Scope
 
 _STRINGS = {"type": "array", "items": {"type": "string"}}
@@ -103,9 +103,9 @@ def archive_task(
 def archive_prompt(task: ArchiveTask) -> Prompt:
     """The request for the summary."""
     lines = ["MATERIAL", "Statements:"]
-    lines += [json.dumps({"text": text}, ensure_ascii=False) for text in task.digest.splitlines()] or ["(none)"]
+    lines += [json_line({"text": text}) for text in task.digest.split("\n") if text] or ["(none)"]
     lines.append("Messages:")
-    lines += [json.dumps(line, ensure_ascii=False) for line in prompt_lines(task.lines)]
+    lines += [json_line(line) for line in prompt_lines(task.lines)]
     return Prompt(
         system=_ARCHIVE.replace("LIMIT", str(task.limit)).replace("ANSWER", _AS_TEXT if task.plain_text else _AS_JSON),
         user="\n".join(lines),

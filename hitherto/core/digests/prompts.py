@@ -6,8 +6,7 @@ for the end of the material. `PROMPT_VERSION` is written to every digest; raise 
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,7 +15,7 @@ from hitherto.core.digests.schema import CONDENSE_SCHEMA, DIGEST_SCHEMA, digest_
 from hitherto.core.facts.extract import FactsTask
 from hitherto.core.facts.fact import OTHER, KnownFact
 from hitherto.core.ledger import Purpose
-from hitherto.core.prompt import Prompt, PromptLine, Task, prompt_lines
+from hitherto.core.prompt import Prompt, PromptLine, Task, json_line, prompt_lines
 
 PROMPT_VERSION = 4
 
@@ -62,10 +61,6 @@ class ArchiveTask(Task):
     digest: str
     limit: int
     plain_text: bool = False
-
-
-_ENDS_OF_LINES = "\x85\u2028\u2029"
-"""Line separators that JSON may leave unescaped in a string."""
 
 
 _MATERIAL = (
@@ -162,14 +157,14 @@ def digest_prompt(task: DigestTask) -> Prompt:
     lines = ["MATERIAL", "Sentences so far:" if task.prose else "Statements so far:"]
     for number, item in enumerate(task.known, 1):
         mark = {"leaving": True} if number in task.leaving else {}
-        lines.append(_line({"item": number, **mark, "text": item.text}))
+        lines.append(json_line({"item": number, **mark, "text": item.text}))
     if not task.known:
         lines.append("(none)")
     if facts is not None:
-        lines += ["Subject:", _line({"subject": facts.subject or "the user"}), "Known facts:"]
+        lines += ["Subject:", json_line({"subject": facts.subject or "the user"}), "Known facts:"]
         lines += [known_line(number, fact) for number, fact in enumerate(facts.known, 1)] or ["(none)"]
     lines.append("New messages:")
-    lines += map(_line, prompt_lines(task.lines))
+    lines += map(json_line, prompt_lines(task.lines))
     return Prompt(
         system=_digest_system(task),
         user="\n".join(lines),
@@ -182,7 +177,7 @@ def digest_prompt(task: DigestTask) -> Prompt:
 
 def known_line(number: int, fact: KnownFact) -> str:
     """The line in which a known fact is shown."""
-    return _line({"known": number, "category": fact.category, "content": fact.content})
+    return json_line({"known": number, "category": fact.category, "content": fact.content})
 
 
 def _digest_system(task: DigestTask) -> str:
@@ -202,13 +197,13 @@ def _facts_rules(facts: FactsTask) -> str:
 
 
 def _named(categories: Iterable[str]) -> str:
-    return ", ".join(_json(one) for one in categories)
+    return ", ".join(json_line(one) for one in categories)
 
 
 def condense_prompt(task: CondenseTask) -> Prompt:
     """The request to say a digest's oldest statements in fewer words."""
     lines = ["MATERIAL"]
-    lines += [_line({"item": number, "text": item.text}) for number, item in enumerate(task.items, 1)]
+    lines += [json_line({"item": number, "text": item.text}) for number, item in enumerate(task.items, 1)]
     return Prompt(
         system=_CONDENSE.replace("LIMIT", str(task.limit)).replace(
             "ANSWER", _CONDENSED_TEXT if task.plain_text else _CONDENSED_JSON
@@ -219,14 +214,3 @@ def condense_prompt(task: CondenseTask) -> Prompt:
         max_tokens=2 * task.limit + 200,
         task=task,
     )
-
-
-def _line(value: Mapping[str, object]) -> str:
-    return _json(value)
-
-
-def _json(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    for end in _ENDS_OF_LINES:
-        text = text.replace(end, f"\\u{ord(end):04x}")
-    return text

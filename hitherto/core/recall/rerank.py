@@ -15,7 +15,7 @@ from typing import Any, ClassVar, cast
 
 from hitherto.core.ledger import Purpose
 from hitherto.core.log.message import storable
-from hitherto.core.prompt import Prompt, Task
+from hitherto.core.prompt import Prompt, Task, json_line
 from hitherto.errors import InvalidModelAnswer
 
 RERANK_SCHEMA: dict[str, Any] = {
@@ -80,9 +80,9 @@ def rerank_prompt(question: str, passages: Sequence[str], *, input_limit: int) -
     task = RerankTask(
         question=storable(question[:longest]), passages=tuple(storable(passage[:longest]) for passage in passages)
     )
-    lines = ["MATERIAL", json.dumps({"question": task.question}, ensure_ascii=False)]
+    lines = ["MATERIAL", json_line({"question": task.question})]
     for number, passage in enumerate(task.passages, 1):
-        lines.append(json.dumps({"passage": number, "text": passage}, ensure_ascii=False))
+        lines.append(json_line({"passage": number, "text": passage}))
     return Prompt(
         system=_RERANK,
         user="\n".join(lines),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # whichever of the two the SDK brings: httpx or httpx2
@@ -18,6 +19,14 @@ _PACKED = ("content-encoding", "content-length", "transfer-encoding")
 
 class TooLong(Exception):
     """A body has more than `LONGEST` bytes."""
+
+
+def _left(headers: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """The headers that hold for the body as it was read. JSON is UTF-8: another charset would be no text's at all
+    (zlib_codec), or a mistake."""
+    for name, value in headers:
+        if name.lower() not in _PACKED:
+            yield name, value.split(";")[0] if name.lower() == "content-type" else value
 
 
 async def bounded(response: Response) -> Response:
@@ -38,7 +47,7 @@ async def bounded(response: Response) -> Response:
         await response.aclose()
     return type(response)(
         response.status_code,
-        headers=[(name, value) for name, value in response.headers.multi_items() if name.lower() not in _PACKED],
+        headers=[*_left(response.headers.multi_items())],
         content=bytes(body),
         request=response.request,
     )

@@ -175,6 +175,5 @@ def _response_format(prompt: Prompt, dialect: _OpenAIDialect) -> ResponseFormat 
 
 def _text(content: object) -> str:
     """A message's content, which is a text or, with some servers, a list of parts."""
-    if isinstance(content, list):
-        return "".join(_text(at(part, "text")) for part in cast(list[object], content))
-    return content if isinstance(content, str) else ""
+    parts = [at(part, "text") for part in cast(list[object], content)] if isinstance(content, list) else [content]
+    return "".join(part for part in parts if isinstance(part, str))

@@ -15,6 +15,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from hitherto.errors import DatabaseReadOnly, InvalidInput
 
 _NAME = "hitherto"
+_POOLS = (_NAME, "hitherto queue")
 
 _SETTINGS = """
 select current_setting('transaction_read_only')::boolean,
@@ -89,7 +90,9 @@ class Connections:
     async def open(self) -> None:
         """Returns once a connection is there. Raises PoolTimeout."""
         self._home = asyncio.get_running_loop()
-        logging.getLogger("psycopg.pool").addFilter(_is_news)  # once, however often it is added
+        # Once, however often they are added. With a handler, Python prints nothing where logging is not set up.
+        logging.getLogger("psycopg").addHandler(_UNPRINTED)
+        logging.getLogger("psycopg.pool").addFilter(_is_news)
         await self._pool.open(wait=True, timeout=self._patience)
 
     async def aclose(self) -> None:
@@ -214,6 +217,7 @@ class Connections:
         return task
 
 
+_UNPRINTED = logging.NullHandler()
 _told = set[str]()
 """What psycopg's pool has logged since a connection was last made."""
 
@@ -221,7 +225,9 @@ _told = set[str]()
 def _is_news(record: logging.LogRecord) -> bool:
     """Whether to log a record. The pool repeats its warnings two or three times a second; each passes once in an
     outage."""
-    if record.levelno < logging.WARNING or not isinstance(record.args, tuple) or record.args[:1] != (_NAME,):
+    if record.levelno < logging.WARNING or not isinstance(record.args, tuple) or not record.args:
+        return True
+    if record.args[0] not in _POOLS:
         return True
     line = record.getMessage()
     news = line not in _told

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from importlib import resources
 from typing import Any, LiteralString
 
@@ -20,6 +21,8 @@ LOCK_TIMEOUT = 3.0
 """Seconds that an upgrade waits for the lock on a table. Every later statement on the table waits behind it: so it does
 not wait for the end of a long transaction, but gives up, lets the others through and tries again."""
 _TRIES = 5
+_PAUSE = 0.2
+"""Seconds between two attempts to connect to a server that is starting up."""
 
 _upgrading = threading.Lock()
 
@@ -36,20 +39,14 @@ def revisions() -> list[str]:
 async def ensure(url: str, *, patience: float, lock_timeout: float = LOCK_TIMEOUT) -> None:
     """Bring the schema `hitherto` in the database at `url` to the newest revision this version knows.
 
-    Any number of processes may do it at once, while others use the schema. Raises DatabaseUnavailable,
-    DatabaseReadOnly, SchemaMismatch for a schema of a newer Hitherto, one from before the first release, or a server
-    that is too old, StoreError where the role may not create what is needed, or where each try waits longer than
-    `lock_timeout` seconds for a table.
+    Any number of processes may do it at once, while others use the schema. A server that is starting up is waited for,
+    at most `patience` seconds. Raises DatabaseUnavailable, DatabaseReadOnly, SchemaMismatch for a schema of a newer
+    Hitherto, one from before the first release, or a server that is too old, StoreError where the role may not create
+    what is needed, or where each try waits longer than `lock_timeout` seconds for a table.
     """
     errors.checked_address(url)
     try:
-        async with await psycopg.AsyncConnection[Any].connect(
-            url,
-            autocommit=True,
-            connect_timeout=max(2, int(patience)),
-            application_name="hitherto",
-            client_encoding="UTF8",
-        ) as connection:
+        async with await _connect(url, patience) as connection:
             await _ensure(connection, url, lock_timeout)
     except psycopg.errors.ReadOnlySqlTransaction as error:
         raise DatabaseReadOnly(
@@ -66,6 +63,29 @@ async def ensure(url: str, *, patience: float, lock_timeout: float = LOCK_TIMEOU
         raise errors.unreachable(url, error) from error
     except psycopg.Error as error:
         raise StoreError(f"PostgreSQL refused to set up the schema: {str(error).strip()}") from error
+
+
+async def is_starting(url: str) -> bool:
+    """Whether there is a server that takes no connections yet: it is starting up, or recovers after a crash."""
+    ping = await asyncio.to_thread(psycopg.pq.PGconn.ping, url.encode())
+    return ping == psycopg.pq.Ping.REJECT
+
+
+async def _connect(url: str, patience: float) -> psycopg.AsyncConnection[Any]:
+    until = time.monotonic() + patience
+    while True:
+        try:
+            return await psycopg.AsyncConnection[Any].connect(
+                url,
+                autocommit=True,
+                connect_timeout=max(2, int(patience)),
+                application_name="hitherto",
+                client_encoding="UTF8",
+            )
+        except psycopg.OperationalError:
+            if not await is_starting(url) or time.monotonic() > until:
+                raise
+            await asyncio.sleep(_PAUSE)
 
 
 async def _ensure(connection: psycopg.AsyncConnection[Any], url: str, lock_timeout: float) -> None:

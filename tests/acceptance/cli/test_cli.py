@@ -508,6 +508,19 @@ def test_ctrl_c_while_a_model_thinks() -> None:
     assert (code, lines) == (130, ["hitherto: interrupted"])
 
 
+def test_ctrl_c_while_it_is_being_imported() -> None:
+    program = (
+        "import sys\n"
+        "class Interrupted:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'hitherto.cli.app': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupted())\n"
+        "from hitherto.cli import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "hitherto: interrupted\n")
+
+
 def test_a_command_that_is_terminated_takes_its_server_along() -> None:
     folder = Path(tempfile.mkdtemp(prefix="h-"))
     cli = Cli(folder / "pg")

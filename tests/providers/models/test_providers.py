@@ -8,6 +8,7 @@ import json
 import socket
 import traceback
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
@@ -359,6 +360,21 @@ async def test_a_body_that_unpacks_without_end_is_given_up_early(provider: OpenA
 async def test_an_error_without_end_is_still_that_error(provider: OpenAI, at: Connect):
     with Service(provider, Answer(status=503, body="Oops. " * 1_000, endless=True)) as endpoint:
         assert "is failing (503);" in str(await failure(at(endpoint), ModelUnavailable))
+
+
+@pytest.mark.parametrize("charset", ["zlib_codec", "utf-16", "nonsense"])
+async def test_whatever_charset_it_names_an_answer_is_utf_8(provider: OpenAI, at: Connect, charset: str):
+    headers = {"Content-Type": f"application/json; charset={charset}"}
+    with Service(provider, replace(provider.said(CHANGES), headers=headers)) as endpoint:
+        assert (await at(endpoint).complete(prompt())).text == CHANGES
+
+
+async def test_an_answer_of_parts_within_parts_says_nothing(provider: OpenAI, at: Connect):
+    parts: Any = []
+    for _ in range(400):
+        parts = [{"type": "text", "text": parts}]
+    with Service(provider, provider.said(parts)) as endpoint:
+        await failure(at(endpoint), InvalidModelAnswer)
 
 
 async def test_a_packed_answer_is_read(provider: OpenAI, at: Connect):
