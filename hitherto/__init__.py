@@ -39,6 +39,7 @@ if _TYPE_CHECKING:
     from hitherto.engine.conversation import Conversation
     from hitherto.engine.documents.documents import Documents
     from hitherto.engine.facts.facts import Facts
+    from hitherto.engine.listing import ConversationPage, ScopePage
     from hitherto.engine.log.append import AppendResult
     from hitherto.engine.memory import Memory
     from hitherto.engine.recall.recall import Hit, RecallResult, Scores
@@ -46,7 +47,7 @@ if _TYPE_CHECKING:
     from hitherto.ports.digests import Backlog
     from hitherto.ports.documents import KeptDocument
     from hitherto.ports.facts import AddedFact
-    from hitherto.ports.log import ConversationInfo
+    from hitherto.ports.log import ConversationInfo, ScopeCounts
     from hitherto.wire.chat import Call, assistant, system, tool_result, user
     from hitherto.wiring import Opening, open  # noqa: A004 (the name users read: hitherto.open)
 
@@ -103,7 +104,8 @@ _NAMES = {
     "hitherto.ports.digests": ("Backlog",),
     "hitherto.ports.documents": ("KeptDocument",),
     "hitherto.ports.facts": ("AddedFact",),
-    "hitherto.ports.log": ("ConversationInfo",),
+    "hitherto.engine.listing": ("ConversationPage", "ScopePage"),
+    "hitherto.ports.log": ("ConversationInfo", "ScopeCounts"),
     "hitherto.wire.chat": (
         "Call",
         "assistant",
@@ -128,6 +130,7 @@ __all__ = [
     "Context",
     "Conversation",
     "ConversationInfo",
+    "ConversationPage",
     "Costs",
     "CrossSession",
     "Digest",
@@ -153,6 +156,8 @@ __all__ = [
     "RecallOptions",
     "RecallResult",
     "Scope",
+    "ScopeCounts",
+    "ScopePage",
     "Scores",
     "Subject",
     "View",

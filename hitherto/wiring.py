@@ -169,7 +169,9 @@ async def _store(settings: Settings, opened: AsyncExitStack, can: frozenset[Need
     if url is None:
         from hitherto.stores.postgres.embedded.server import EmbeddedServer, default_data_directory
 
-        server = await EmbeddedServer.start(settings.data_dir or default_data_directory())
+        server = await EmbeddedServer.start(
+            settings.data_dir or default_data_directory(), create=not settings.read_only
+        )
         opened.push_async_callback(server.stop)
         url, start_again = server.url, server.start_again
     store = PostgresStore(
@@ -177,6 +179,7 @@ async def _store(settings: Settings, opened: AsyncExitStack, can: frozenset[Need
         pool_size=settings.pool_size,
         patience=settings.database_timeout,
         prepared=settings.prepared_statements,
+        read_only=settings.read_only,
         start_again=start_again,
     )
     opened.push_async_callback(store.aclose)

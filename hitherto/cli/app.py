@@ -10,14 +10,16 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from hitherto.cli import output
 from hitherto.cli.options import expanded
+from hitherto.cli.terminal import output
 from hitherto.errors import HithertoError, InvalidDocument, InvalidInput, InvalidTranscript
 
 COMMANDS = {
     "demo": "Replay a conversation that ships with Hitherto, and ask about its beginning.",
     "replay": "Replay a transcript, and say what it would have cost.",
     "simulate": "Simulate policies on a transcript: what each would cost, and what it would show.",
+    "conversations": "List conversations, the one that was written to last first.",
+    "scopes": "List tenants, users or agents, and how much is kept of each.",
     "log": "Show the log: every message as it was stored.",
     "context": "Show the context of the next request, and its manifest.",
     "digests": "Show the chain of digests, and the newest in full.",
@@ -26,6 +28,7 @@ COMMANDS = {
     "documents": "Add, list and search the documents of a user's knowledge base.",
     "costs": "Show what model calls cost, by day, model, purpose, tenant or user.",
     "worker": "Make the digests that other processes request, until stopped.",
+    "migrate": "Set up the database, or bring its schema up to date.",
     "doctor": "Check the database, the schema, the queue, the models and the rest, and say what to do.",
     "bench": "Measure Hitherto on your own data.",
 }

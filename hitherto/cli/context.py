@@ -11,12 +11,13 @@ from rich.panel import Panel
 from rich.text import Text
 
 import hitherto
-from hitherto.cli import options, output
+from hitherto.cli import options
 from hitherto.cli.memory import with_conversation
 from hitherto.cli.options import Target
-from hitherto.cli.output import plain
 from hitherto.cli.policies import parse_policy
-from hitherto.cli.tables import NONE, numbers, or_none, seq_range, table_of
+from hitherto.cli.terminal import output
+from hitherto.cli.terminal.output import plain
+from hitherto.cli.terminal.tables import NONE, numbers, or_none, seq_range, table_of
 from hitherto.core.context.manifest import FactsShown, Manifest
 from hitherto.core.log.message import CHAT, Wire
 from hitherto.core.policy.span import Fate

@@ -11,9 +11,10 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from hitherto.cli import options, output
+from hitherto.cli import options
 from hitherto.cli.memory import with_memory
-from hitherto.cli.tables import NONE, cut, table_of, wide
+from hitherto.cli.terminal import output
+from hitherto.cli.terminal.tables import NONE, cut, table_of, wide
 from hitherto.core.ledger import Costs
 from hitherto.core.scope import checked_name
 from hitherto.errors import InvalidInput

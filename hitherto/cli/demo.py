@@ -11,13 +11,14 @@ from rich.panel import Panel
 from rich.text import Text
 
 import hitherto
-from hitherto.cli import options, output
+from hitherto.cli import options
 from hitherto.cli.context import manifest_tables
 from hitherto.cli.digests import digests_table
 from hitherto.cli.options import DEFAULT_SCOPE, Target
 from hitherto.cli.replay.command import run_replay
 from hitherto.cli.replay.rounds import Replayed
 from hitherto.cli.replay.tables import rounds_table, summary
+from hitherto.cli.terminal import output
 from hitherto.cli.transcripts.transcript import parse
 from hitherto.engine.context.context import Context
 from hitherto.settings import Settings

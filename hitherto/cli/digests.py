@@ -8,11 +8,12 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hitherto.cli import options, output
+from hitherto.cli import options
 from hitherto.cli.memory import with_conversation
 from hitherto.cli.options import Target
-from hitherto.cli.output import plain
-from hitherto.cli.tables import NONE, Column, cut, fitted, name_column, or_none, seq_range, wide
+from hitherto.cli.terminal import output
+from hitherto.cli.terminal.output import plain
+from hitherto.cli.terminal.tables import NONE, Column, cut, fitted, name_column, or_none, seq_range, wide
 from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.ranges import Ranges

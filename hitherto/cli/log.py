@@ -10,10 +10,11 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from hitherto.cli import options, output
+from hitherto.cli import options
 from hitherto.cli.memory import with_conversation
 from hitherto.cli.options import Target
-from hitherto.cli.tables import Column, fitted, shortened, wide
+from hitherto.cli.terminal import output
+from hitherto.cli.terminal.tables import Column, fitted, shortened, wide
 from hitherto.core.log.message import Kind, Logged
 
 _MOST = 2**62

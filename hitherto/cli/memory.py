@@ -57,11 +57,11 @@ def run(work: Coroutine[Any, Any, Result]) -> Result:
         raise SystemExit(128 + received[0]) from None
 
 
-def with_memory(database: str | None, use: Callable[[Memory], Awaitable[Result]]) -> Result:
-    """What `use` returns for an open memory that makes no digests."""
+def with_memory(database: str | None, use: Callable[[Memory], Awaitable[Result]], *, read_only: bool = True) -> Result:
+    """What `use` returns for an open memory that makes no digests. What only reads creates nothing."""
 
     async def work() -> Result:
-        async with hitherto.open(database, worker=False) as memory:
+        async with hitherto.open(database, worker=False, read_only=read_only) as memory:
             return await use(memory)
 
     return run(work())
@@ -75,8 +75,8 @@ def with_conversation(target: Target, id: str, use: Callable[[Conversation], Awa
         head = await conversation.head()
         if head is not None:
             return await use(conversation), head.view_start
-        names = [repr(listed.conversation) for listed in await memory.conversations(target.scope, limit=_LISTED + 1)]
-        found = ", ".join(names[:_LISTED]) + (", …" if len(names) > _LISTED else "")
+        page = await memory.conversations(target.scope, limit=_LISTED)
+        found = ", ".join(repr(one.conversation) for one in page.conversations) + (", …" if page.next else "")
         raise NotFound(
             f"there is no conversation {id!r} in scope {target.scope}; there: {found or 'none (try: hitherto demo)'}"
         )

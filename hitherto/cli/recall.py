@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, time
+from datetime import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from hitherto.cli import options, output
+from hitherto.cli import options
 from hitherto.cli.memory import check_filter, with_memory
-from hitherto.cli.options import Target
-from hitherto.cli.output import one_line
-from hitherto.cli.tables import Column, cut, day, fitted, key_width, minute, name_column, seq_range, wide
+from hitherto.cli.options import Target, moment
+from hitherto.cli.terminal import output
+from hitherto.cli.terminal.output import one_line
+from hitherto.cli.terminal.tables import Column, cut, day, fitted, key_width, minute, name_column, seq_range, wide
 from hitherto.core.recall.filter import EntryKind
 from hitherto.engine.recall.arguments import MOST
-from hitherto.errors import DatabaseReadOnly, InvalidInput
+from hitherto.errors import InvalidInput
 
 if TYPE_CHECKING:
     from hitherto.core.scope import Scope
     from hitherto.engine.memory import Memory
     from hitherto.engine.recall.recall import Hit, RecallResult
-
-_INDEX_TIMEOUT = 30.0
-"""Seconds for indexing. On a database that is written to all the time, something always waits."""
 
 _LONGEST_NAME = 24
 
@@ -61,12 +58,11 @@ def recall(
     What is not in the search index yet is indexed first. Days and times are in UTC, unless a time has a zone.
     """
     scope = target.scope
-    since, until = _moment("--after", after, time.min), _moment("--before", before, time.max)
+    since, until = moment("--after", after, time.min), moment("--before", before, time.max)
     if since is not None and until is not None and since > until:
         raise InvalidInput(f"--after is {after}, and --before {before} comes before it; change one of them")
 
     async def search(memory: Memory) -> RecallResult:
-        await _index(memory)
         found = await memory.recall(
             question,
             scope=scope,
@@ -99,35 +95,6 @@ def warn_of_missing(found: RecallResult) -> None:
     """Warn of what a search had to do without."""
     if found.missing:
         output.warn(f"searched without: {', '.join(found.missing)}")
-
-
-def _moment(option: str, text: str | None, of_day: time) -> datetime | None:
-    """The time that an option names; for a day, its time `of_day`. Raises InvalidInput."""
-    if text is None:
-        return None
-    try:
-        return datetime.combine(date.fromisoformat(text), of_day, UTC)
-    except ValueError:
-        pass
-    try:
-        moment = datetime.fromisoformat(text)
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise InvalidInput(f"{option} is {text!r}; give a day or a time, like 2026-11-30T09:15") from None
-
-
-async def _index(memory: Memory) -> None:
-    """Index what is not in the search index yet, as far as time and the database allow; no worker may be running."""
-    try:
-        with output.err().status("indexing"):
-            async with asyncio.timeout(_INDEX_TIMEOUT):
-                await memory.wait_for_index()
-    except TimeoutError:
-        output.warn(
-            f"not everything could be indexed in {_INDEX_TIMEOUT:.0f} seconds; of the rest, only the newest is searched"
-        )
-    except DatabaseReadOnly:
-        pass  # the newest of what is not indexed is searched as it is
 
 
 def _nothing(question: str, found: RecallResult, scope: Scope, min_score: float) -> str:

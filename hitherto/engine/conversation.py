@@ -12,12 +12,14 @@ from hitherto.core.context.budget import checked_budget
 from hitherto.core.context.expansion import Expansion
 from hitherto.core.context.manifest import Manifest
 from hitherto.core.context.request import ContextRequest
-from hitherto.core.cross_session import CrossSession, CrossSessionLike, cross_session_of
+from hitherto.core.cross_session import CrossSessionLike, cross_session_of
 from hitherto.core.digests.digest import Digest
+from hitherto.core.documents.checks import metadata_json
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head, LatestDigest
 from hitherto.core.log.message import CHAT, RESPONSES, Logged, Message, Payload, Wire, to_json
 from hitherto.core.log.ranges import joined
+from hitherto.core.log.title import checked_title
 from hitherto.core.policy.policy import Policy, policy_json
 from hitherto.core.policy.presets import PolicyLike, one_of
 from hitherto.core.policy.view import View
@@ -276,23 +278,27 @@ class Conversation:
         policy: PolicyLike | None = None,
         cross_session: CrossSessionLike | None = None,
         subject: str | None = None,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
         memory_strategy: PolicyLike | None = None,
         memory_injection: bool | None = None,
     ) -> None:
         """Store the conversation's policy, how the scope's other conversations are shown in it (`cross_session`, see
-        `context`), and the `subject` of the facts learned from it from now on ("": the user).
+        `context`), the `subject` of the facts learned from it from now on ("": the user), and what lists show of it:
+        its `title` ("": made of the first user message) and its `metadata`, a JSON object in place of the one before.
 
         What is not given stays as it is. `memory_strategy` is another name for `policy`; `memory_injection` switches
         "latest" of `cross_session` alone.
 
         A conversation that does not exist yet is created. What is stored here also replaces the policy and subject that
         this object was created with. If "latest" is switched on for a conversation that began without it, the newest
-        digest of the scope's other conversations is chosen now. Raises InvalidPolicy, and InvalidInput for two names of
-        the same parameter with different values.
+        digest of the scope's other conversations is chosen now. Raises InvalidPolicy, and InvalidInput for an unusable
+        title or metadata, and for two names of the same parameter with different values.
         """
         chosen_policy = self._services.usable(one_of(policy=policy, memory_strategy=memory_strategy))
         about = subject if not subject else checked_name(subject, "subject")
         crossing = cross_session_of(cross_session, memory_injection=memory_injection)
+        shown, described = checked_title(title), None if metadata is None else metadata_json(metadata)
         earlier = await earlier_than(self._handle) if crossing.latest else None
         async with self._services.store.write(self.scope, self.id) as unit:
             head = unit.head
@@ -304,7 +310,7 @@ class Conversation:
             )
             if earlier is not None and head.next_seq and head.latest.digest is None:
                 after = replace(after, latest=LatestDigest(digest=earlier.digest))
-            await unit.commit(Changes(head=after))
+            await unit.commit(Changes(head=after, title=shown, metadata=described))
         if chosen_policy is not None:
             self._policy, self._handle = None, replace(self._handle, policy=None)
         if about is not None:
@@ -381,9 +387,6 @@ class Conversation:
         erased too.
         """
         async with self._services.store.write(self.scope, self.id) as unit:
-            head = unit.head
-            if head.rev == 0 and replace(head, **_CONFIGURED) == head:
-                return 0
             messages = unit.head.next_seq
             await unit.delete(facts=facts)
         return messages
@@ -401,10 +404,6 @@ class Conversation:
                     pause = min(pause * 1.5, 0.25)
         except TimeoutError:
             return
-
-
-_CONFIGURED: dict[str, Any] = {"policy": None, "cross_session": CrossSession(), "subject": ""}
-"""The configuration of a conversation that was never configured."""
 
 
 def _listed(incoming: str | Appendable | Sequence[Appendable] | None) -> Sequence[Appendable]:

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import date, datetime
 from types import TracebackType
-from typing import Self, cast
+from typing import Any, Self, cast
 
 from hitherto.core.cross_session import CrossSessionLike, cross_session_of
 from hitherto.core.documents.checks import metadata_json, type_of
@@ -25,6 +25,13 @@ from hitherto.engine.conversation import Conversation
 from hitherto.engine.digests.worker import Worker
 from hitherto.engine.documents.documents import Documents
 from hitherto.engine.facts.facts import Facts
+from hitherto.engine.listing import (
+    ConversationPage,
+    ScopePage,
+    conversation_filter,
+    conversation_page,
+    scope_page,
+)
 from hitherto.engine.purge import purge_expired
 from hitherto.engine.recall.arguments import (
     checked_kinds,
@@ -42,7 +49,7 @@ from hitherto.logs import logger
 from hitherto.ports.digests import Backlog
 from hitherto.ports.facts import FactStore
 from hitherto.ports.ledger import By
-from hitherto.ports.log import AgentDefaults, ConversationInfo
+from hitherto.ports.log import AgentDefaults, ScopePart
 from hitherto.uninterrupted import uninterrupted
 
 log = logger("hitherto")
@@ -59,7 +66,8 @@ class Memory:
         self._services = services = replace(services, appended=Wakeup())
         self._opened = opened or AsyncExitStack()
         calls = Calls(services)
-        self._worker = Worker(services, calls) if services.settings.worker else None
+        makes_digests = services.settings.worker and not services.settings.read_only
+        self._worker = Worker(services, calls) if makes_digests else None
         self._recaller = Recaller(services, calls)
         self._indexer = None if services.index is None else Indexer(services, services.index, calls)
         self._closing: asyncio.Task[None] | None = None
@@ -291,9 +299,44 @@ class Memory:
         )
         await self._services.store.set_defaults(tenant=tenant, agent=agent, defaults=defaults)
 
-    async def conversations(self, scope: Scope, *, limit: int = 100) -> list[ConversationInfo]:
-        """The scope's conversations, most recently written first."""
-        return await self._services.store.listed(Scope.checked(scope), limit=limit)
+    async def conversations(
+        self,
+        scope: Scope | None = None,
+        *,
+        tenant: str | None = None,
+        user: str | None = None,
+        agent: str | None = None,
+        after: datetime | None = None,
+        before: datetime | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> ConversationPage:
+        """The conversations of a scope, or of a `tenant` and perhaps its `user` or `agent`, most recently written
+        first: at most `limit` of them (1,000), and the `cursor` with which the next page goes on.
+
+        Only those that were written to last from `after` to `before` (times with a zone), and whose metadata has every
+        entry of `metadata`: an equal value, or a list that contains it. A conversation that is written to while pages
+        are read moves to the front: no page shows one twice. Raises InvalidScope and InvalidInput.
+        """
+        asked = conversation_filter(
+            scope, tenant=tenant, user=user, agent=agent, after=after, before=before, metadata=metadata
+        )
+        return await conversation_page(self._services.store, asked, limit=limit, cursor=cursor)
+
+    async def scopes(
+        self,
+        by: ScopePart,
+        *,
+        tenant: str | None = None,
+        user: str | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> ScopePage:
+        """The tenants, the users of a `tenant`, or the agents of a `tenant` or of one `user` of it, by name, with how
+        much is kept of each: at most `limit` of them (1,000), and the `cursor` with which the next page goes on. For
+        operators. Raises InvalidScope and InvalidInput."""
+        return await scope_page(self._services.store, by, tenant=tenant, user=user, limit=limit, cursor=cursor)
 
     async def wait_for_digests(self) -> None:
         """Wait until none of the digests that this process started is due or in progress, in any process. Those that

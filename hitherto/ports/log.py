@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Any, Literal, Protocol
 
 from hitherto.core.cross_session import CrossSession
 from hitherto.core.digests.digest import Digest
@@ -40,6 +41,9 @@ class Changes:
     `digest_sums`, `running`, `retracted`, `agent_policy`, `agent_cross_session`, `now` and `clock` are not read, and of
     its `latest` only `digest`. `key` and `receipt` go together.
 
+    `title` and `metadata` (the JSON text of an object) are the conversation's new ones; None leaves them as they are, a
+    title of "" unsets it. A change that nobody asked for is a `background` one: the conversation's `updated_at` stays.
+
     `fire` are the new digest rows. `retract` are messages that are retracted at `head.rev`. `supersede` are completed
     rows, clears too, that views from `head.rev` on no longer use. `calls` go into the ledger. `learned` are facts about
     `learned.subject`. They rest on messages of this conversation, and the unit has asked for its `current_facts` first.
@@ -57,6 +61,9 @@ class Changes:
     supersede: tuple[int, ...] = ()
     calls: tuple[ModelCall, ...] = ()
     learned: LearnedFacts | None = None
+    title: str | None = None
+    metadata: str | None = None
+    background: bool = False
 
 
 class Unit(Protocol):
@@ -145,13 +152,57 @@ class ExpiredConversation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationInfo:
-    """A conversation in a listing."""
+    """A conversation in a list. `title` is the one it was given; else it is made of its first user message that is
+    shown; "" where there is none. `messages` and `tokens` are those of its whole log. It was written to last at
+    `updated_at`: by an append, `pop`, `replace`, `clear` or `configure`. `ref` is the store's number for it."""
 
+    scope: Scope
     conversation: str
+    title: str
+    metadata: Mapping[str, Any]
     messages: int
     tokens: int
     rev: int
+    created_at: datetime
     updated_at: datetime
+    ref: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationFilter:
+    """Which conversations to list: those of a tenant, of its user or agent if named, that were written to last from
+    `after` to `before`, and whose metadata has every entry of `metadata` (an equal value, or a list that contains
+    it). `beyond` goes on after an earlier list: the `updated_at` and `ref` of its last one."""
+
+    tenant: str
+    user: str | None = None
+    agent: str | None = None
+    after: datetime | None = None
+    before: datetime | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    beyond: tuple[datetime, int] | None = None
+
+    @classmethod
+    def of(cls, scope: Scope) -> ConversationFilter:
+        """Those of a scope."""
+        return cls(tenant=scope.tenant, user=scope.user, agent=scope.agent)
+
+
+ScopePart = Literal["tenant", "user", "agent"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeCounts:
+    """A tenant, user or agent in a list, by `name`, and what is kept of it. `updated_at` is when a conversation of it
+    was written to last; None if it has none."""
+
+    name: str
+    conversations: int
+    messages: int
+    tokens: int
+    documents: int
+    facts: int
+    updated_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,8 +259,17 @@ class LogStore(Protocol):
         """Set the agent's defaults, in place of those set before."""
         ...
 
-    async def listed(self, scope: Scope, *, limit: int = 100) -> list[ConversationInfo]:
-        """The scope's conversations, most recently written first."""
+    async def listed(self, asked: ConversationFilter, *, limit: int) -> list[ConversationInfo]:
+        """At most `limit` conversations, most recently written first. No title is made of a message that has expired or
+        is not shown any more."""
+        ...
+
+    async def scopes(
+        self, by: ScopePart, *, tenant: str | None = None, user: str | None = None, beyond: str = "", limit: int
+    ) -> list[ScopeCounts]:
+        """At most `limit` tenants, or users or agents of a `tenant` (agents of one `user`, if named), by name in the
+        order of their code points; those after the name `beyond`. There are those that have a conversation, a document
+        or a current fact."""
         ...
 
     async def due(self, *, tenant: str | None = None, limit: int = 1_000) -> list[ExpiredConversation]:

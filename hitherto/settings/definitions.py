@@ -26,7 +26,8 @@ class DatabaseSettings(_Group):
     `database`: a PostgreSQL URL, or "memory:" for a memory that ends with the process; unset: the server that Hitherto
     runs itself. `data_dir`: that server's directory. `pool_size`: the most connections of this process.
     `database_timeout`: seconds to wait for a connection. `prepared_statements`: whether statements that come often are
-    prepared, which an old connection pooler does not support.
+    prepared, which an old connection pooler does not support. `read_only`: nothing is written, and no digest is made;
+    a database without Hitherto's current schema is refused, not set up.
     """
 
     database: str | None = Field(default=None, min_length=1)
@@ -34,6 +35,7 @@ class DatabaseSettings(_Group):
     pool_size: int = Field(default=10, ge=1)
     database_timeout: float = Field(default=10.0, gt=0, le=3_600)
     prepared_statements: bool = True
+    read_only: bool = False
 
 
 class ModelSettings(_Group):

@@ -198,7 +198,7 @@ async def test_an_unusable_policy_is_refused_wherever_it_is_given(store: Store, 
                 await way(memory)
         with pytest.raises(InvalidPolicy):
             memory.conversation("c", scope=SCOPE, policy=policy)
-        assert await memory.conversations(SCOPE) == [], "nothing was written"
+        assert (await memory.conversations(SCOPE)).conversations == (), "nothing was written"
         assert await memory.conversation("c", scope=SCOPE).policy() == balanced()
 
 

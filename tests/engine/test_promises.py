@@ -426,7 +426,7 @@ async def test_12_nothing_of_another_scope_shows(memory: Memory, other: dict[str
     context = await theirs.context(user("what is the code?"))
     assert "1234" not in json.dumps(context.messages)
     assert context.manifest.next_seq == 0
-    assert mine.id not in [one.conversation for one in await memory.conversations(theirs.scope)]
+    assert mine.id not in [one.conversation for one in (await memory.conversations(theirs.scope)).conversations]
     assert len(await mine.messages()) == 8
 
 

@@ -126,7 +126,7 @@ async def test_delete_erases_with_what_was_derived(memory: Memory) -> None:
     assert await chat.head() is None
     assert await chat.messages() == []
     assert await chat.digests() == []
-    assert await memory.conversations(SCOPE) == []
+    assert (await memory.conversations(SCOPE)).conversations == ()
 
 
 async def test_delete_while_a_digest_is_made(store: Store) -> None:

@@ -113,7 +113,7 @@ async def test_what_is_no_list_of_items_is_refused(session: HithertoSession, ite
 
 async def test_to_add_nothing_writes_nothing(memory: Memory, session: HithertoSession) -> None:
     await session.add_items([])
-    assert await memory.conversations(SCOPE) == []
+    assert (await memory.conversations(SCOPE)).conversations == ()
 
 
 async def test_a_popped_item_stays_in_the_log(session: HithertoSession) -> None:
@@ -182,7 +182,7 @@ async def test_a_closed_session_refuses_everything(memory: Memory, session: Hith
     for verb in (session.get_items(), session.add_items([]), session.pop_item(), session.clear_session()):
         with pytest.raises(InvalidInput, match="'trip' is closed"):
             await verb
-    assert await memory.conversations(SCOPE) == []  # the memory is not the session's to close
+    assert (await memory.conversations(SCOPE)).conversations == ()  # the memory is not the session's to close
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -23,6 +23,8 @@ READ = {
     "live": True, "live_at": LENGTH,
 }  # fmt: skip
 
+HALFWAY = datetime.now(UTC) - timedelta(seconds=OTHERS // 2)
+LISTED = {"after": None, "before": None, "beyond_at": None, "beyond_ref": None, "metadata": "{}", "limit": 20}
 ITEMS = {name: value for name, value in READ.items() if name not in ("tokens", "tools_from", "limit")}
 ITEMS["wire"] = "openai.chat"
 
@@ -131,7 +133,8 @@ CASES = {
     "defaults": Case("defaults", {"tenant": "acme", "agent": "a7"}, 1),
     "expired": Case("expired", {**REF, "now": "2001-01-01"}, 0),
     "next_expiry": Case("next_expiry", {**REF, "now": "2001-01-01"}, 1),
-    "listed": Case("listed", {**SCOPE, "limit": 20}, 20),
+    "listed": Case("listed", {**SCOPE, **LISTED}, 20),
+    "listed from a page on": Case("listed", {**SCOPE, **LISTED, "beyond_at": str(HALFWAY), "beyond_ref": 100}, 20),
 }
 
 LOAD = Case("backlog", {}, 1)

@@ -10,7 +10,7 @@ from hitherto.core.ledger import ModelCall, Purpose
 from hitherto.core.log.frontier import DigestAction
 from hitherto.ports.digests import Claim, DigestWork
 from hitherto.ports.facts import FactFilter, KnownFactsQuery
-from hitherto.ports.log import AgentDefaults, MessageRange
+from hitherto.ports.log import AgentDefaults, ConversationFilter, MessageRange
 from hitherto.ports.queue import DigestJob
 from hitherto.ports.store import Store
 from hitherto.testing.conformance.facts.samples import CONFIRM, MUM, new, set_whole
@@ -65,7 +65,8 @@ VERBS: dict[str, Callable[[Store], Awaitable[object]]] = {
     "opaque": lambda store: store.opaque(SCOPE, "c", 1),
     "earlier": lambda store: store.earlier(SCOPE, "c", within=OLD),
     "defaults": lambda store: store.defaults(SCOPE),
-    "listed": lambda store: store.listed(SCOPE),
+    "listed": lambda store: store.listed(ConversationFilter.of(SCOPE), limit=9),
+    "scopes": lambda store: store.scopes("tenant", limit=9),
     "due": lambda store: store.due(),
     "overdue": lambda store: store.overdue(since=OLD),
     "unsettled": lambda store: store.unsettled([DigestJob("acme", 1)]),

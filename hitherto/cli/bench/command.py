@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import hitherto
-from hitherto.cli import options, output
+from hitherto.cli import options
 from hitherto.cli.app import group
 from hitherto.cli.bench.context import ContextReport, evidence_of, repeated_of
 from hitherto.cli.bench.context import measure as measure_contexts
 from hitherto.cli.bench.questions import LabeledConversation, load, spread
 from hitherto.cli.bench.retrieval import RecallReport, SearchIn, by_category, measure
 from hitherto.cli.memory import run
-from hitherto.cli.tables import NONE, numbers, table_of
+from hitherto.cli.terminal import output
+from hitherto.cli.terminal.tables import NONE, numbers, table_of
 from hitherto.engine.recall.arguments import MOST
 from hitherto.errors import InvalidInput
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hitherto.cli import options, output
+from hitherto.cli import options
 from hitherto.cli.doctor.check import Check, CheckState
+from hitherto.cli.terminal import output
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -61,7 +62,7 @@ async def _checks(database: str | None) -> list[Check]:
 def _table(checks: list[Check]) -> Table:
     from rich.text import Text
 
-    from hitherto.cli.tables import table_of
+    from hitherto.cli.terminal.tables import table_of
 
     table = table_of(None)
     table.add_column("check", no_wrap=True)

@@ -11,13 +11,14 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from hitherto.cli import options, output
+from hitherto.cli import options
 from hitherto.cli.app import group
 from hitherto.cli.documents.text_file import TextFile, read_text
 from hitherto.cli.memory import with_memory
 from hitherto.cli.options import Target
 from hitherto.cli.recall import warn_of_missing
-from hitherto.cli.tables import cut, day, numbers, table_of, wide
+from hitherto.cli.terminal import output
+from hitherto.cli.terminal.tables import cut, day, numbers, table_of, wide
 from hitherto.core.documents.checks import LONGEST_TITLE, checked_title, checked_type, heading_of
 from hitherto.core.documents.document import Document
 from hitherto.core.scope import Scope
@@ -60,7 +61,9 @@ def add(
     read, refused = _read(files)
     if refused and not read:
         raise refused[0] if len(refused) == 1 else InvalidDocument("; ".join(map(str, refused)))
-    added = with_memory(target.database, lambda memory: _add(memory, target.scope, read, title, doc_type))
+    added = with_memory(
+        target.database, lambda memory: _add(memory, target.scope, read, title, doc_type), read_only=False
+    )
     for error in refused:
         output.warn(f"{error}; it is not added")
     if as_json:
@@ -131,7 +134,7 @@ def show(id: DocumentId, *, target: Target, as_json: options.Json = False) -> No
 
 def remove(id: DocumentId, *, target: Target) -> None:
     """Delete a document, so that it is no longer found."""
-    if not with_memory(target.database, lambda memory: memory.documents(target.scope).remove(id)):
+    if not with_memory(target.database, lambda memory: memory.documents(target.scope).remove(id), read_only=False):
         raise _not_found(id, target.scope)
     output.say(f"Document {id} is gone.")
 

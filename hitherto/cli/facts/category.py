@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hitherto.cli import output
+from hitherto.cli.terminal import output
 from hitherto.core.facts.fact import category_of
 from hitherto.settings import Settings
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from hitherto.cli import options, output
+from hitherto.cli import options
 from hitherto.cli.facts.category import warn_of_category
 from hitherto.cli.facts.tables import (
     fact_json,
@@ -23,6 +23,7 @@ from hitherto.cli.facts.tables import (
 )
 from hitherto.cli.memory import check_filter, with_memory
 from hitherto.cli.options import LARGEST, Target
+from hitherto.cli.terminal import output
 from hitherto.core.facts.change import no_such_fact
 from hitherto.core.facts.fact import Fact, FactAction, FactEvent, FactState
 from hitherto.core.log.message import Logged
@@ -170,7 +171,7 @@ def add(
             raise no_such_fact(target.scope, added.id)  # erased meanwhile
         return fact, added.new
 
-    fact, new = with_memory(target.database, keep)
+    fact, new = with_memory(target.database, keep, read_only=False)
     if category is not None:
         outcome = "is kept as 'other'" if new else f"stays in {fact.category!r}"
         warn_of_category(category, f"fact {fact.id} {outcome}")

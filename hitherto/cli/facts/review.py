@@ -8,12 +8,13 @@ from typing import Annotated
 import typer
 
 from hitherto import Fact, Facts
-from hitherto.cli import options, output
+from hitherto.cli import options
 from hitherto.cli.facts.category import warn_of_other_values
 from hitherto.cli.facts.fact import FactId
 from hitherto.cli.facts.tables import fact_json, short
 from hitherto.cli.memory import with_memory
 from hitherto.cli.options import LARGEST, Target
+from hitherto.cli.terminal import output
 from hitherto.errors import NotFound
 
 Change = Callable[[Facts, int, int | None], Awaitable[Fact]]
@@ -43,6 +44,7 @@ def edit(
         lambda memory: memory.facts(target.scope, all_agents=all_agents).edit(
             id, content=content, category=category, expect=expect
         ),
+        read_only=False,
     )
     warn_of_other_values(fact.id, fact.category)
     _print(fact, f"reads now, in version {fact.version}: {short(fact)}", as_json=as_json)
@@ -64,6 +66,7 @@ def _command(
         fact = with_memory(
             target.database,
             lambda memory: change(memory.facts(target.scope, all_agents=all_agents), id, expect),
+            read_only=False,
         )
         if holds_again:
             warn_of_other_values(fact.id, fact.category)

@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from hitherto.cli import options, output
+from hitherto.cli import options
 from hitherto.cli.facts.tables import subjects_table
 from hitherto.cli.memory import with_memory
 from hitherto.cli.options import LOCAL_TENANT
+from hitherto.cli.terminal import output
 from hitherto.core.scope import checked_name
 from hitherto.errors import InvalidInput, NotFound
 
@@ -44,6 +45,7 @@ def subject(
             if changed
             else memory.subject(id, tenant=tenant)
         ),
+        read_only=not changed,
     )
     if found is None:
         raise NotFound(

@@ -10,8 +10,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from hitherto.cli.output import one_line
-from hitherto.cli.tables import Column, day, fitted, key_width, minute, name_column, shortened, wide
+from hitherto.cli.terminal.output import one_line
+from hitherto.cli.terminal.tables import Column, day, fitted, key_width, minute, name_column, shortened, wide
 from hitherto.core.facts.fact import Fact, FactEvent, FactState, Subject, Visibility
 from hitherto.core.log.message import Logged
 from hitherto.core.scope import THE_USER

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
-from hitherto.cli.output import attributes
+from hitherto.cli.terminal.output import attributes
 from hitherto.cli.transcripts.transcript import Transcript
 from hitherto.core.context.budget import TokenCounter
 from hitherto.core.context.manifest import Manifest

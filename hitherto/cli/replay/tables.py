@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from hitherto.cli.output import one_line
 from hitherto.cli.replay.rounds import Replayed, Round, repeated
-from hitherto.cli.tables import NONE, cut, numbers, or_none, table_of, wide
+from hitherto.cli.terminal.output import one_line
+from hitherto.cli.terminal.tables import NONE, cut, numbers, or_none, table_of, wide
 
 _BAR, _WIDE_BAR = 20, 40
 

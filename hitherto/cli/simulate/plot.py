@@ -10,8 +10,8 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from hitherto.cli.output import one_line
 from hitherto.cli.simulate.table import FULL_HISTORY
+from hitherto.cli.terminal.output import one_line
 from hitherto.errors import InvalidInput
 from hitherto.simulation.figures import Figures
 

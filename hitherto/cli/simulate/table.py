@@ -8,8 +8,8 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from hitherto.cli.output import one_line
-from hitherto.cli.tables import NONE, cut, numbers, table_of, wide
+from hitherto.cli.terminal.output import one_line
+from hitherto.cli.terminal.tables import NONE, cut, numbers, table_of, wide
 from hitherto.core.price import Price
 from hitherto.simulation.figures import Figures
 

@@ -38,6 +38,9 @@ _BEST = 5
 _ENDS = 20_000
 """Characters at each end of a long question that are read."""
 
+_LAGGING = ("vectors", "index")
+"""What recall may do without for a while, because it is still being made: no manifest calls it missing."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallOptions:
@@ -222,7 +225,7 @@ async def found(
                     rerank=True,
                 )
                 hits = answer.hits
-                _miss(missing, [name for name in answer.missing if name != "vectors"])  # only lagging, not unavailable
+                _miss(missing, [name for name in answer.missing if name not in _LAGGING])
         except StoreError as error:
             log.warning("Recall failed; the context goes without it: %s", error, tenant=handle.scope.tenant)
             _miss(missing, ("recall",))

@@ -18,7 +18,7 @@ from hitherto.core.recall.passages import CharRange, passage_ranges
 from hitherto.engine.handle import Handle
 from hitherto.engine.recall.recall import Hit
 from hitherto.errors import NotReproducible
-from hitherto.ports.log import MessageRange
+from hitherto.ports.log import ConversationFilter, MessageRange
 from hitherto.ports.recall import TEXT
 
 _NEAR, _FAR = 8, 64
@@ -206,7 +206,7 @@ async def newest_summaries(handle: Handle, limit: int, why: RecallReason) -> lis
     """The summaries, or else the newest chunks, of the scope's other conversations that were written last, at most
     `limit`, the newest first."""
     found: list[RecalledPiece] = []
-    for one in await handle.services.store.listed(handle.scope, limit=_LOOKED_AT):
+    for one in await handle.services.store.listed(ConversationFilter.of(handle.scope), limit=_LOOKED_AT):
         if len(found) == limit:
             break
         if one.conversation != handle.id:

@@ -254,7 +254,14 @@ class Attempt:
                 learned = await merge_found(unit, self._services, work, found_facts)
                 if learned is not None:
                     after = replace(after, extracted=noted(after, found_facts))
-            changes = Changes(head=after, outcomes=(outcome,), calls=tuple(self._ledger), learned=learned, fire=fire)
+            changes = Changes(
+                head=after,
+                outcomes=(outcome,),
+                calls=tuple(self._ledger),
+                learned=learned,
+                fire=fire,
+                background=True,
+            )
             await committed(self._handle, unit, changes)
         if learned is not None:
             new, again = len(learned.facts), len(learned.repeated)

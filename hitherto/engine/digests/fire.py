@@ -132,4 +132,4 @@ async def resumed(services: Services, failed: FailedDigest) -> None:
         head = replace(head, resume_at=None)
         if head.failures <= _RESUMED:
             head, fire = await fired(handle, handle.resuming(head, row), head, unit)
-        await uninterrupted(committed(handle, unit, Changes(head=head, fire=fire)))
+        await uninterrupted(committed(handle, unit, Changes(head=head, fire=fire, background=True)))

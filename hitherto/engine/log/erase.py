@@ -56,6 +56,7 @@ async def erase_expired(
             after = replace(after, frontiers=await frontiers(unit, left, head.view_start))
         changes = Changes(
             head=after,
+            background=True,
             erase=erased,
             rewritten=rewritten,
             outcomes=tuple(

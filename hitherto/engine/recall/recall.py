@@ -118,9 +118,9 @@ class Hit:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallResult:
     """The hits, the best first. `missing` names what was unavailable: "embedder" (or its answer was unusable: only
-    words were compared), "vectors" (more than a tenth is not embedded yet), "reranker" (the hits keep their fused
-    order). `space` names the space in which meanings were compared, None if they were not. `searched` is how many
-    entries were searched."""
+    words were compared), "vectors" (more than a tenth is not embedded yet), "index" (so much waits to be indexed that
+    only the newest of it was searched), "reranker" (the hits keep their fused order). `space` names the space in which
+    meanings were compared, None if they were not. `searched` is how many entries were searched."""
 
     hits: tuple[Hit, ...]
     missing: tuple[str, ...] = ()
@@ -207,6 +207,8 @@ class Recaller:
         loaded = LoadedSearch(
             question=question, terms=terms, criteria=criteria, search_data=search_data, waiting=waiting
         )
+        if len(sources) >= _WAITING:
+            loaded.missing.append("index")
         if self._services.embedder is None or not question:
             return loaded
         async with self._calls.recorded(criteria.scope) as ledger:
@@ -214,7 +216,7 @@ class Recaller:
         if not self._embedding.known and "embedder" not in loaded.missing:
             loaded.missing.append("embedder")
         without = search_data.entries - search_data.embedded + sum(one.vectors is None for one in loaded.waiting)
-        if not loaded.missing and without > _LAG * (search_data.entries + len(search_data.waiting)):
+        if "embedder" not in loaded.missing and without > _LAG * (search_data.entries + len(search_data.waiting)):
             loaded.missing.append("vectors")
         return loaded
 

@@ -37,6 +37,12 @@ class StoredConversation:
     log: list[Logged] = field(default_factory=list[Logged])
     live: list[int] = field(default_factory=list[int])
     digests: list[Digest] = field(default_factory=list[Digest])
+    title: str = ""
+    metadata: str = "{}"
+    created_at: datetime = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.created_at = self.updated_at
 
     def head_now(self, clock: datetime) -> Head:
         """The newest head."""
@@ -172,7 +178,10 @@ class StoredConversation:
         self.digests = rows.changed(self.digests, changes, fired, now, due_at)
         retracted = joined([*self.head.retracted, *((seq, seq) for seq in changes.retract)])
         self.head = replace(changes.head, ref=self.head.ref, retracted=retracted)
-        self.updated_at = max((now, *(logged.created_at for logged in changes.messages)))
+        if not changes.background:
+            self.updated_at = max((now, *(logged.created_at for logged in changes.messages)))
+        self.title = self.title if changes.title is None else changes.title
+        self.metadata = self.metadata if changes.metadata is None else changes.metadata
         self.log += changes.messages
         self.live += [logged.seq for logged in changes.messages]
         if changes.retract:

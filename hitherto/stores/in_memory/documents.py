@@ -59,6 +59,10 @@ class InMemoryDocuments:
             if origin is None or self._unexpired.shows(origin):
                 yield number, one
 
+    def owners(self) -> list[tuple[str, str, str | None]]:
+        """Tenant, user and agent of each document."""
+        return [(one.tenant, one.user, one.document.agent) for one in self._shelved.values()]
+
     async def keep(self, scope: Scope, document: NewDocument) -> KeptDocument:
         for number, there in self._shelved.items():
             own = there.document.agent is None and there.within(scope, all_agents=False)

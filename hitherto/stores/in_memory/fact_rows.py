@@ -131,6 +131,11 @@ class FactRows:
     def lock(self, scope: Scope) -> asyncio.Lock:
         return self._locks.setdefault(scope, asyncio.Lock())
 
+    def owners(self) -> list[tuple[str, str, str]]:
+        """Tenant, user and agent of each current fact."""
+        owners = [row.owner for row in self.by_id.values() if row.current]
+        return [(owner.tenant, owner.user, owner.agent) for owner in owners]
+
     def subject(self, scope: Scope, subject: str) -> Subject:
         """The subject as it was set. One that was never set has its id as its name; `THE_USER` has the user's name."""
         name = scope.user if subject == THE_USER else subject

@@ -26,13 +26,17 @@ from hitherto.ports.ledger import By
 from hitherto.ports.log import (
     AgentDefaults,
     Changes,
+    ConversationFilter,
     ConversationInfo,
     ExpiredConversation,
     MessageRange,
     Receipt,
+    ScopeCounts,
+    ScopePart,
     Unit,
 )
 from hitherto.ports.queue import DigestJob
+from hitherto.stores.in_memory import listing
 from hitherto.stores.in_memory.claims import Claims, Name
 from hitherto.stores.in_memory.conversation import StoredConversation
 from hitherto.stores.in_memory.documents import InMemoryDocuments
@@ -200,19 +204,15 @@ class InMemoryStore:
     async def backlog(self) -> Backlog:
         return self._claims.backlog()
 
-    async def listed(self, scope: Scope, *, limit: int = 100) -> list[ConversationInfo]:
-        mine = [(kept, name) for (owner, name), kept in self._kept.items() if owner == scope]
-        mine.sort(key=lambda one: (one[0].updated_at, one[0].head.ref), reverse=True)
-        return [
-            ConversationInfo(
-                conversation=name,
-                messages=kept.head.next_seq,
-                tokens=kept.head.sums.tokens,
-                rev=kept.head.rev,
-                updated_at=kept.updated_at,
-            )
-            for kept, name in mine[: max(limit, 0)]
-        ]
+    async def listed(self, asked: ConversationFilter, *, limit: int) -> list[ConversationInfo]:
+        return listing.listed(self._kept.items(), asked, self._clock())[: max(limit, 0)]
+
+    async def scopes(
+        self, by: ScopePart, *, tenant: str | None = None, user: str | None = None, beyond: str = "", limit: int
+    ) -> list[ScopeCounts]:
+        documents, facts = self.documents.owners(), self._facts.owners()
+        found = listing.scopes(self._kept.items(), documents=documents, facts=facts, by=by, tenant=tenant, user=user)
+        return [one for one in found if one.name > beyond][: max(limit, 0)]
 
     async def due(self, *, tenant: str | None = None, limit: int = 1_000) -> list[ExpiredConversation]:
         now = self._clock()

@@ -33,7 +33,8 @@ after a minute without the database, another minute. So it is made to give up so
 
 class Connections:
     """At most `size` connections to the server at `url`; a task waits at most `patience` seconds for one. If
-    `prepared`, statements that come often are prepared, for as long as a connection lasts.
+    `prepared`, statements that come often are prepared, for as long as a connection lasts. If `read_only`, the server
+    refuses to write on them.
 
     While no connection can be made, another attempt follows every second or so. `start_again`, if given, is called
     after each that fails, for a server that this process may start.
@@ -58,10 +59,12 @@ class Connections:
         size: int,
         patience: float,
         prepared: bool = True,
+        read_only: bool = False,
         start_again: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._patience = patience
         self._start_again = start_again
+        self._asks_to_read_only = read_only
         self._turns = asyncio.Semaphore(size)
         self._returning: set[asyncio.Task[None]] = set()
         self._home: asyncio.AbstractEventLoop | None = None
@@ -135,6 +138,8 @@ class Connections:
         # Whatever the database's default: a claim that waited for another must see what that did, and not fail because
         # of it.
         await connection.execute("set default_transaction_isolation = 'read committed'")
+        if self._asks_to_read_only:
+            await connection.execute("set default_transaction_read_only = on")
         # A client's host that has lost its power is noticed only after hours: so long could its lock on a conversation
         # last.
         patience = f"{max(self._patience, 0.001) * 1_000:.0f}ms"

@@ -55,13 +55,7 @@ from hitherto.shown_document d
 where hitherto.within(d.tenant, d.user_id, d.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s)
   and (%(namespace)s::text is null or d.namespace = %(namespace)s)
   and (%(doc_type)s::text is null or d.doc_type = %(doc_type)s)
-  and not exists (
-      select from jsonb_each(%(metadata)s::jsonb) as w (key, value)
-      where d.metadata -> w.key is distinct from w.value
-        and not (jsonb_typeof(d.metadata -> w.key) is not distinct from 'array' and exists (
-            select from jsonb_array_elements(
-                case when jsonb_typeof(d.metadata -> w.key) = 'array' then d.metadata -> w.key else '[]' end) as e (value)
-            where e.value = w.value)))
+  and hitherto.has_metadata(d.metadata, %(metadata)s::jsonb)
 order by d.id desc
 limit %(limit)s;
 

@@ -204,7 +204,15 @@ set rev = %(rev)s, next_seq = %(next_seq)s, tokens = %(tokens)s, turns = %(turns
     view_results = %(view_results)s, closed = %(closed)s, run_start = %(run_start)s, policy = %(policy)s,
     cross_session = %(cross_session)s, latest_digest = %(latest_digest)s, frontiers = %(frontiers)s, open_calls = %(open_calls)s,
     late = %(late)s, finish_seq = %(finish_seq)s, failures = %(failures)s, resume_at = %(resume_at)s, erased = %(erased)s,
-    next_expiry = %(next_expiry)s, subject = %(subject)s, extracted = %(extracted)s, updated_at = %(updated_at)s
+    next_expiry = %(next_expiry)s, subject = %(subject)s, extracted = %(extracted)s,
+    updated_at = coalesce(%(updated_at)s, updated_at)
+where tenant = %(tenant)s and ref = %(ref)s;
+
+-- name: describe_conversation
+-- Set the title ('' unsets it) and the metadata, those that are given.
+update hitherto.conversation
+set title = case when %(title)s::text is null then title else nullif(%(title)s, '') end,
+    metadata = coalesce(%(metadata)s::jsonb, metadata)
 where tenant = %(tenant)s and ref = %(ref)s;
 
 -- name: note_retracted

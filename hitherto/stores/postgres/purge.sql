@@ -1,4 +1,4 @@
--- Receipts, the list of conversations, deletion and expiry.
+-- Receipts, deletion and expiry.
 
 -- name: receipt
 -- What an idempotency key answered.
@@ -23,13 +23,6 @@ where tenant = %(tenant)s and conversation = %(ref)s and start_seq <= %(last)s a
 -- name: delete_conversation
 -- Erase a conversation; messages and digests go with it.
 delete from hitherto.conversation where tenant = %(tenant)s and ref = %(ref)s;
-
--- name: listed
--- A scope's conversations, most recently written first.
-select id, next_seq, tokens, rev, updated_at from hitherto.conversation
-where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s
-order by updated_at desc, ref desc
-limit %(limit)s;
 
 -- name: due
 -- Conversations with expired messages that are not erased yet, read from an index of such rows alone; the volatile

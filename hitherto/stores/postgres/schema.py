@@ -36,8 +36,11 @@ def revisions() -> list[str]:
     return sorted(file.name.split("_")[0] for file in files.iterdir() if file.name.endswith(".py"))
 
 
-async def ensure(url: str, *, patience: float, lock_timeout: float = LOCK_TIMEOUT) -> None:
-    """Bring the schema `hitherto` in the database at `url` to the newest revision this version knows.
+async def ensure(
+    url: str, *, patience: float, upgrade: bool = True, lock_timeout: float = LOCK_TIMEOUT
+) -> tuple[str | None, str]:
+    """Bring the schema `hitherto` in the database at `url` to the newest revision this version knows; without
+    `upgrade`, see that it is. Returns the revision before, None where there was none, and the newest.
 
     Any number of processes may do it at once, while others use the schema. A server that is starting up is waited for,
     at most `patience` seconds. Raises DatabaseUnavailable, DatabaseReadOnly, SchemaMismatch for a schema of a newer
@@ -47,17 +50,17 @@ async def ensure(url: str, *, patience: float, lock_timeout: float = LOCK_TIMEOU
     errors.checked_address(url)
     try:
         async with await _connect(url, patience) as connection:
-            await _ensure(connection, url, lock_timeout)
+            return await _ensure(connection, url, lock_timeout if upgrade else None)
     except psycopg.errors.ReadOnlySqlTransaction as error:
         raise DatabaseReadOnly(
             "the database has no current Hitherto schema and refuses to write one; connect once to the primary server, "
-            "or end its read-only mode (default_transaction_read_only)"
+            "or end its read-only mode (default_transaction_read_only), and run: hitherto migrate"
         ) from error
     except psycopg.errors.InsufficientPrivilege as error:
         raise StoreError(
-            f"the role may not set up the schema ({error.diag.message_primary}); GRANT CREATE ON DATABASE … TO … for "
-            "that; or, where another role has set it up, GRANT USAGE ON SCHEMA hitherto TO … and GRANT SELECT, INSERT, "
-            "UPDATE, DELETE ON ALL TABLES IN SCHEMA hitherto TO …"
+            f"the role may not set up the schema ({error.diag.message_primary}); run hitherto migrate as one that "
+            "may (GRANT CREATE ON DATABASE … TO …), and give this one GRANT USAGE ON SCHEMA hitherto TO … and GRANT "
+            "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA hitherto TO …"
         ) from error
     except psycopg.OperationalError as error:
         raise errors.unreachable(url, error) from error
@@ -88,7 +91,9 @@ async def _connect(url: str, patience: float) -> psycopg.AsyncConnection[Any]:
             await asyncio.sleep(_PAUSE)
 
 
-async def _ensure(connection: psycopg.AsyncConnection[Any], url: str, lock_timeout: float) -> None:
+async def _ensure(
+    connection: psycopg.AsyncConnection[Any], url: str, lock_timeout: float | None
+) -> tuple[str | None, str]:
     known = revisions()
     if connection.info.server_version < OLDEST_SERVER:
         raise SchemaMismatch(
@@ -100,10 +105,12 @@ async def _ensure(connection: psycopg.AsyncConnection[Any], url: str, lock_timeo
             f"the database's encoding is {encoding}; Hitherto needs one of encoding UTF8 (CREATE DATABASE … ENCODING "
             "'UTF8' TEMPLATE template0)"
         )
-    if await _current(connection) == known[-1]:
-        return
-    await connection.execute("select pg_advisory_lock(%s)", [_UPGRADE_LOCK])
-    current = await _current(connection)
+    before = current = await _current(connection)
+    if current == known[-1]:
+        return before, known[-1]
+    if lock_timeout is not None:
+        await connection.execute("select pg_advisory_lock(%s)", [_UPGRADE_LOCK])
+        current = await _current(connection)
     if current is not None and current < known[0]:
         raise SchemaMismatch(
             f"the database's schema is at revision {current}: it was made by a development version, before the schema "
@@ -115,11 +122,15 @@ async def _ensure(connection: psycopg.AsyncConnection[Any], url: str, lock_timeo
             f"the database's schema is at revision {current}, but this Hitherto knows only up to {known[-1]}; "
             "upgrade Hitherto, or use another database"
         )
-    if current != known[-1]:
+    if current != known[-1] and lock_timeout is None:
+        there = "no Hitherto schema" if current is None else f"a schema at revision {current}, not {known[-1]}"
+        raise SchemaMismatch(f"the database has {there}, and is only read here; to set it up, run: hitherto migrate")
+    if current != known[-1] and lock_timeout is not None:
         # Asked first, because `if not exists` needs the right to create schemas even where the schema is there.
         if await _value(connection, "select to_regnamespace('hitherto')::text") is None:
             await connection.execute("create schema if not exists hitherto")
         await _upgraded(url, lock_timeout)
+    return before, known[-1]
 
 
 async def _current(connection: psycopg.AsyncConnection[Any]) -> str | None:

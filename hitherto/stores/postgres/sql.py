@@ -9,6 +9,7 @@ from typing import LiteralString, cast
 _FILES = (
     "heads.sql",
     "log.sql",
+    "listing.sql",
     "digests.sql",
     "purge.sql",
     "ledger.sql",

@@ -23,9 +23,18 @@ from hitherto.garbage import few_collections
 from hitherto.ports.digests import Backlog, Claim, DigestWork, EarlierDigest, FailedDigest
 from hitherto.ports.facts import KnownFacts, KnownFactsQuery
 from hitherto.ports.ledger import By
-from hitherto.ports.log import AgentDefaults, ConversationInfo, ExpiredConversation, MessageRange, Unit
+from hitherto.ports.log import (
+    AgentDefaults,
+    ConversationFilter,
+    ConversationInfo,
+    ExpiredConversation,
+    MessageRange,
+    ScopeCounts,
+    ScopePart,
+    Unit,
+)
 from hitherto.ports.queue import DigestJob
-from hitherto.stores.postgres import errors, heads, ledger, rows, schema
+from hitherto.stores.postgres import errors, heads, ledger, listing, rows, schema
 from hitherto.stores.postgres.connections import Connections
 from hitherto.stores.postgres.documents import PostgresDocuments
 from hitherto.stores.postgres.facts.context_columns import known_from
@@ -45,8 +54,8 @@ class PostgresStore:
     """`Store` on the PostgreSQL at `url` (a libpq URL or key=value string), version 14 or later.
 
     Holds at most `pool_size` connections; a verb waits at most `patience` seconds for one. If `prepared`, statements
-    that come often are prepared, which a connection pooler in between must support. `start_again` is called when no
-    connection can be made.
+    that come often are prepared, which a connection pooler in between must support. If `read_only`, nothing is written,
+    and the schema must be there. `start_again` is called when no connection can be made.
     """
 
     def __init__(
@@ -56,20 +65,27 @@ class PostgresStore:
         pool_size: int = 10,
         patience: float = 10.0,
         prepared: bool = True,
+        read_only: bool = False,
         start_again: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._url = url
         self._patience = patience
+        self._read_only = read_only
         self._gates = WeakValueDictionary[tuple[Scope, str], asyncio.Lock]()
         self._connections = Connections(
-            url, size=pool_size, patience=patience, prepared=prepared, start_again=start_again
+            url,
+            size=pool_size,
+            patience=patience,
+            prepared=prepared,
+            read_only=read_only,
+            start_again=start_again,
         )
         self.index = PostgresIndex(self._with_connection)
         self.documents = PostgresDocuments(self._with_connection)
         self.facts = PostgresFacts(self._with_connection)
 
     async def open(self) -> None:
-        await schema.ensure(self._url, patience=self._patience)
+        await schema.ensure(self._url, patience=self._patience, upgrade=not self._read_only)
         try:
             await self._connections.open()
         except PoolTimeout as error:
@@ -272,13 +288,17 @@ class PostgresStore:
             workers=workers,
         )
 
-    async def listed(self, scope: Scope, *, limit: int = 100) -> list[ConversationInfo]:
-        names = rows.scope_values(scope, "")
-        found = await self._all(SQL["listed"], {**names, "limit": max(limit, 0)})
-        return [
-            ConversationInfo(conversation=name, messages=messages, tokens=tokens, rev=rev, updated_at=updated_at)
-            for name, messages, tokens, rev, updated_at in found
-        ]
+    async def listed(self, asked: ConversationFilter, *, limit: int) -> list[ConversationInfo]:
+        one_scope = asked.user is not None and asked.agent is not None
+        query = SQL["listed"] if one_scope else SQL["listed_within"]
+        found = await self._all(query, listing.listed_values(asked, limit))
+        return [listing.info_from(asked.tenant, row) for row in found]
+
+    async def scopes(
+        self, by: ScopePart, *, tenant: str | None = None, user: str | None = None, beyond: str = "", limit: int
+    ) -> list[ScopeCounts]:
+        values = {"tenant": tenant, "user": user, "beyond": beyond, "limit": max(limit, 0)}
+        return [listing.counts_from(row) for row in await self._all(SQL[f"{by}s"], values)]
 
     async def due(self, *, tenant: str | None = None, limit: int = 1_000) -> list[ExpiredConversation]:
         found = await self._all(SQL["due"], {"tenant": tenant, "limit": max(limit, 0)})

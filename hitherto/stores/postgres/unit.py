@@ -172,10 +172,13 @@ class PostgresUnit:
             await cursor.executemany(
                 SQL["insert_message"], [{**at, **rows.message_values(logged)} for logged in changes.messages]
             )
-        updated_at = max((now, *(logged.created_at for logged in changes.messages)))
+        updated_at = None if changes.background else max((now, *(logged.created_at for logged in changes.messages)))
         await connection.execute(
             SQL["update_conversation"], {**at, **heads.head_values(head), "updated_at": updated_at}
         )
+        if changes.title is not None or changes.metadata is not None:
+            described = {"title": changes.title, "metadata": changes.metadata}
+            await connection.execute(SQL["describe_conversation"], {**at, **described})
         if changes.key is not None and changes.receipt is not None:
             receipt = changes.receipt
             values = {

@@ -17,7 +17,7 @@ from hitherto.core.log.message import CHAT, Kind, Logged, Message, Role
 from hitherto.core.log.ranges import Ranges
 from hitherto.core.scope import Scope
 from hitherto.ports.digests import DigestOutcome, DigestWork, NewDigest, RewrittenDigest
-from hitherto.ports.log import Changes, MessageRange, Receipt
+from hitherto.ports.log import Changes, ConversationFilter, ConversationInfo, MessageRange, Receipt
 from hitherto.ports.store import Store
 
 SCOPE = Scope(tenant="acme", user="u-17", agent="planner")
@@ -239,8 +239,13 @@ def timeless(head: Head | None) -> Head | None:
     return None if head is None else replace(head, now=LONG_AGO, clock=LONG_AGO)
 
 
+async def conversations(store: Store, scope: Scope = SCOPE) -> list[ConversationInfo]:
+    """The scope's conversations, as they are listed."""
+    return await store.listed(ConversationFilter.of(scope), limit=1_000)
+
+
 async def snapshot(store: Store, name: str, *, scope: Scope = SCOPE) -> tuple[object, ...]:
     """Everything the store returns about a conversation, to compare before and after."""
     head = await store.head(scope, name)
     log = [] if head is None else await log_of(store, name, scope=scope)
-    return timeless(head), log, await store.digests(scope, name), await store.listed(scope)
+    return timeless(head), log, await store.digests(scope, name), await conversations(store, scope)

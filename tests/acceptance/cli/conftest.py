@@ -9,15 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from hitherto.stores.postgres import schema
 from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from tests.acceptance.cli.commands import Cli, Home, processes_in
 
 
 @pytest.fixture(scope="module")
 async def home() -> AsyncIterator[Home]:
-    """It runs already: each command is its second user."""
+    """It runs already, with the schema: each command is its second user."""
     folder = Path(tempfile.mkdtemp(prefix="h-"))
     server = await EmbeddedServer.start(folder / "pg")
+    await schema.ensure(server.url, patience=10)
     yield Home(folder / "pg", server.url)
     await server.stop()
     assert processes_in(folder) == []

@@ -91,7 +91,9 @@ def test_the_list_of_commands_loads_none_of_them(words: list[str], given: dict[s
     assert done.stdout
     loaded = {name for name in json.loads(done.stderr) if name.partition(".")[0] in {"hitherto", "rich", "psycopg"}}
     small = {"hitherto.core", "hitherto.core.scope", "hitherto.errors"}
-    assert loaded == small | {"hitherto.cli", "hitherto.cli.app", "hitherto.cli.options", "hitherto.cli.output"}
+    assert loaded == small | {"hitherto.cli", "hitherto.cli.app", "hitherto.cli.options", "hitherto.cli.terminal"} | {
+        "hitherto.cli.terminal.output"
+    }
 
 
 def test_the_first_thing_anyone_runs() -> None:
@@ -280,7 +282,8 @@ def test_gaps_and_overlaps_are_what_they_say(fates: list[list[int]], total: int)
         (["log", "x", "--database", "memory:"], {}, 1, "there is no conversation 'x' in scope local/me/cli"),
         (["demo", "--database", f"postgresql://me:secret@{NOWHERE}/db"], {}, 1, f"at {NOWHERE}/db"),
         (["log", "x"], {"HITHERTO_DATABASE": "http//me:secret@x"}, 1, "neither a PostgreSQL URL nor key=value"),
-        (["log", "x"], {"HITHERTO_DATA_DIR": "/dev/null/x"}, 1, "PostgreSQL cannot be kept in /dev/null/x"),
+        (["migrate"], {"HITHERTO_DATA_DIR": "/dev/null/x"}, 1, "PostgreSQL cannot be kept in /dev/null/x"),
+        (["log", "x"], {"HITHERTO_DATA_DIR": "/dev/null/x"}, 1, "there is no database yet: /dev/null/x does not exist"),
     ],
 )
 def test_a_clear_line_and_an_exit_code(words: list[str], given: dict[str, str], code: int, why: str) -> None:

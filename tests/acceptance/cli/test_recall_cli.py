@@ -52,11 +52,10 @@ def test_what_no_worker_has_indexed_is_found(cli: Cli, home: Home) -> None:
     assert "umbrella" in first["text"]
     assert 0 < first["score"] <= 1
     assert set(first["scores"]) >= {"lexical", "semantic", "fused"}
-    assert first["scores"]["semantic"] is not None, "it was embedded, too, before it was looked for"
+    assert first["scores"]["semantic"] is not None, "it was embedded, too, to be compared"
     with psycopg.connect(home.url) as connection:
         row = connection.execute("select count(*) from hitherto.search_entry").fetchone()
-    assert row is not None
-    assert row[0] >= 7
+    assert row == (0,), "what only shows something writes nothing"
 
 
 def test_the_json_says_what_was_asked_of_whom(cli: Cli) -> None:

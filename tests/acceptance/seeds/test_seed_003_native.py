@@ -228,7 +228,7 @@ async def test_it_is_refused_when_it_is_configured(store: Store, configure: Call
     async with hitherto.open(store=store, model=Scripted()) as memory:
         with pytest.raises(InvalidPolicy, match="compact_model"):
             await _awaited(configure(memory))
-        assert await memory.conversations(SCOPE) == [], "nothing was written"
+        assert (await memory.conversations(SCOPE)).conversations == (), "nothing was written"
 
 
 async def test_it_is_refused_as_a_memorys_own_policy(store: Store) -> None:

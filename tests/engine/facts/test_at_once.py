@@ -88,7 +88,7 @@ class TestAtOnce:
             (held,) = await facts.list()
             said = [
                 logged.created_at
-                for listed in await memory.conversations(ANA)
+                for listed in (await memory.conversations(ANA)).conversations
                 for logged in await memory.conversation(listed.conversation, scope=ANA).messages()
                 if "She moved to" in logged.message.text
             ]

@@ -25,7 +25,7 @@ from typing import Final
 import platformdirs
 import psycopg
 
-from hitherto.errors import EmbeddedServerError
+from hitherto.errors import EmbeddedServerError, NotFound
 from hitherto.logs import logger
 from hitherto.stores.postgres.embedded import cluster, files
 from hitherto.stores.postgres.embedded.cluster import PATIENCE
@@ -82,13 +82,15 @@ class EmbeddedServer:
         self._rests_until: float = 0.0
 
     @classmethod
-    async def start(cls, directory: Path) -> EmbeddedServer:
+    async def start(cls, directory: Path, *, create: bool = True) -> EmbeddedServer:
         """Returns once the server of `directory` answers and has the role and the database.
 
-        Makes the directory and its parents. Takes a second or so; after a crash as long as the recovery does,
-        at most a minute. If cancelled, the work goes on in its thread, and this process counts as a user
-        until it ends. Raises EmbeddedServerError.
+        Makes the directory and its parents; without `create`, raises NotFound where there is none. Takes a second or
+        so; after a crash as long as the recovery does, at most a minute. If cancelled, the work goes on in its thread,
+        and this process counts as a user until it ends. Raises EmbeddedServerError.
         """
+        if not create and not await asyncio.to_thread(os.path.lexists, directory):
+            raise NotFound(f"there is no database yet: {directory} does not exist; try hitherto demo, or name one")
         return cls(await asyncio.to_thread(_enter, directory))
 
     async def start_again(self) -> None:

@@ -22,6 +22,7 @@ from hitherto.testing.conformance.samples import (
     assistant,
     call,
     clear,
+    conversations,
     dialogue,
     digested,
     fire,
@@ -177,7 +178,7 @@ class ErasureCases:
         assert await store.messages(SCOPE, "c", ref, MessageRange(start=0, stop=100)) == []
         assert await store.digests(SCOPE, "c") == []
         assert await store.claim(SCOPE.tenant, running, lease=HOUR) is None
-        assert [one.conversation for one in await store.listed(SCOPE)] == ["d"]
+        assert [one.conversation for one in await conversations(store)] == ["d"]
         await asyncio.sleep(0.01)
         assert [one.conversation for one in await store.due()] == ["d"]
         assert (await snapshot(store, "d"))[:3] == (head, log, digests)
@@ -211,7 +212,7 @@ class ErasureCases:
         async with store.write(SCOPE, "c", key="k") as unit:
             await unit.delete()
         assert await store.head(SCOPE, "c") is None
-        assert [one.conversation for one in await store.listed(SCOPE)] == ["d"]
+        assert [one.conversation for one in await conversations(store)] == ["d"]
 
     async def test_writers_and_deleters_at_once(self, store: Store) -> None:
         """Units never overlap: a log has no gaps, and begins with the first append after a delete."""

@@ -21,6 +21,7 @@ from hitherto.testing.conformance.samples import (
     HOUR,
     SCOPE,
     claimed,
+    conversations,
     dialogue,
     digested,
     fire,
@@ -68,7 +69,7 @@ class ScopeCases:
             assert await store.claim(other.tenant, head.running[0].id, lease=HOUR) is None
         assert await store.opaque(other, "c", head.frontiers["compact"].digest or 0) is None
         assert await store.earlier(other, "d", within=timedelta(days=1)) is None
-        assert await store.listed(other) == []
+        assert await conversations(store, other) == []
         async with store.write(other, "c", key="k") as unit:
             assert (unit.head.rev, unit.head.next_seq, unit.head.digest, unit.head.running) == (0, 0, None, ())
             assert unit.receipt is None
@@ -95,7 +96,7 @@ class ScopeCases:
             supersede=foreign,
         )
         assert (written.head.rev, written.head.next_seq) == (1, 8)
-        assert [one.messages for one in await store.listed(other)] == [8]
+        assert [one.messages for one in await conversations(store, other)] == [8]
         async with store.write(other, "c") as unit:
             await unit.delete()
         async with store.write(SCOPE, "c", key="k") as unit:
@@ -121,10 +122,11 @@ class ScopeCases:
             await write(store, name, *dialogue(at + 1))
         for at, name in enumerate(NAMES):
             assert (await head_of(store, name)).next_seq == 2 * (at + 1)
-        assert [one.conversation for one in await store.listed(SCOPE)] == NAMES[::-1]
+        assert [one.conversation for one in await conversations(store)] == NAMES[::-1]
 
     async def test_scopes_are_told_apart_exactly(self, store: Store) -> None:
         for at, scope in enumerate([SCOPE, *OTHERS.values()]):
             await write(store, "c", *dialogue(at + 1), scope=scope)
         for at, scope in enumerate([SCOPE, *OTHERS.values()]):
-            assert [(one.conversation, one.messages) for one in await store.listed(scope)] == [("c", 2 * (at + 1))]
+            (found,) = await conversations(store, scope)
+            assert (found.conversation, found.messages) == ("c", 2 * (at + 1))

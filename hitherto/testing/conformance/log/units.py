@@ -24,6 +24,7 @@ from hitherto.testing.conformance.samples import (
     SCOPE,
     assistant,
     call,
+    conversations,
     dialogue,
     digest_of,
     head_of,
@@ -67,7 +68,7 @@ class UnitCases:
         async with store.write(SCOPE, "never"):
             pass
         assert await store.head(SCOPE, "never") is None
-        assert await store.listed(SCOPE) == []
+        assert await conversations(store) == []
         await write(store, "there", *dialogue(1))
         before = await snapshot(store, "there")
         async with store.write(SCOPE, "there", key="k"):
@@ -215,7 +216,7 @@ class UnitCases:
         assert timeless(replace(head, running=())) == timeless(replace(before, rev=2))
         (digest,) = await store.digests(SCOPE, "own")
         assert digest.created_at > LONG_AGO
-        assert all(one.updated_at > LONG_AGO for one in await store.listed(SCOPE))
+        assert all(one.updated_at > LONG_AGO for one in await conversations(store))
         assert (await head_of(store, "other")).rev == 1
 
     async def test_now_is_never_behind_the_newest_message(self, store: Store) -> None:

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from hitherto.cli.output import one_line, out
+from hitherto.cli.terminal.output import one_line, out
 
 _WIDE = 120
 """From this width on, a table shows more."""

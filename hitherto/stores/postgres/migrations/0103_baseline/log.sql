@@ -16,6 +16,8 @@ create table hitherto.conversation (
     cross_session json,
     latest_digest bigint,
     subject       text        not null default '',
+    title         text,
+    metadata      jsonb       not null default '{}',
     rev           bigint      not null default 0,
     next_seq      bigint      not null default 0,
     tokens        bigint      not null default 0,
@@ -47,6 +49,7 @@ create table hitherto.conversation (
 );
 comment on table hitherto.conversation is 'One ordered log inside a scope, with its running sums.';
 comment on column hitherto.conversation.subject is 'What its facts are about: a subject''s id; '''' is the user.';
+comment on column hitherto.conversation.title is 'Null: made of the first user message when it is listed.';
 comment on column hitherto.conversation.extracted is 'Ranges of messages from which facts have been extracted, and never are again.';
 comment on column hitherto.conversation.finish_seq is 'Messages below it are to be digested, whatever the triggers say.';
 comment on column hitherto.conversation.indexed_seq is 'Messages below it are in the search index, as far as they belong there.';

@@ -35,3 +35,23 @@ begin
     update hitherto.search_scope s set stale = true
     where s.tenant = tenant_ and s.ref = scope_ and s.packed > (select min(n) from unnest(nos) n);
 end $$;
+
+-- Whether metadata has every entry that is wanted: an equal value, or a list that contains it.
+create function hitherto.has_metadata(metadata jsonb, wanted jsonb) returns boolean language sql immutable parallel safe as $$
+    select not exists (
+        select from jsonb_each(wanted) as w (key, value)
+        where metadata -> w.key is distinct from w.value
+          and not (jsonb_typeof(metadata -> w.key) is not distinct from 'array' and exists (
+              select from jsonb_array_elements(
+                  case when jsonb_typeof(metadata -> w.key) = 'array' then metadata -> w.key else '[]' end) as e (value)
+              where e.value = w.value)))
+$$;
+
+-- The beginning of the first user message that a conversation shows: its title, where it was given none.
+create function hitherto.opening(tenant_ text, conversation_ bigint, view_turns_ bigint) returns text language sql stable as $$
+    select left(m.text, 300) from hitherto.message m
+    where m.tenant = tenant_ and m.conversation = conversation_ and m.sum_turns > view_turns_ and m.kind = 'text'
+      and m.role = 'user' and m.retracted_rev is null and not m.erased
+      and (m.expires_at is null or m.expires_at > statement_timestamp())
+    order by m.sum_turns limit 1
+$$;

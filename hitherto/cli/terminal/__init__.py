@@ -1,0 +1,1 @@
+"""What commands show: results, JSON, warnings, errors, progress, and tables."""

@@ -1,0 +1,109 @@
+"""Lists, page by page: of conversations, and of tenants, users and agents."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, get_args
+
+from hitherto.core.documents.checks import metadata_json
+from hitherto.core.scope import Scope, checked_name
+from hitherto.engine.recall.arguments import checked_limit, checked_time
+from hitherto.errors import InvalidInput, InvalidScope
+from hitherto.ports.log import ConversationFilter, ConversationInfo, LogStore, ScopeCounts, ScopePart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationPage:
+    """Some conversations of a list. `next` is the `cursor` with which the list goes on; None at its end."""
+
+    conversations: tuple[ConversationInfo, ...]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopePage:
+    """Some tenants, users or agents of a list. `next` is the `cursor` with which the list goes on; None at its end."""
+
+    scopes: tuple[ScopeCounts, ...]
+    next: str | None
+
+
+def conversation_filter(
+    scope: Scope | None,
+    *,
+    tenant: str | None,
+    user: str | None,
+    agent: str | None,
+    after: datetime | None,
+    before: datetime | None,
+    metadata: Mapping[str, Any] | None,
+) -> ConversationFilter:
+    """What is asked for. Raises InvalidScope unless there is a scope or a tenant, and InvalidInput."""
+    if scope is not None:
+        if (tenant, user, agent) != (None, None, None):
+            raise InvalidScope("give a scope, or a tenant and perhaps user and agent, not both")
+        of = Scope.checked(scope)
+        tenant, user, agent = of.tenant, of.user, of.agent
+    if tenant is None:
+        raise InvalidScope("whose conversations? Give a scope, or tenant=…, perhaps with user=… and agent=…")
+    return ConversationFilter(
+        tenant=checked_name(tenant, "tenant"),
+        user=None if user is None else checked_name(user, "user"),
+        agent=None if agent is None else checked_name(agent, "agent"),
+        after=checked_time(after, "after"),
+        before=checked_time(before, "before"),
+        metadata=json.loads(metadata_json(metadata)),
+    )
+
+
+async def conversation_page(
+    store: LogStore, asked: ConversationFilter, *, limit: int, cursor: str | None
+) -> ConversationPage:
+    """See `Memory.conversations`."""
+    limit = checked_limit(limit)
+    beyond = None if cursor is None else _beyond(cursor)
+    found = await store.listed(replace(asked, beyond=beyond), limit=limit + 1)
+    shown = found[:limit]
+    return ConversationPage(conversations=tuple(shown), next=_cursor(shown[-1]) if len(found) > limit else None)
+
+
+async def scope_page(
+    store: LogStore, by: ScopePart, *, tenant: str | None, user: str | None, limit: int, cursor: str | None
+) -> ScopePage:
+    """See `Memory.scopes`."""
+    limit = checked_limit(limit)
+    if by not in get_args(ScopePart):
+        raise InvalidInput(f"by is {by!r}; give 'tenant', 'user' or 'agent'")
+    if (by == "tenant") != (tenant is None) or (by != "agent" and user is not None):
+        raise InvalidScope("tenants are listed without a tenant, users and agents of one, agents perhaps of one user")
+    found = await store.scopes(
+        by,
+        tenant=None if tenant is None else checked_name(tenant, "tenant"),
+        user=None if user is None else checked_name(user, "user"),
+        beyond="" if cursor is None else checked_name(cursor, "cursor"),
+        limit=limit + 1,
+    )
+    shown = found[:limit]
+    return ScopePage(scopes=tuple(shown), next=shown[-1].name if len(found) > limit else None)
+
+
+def _cursor(last: ConversationInfo) -> str:
+    place = json.dumps([last.updated_at.astimezone(UTC).isoformat(), last.ref])
+    return base64.urlsafe_b64encode(place.encode()).decode().rstrip("=")
+
+
+def _beyond(cursor: object) -> tuple[datetime, int]:
+    try:
+        assert isinstance(cursor, str)
+        at, ref = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        place = datetime.fromisoformat(at), ref
+        assert place[0].tzinfo is not None
+        assert type(ref) is int
+        assert 0 <= ref < 2**63
+    except (AssertionError, ValueError, TypeError, RecursionError):
+        raise InvalidInput(f"cursor is {str(cursor)[:80]!r}; give the `next` of an earlier page") from None
+    return place

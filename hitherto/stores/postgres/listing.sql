@@ -1,0 +1,109 @@
+-- Lists of conversations, and of tenants, users and agents.
+
+-- name: listed
+-- A scope's conversations, most recently written first, read in the order of an index.
+select c.user_id, c.agent, c.id, c.title, case when c.title is null then hitherto.opening(c.tenant, c.ref, c.view_turns) end,
+       c.metadata::text, c.next_seq, c.tokens, c.rev, c.created_at, c.updated_at, c.ref
+from hitherto.conversation c
+where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s
+  and c.updated_at >= coalesce(%(after)s::timestamptz, '-infinity') and c.updated_at <= coalesce(%(before)s::timestamptz, 'infinity')
+  and (c.updated_at, c.ref) < (coalesce(%(beyond_at)s::timestamptz, 'infinity'), coalesce(%(beyond_ref)s::bigint, 0))
+  and (%(metadata)s::jsonb = '{}' or hitherto.has_metadata(c.metadata, %(metadata)s::jsonb))
+order by c.updated_at desc, c.ref desc
+limit %(limit)s;
+
+-- name: listed_within
+-- The same of a tenant, or of a user or an agent of it: all of these are read.
+select c.user_id, c.agent, c.id, c.title, case when c.title is null then hitherto.opening(c.tenant, c.ref, c.view_turns) end,
+       c.metadata::text, c.next_seq, c.tokens, c.rev, c.created_at, c.updated_at, c.ref
+from (
+    select * from hitherto.conversation c
+    where c.tenant = %(tenant)s and (%(user)s::text is null or c.user_id = %(user)s)
+      and (%(agent)s::text is null or c.agent = %(agent)s)
+      and c.updated_at >= coalesce(%(after)s::timestamptz, '-infinity')
+      and c.updated_at <= coalesce(%(before)s::timestamptz, 'infinity')
+      and (c.updated_at, c.ref) < (coalesce(%(beyond_at)s::timestamptz, 'infinity'), coalesce(%(beyond_ref)s::bigint, 0))
+      and (%(metadata)s::jsonb = '{}' or hitherto.has_metadata(c.metadata, %(metadata)s::jsonb))
+    order by c.updated_at desc, c.ref desc
+    limit %(limit)s
+) c
+order by c.updated_at desc, c.ref desc;
+
+-- name: tenants
+-- The tenants after a name, by name, with what is kept of each.
+with named as materialized (
+    (select distinct tenant as name from hitherto.conversation
+     where tenant > %(beyond)s order by 1 limit %(limit)s)
+    union
+    (select distinct tenant as name from hitherto.document
+     where tenant > %(beyond)s order by 1 limit %(limit)s)
+    union
+    (select distinct tenant as name from hitherto.fact
+     where tenant > %(beyond)s and state = 'current' order by 1 limit %(limit)s)
+    order by 1 limit %(limit)s
+)
+select n.name, c.conversations, c.messages, c.tokens, d.documents, f.facts, c.updated_at
+from named n
+cross join lateral (
+    select count(*) as conversations, coalesce(sum(next_seq), 0)::bigint as messages,
+           coalesce(sum(tokens), 0)::bigint as tokens, max(updated_at) as updated_at
+    from hitherto.conversation where tenant = n.name
+) c
+cross join lateral (select count(*) as documents from hitherto.document where tenant = n.name) d
+cross join lateral (
+    select count(*) as facts from hitherto.fact where tenant = n.name and state = 'current'
+) f
+order by n.name;
+
+-- name: users
+-- The users of a tenant after a name likewise.
+with named as materialized (
+    (select distinct user_id as name from hitherto.conversation
+     where tenant = %(tenant)s and user_id > %(beyond)s order by 1 limit %(limit)s)
+    union
+    (select distinct user_id as name from hitherto.document
+     where tenant = %(tenant)s and user_id > %(beyond)s order by 1 limit %(limit)s)
+    union
+    (select distinct user_id as name from hitherto.fact
+     where tenant = %(tenant)s and user_id > %(beyond)s and state = 'current' order by 1 limit %(limit)s)
+    order by 1 limit %(limit)s
+)
+select n.name, c.conversations, c.messages, c.tokens, d.documents, f.facts, c.updated_at
+from named n
+cross join lateral (
+    select count(*) as conversations, coalesce(sum(next_seq), 0)::bigint as messages,
+           coalesce(sum(tokens), 0)::bigint as tokens, max(updated_at) as updated_at
+    from hitherto.conversation where tenant = %(tenant)s and user_id = n.name
+) c
+cross join lateral (select count(*) as documents from hitherto.document where tenant = %(tenant)s and user_id = n.name) d
+cross join lateral (
+    select count(*) as facts from hitherto.fact where tenant = %(tenant)s and user_id = n.name and state = 'current'
+) f
+order by n.name;
+
+-- name: agents
+-- The agents of a tenant, or of one of its users, after a name likewise. What belongs to no agent is left out: its
+-- name would be '', which comes after no name.
+with named as materialized (
+    (select distinct agent as name from hitherto.conversation
+     where tenant = %(tenant)s and (%(user)s::text is null or user_id = %(user)s) and agent > %(beyond)s order by 1 limit %(limit)s)
+    union
+    (select distinct agent as name from hitherto.document
+     where tenant = %(tenant)s and (%(user)s::text is null or user_id = %(user)s) and agent > %(beyond)s order by 1 limit %(limit)s)
+    union
+    (select distinct agent as name from hitherto.fact
+     where tenant = %(tenant)s and (%(user)s::text is null or user_id = %(user)s) and agent > %(beyond)s and state = 'current' order by 1 limit %(limit)s)
+    order by 1 limit %(limit)s
+)
+select n.name, c.conversations, c.messages, c.tokens, d.documents, f.facts, c.updated_at
+from named n
+cross join lateral (
+    select count(*) as conversations, coalesce(sum(next_seq), 0)::bigint as messages,
+           coalesce(sum(tokens), 0)::bigint as tokens, max(updated_at) as updated_at
+    from hitherto.conversation where tenant = %(tenant)s and (%(user)s::text is null or user_id = %(user)s) and agent = n.name
+) c
+cross join lateral (select count(*) as documents from hitherto.document where tenant = %(tenant)s and (%(user)s::text is null or user_id = %(user)s) and agent = n.name) d
+cross join lateral (
+    select count(*) as facts from hitherto.fact where tenant = %(tenant)s and (%(user)s::text is null or user_id = %(user)s) and agent = n.name and state = 'current'
+) f
+order by n.name;
