@@ -157,7 +157,7 @@ insert into hitherto.message (tenant, conversation, seq, wire, role, kind, text,
     metadata, tokens, sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at)
 select m.tenant, m.conversation + 1000000 * NUMBER, seq, wire, role, kind, text, payload, call_ids, result_ids,
     tool_names,
-    metadata, m.tokens, sum_tokens, sum_turns, sum_dialogue, sum_results, m.rev, m.created_at
+    m.metadata, m.tokens, m.sum_tokens, m.sum_turns, m.sum_dialogue, m.sum_results, m.rev, m.created_at
 from hitherto.message m join hitherto.conversation c on c.tenant = m.tenant and c.ref = m.conversation and c.user_id
     = 'large';
 insert into hitherto.search_scope (tenant, ref, user_id, agent, next_no, packed)

@@ -48,6 +48,7 @@ if _TYPE_CHECKING:
     from hitherto.ports.documents import KeptDocument
     from hitherto.ports.facts import AddedFact
     from hitherto.ports.log import ConversationInfo, ScopeCounts
+    from hitherto.sync.facade import SyncConversation, SyncDocuments, SyncFacts, SyncMemory, open_sync
     from hitherto.wire.chat import Call, assistant, system, tool_result, user
     from hitherto.wiring import Opening, open  # noqa: A004 (the name users read: hitherto.open)
 
@@ -100,12 +101,13 @@ _NAMES = {
         "RecallResult",
         "Scores",
     ),
+    "hitherto.engine.listing": ("ConversationPage", "ScopePage"),
     "hitherto.errors": ("HithertoError",),
     "hitherto.ports.digests": ("Backlog",),
     "hitherto.ports.documents": ("KeptDocument",),
     "hitherto.ports.facts": ("AddedFact",),
-    "hitherto.engine.listing": ("ConversationPage", "ScopePage"),
     "hitherto.ports.log": ("ConversationInfo", "ScopeCounts"),
+    "hitherto.sync.facade": ("SyncConversation", "SyncDocuments", "SyncFacts", "SyncMemory", "open_sync"),
     "hitherto.wire.chat": (
         "Call",
         "assistant",
@@ -160,6 +162,10 @@ __all__ = [
     "ScopePage",
     "Scores",
     "Subject",
+    "SyncConversation",
+    "SyncDocuments",
+    "SyncFacts",
+    "SyncMemory",
     "View",
     "Wire",
     "assistant",
@@ -169,6 +175,7 @@ __all__ = [
     "native",
     "none",
     "open",
+    "open_sync",
     "redact",
     "rolling",
     "sliding_window",

@@ -136,8 +136,8 @@ class Memory:
     ) -> Conversation:
         """The conversation `id` of `scope`, which may exist or not. A `policy` given here governs its contexts and is
         stored with its next append; from then on the stored one applies. Without it, the stored policy applies, then
-        its agent's, then the memory's, then `none`. Likewise `subject`, the id of what its facts are about: without it
-        the stored one applies, then the user.
+        its agent's, then the memory's, then `balanced`. Likewise `subject`, the id of what its facts are about: without
+        it the stored one applies, then the user.
 
         Raises InvalidScope for an unusable id or subject, InvalidPolicy for an unusable policy.
         """

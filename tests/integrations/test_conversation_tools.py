@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import replace
 from typing import Any
@@ -17,7 +16,7 @@ from hitherto.core.context.expansion import LEAD
 from hitherto.errors import InvalidInput, InvalidScope
 from hitherto.integrations.conversation_tools import RECORD, ConversationTools, conversation_tools
 from hitherto.integrations.document_tools import MOST
-from hitherto.integrations.openai_agents import Portal, SummarizingSession
+from hitherto.integrations.openai_agents import SummarizingSession
 from hitherto.integrations.openai_agents import conversation_tools as sdk_tools
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted, items
@@ -227,12 +226,9 @@ async def test_a_wrong_argument_is_told_to_the_model(talk: Memory, tool: str, gi
     assert says in await ran(sdk_tools(talk, SCOPE, "pages"), calls(tool, "call_1", **given))
 
 
-async def test_they_work_through_a_portal() -> None:
-    portal = Portal(hitherto.open("memory:"))
-    try:
-        await portal.run(talked)
-        tools = sdk_tools(portal, SCOPE, "pages")
+async def test_they_work_with_a_memory_in_the_background() -> None:
+    with hitherto.open_sync("memory:") as opened:
+        opened.background.run(talked)
+        tools = sdk_tools(opened, SCOPE, "pages")
         assert "def parse_ranges" in await ran(tools, calls("expand", "call_1", start=0, end=1))
         assert "def parse_ranges" in await ran(tools, calls("search_conversation", "call_1", query="parse_ranges"))
-    finally:
-        await asyncio.to_thread(portal.close)

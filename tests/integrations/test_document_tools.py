@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -18,7 +17,6 @@ from hitherto.core.digests.prompts import ArchiveTask
 from hitherto.core.prompt import Prompt
 from hitherto.errors import InvalidInput, InvalidScope
 from hitherto.integrations.document_tools import MOST, DocumentTools, document_tools
-from hitherto.integrations.openai_agents import Portal
 from hitherto.integrations.openai_agents import documents as sdk
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted, items
@@ -197,12 +195,9 @@ async def test_arguments_that_are_no_json_are_told_to_the_model(memory: Memory) 
     assert "not a JSON object" in await ran(sdk.document_tools(memory, SCOPE), broken)
 
 
-async def test_they_work_through_a_portal() -> None:
-    portal = Portal(hitherto.open("memory:"))
-    try:
-        await portal.run(lambda opened: opened.documents(SCOPE).add("The alarm code is 4711."))
-        tools = sdk.document_tools(portal, SCOPE)
+async def test_they_work_with_a_memory_in_the_background() -> None:
+    with hitherto.open_sync("memory:") as opened:
+        opened.documents(SCOPE).add("The alarm code is 4711.")
+        tools = sdk.document_tools(opened, SCOPE)
         call = calls("search_knowledge_base", "call_1", query="alarm")
         assert "4711" in await ran(tools, call)
-    finally:
-        await asyncio.to_thread(portal.close)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -11,12 +10,10 @@ import pytest
 from agents import Runner
 
 import hitherto
-from hitherto import Memory
 from hitherto.errors import DatabaseUnavailable, InvalidInput
-from hitherto.integrations.openai_agents import HithertoSession, Portal
+from hitherto.integrations.openai_agents import HithertoSession
 from tests.conftest import SCOPE
 from tests.integrations.planner import QUIET, kinds, planner, says
-from tests.patience import PATIENCE
 
 HELLO: list[Any] = [{"role": "user", "content": "Hello."}]
 
@@ -57,35 +54,29 @@ def test_run_sync_reuses_a_session_on_the_same_thread() -> None:
         loop.close()
 
 
-def test_sessions_share_a_portal_and_outlive_each_other() -> None:
-    with Portal(hitherto.open("memory:")) as portal:
-        one, two = (HithertoSession(name, portal, scope=SCOPE) for name in ("one", "two"))
+def test_sessions_share_a_memory_and_outlive_each_other() -> None:
+    with hitherto.open_sync("memory:") as memory:
+        one, two = (HithertoSession(name, memory, scope=SCOPE) for name in ("one", "two"))
         asyncio.run(one.add_items(HELLO))
         one.close()
         asyncio.run(two.add_items(HELLO))
-        assert asyncio.run(HithertoSession("one", portal, scope=SCOPE).get_items()) == HELLO
-    with pytest.raises(InvalidInput, match="portal of this memory is closed"):
+        assert asyncio.run(HithertoSession("one", memory, scope=SCOPE).get_items()) == HELLO
+    with pytest.raises(InvalidInput, match="this memory is closed"):
         asyncio.run(two.get_items())
 
 
 def test_many_threads_at_once_lose_nothing() -> None:
-    with Portal(hitherto.open("memory:")) as portal, ThreadPoolExecutor(8) as threads:
-        session = HithertoSession("trip", portal, scope=SCOPE)
+    with hitherto.open_sync("memory:") as memory, ThreadPoolExecutor(8) as threads:
+        session = HithertoSession("trip", memory, scope=SCOPE)
         list(threads.map(lambda _: asyncio.run(session.add_items(HELLO)), range(40)))
         assert len(asyncio.run(session.messages())) == 40
 
 
-def portals() -> int:
-    return sum(thread.name == "hitherto portal" for thread in threading.enumerate())
-
-
-def test_a_portal_that_was_never_used_starts_no_thread() -> None:
-    session = HithertoSession("trip", hitherto.open("memory:"), scope=SCOPE)
-    assert portals() == 0
-    asyncio.run(session.get_items())
-    assert portals() == 1
+def test_a_memory_is_opened_when_its_session_is_first_used() -> None:
+    session = HithertoSession("trip", hitherto.open("postgresql://127.0.0.1:1/none", database_timeout=0.2), scope=SCOPE)
     session.close()
-    assert portals() == 0
+    with pytest.raises(InvalidInput, match="is closed"):
+        asyncio.run(session.get_items())
 
 
 def test_a_memory_that_cannot_be_opened_is_tried_again() -> None:
@@ -121,42 +112,3 @@ def test_an_open_memory_whose_loop_has_ended_is_refused() -> None:
     session = asyncio.run(make())
     with pytest.raises(InvalidInput, match="does not run any more"):
         asyncio.run(session.get_items())
-
-
-def test_work_whose_caller_is_cancelled_is_cancelled_in_the_portal() -> None:
-    begun, ended = threading.Event(), threading.Event()
-
-    async def hang(_: Memory) -> None:
-        begun.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            ended.set()
-
-    async def use(portal: Portal) -> None:
-        asking = asyncio.create_task(portal.run(hang))
-        await asyncio.to_thread(begun.wait, 5)
-        asking.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await asking
-        assert await asyncio.to_thread(ended.wait, 5)
-
-    with Portal(hitherto.open("memory:")) as portal:
-        asyncio.run(use(portal))
-
-
-def test_closing_a_portal_ends_what_is_still_in_hand() -> None:
-    begun = threading.Event()
-
-    async def hang(_: Memory) -> None:
-        begun.set()
-        await asyncio.Event().wait()
-
-    portal = Portal(hitherto.open("memory:"))
-    with ThreadPoolExecutor(1) as thread:
-        asking = thread.submit(asyncio.run, portal.run(hang))
-        assert begun.wait(PATIENCE)
-        portal.close()
-        with pytest.raises(InvalidInput, match="closed before the work was done"):
-            asking.result(timeout=PATIENCE)
-    assert portals() == 0

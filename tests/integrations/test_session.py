@@ -14,7 +14,7 @@ import hitherto
 from hitherto import Memory, Scope
 from hitherto.core.log.frontier import DigestAction
 from hitherto.errors import InvalidBatch, InvalidInput, InvalidMessage, InvalidPolicy, InvalidScope
-from hitherto.integrations.openai_agents import HithertoSession, Portal
+from hitherto.integrations.openai_agents import HithertoSession
 from tests.conftest import SCOPE
 from tests.integrations.planner import Item, payloads
 
@@ -218,4 +218,5 @@ def test_without_a_loop_an_open_memory_is_refused_with_the_way_out() -> None:
     memory = asyncio.run(hitherto.open("memory:").__aenter__())
     with pytest.raises(InvalidInput, match=r"give it hitherto\.open"):
         HithertoSession("trip", memory, scope=SCOPE)
-    assert isinstance(Portal(hitherto.open("memory:")), Portal)
+    with hitherto.open_sync("memory:") as shared:
+        HithertoSession("trip", shared, scope=SCOPE)

@@ -26,7 +26,7 @@ from hitherto.engine.services import Services
 from hitherto.errors import InvalidDocument, InvalidInput
 from hitherto.ports.documents import DocumentStore, KeptDocument
 
-_DocumentList = list[Document]
+DocumentList = list[Document]
 
 
 def own_namespace(user: str) -> str:
@@ -101,7 +101,7 @@ class Documents:
         namespace: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         limit: int = 100,
-    ) -> _DocumentList:
+    ) -> DocumentList:
         """The documents, the last stored first, with their texts cut to 1,000 characters. `doc_type` is one type
         ("conversations" is "conversation"), or "all". `metadata`: only documents that have every entry of it, as an
         equal value or in a list. Raises InvalidDocument."""

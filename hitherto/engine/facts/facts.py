@@ -19,7 +19,7 @@ from hitherto.errors import InvalidFact, InvalidInput, NotFound
 from hitherto.ports.facts import AddedFact, FactChange, FactFilter, FactStore
 from hitherto.ports.log import MessageRange
 
-Listing = list[Fact]
+FactList = list[Fact]
 
 
 class Facts:
@@ -48,7 +48,7 @@ class Facts:
         state: FactState | Literal["current", "superseded", "withdrawn", "deleted"] | None = FactState.CURRENT,
         after: int = 0,
         limit: int = 100,
-    ) -> Listing:
+    ) -> FactList:
         """Facts in the order in which they were learned: the user's own (`mine`), and those that others share with the
         user (`shared`).
 

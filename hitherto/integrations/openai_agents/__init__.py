@@ -7,7 +7,6 @@ if find_spec("agents") is None:
 
 from hitherto.integrations.openai_agents.conversation import conversation_tools
 from hitherto.integrations.openai_agents.documents import document_tools
-from hitherto.integrations.openai_agents.event_loop import Portal
 from hitherto.integrations.openai_agents.session import HithertoSession, Route
 from hitherto.integrations.openai_agents.strategies import (
     CompactingSession,
@@ -23,7 +22,6 @@ __all__ = [
     "DefaultSession",
     "Freed",
     "HithertoSession",
-    "Portal",
     "Route",
     "SummarizingSession",
     "TrackingCompactingSession",

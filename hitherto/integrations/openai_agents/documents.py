@@ -14,19 +14,21 @@ from hitherto.core.scope import Scope
 from hitherto.engine.memory import Memory
 from hitherto.errors import InvalidInput, InvalidScope
 from hitherto.integrations.document_tools import SCHEMAS, DocumentTools
-from hitherto.integrations.openai_agents.event_loop import CurrentLoop, MemoryLoop, Portal
+from hitherto.integrations.openai_agents.event_loop import loop_of
+from hitherto.sync.facade import SyncMemory
 
 Route = Callable[[RunContextWrapper[Any]], Scope]
 """Says whose memory it is, from the run's context."""
 
 
-def document_tools(memory: Memory | Portal, scope: Scope | Route) -> list[FunctionTool]:
+def document_tools(memory: Memory | SyncMemory, scope: Scope | Route) -> list[FunctionTool]:
     """`search_knowledge_base` and `list_documents`, to be given to an `Agent`; what they answer is JSON.
 
-    `memory` is an open memory, used from the running event loop, or a `Portal`. `scope` says whose knowledge base it
-    is; a function is called with the run's context at each call of a tool. Raises InvalidScope, InvalidInput.
+    `memory` is an open memory, used from the running event loop, or one from `hitherto.open_sync()`. `scope` says
+    whose knowledge base it is; a function is called with the run's context at each call of a tool. Raises InvalidScope,
+    InvalidInput.
     """
-    home: MemoryLoop = memory if isinstance(memory, Portal) else CurrentLoop(memory)
+    home = loop_of(memory)
     route = scope if callable(scope) else always(Scope.checked(scope))
 
     @function_tool(strict_mode=False, failure_error_function=told)
@@ -36,14 +38,14 @@ def document_tools(memory: Memory | Portal, scope: Scope | Route) -> list[Functi
         async def look(opened: Memory) -> list[dict[str, Any]]:
             return await DocumentTools(opened, route(context)).search_knowledge_base(query, search_type, limit)
 
-        return json.dumps(await home.run(look), ensure_ascii=False)
+        return json.dumps(await home.arun(look), ensure_ascii=False)
 
     @function_tool(strict_mode=False, failure_error_function=told)
     async def list_documents(context: RunContextWrapper[Any], doc_type: Any = ALL, limit: Any = 10) -> str:
         async def look(opened: Memory) -> list[dict[str, Any]]:
             return await DocumentTools(opened, route(context)).list_documents(doc_type, limit)
 
-        return json.dumps(await home.run(look), ensure_ascii=False)
+        return json.dumps(await home.arun(look), ensure_ascii=False)
 
     return described([search_knowledge_base, list_documents], SCHEMAS)
 

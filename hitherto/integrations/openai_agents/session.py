@@ -24,7 +24,9 @@ from hitherto.integrations.openai_agents.arguments import checked_items, checked
 from hitherto.integrations.openai_agents.budget import items_within
 from hitherto.integrations.openai_agents.compaction import Clears, Snapshot, replaced_suffix
 from hitherto.integrations.openai_agents.encrypted import sealed, unsealed
-from hitherto.integrations.openai_agents.event_loop import CurrentLoop, MemoryLoop, Portal
+from hitherto.integrations.openai_agents.event_loop import MemoryLoop, loop_of
+from hitherto.sync.background import BackgroundMemory
+from hitherto.sync.facade import SyncMemory
 from hitherto.uninterrupted import uninterrupted
 from hitherto.wiring import Opening
 
@@ -41,13 +43,14 @@ class HithertoSession:
     """A session of the SDK on a conversation: it shows what the policy leaves of the log, and the log keeps everything.
 
     `session_id` is the conversation's id. `memory` is an open memory, used from the running event loop; or
-    `hitherto.open(…)`, not awaited, which the session opens in its own thread and closes with `close`; or a `Portal`
-    that several sessions share. `scope` says whose conversation it is; a function is called at each call with the run's
-    context, so that one session serves many tenants. `policy`, an object or its name, governs what is shown and the
-    appends; by default the conversation's policy applies, then the agent's, the memory's, `balanced`. `model` is the
-    agent's model, which decides which opaque compaction items it can be shown, and how tokens are counted. `wait` is
-    how many seconds `get_items`, and so a run, waits at most for a digest in progress; by default it does not wait, and
-    a later run sees the digest. `budget` is the most tokens that `get_items` gives; by default there is no limit.
+    `hitherto.open(…)`, not awaited, which the session opens in the background and closes with `close`; or one from
+    `hitherto.open_sync()`, which several sessions may share. `scope` says whose conversation it is; a function is
+    called at each call with the run's context, so that one session serves many tenants. `policy`, an object or its
+    name, governs what is shown and the appends; by default the conversation's policy applies, then the agent's, the
+    memory's, `balanced`. `model` is the agent's model, which decides which opaque compaction items it can be shown, and
+    how tokens are counted. `wait` is how many seconds `get_items`, and so a run, waits at most for a digest in
+    progress; by default it does not wait, and a later run sees the digest. `budget` is the most tokens that `get_items`
+    gives; by default there is no limit.
 
     It implements the SDK's `Session`. All methods take the run's context as `wrapper`. The constructor raises
     InvalidScope, InvalidPolicy, InvalidBudget, InvalidInput.
@@ -56,7 +59,7 @@ class HithertoSession:
     def __init__(
         self,
         session_id: str,
-        memory: Memory | Opening | Portal,
+        memory: Memory | Opening | SyncMemory,
         *,
         scope: Scope | Route,
         policy: Policy | str | None = None,
@@ -75,7 +78,7 @@ class HithertoSession:
         self._model = model
         self._wait = checked_seconds(wait)
         self._budget = None if budget is None else checked_budget(budget, 0)[0]
-        self._own = Portal(memory) if isinstance(memory, Opening) else None
+        self._own = BackgroundMemory(memory) if isinstance(memory, Opening) else None
         self._home = self._own or _home(memory)
         self._clears = Clears()
         self._closed = False
@@ -271,7 +274,7 @@ class HithertoSession:
         async def work(memory: Memory) -> Result:
             return await verb(memory.conversation(self.session_id, scope=scope))
 
-        return await self._home.run(work)
+        return await self._home.arun(work)
 
     def _scope(self, wrapper: Wrapper | None) -> Scope:
         if isinstance(self._route, Scope):
@@ -287,12 +290,12 @@ class HithertoSession:
 
 def _home(memory: object) -> MemoryLoop:
     match memory:
-        case Portal():
-            return memory
-        case Memory():
-            return CurrentLoop(memory)
+        case Memory() | SyncMemory():
+            return loop_of(memory)
         case _:
-            raise InvalidInput(f"memory is {memory!r}; give an open memory, hitherto.open(…) as it is, or a Portal")
+            raise InvalidInput(
+                f"memory is {memory!r}; give an open memory, hitherto.open(…) as it is, or hitherto.open_sync(…)"
+            )
 
 
 async def _wait_for_digests(conversation: Conversation, seconds: float) -> None:

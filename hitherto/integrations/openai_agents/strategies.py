@@ -16,8 +16,8 @@ from hitherto.core.scope import Scope
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.log.append import AppendResult
 from hitherto.engine.memory import Memory
-from hitherto.integrations.openai_agents.event_loop import Portal
 from hitherto.integrations.openai_agents.session import HithertoSession, Route, Wrapper
+from hitherto.sync.facade import SyncMemory
 from hitherto.wiring import Opening
 
 
@@ -36,7 +36,7 @@ class DefaultSession(HithertoSession):
     def __init__(
         self,
         session_id: str,
-        memory: Memory | Opening | Portal,
+        memory: Memory | Opening | SyncMemory,
         *,
         scope: Scope | Route,
         **options: Unpack[_SessionOptions],
@@ -53,7 +53,7 @@ class TrimmingSession(HithertoSession):
     def __init__(
         self,
         session_id: str,
-        memory: Memory | Opening | Portal,
+        memory: Memory | Opening | SyncMemory,
         *,
         scope: Scope | Route,
         max_turns: int | None = None,
@@ -74,7 +74,7 @@ class SummarizingSession(HithertoSession):
     def __init__(
         self,
         session_id: str,
-        memory: Memory | Opening | Portal,
+        memory: Memory | Opening | SyncMemory,
         *,
         scope: Scope | Route,
         context_limit: int | None = None,
@@ -97,7 +97,7 @@ class CompactingSession(HithertoSession):
     def __init__(
         self,
         session_id: str,
-        memory: Memory | Opening | Portal,
+        memory: Memory | Opening | SyncMemory,
         *,
         scope: Scope | Route,
         trigger: Mapping[str, int] | int | None = None,
@@ -131,7 +131,7 @@ class TrackingCompactingSession(CompactingSession):
     def __init__(
         self,
         session_id: str,
-        memory: Memory | Opening | Portal,
+        memory: Memory | Opening | SyncMemory,
         *,
         scope: Scope | Route,
         trigger: Mapping[str, int] | int | None = None,

@@ -26,7 +26,7 @@ import pytest
 
 import hitherto
 from hitherto import Scope
-from hitherto.integrations.openai_agents import HithertoSession, Portal
+from hitherto.integrations.openai_agents import HithertoSession
 
 _CONNECTIONS = "looks at SQLiteSession's private set of sqlite3 connections"
 _LOCKS = "looks at SQLiteSession's private file locks"
@@ -73,7 +73,7 @@ EXCEPTIONS: dict[str, str] = {
 A name without parameters stands for all of them. Each must fail: one that passes has no business here.
 """
 
-PORTAL = Portal(hitherto.open(os.environ["HITHERTO_SDK_DATABASE"]))
+MEMORY = hitherto.open_sync(os.environ["HITHERTO_SDK_DATABASE"])
 
 _WORD = re.compile(r"\w+")
 
@@ -99,7 +99,7 @@ class Substitute(HithertoSession):
         tenant = f"memory {next(_numbers)}" if str(db_path) == ":memory:" else str(Path(db_path).resolve())
         super().__init__(
             session_id,
-            PORTAL,
+            MEMORY,
             scope=Scope(tenant=tenant[-200:], user="sdk", agent="sdk"),
             session_settings=session_settings,
         )
@@ -175,6 +175,6 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_sessionfinish() -> None:
-    PORTAL.close()
+    MEMORY.close()
     report = {"outcomes": _outcomes, "used": sorted(_used & set(_outcomes))}
     Path(os.environ["HITHERTO_SDK_REPORT"]).write_text(json.dumps(report), encoding="utf-8")

@@ -1,0 +1,1 @@
+"""The same verbs without `await`: for Flask, Django, Celery, scripts and notebooks."""

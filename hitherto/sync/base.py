@@ -1,0 +1,54 @@
+"""What the synchronous classes have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Generic, Self, TypeVar
+
+from hitherto.engine.memory import Memory
+from hitherto.sync.background import BackgroundMemory
+
+Result = TypeVar("Result")
+Part = TypeVar("Part")
+
+
+class SyncBase:
+    """A memory in the background: `with` it, or call `close` when it is not needed any more."""
+
+    def __init__(self, background: BackgroundMemory) -> None:
+        self.background = background
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close, as `Memory.aclose`: digests in progress have the setting `grace` to finish, the others are given back
+        for other workers. Safe to call twice."""
+        self.background.close()
+
+    def _run(self, verb: Callable[[Memory], Coroutine[Any, Any, Result]]) -> Result:
+        return self.background.run(verb)
+
+
+class SyncPart(Generic[Part]):
+    """A part of a memory, which `make` makes of the memory: anew in a process that was forked."""
+
+    def __init__(self, background: BackgroundMemory, make: Callable[[Memory], Part]) -> None:
+        self._background, self._make = background, make
+        memory = background.memory()
+        self._made = memory, make(memory)
+
+    @property
+    def _part(self) -> Part:
+        return self._of(self._background.memory())
+
+    def _of(self, memory: Memory) -> Part:
+        if self._made[0] is not memory:
+            self._made = memory, self._make(memory)
+        return self._made[1]
+
+    def _run(self, verb: Callable[[Part], Coroutine[Any, Any, Result]]) -> Result:
+        return self._background.run(lambda memory: verb(self._of(memory)))

@@ -1,0 +1,604 @@
+"""The synchronous classes. Written by scripts/sync_facade.py: change that, or the asynchronous classes, and run it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
+from typing import Any, Literal, Unpack
+
+from hitherto.core.context.expansion import Expansion
+from hitherto.core.context.manifest import Manifest
+from hitherto.core.cross_session import CrossSessionLike
+from hitherto.core.digests.digest import Digest
+from hitherto.core.documents.document import Document
+from hitherto.core.facts.fact import Fact, FactEvent, FactState, Subject, Visibility
+from hitherto.core.ledger import Costs
+from hitherto.core.log.head import Head
+from hitherto.core.log.message import CHAT, RESPONSES, Logged, Payload, Wire
+from hitherto.core.policy.policy import Policy
+from hitherto.core.policy.presets import PolicyLike
+from hitherto.core.policy.view import View
+from hitherto.core.recall.filter import EntryKind, EntryKindName
+from hitherto.core.scope import Scope
+from hitherto.engine.context.context import Context
+from hitherto.engine.context.expand import Expandable
+from hitherto.engine.context.recalled import RecallOptions
+from hitherto.engine.conversation import Appendable, Conversation
+from hitherto.engine.documents.documents import DocumentList, Documents
+from hitherto.engine.facts.facts import FactList, Facts
+from hitherto.engine.listing import ConversationPage, ScopePage
+from hitherto.engine.log.append import AppendResult
+from hitherto.engine.recall.recall import Hit, RecallResult
+from hitherto.ports.compactor import Compactor
+from hitherto.ports.digests import Backlog
+from hitherto.ports.documents import KeptDocument
+from hitherto.ports.embedder import Embedder
+from hitherto.ports.facts import AddedFact
+from hitherto.ports.ledger import By
+from hitherto.ports.log import ScopePart
+from hitherto.ports.model import Model
+from hitherto.ports.reranker import Reranker
+from hitherto.ports.store import Store
+from hitherto.ports.watch import Watch
+from hitherto.settings.open_options import SettingsOptions
+from hitherto.sync.background import BackgroundMemory
+from hitherto.sync.base import SyncBase, SyncPart
+from hitherto.wiring import open as open_memory
+
+
+class SyncMemory(SyncBase):
+    """A `Memory` for code without an event loop. Any number of threads may share it."""
+
+    def conversation(
+        self, id: str, *, scope: Scope, policy: PolicyLike | None = None, subject: str | None = None
+    ) -> SyncConversation:
+        """The conversation `id` of `scope`, which may exist or not. A `policy` given here governs its contexts and is
+        stored with its next append; from then on the stored one applies. Without it, the stored policy applies, then
+        its agent's, then the memory's, then `balanced`. Likewise `subject`, the id of what its facts are about: without
+        it the stored one applies, then the user. See `Memory.conversation`."""
+        return SyncConversation(
+            self.background, lambda memory: memory.conversation(id, scope=scope, policy=policy, subject=subject)
+        )
+
+    def recall(
+        self,
+        question: str,
+        *,
+        scope: Scope,
+        limit: int = 10,
+        conversation: str | None = None,
+        exclude_conversation: str | None = None,
+        kinds: Iterable[EntryKind | EntryKindName] | None = None,
+        all_agents: bool = False,
+        after: datetime | None = None,
+        before: datetime | None = None,
+        as_of: int | None = None,
+        min_score: float = 0.0,
+        doc_type: str | None = None,
+        namespace: str | None = None,
+        metadata: Mapping[str, object] | None = None,
+        subject: str | None = None,
+        rerank: bool = True,
+    ) -> RecallResult:
+        """Search the scope for what answers the question best: at most `limit` hits, the best first. See
+        `Memory.recall`."""
+        return self._run(
+            lambda memory: memory.recall(
+                question,
+                scope=scope,
+                limit=limit,
+                conversation=conversation,
+                exclude_conversation=exclude_conversation,
+                kinds=kinds,
+                all_agents=all_agents,
+                after=after,
+                before=before,
+                as_of=as_of,
+                min_score=min_score,
+                doc_type=doc_type,
+                namespace=namespace,
+                metadata=metadata,
+                subject=subject,
+                rerank=rerank,
+            )
+        )
+
+    def around(self, hit: Hit, *, scope: Scope, radius: int = 3, all_agents: bool = False) -> list[Logged]:
+        """The messages that a hit is or stands for, and up to `radius` before and after them, in the order of the log;
+        for a hit of another agent's only with `all_agents`. Empty for a fact, for a passage of a document that a user
+        added (open it with `documents(scope).get(hit.document)`), and for what no longer exists. See
+        `Memory.around`."""
+        return self._run(lambda memory: memory.around(hit, scope=scope, radius=radius, all_agents=all_agents))
+
+    def documents(self, scope: Scope) -> SyncDocuments:
+        """The documents of the scope's user: those archived from conversations, and those that the user adds. Raises
+        InvalidScope; its methods raise InvalidInput where the store keeps no documents. See `Memory.documents`."""
+        return SyncDocuments(self.background, lambda memory: memory.documents(scope))
+
+    def facts(self, scope: Scope, *, subject: str | None = None, all_agents: bool = False) -> SyncFacts:
+        """The facts of the scope's user, and those that others share with this user, about one `subject` ("": the user)
+        or (None) any. Raises InvalidScope; its methods raise InvalidInput where the store keeps no facts. See
+        `Memory.facts`."""
+        return SyncFacts(self.background, lambda memory: memory.facts(scope, subject=subject, all_agents=all_agents))
+
+    def configure_subject(
+        self, *, tenant: str, subject: str, name: str | None = None, members: Iterable[str] | None = None
+    ) -> Subject:
+        """Set a subject's name and its members: the users who see the facts that one of them shares about it. What is
+        not given stays as it was; a new subject has its id as its name, and no members. Returns the subject as it is
+        now. See `Memory.configure_subject`."""
+        return self._run(
+            lambda memory: memory.configure_subject(tenant=tenant, subject=subject, name=name, members=members)
+        )
+
+    def subject(self, id: str, *, tenant: str) -> Subject | None:
+        """A subject as it was configured; None where it was not. See `Memory.subject`."""
+        return self._run(lambda memory: memory.subject(id, tenant=tenant))
+
+    def subjects(self, *, tenant: str) -> list[Subject]:
+        """All subjects of a tenant that were configured, by id; for operators. See `Memory.subjects`."""
+        return self._run(lambda memory: memory.subjects(tenant=tenant))
+
+    def wait_for_index(self) -> bool:
+        """Index everything of any tenant that waits for it, and return once all of it can be found by its words.
+        Returns whether it can also be found by its meaning: False while the embedder is unavailable. See
+        `Memory.wait_for_index`."""
+        return self._run(lambda memory: memory.wait_for_index())
+
+    def configure_agent(
+        self,
+        *,
+        tenant: str,
+        agent: str,
+        policy: PolicyLike | None = None,
+        cross_session: CrossSessionLike | None = None,
+        memory_strategy: PolicyLike | None = None,
+        memory_injection: bool | None = None,
+    ) -> None:
+        """Store the defaults of an agent's conversations: the policy, and how other conversations of the scope are
+        shown (`cross_session`, see `Conversation.context`). A conversation's own values come first. See
+        `Memory.configure_agent`."""
+        return self._run(
+            lambda memory: memory.configure_agent(
+                tenant=tenant,
+                agent=agent,
+                policy=policy,
+                cross_session=cross_session,
+                memory_strategy=memory_strategy,
+                memory_injection=memory_injection,
+            )
+        )
+
+    def conversations(
+        self,
+        scope: Scope | None = None,
+        *,
+        tenant: str | None = None,
+        user: str | None = None,
+        agent: str | None = None,
+        after: datetime | None = None,
+        before: datetime | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> ConversationPage:
+        """The conversations of a scope, or of a `tenant` and perhaps its `user` or `agent`, most recently written
+        first: at most `limit` of them (1,000), and the `cursor` with which the next page goes on. See
+        `Memory.conversations`."""
+        return self._run(
+            lambda memory: memory.conversations(
+                scope,
+                tenant=tenant,
+                user=user,
+                agent=agent,
+                after=after,
+                before=before,
+                metadata=metadata,
+                limit=limit,
+                cursor=cursor,
+            )
+        )
+
+    def scopes(
+        self,
+        by: ScopePart,
+        *,
+        tenant: str | None = None,
+        user: str | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> ScopePage:
+        """The tenants, the users of a `tenant`, or the agents of a `tenant` or of one `user` of it, by name, with how
+        much is kept of each: at most `limit` of them (1,000), and the `cursor` with which the next page goes on. For
+        operators. Raises InvalidScope and InvalidInput. See `Memory.scopes`."""
+        return self._run(lambda memory: memory.scopes(by, tenant=tenant, user=user, limit=limit, cursor=cursor))
+
+    def wait_for_digests(self) -> None:
+        """Wait until none of the digests that this process started is due or in progress, in any process. Those that
+        were put off for a later try are not waited for; with a queue in the database, only the latest 10,000 are. See
+        `Memory.wait_for_digests`."""
+        return self._run(lambda memory: memory.wait_for_digests())
+
+    def purge_expired(self) -> int:
+        """Housekeeping over all tenants: erase expired messages, drop receipts beyond their retention. Returns how many
+        conversations were touched. Runs at each start, and every minute in a process that makes digests. See
+        `Memory.purge_expired`."""
+        return self._run(lambda memory: memory.purge_expired())
+
+    def backlog(self) -> Backlog:
+        """How many digests of all tenants are due, being made or put off, and how far they lag: for operators and
+        alerts. See `Memory.backlog`."""
+        return self._run(lambda memory: memory.backlog())
+
+    def metrics(self) -> bytes:
+        """The counters of this process and the current digest backlog, in Prometheus's text format
+        (`hitherto.watching.CONTENT_TYPE`). See `Memory.metrics`."""
+        return self._run(lambda memory: memory.metrics())
+
+    def costs(
+        self, by: By = "day", *, tenant: str | None = None, since: date | None = None, until: date | None = None
+    ) -> list[Costs]:
+        """Sums of the ledger of model calls, grouped by `by`, the most expensive first (by day: the latest first), of
+        one tenant or of all; `since` and `until` are days in UTC, both inclusive. See `Memory.costs`."""
+        return self._run(lambda memory: memory.costs(by, tenant=tenant, since=since, until=until))
+
+
+class SyncConversation(SyncPart[Conversation]):
+    """A `Conversation` for code without an event loop."""
+
+    @property
+    def id(self) -> str:
+        return self._part.id
+
+    @property
+    def scope(self) -> Scope:
+        return self._part.scope
+
+    def __repr__(self) -> str:
+        return repr(self._part)
+
+    def append(
+        self,
+        *messages: Appendable,
+        key: str | None = None,
+        expect: int | None = None,
+        wire: Wire | None = None,
+        policy: PolicyLike | None = None,
+    ) -> AppendResult:
+        """Append the messages, all or none, and start the digests that the policy says are due. See
+        `Conversation.append`."""
+        return self._run(
+            lambda conversation: conversation.append(*messages, key=key, expect=expect, wire=wire, policy=policy)
+        )
+
+    def context(
+        self,
+        incoming: str | Appendable | Sequence[Appendable] | None = None,
+        *,
+        budget: int | None = None,
+        instructions: str | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
+        reserve: int = 0,
+        wire: Wire = CHAT,
+        model: str | None = None,
+        policy: PolicyLike | None = None,
+        recall: RecallOptions | int | bool | None = None,
+        cross_session: CrossSessionLike | None = None,
+        facts: bool | None = None,
+        at: int | None = None,
+        wait: bool | float = False,
+    ) -> Context:
+        """The best context for `incoming` that fits into `budget` tokens. Nothing is appended and no digest is started.
+        `incoming` is a message, several, or the text of a user message. See `Conversation.context`."""
+        return self._run(
+            lambda conversation: conversation.context(
+                incoming,
+                budget=budget,
+                instructions=instructions,
+                tools=tools,
+                reserve=reserve,
+                wire=wire,
+                model=model,
+                policy=policy,
+                recall=recall,
+                cross_session=cross_session,
+                facts=facts,
+                at=at,
+                wait=wait,
+            )
+        )
+
+    def rebuild(self, manifest: Manifest) -> Context:
+        """Build the context of `manifest` again, byte for byte. See `Conversation.rebuild`."""
+        return self._run(lambda conversation: conversation.rebuild(manifest))
+
+    def view(self, *, at: int | None = None, policy: PolicyLike | None = None) -> View:
+        """The log as the policy leaves it, before any budget, now or at a past revision. Raises NotFound for a revision
+        that does not exist. See `Conversation.view`."""
+        return self._run(lambda conversation: conversation.view(at=at, policy=policy))
+
+    def items(
+        self,
+        *,
+        wire: Wire = RESPONSES,
+        policy: PolicyLike | None = None,
+        model: str | None = None,
+        limit: int | None = None,
+        at: int | None = None,
+    ) -> list[Payload]:
+        """The view as the items of an API, without any budget: first what stands for the older part, then the messages
+        in the order of the log, with placeholders where they are redacted. `limit`: only that many of the newest items.
+        See `Conversation.items`."""
+        return self._run(
+            lambda conversation: conversation.items(wire=wire, policy=policy, model=model, limit=limit, at=at)
+        )
+
+    def injected(self, *, cross_session: CrossSessionLike | None = None) -> str | None:
+        """The digest of another conversation of the scope that goes into this one's instructions ("latest" of
+        `cross_session`), as text that begins with "Cross-session memory: "; None where it is switched off or there is
+        none. See `Conversation.injected`."""
+        return self._run(lambda conversation: conversation.injected(cross_session=cross_session))
+
+    def known(self, *, budget: int | None = None) -> str | None:
+        """The known facts about the conversation's subject, as text for the instructions of a request that `context`
+        does not build. It begins with "Known facts about"; None where there are no facts, none fits, or the setting
+        `facts` is off. See `Conversation.known`."""
+        return self._run(lambda conversation: conversation.known(budget=budget))
+
+    def head(self) -> Head | None:
+        """The conversation's state, or None before its first append. See `Conversation.head`."""
+        return self._run(lambda conversation: conversation.head())
+
+    def policy(self) -> Policy:
+        """The policy that governs a request that names none. See `Conversation.policy`."""
+        return self._run(lambda conversation: conversation.policy())
+
+    def messages(self, *, start: int = 0, stop: int | None = None, limit: int | None = None) -> list[Logged]:
+        """The log from seq `start` to `stop` (exclusive), at most its first `limit` messages. By default it is the
+        whole log, with the messages that were cleared, retracted or digested. Raises InvalidInput for a negative
+        number. See `Conversation.messages`."""
+        return self._run(lambda conversation: conversation.messages(start=start, stop=stop, limit=limit))
+
+    def expand(self, what: Expandable, *, budget: int = 2000) -> Expansion:
+        """The messages of a digest or a range word for word, oldest first, as many as fit into `budget` tokens
+        (o200k_base): what was digested, redacted, dropped or cut is read as it was said. See `Conversation.expand`."""
+        return self._run(lambda conversation: conversation.expand(what, budget=budget))
+
+    def digests(self) -> list[Digest]:
+        """One row for every firing, in the order in which they began; failed and superseded ones and clears too. See
+        `Conversation.digests`."""
+        return self._run(lambda conversation: conversation.digests())
+
+    def configure(
+        self,
+        *,
+        policy: PolicyLike | None = None,
+        cross_session: CrossSessionLike | None = None,
+        subject: str | None = None,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        memory_strategy: PolicyLike | None = None,
+        memory_injection: bool | None = None,
+    ) -> None:
+        """Store the conversation's policy, how the scope's other conversations are shown in it (`cross_session`, see
+        `context`), the `subject` of the facts learned from it from now on ("": the user), and what lists show of it:
+        its `title` ("": made of the first user message) and its `metadata`, a JSON object in place of the one before.
+        See `Conversation.configure`."""
+        return self._run(
+            lambda conversation: conversation.configure(
+                policy=policy,
+                cross_session=cross_session,
+                subject=subject,
+                title=title,
+                metadata=metadata,
+                memory_strategy=memory_strategy,
+                memory_injection=memory_injection,
+            )
+        )
+
+    def finish(self) -> int | None:
+        """The conversation is over: digest what is left of it, by the stages of its policy that summarize or chunk,
+        whatever their triggers say. Later appends go on normally. A tool call of the last three turns that has no
+        result yet is not digested, nor is what comes after its turn began: append its result first. See
+        `Conversation.finish`."""
+        return self._run(lambda conversation: conversation.finish())
+
+    def pop(self, *, policy: PolicyLike | None = None, model: str | None = None) -> Payload | None:
+        """Retract the newest message and return its item; None when there is none that was not cleared. See
+        `Conversation.pop`."""
+        return self._run(lambda conversation: conversation.pop(policy=policy, model=model))
+
+    def replace(
+        self,
+        items: Sequence[Mapping[str, Any]],
+        *,
+        wire: Wire = RESPONSES,
+        model: str | None = None,
+        policy: PolicyLike | None = None,
+        expect: int | None = None,
+    ) -> None:
+        """Show `items` in place of everything shown so far; the log does not grow. An empty list hides everything. See
+        `Conversation.replace`."""
+        return self._run(
+            lambda conversation: conversation.replace(items, wire=wire, model=model, policy=policy, expect=expect)
+        )
+
+    def clear(self) -> int:
+        """Hide all messages so far, and what was derived from them, from contexts; the log keeps them. Returns how many
+        it hid. See `Conversation.clear`."""
+        return self._run(lambda conversation: conversation.clear())
+
+    def delete(self, *, facts: bool = False) -> int:
+        """Erase the conversation: its messages, its digests, and the content of its receipts. Returns how many messages
+        it had; 0 when there is no such conversation. A replay of an old key still writes nothing. See
+        `Conversation.delete`."""
+        return self._run(lambda conversation: conversation.delete(facts=facts))
+
+
+class SyncDocuments(SyncPart[Documents]):
+    """`Documents` for code without an event loop."""
+
+    def add(
+        self,
+        text: str,
+        *,
+        title: str | None = None,
+        doc_type: str = "document",
+        metadata: Mapping[str, Any] | None = None,
+        namespace: str | None = None,
+        markdown: bool | None = None,
+    ) -> KeptDocument:
+        """Add a document of the user. The same text in the same namespace is the same document: nothing is written
+        then. See `Documents.add`."""
+        return self._run(
+            lambda documents: documents.add(
+                text, title=title, doc_type=doc_type, metadata=metadata, namespace=namespace, markdown=markdown
+            )
+        )
+
+    def get(self, id: int) -> Document | None:
+        """One document in full; None where there is none of that id. See `Documents.get`."""
+        return self._run(lambda documents: documents.get(id))
+
+    def remove(self, id: int) -> bool:
+        """Delete a document, so that it is no longer found. Returns whether it existed. See `Documents.remove`."""
+        return self._run(lambda documents: documents.remove(id))
+
+    def list(
+        self,
+        *,
+        doc_type: str | None = None,
+        namespace: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        limit: int = 100,
+    ) -> DocumentList:
+        """The documents, the last stored first, with their texts cut to 1,000 characters. `doc_type` is one type
+        ("conversations" is "conversation"), or "all". `metadata`: only documents that have every entry of it, as an
+        equal value or in a list. Raises InvalidDocument. See `Documents.list`."""
+        return self._run(
+            lambda documents: documents.list(doc_type=doc_type, namespace=namespace, metadata=metadata, limit=limit)
+        )
+
+
+class SyncFacts(SyncPart[Facts]):
+    """`Facts` for code without an event loop."""
+
+    def list(
+        self,
+        *,
+        mine: bool = True,
+        shared: bool = True,
+        category: str | None = None,
+        conversation: str | None = None,
+        state: FactState | Literal["current", "superseded", "withdrawn", "deleted"] | None = FactState.CURRENT,
+        after: int = 0,
+        limit: int = 100,
+    ) -> FactList:
+        """Facts in the order in which they were learned: the user's own (`mine`), and those that others share with the
+        user (`shared`). See `Facts.list`."""
+        return self._run(
+            lambda facts: facts.list(
+                mine=mine,
+                shared=shared,
+                category=category,
+                conversation=conversation,
+                state=state,
+                after=after,
+                limit=limit,
+            )
+        )
+
+    def get(self, id: int) -> Fact | None:
+        """One fact in any state, or one that is shared with the user; None where there is none of that id. See
+        `Facts.get`."""
+        return self._run(lambda facts: facts.get(id))
+
+    def add(self, content: str, *, category: str | None = None) -> AddedFact:
+        """Add a fact about the subject (without one, about the user) by hand: it is confirmed and private; the default
+        category is "other". See `Facts.add`."""
+        return self._run(lambda facts: facts.add(content, category=category))
+
+    def edit(
+        self, id: int, *, content: str | None = None, category: str | None = None, expect: int | None = None
+    ) -> Fact:
+        """Correct a fact's content or category, which also confirms it. `expect` is the version that was reviewed. See
+        `Facts.edit`."""
+        return self._run(lambda facts: facts.edit(id, content=content, category=category, expect=expect))
+
+    def restore(self, id: int, *, expect: int | None = None) -> Fact:
+        """Make a superseded or withdrawn fact current again; it is then confirmed and private. Where its category holds
+        one value at a time, it supersedes the value that is current now. Raises as `edit`, and InvalidFact for a fact
+        that is current. See `Facts.restore`."""
+        return self._run(lambda facts: facts.restore(id, expect=expect))
+
+    def confirm(self, id: int, *, expect: int | None = None) -> Fact:
+        """Confirm that a fact is right. Raises as `edit`. See `Facts.confirm`."""
+        return self._run(lambda facts: facts.confirm(id, expect=expect))
+
+    def share(self, id: int, *, expect: int | None = None) -> Fact:
+        """Show a fact to all members of its subject, from their next context on. Raises as `edit`; InvalidFact for a
+        fact about the user, and where the user is not a member. See `Facts.share`."""
+        return self._run(lambda facts: facts.share(id, expect=expect))
+
+    def unshare(self, id: int, *, expect: int | None = None) -> Fact:
+        """Stop sharing a fact, from the other members' next context on. Raises as `edit`. See `Facts.unshare`."""
+        return self._run(lambda facts: facts.unshare(id, expect=expect))
+
+    def set_visibility(
+        self, id: int, visibility: Visibility | Literal["private", "shared"], *, expect: int | None = None
+    ) -> Fact:
+        """Calls `share` for "shared" and `unshare` for "private". Raises InvalidFact for any other value. See
+        `Facts.set_visibility`."""
+        return self._run(lambda facts: facts.set_visibility(id, visibility, expect=expect))
+
+    def delete(self, id: int, *, expect: int | None = None) -> None:
+        """Delete a fact: its content is gone, from its history too, and it is not extracted from the same messages
+        again. Raises NotFound for a fact that is not the user's own, StaleVersion. See `Facts.delete`."""
+        return self._run(lambda facts: facts.delete(id, expect=expect))
+
+    def history(self, id: int) -> Sequence[FactEvent]:
+        """What happened to a fact of the user's own, oldest first. Raises NotFound for any other. See
+        `Facts.history`."""
+        return self._run(lambda facts: facts.history(id))
+
+    def sources(self, id: int) -> Sequence[tuple[str, Logged]]:
+        """The messages that say one of the user's own facts, oldest first, each with the name of its conversation;
+        empty for a fact that was added by hand, or whose conversation was deleted. Raises NotFound for any other fact.
+        See `Facts.sources`."""
+        return self._run(lambda facts: facts.sources(id))
+
+
+def open_sync(
+    database: str | None = None,
+    *,
+    model: Model | str | None = None,
+    policy: PolicyLike | None = None,
+    store: Store | None = None,
+    compactor: Compactor | None = None,
+    embedder: Embedder | str | None = None,
+    previous_embedders: Sequence[Embedder] = (),
+    reranker: Reranker | str | None = None,
+    watch: Watch | None = None,
+    **settings: Unpack[SettingsOptions],
+) -> SyncMemory:
+    """Open a memory for code without an event loop: `with hitherto.open_sync() as memory`, or keep it and call `close`
+    in the end. It runs on one event loop in the background, which all memories of the process share.
+
+    Takes and raises what `hitherto.open` does.
+    """
+    background = BackgroundMemory(
+        open_memory(
+            database,
+            model=model,
+            policy=policy,
+            store=store,
+            compactor=compactor,
+            embedder=embedder,
+            previous_embedders=previous_embedders,
+            reranker=reranker,
+            watch=watch,
+            **settings,
+        )
+    )
+    background.memory()
+    return SyncMemory(background)

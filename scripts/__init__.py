@@ -1,0 +1,1 @@
+"""The scripts of the project, of which tests use some."""
