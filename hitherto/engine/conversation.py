@@ -345,6 +345,16 @@ class Conversation:
         """
         return await Rewinder(self._handle).pop(policy=self._services.usable(policy), model=model)
 
+    async def rewind(self, *, to: int) -> int:
+        """Retract all messages after seq `to` (-1: all), for "edit and retry". Returns how many.
+
+        They stay in the log, marked, as `pop` leaves them; what was appended before and is not shown any more cannot be
+        rewound to. Raises InvalidInput for such a seq, and for one that does not exist.
+        """
+        if not isinstance(cast(object, to), int) or isinstance(to, bool):
+            raise InvalidInput(f"to is {to!r}; give the seq of the last message that stays")
+        return await Rewinder(self._handle).rewind(to)
+
     async def replace(
         self,
         items: Sequence[Mapping[str, Any]],

@@ -408,6 +408,11 @@ class SyncConversation(SyncPart[Conversation]):
         `Conversation.pop`."""
         return self._run(lambda conversation: conversation.pop(policy=policy, model=model))
 
+    def rewind(self, *, to: int) -> int:
+        """Retract all messages after seq `to` (-1: all), for "edit and retry". Returns how many. See
+        `Conversation.rewind`."""
+        return self._run(lambda conversation: conversation.rewind(to=to))
+
     def replace(
         self,
         items: Sequence[Mapping[str, Any]],

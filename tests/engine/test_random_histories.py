@@ -42,6 +42,7 @@ expiry = (
 others = st.one_of(
     st.tuples(st.just("policy"), st.integers(0, 2)),
     st.tuples(st.just("pop")),
+    st.tuples(st.just("rewind"), st.integers(0, 9)),
     st.tuples(st.just("clear")),
     st.tuples(st.just("replace"), st.integers(0, 3)),
     st.tuples(st.just("back")),
@@ -124,6 +125,8 @@ async def do(here: World, governing: list[Policy], step: Step) -> None:
             await here.configure(governing[which % len(governing)])
         case ("pop",):
             await here.pop()
+        case ("rewind", int(by)):
+            await here.rewind(by)
         case ("clear",):
             await here.clear()
         case ("replace", int(size)):

@@ -129,6 +129,20 @@ class World:
             return  # its call was replaced before it came, or has expired: it was not shown
         assert await self.items_now() != shown or not shown
 
+    async def rewind(self, by: int) -> None:
+        """To so many messages before the last, or to where the view begins."""
+        head = await self.chat.head()
+        if head is None:
+            return
+        live = [one.seq for one in await self.chat.messages() if one.live(head.rev)]
+        to = max(head.last_seq - by, head.view_start - 1)
+        taken = await self.chat.rewind(to=to)
+        self.note("rewind", to, taken)
+        assert taken == sum(seq > to for seq in live)
+        after = await self.chat.head()
+        assert after is not None
+        assert [one.seq for one in await self.chat.messages() if one.live(after.rev)] == [s for s in live if s <= to]
+
     async def answers_what_is_gone(self, log: Sequence[Logged]) -> bool:
         """Whether the newest message is the result of a call that expired, or that others stand in the place of."""
         calls = [one.seq for one in log if set(one.message.calls) & set(log[-1].message.answers)]

@@ -14,30 +14,37 @@ from hitherto.core.log.message import Kind, Logged, Role
 _OF_A_RUN = (Kind.TOOL_CALL, Kind.REASONING)
 
 
-def covers_last_run(tail: Sequence[Logged]) -> bool:
-    """Whether the newest messages `tail` (ascending) are enough for `without_last`: they have the calls that the last
-    one answers, and the beginning of the run of tool calls and reasoning items before it."""
-    rest, last = tail[:-1], tail[-1]
-    made = {call for logged in rest for call in logged.message.calls}
-    return set(last.message.answers) <= made and any(one.message.kind not in _OF_A_RUN for one in rest[1:])
+def covers(tail: Sequence[Logged], first: int) -> bool:
+    """Whether the newest messages `tail` (ascending) are enough for `without_from`: they have a message before `first`,
+    the calls that those from there on answer, and the beginning of the run of tool calls and reasoning items before
+    it."""
+    kept, gone = _parted(tail, first)
+    made = {call for logged in tail for call in logged.message.calls}
+    answered = {call for logged in gone for call in logged.message.answers}
+    return answered <= made and any(one.message.kind not in _OF_A_RUN for one in kept[1:])
 
 
-def without_last(head: Head, tail: Sequence[Logged]) -> Head:
-    """`head`, one revision on, without the last of its newest live messages `tail` (ascending): the calls that it
-    answered are open again, and those that it made are gone."""
-    rest, last = tail[:-1], tail[-1]
-    open_calls = {call: one for call, one in head.open_calls.items() if call not in last.message.calls}
-    makers = _made(rest)
-    open_calls |= {call: makers[call] for call in last.message.answers if call in makers}
+def without_from(head: Head, tail: Sequence[Logged], first: int) -> Head:
+    """`head`, one revision on, without its live messages from seq `first` on, of which there is at least one; `tail`
+    are its newest (ascending). The calls that they answered are open again, and those that they made are gone."""
+    kept, gone = _parted(tail, first)
+    open_calls = {call: one for call, one in head.open_calls.items() if one.seq < first}
+    makers = _made(kept)
+    open_calls |= {call: makers[call] for one in gone for call in one.message.answers if call in makers}
     return replace(
         head,
         rev=head.rev + 1,
-        sums=last.before,
-        closed=_closed(rest),
-        run_start=_run_start(rest, head.next_seq),
+        sums=gone[0].before,
+        closed=_closed(kept),
+        run_start=_run_start(kept, head.next_seq),
         open_calls=open_calls,
-        late=tuple(one for one in head.late if one[1] != last.seq),
+        late=tuple(one for one in head.late if one[1] < first),
     )
+
+
+def _parted(tail: Sequence[Logged], first: int) -> tuple[Sequence[Logged], Sequence[Logged]]:
+    at = next((at for at, one in enumerate(tail) if one.seq >= first), len(tail))
+    return tail[:at], tail[at:]
 
 
 def ending(head: Head, tail: Sequence[Logged]) -> Head:

@@ -1,5 +1,5 @@
-"""Retracting the newest message (`pop`), and showing other items in place of messages (`replace`). The log keeps
-everything."""
+"""Retracting the newest messages (`pop`, `rewind`), and showing other items in place of messages (`replace`). The log
+keeps everything."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.log.frontier import DigestAction, Frontier
 from hitherto.core.log.head import REPLACED, Head
 from hitherto.core.log.message import RESPONSES, Logged, Payload
-from hitherto.core.log.tail import covers_last_run, ending, without_last
+from hitherto.core.log.tail import covers, ending, without_from
 from hitherto.core.policy.layout import layout_of
 from hitherto.core.policy.policy import Policy
 from hitherto.engine.context.view import ViewBuilder
@@ -27,7 +27,7 @@ _TAIL = 32
 
 @dataclass(frozen=True, slots=True)
 class Rewinder:
-    """`pop` and `replace` on one conversation."""
+    """`pop`, `rewind` and `replace` on one conversation."""
 
     handle: Handle
 
@@ -45,8 +45,21 @@ class Rewinder:
                     continue
                 if opaque is not None and opaque[1]:
                     return await self._pop_item(unit, opaque[0], opaque[1])
-                tail = await unit.tail(_TAIL)
-                return await self._retract(unit, tail) if tail else None
+                tail = await unit.tail(1)
+                return (await self._retract(unit, tail[0].seq))[0] if tail else None
+
+    async def rewind(self, to: int) -> int:
+        """See `Conversation.rewind`."""
+        async with self.handle.services.store.write(self.handle.scope, self.handle.id) as unit:
+            head = unit.head
+            if not head.view_start - 1 <= to < head.next_seq:
+                there = f"from {head.view_start - 1} to {head.last_seq}" if head.next_seq else "-1, as it is empty"
+                raise InvalidInput(
+                    f"to is {to}, but {self.handle.id!r} can be rewound to {there}: give the seq of the last message "
+                    f"that stays, {head.view_start - 1} for none"
+                )
+            newest = await unit.tail(1)
+            return len(await self._retract(unit, to + 1)) if newest and newest[0].seq > to else 0
 
     def _shown_last(self, head: Head, policy: Policy | None, model: str | None) -> Frontier | None:
         """The frontier of the opaque items, if nothing else is shown."""
@@ -69,32 +82,34 @@ class Rewinder:
         await unit.commit(replace(changes, supersede=(item.digest,)))
         return items[-1]
 
-    async def _retract(self, unit: Unit, tail: list[Logged]) -> Payload:
-        head, last = unit.head, tail[-1]
-        size = _TAIL
-        while len(tail) == size and not covers_last_run(tail):
+    async def _retract(self, unit: Unit, first: int) -> list[Payload]:
+        """Retract the live messages from seq `first` on, of which there is at least one; returns their items."""
+        head, size = unit.head, _TAIL
+        tail = await unit.tail(size)
+        while len(tail) == size and not covers(tail, first):
             size *= 2
             tail = await unit.tail(size)
-        rows = await unit.digests() if _touches(head, last.seq) else []
+        taken = [one for one in tail if one.seq >= first]
+        rows = await unit.digests() if _touches(head, first) else []
         visible = [row for row in rows if row.visible(head.rev) and row.status is Status.COMPLETED]
-        gone = [row for row in visible if row.end >= last.seq and row.action is not DigestAction.CLEAR]
-        after = without_last(head, tail)
+        gone = [row for row in visible if row.end >= first and row.action is not DigestAction.CLEAR]
+        after = without_from(head, tail, first)
         if gone:
             left = [row for row in visible if row not in gone]
             after = replace(after, frontiers=await frontiers(unit, left, head.view_start))
         await unit.commit(
             Changes(
                 head=after,
-                retract=(last.seq,),
+                retract=tuple(one.seq for one in taken),
                 supersede=tuple(row.id for row in gone),
                 outcomes=tuple(
                     DigestOutcome(digest=one.id, superseded=True, error="a message of its range was taken back")
                     for one in head.running
-                    if one.end >= last.seq
+                    if one.end >= first
                 ),
             )
         )
-        return last.message.payload
+        return [one.message.payload for one in taken]
 
     async def replace(
         self,
