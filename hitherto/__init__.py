@@ -16,7 +16,7 @@ if _TYPE_CHECKING:
     from hitherto.core.ledger import Costs
     from hitherto.core.log.frontier import DigestAction
     from hitherto.core.log.head import Head
-    from hitherto.core.log.message import Logged, Message, Wire
+    from hitherto.core.log.message import Call, Logged, Message, Wire
     from hitherto.core.policy.policy import Policy
     from hitherto.core.policy.presets import (
         balanced,
@@ -43,13 +43,21 @@ if _TYPE_CHECKING:
     from hitherto.engine.log.append import AppendResult
     from hitherto.engine.memory import Memory
     from hitherto.engine.recall.recall import Hit, RecallResult, Scores
+    from hitherto.engine.turn import Turn
     from hitherto.errors import HithertoError
     from hitherto.ports.digests import Backlog
     from hitherto.ports.documents import KeptDocument
     from hitherto.ports.facts import AddedFact
     from hitherto.ports.log import ConversationInfo, ScopeCounts
-    from hitherto.sync.facade import SyncConversation, SyncDocuments, SyncFacts, SyncMemory, open_sync
-    from hitherto.wire.chat import Call, assistant, system, tool_result, user
+    from hitherto.sync.facade import (
+        SyncConversation,
+        SyncDocuments,
+        SyncFacts,
+        SyncMemory,
+        SyncTurn,
+        open_sync,
+    )
+    from hitherto.wire.chat import assistant, system, tool_result, user
     from hitherto.wiring import Opening, open  # noqa: A004 (the name users read: hitherto.open)
 
 _NAMES = {
@@ -68,6 +76,7 @@ _NAMES = {
     "hitherto.core.log.frontier": ("DigestAction",),
     "hitherto.core.log.head": ("Head",),
     "hitherto.core.log.message": (
+        "Call",
         "Logged",
         "Message",
         "Wire",
@@ -102,14 +111,14 @@ _NAMES = {
         "Scores",
     ),
     "hitherto.engine.listing": ("ConversationPage", "ScopePage"),
+    "hitherto.engine.turn": ("Turn",),
     "hitherto.errors": ("HithertoError",),
     "hitherto.ports.digests": ("Backlog",),
     "hitherto.ports.documents": ("KeptDocument",),
     "hitherto.ports.facts": ("AddedFact",),
     "hitherto.ports.log": ("ConversationInfo", "ScopeCounts"),
-    "hitherto.sync.facade": ("SyncConversation", "SyncDocuments", "SyncFacts", "SyncMemory", "open_sync"),
+    "hitherto.sync.facade": ("SyncConversation", "SyncDocuments", "SyncFacts", "SyncMemory", "SyncTurn", "open_sync"),
     "hitherto.wire.chat": (
-        "Call",
         "assistant",
         "system",
         "tool_result",
@@ -166,6 +175,8 @@ __all__ = [
     "SyncDocuments",
     "SyncFacts",
     "SyncMemory",
+    "SyncTurn",
+    "Turn",
     "View",
     "Wire",
     "assistant",

@@ -22,9 +22,10 @@ CLASSES = {
     "Conversation": "hitherto/engine/conversation.py",
     "Documents": "hitherto/engine/documents/documents.py",
     "Facts": "hitherto/engine/facts/facts.py",
+    "Turn": "hitherto/engine/turn.py",
 }
 OPEN = "hitherto/wiring.py"
-LEFT_OUT = {"start", "aclose"}
+LEFT_OUT = {"start", "aclose", "stream", "reading", "read"}
 """What the synchronous classes have in another form."""
 
 HEADER = '''\
@@ -39,6 +40,7 @@ DOC = {
     "Conversation": "A `Conversation` for code without an event loop.",
     "Documents": "`Documents` for code without an event loop.",
     "Facts": "`Facts` for code without an event loop.",
+    "Turn": "A `Turn` for code without an event loop.",
 }
 
 
@@ -103,11 +105,19 @@ def method(function: Function, owner: str) -> str:
     part = owner.lower()
     if isinstance(function, ast.AsyncFunctionDef):
         body = f"return self._run(lambda {part}: {part}.{call})"
+    elif returns == "Turn":
+        body, returns = f"return SyncTurn(self._background, self._part.{call})", "SyncTurn"
     else:
         assert returns in CLASSES, f"{owner}.{function.name} is neither asynchronous nor gives a class that has one"
         body, returns = f"return Sync{returns}(self.background, lambda memory: memory.{call})", f"Sync{returns}"
     head = f"    def {function.name}({signature}) -> {returns}:"
     return "\n".join([head, described(function, f"{owner}.{function.name}"), f"        {body}", ""])
+
+
+def passed(name: str, kind: str, description: str = "") -> str:
+    """A property that is the other object's."""
+    head = f"    @property\n    def {name}(self) -> {kind}:"
+    return "\n".join([head, *([description] if description else []), f"        return self._part.{name}", ""])
 
 
 def attributes(node: ast.ClassDef) -> list[str]:
@@ -124,20 +134,24 @@ def attributes(node: ast.ClassDef) -> list[str]:
 def synchronous(name: str, source: Source, imports: set[str]) -> str:
     node = source.find(name)
     assert isinstance(node, ast.ClassDef)
-    base = "SyncBase" if name == "Memory" else f"SyncPart[{name}]"
+    base = {"Memory": "SyncBase", "Turn": "SyncTurnBase"}.get(name, f"SyncPart[{name}]")
     parts = [f'class Sync{name}({base}):\n    """{DOC[name]}"""\n']
     imports.add(f"from {source.module} import {name}")
     if name == "Conversation":
         imports.add("from hitherto.core.scope import Scope")
-        parts += [
-            f"    @property\n    def {attribute}(self) -> {kind}:\n        return self._part.{attribute}\n"
-            for attribute, kind in (("id", "str"), ("scope", "Scope"))
-        ]
+        parts += [passed("id", "str"), passed("scope", "Scope")]
         assert set(attributes(node)) == {"id", "scope"}
         parts.append("    def __repr__(self) -> str:\n        return repr(self._part)\n")
-    for function in (one for one in node.body if isinstance(one, Function) and not one.decorator_list):
-        if not function.name.startswith("_") and function.name not in LEFT_OUT:
-            imports |= source.needed(function.args, function.returns)
+    for function in (one for one in node.body if isinstance(one, Function)):
+        if function.name.startswith("_") or function.name in LEFT_OUT:
+            continue
+        imports |= source.needed(function.args, function.returns)
+        if function.decorator_list:
+            assert function.returns is not None
+            parts.append(
+                passed(function.name, ast.unparse(function.returns), described(function, f"{name}.{function.name}"))
+            )
+        else:
             parts.append(method(function, name))
     return "\n".join(parts)
 
@@ -150,7 +164,7 @@ def opening(source: Source, imports: set[str]) -> str:
         "from hitherto.wiring import open as open_memory",
         "from hitherto.sync.background import BackgroundMemory",
     }
-    imports.add("from hitherto.sync.base import SyncBase, SyncPart")
+    imports.add("from hitherto.sync.base import SyncBase, SyncPart, SyncTurnBase")
     return f'''\
 def open_sync({ast.unparse(function.args)}) -> SyncMemory:
     """Open a memory for code without an event loop: `with hitherto.open_sync() as memory`, or keep it and call `close`

@@ -6,6 +6,7 @@ The conventions of the pages:
 - A block of `text` right behind one of `python` is what it prints; "…" stands for anything.
 - In a block of `console`, lines after "$ " are commands, and what follows is what they print, likewise. Commands of
   `hitherto` run; those with a setting in front, another server's address or a FILE in capitals are only parsed.
+- Blocks of `py` are whole programs, which `tests/acceptance/test_web_pages.py` runs as processes.
 - Blocks of `sql` that only read run on a database that has the schema.
 
 The OpenAI SDK finds an endpoint of our own in its environment, so that no block needs a key or reaches a network.

@@ -39,6 +39,7 @@ from hitherto.engine.purge import purge
 from hitherto.engine.recall.arguments import checked_revision, checked_switch, checked_words
 from hitherto.engine.recall.recall import Recaller
 from hitherto.engine.services import Services
+from hitherto.engine.turn import Partial, Turn
 from hitherto.errors import InvalidBatch, InvalidInput, InvalidMessage
 from hitherto.ports.log import Changes, MessageRange
 from hitherto.uninterrupted import uninterrupted
@@ -93,10 +94,70 @@ class Conversation:
         if not batch:
             raise InvalidBatch("the batch is empty; append at least one message")
         check_key(key)
-        appender = Appender(self._handle, self._services.usable(policy))
-        appended = await appender.append(batch, key=key, expect=expect)
+        return await self._append(batch, key, self._services.usable(policy), expect=expect)
+
+    async def _append(
+        self, batch: Sequence[Message], key: str | None, policy: Policy | None, *, expect: int | None = None
+    ) -> AppendResult:
+        appended = await Appender(self._handle, policy).append(batch, key=key, expect=expect)
         self._go_by_what_is_stored()
         return appended
+
+    def turn(
+        self,
+        question: str | Appendable | Sequence[Appendable],
+        *,
+        key: str | None = None,
+        partial: Partial = "keep",
+        budget: int | None = None,
+        instructions: str | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
+        reserve: int = 0,
+        wire: Wire = CHAT,
+        model: str | None = None,
+        policy: PolicyLike | None = None,
+        recall: RecallOptions | int | bool | None = None,
+        cross_session: CrossSessionLike | None = None,
+        facts: bool | None = None,
+        wait: bool | float = False,
+    ) -> Turn:
+        """One turn: `async with chat.turn(question) as turn` gives the request for the model, takes its answer whole or
+        as a stream, and appends both together when the block ends. See `Turn`.
+
+        `key` makes the turn idempotent: a retry of an answered one has the stored answer, is `done` at once, and writes
+        nothing. If the block ends by an exception or a cancellation before the answer is there, or the stream breaks
+        off, the question stays with the text that came, marked in the metadata as `"partial": true`, without tool calls
+        that have no result, and sets off nothing; with `partial="drop"`, and where nothing came, nothing stays. A retry
+        with the same `key` takes such a rest back first.
+
+        The other parameters are those of `context`, for each request of the turn. Raises InvalidInput and what
+        `context` and `append` raise; inside of the block IdempotencyKeyReused for a key that was used for another
+        question.
+        """
+        asked = [self._services.read(message) for message in _listed(question)]
+        governing = self._services.usable(policy)
+
+        async def contexts(incoming: Sequence[Message]) -> Context:
+            return await self.context(
+                incoming,
+                budget=budget,
+                instructions=instructions,
+                tools=tools,
+                reserve=reserve,
+                wire=wire,
+                model=model,
+                policy=governing,
+                recall=recall,
+                cross_session=cross_session,
+                facts=facts,
+                wait=wait,
+            )
+
+        async def append(batch: Sequence[Message], key: str | None, other: Policy | None) -> AppendResult:
+            return await self._append(batch, key, other or governing)
+
+        codec = self._services.codec(wire)
+        return Turn(self._handle, asked, codec=codec, key=key, partial=partial, contexts=contexts, append=append)
 
     def _go_by_what_is_stored(self) -> None:
         if self._policy is not None or self._handle.subject is not None:

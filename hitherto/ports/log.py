@@ -251,6 +251,10 @@ class LogStore(Protocol):
         erased, or is not of the format `wire`; empty when `ref` is not that conversation's."""
         ...
 
+    async def receipt(self, scope: Scope, conversation: str, key: str) -> Receipt | None:
+        """What an idempotency key of the conversation answered; None if it was not used, or its retention has ended."""
+        ...
+
     async def defaults(self, scope: Scope) -> AgentDefaults:
         """The defaults of the scope's agent; `Head` has them too, once a conversation exists."""
         ...

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from hitherto.engine.memory import Memory
+from hitherto.engine.turn import Turn
 from hitherto.sync.background import BackgroundMemory
 
 Result = TypeVar("Result")
 Part = TypeVar("Part")
+Event = TypeVar("Event")
 
 
 class SyncBase:
@@ -52,3 +55,31 @@ class SyncPart(Generic[Part]):
 
     def _run(self, verb: Callable[[Part], Coroutine[Any, Any, Result]]) -> Result:
         return self._background.run(lambda memory: verb(self._of(memory)))
+
+
+class SyncTurnBase:
+    """A `Turn` for code without an event loop: used once, with `with`."""
+
+    def __init__(self, background: BackgroundMemory, turn: Turn) -> None:
+        self._background, self._part = background, turn
+
+    def __enter__(self) -> Self:
+        self._run(lambda turn: turn.__aenter__())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._run(lambda turn: turn.__aexit__(kind, error, trace))
+
+    def stream(self, events: Iterable[Event]) -> Iterator[Event]:
+        """The events of a streamed answer as they come; at their end the answer is added, as by `add`. Raises what the
+        events raise."""
+        take = self._part.reading()
+        for event in events:
+            take(event)
+            yield event
+        self._run(lambda turn: turn.read())
+
+    def _run(self, verb: Callable[[Turn], Coroutine[Any, Any, Result]]) -> Result:
+        return self._background.run(lambda _: verb(self._part))

@@ -14,7 +14,7 @@ from hitherto.core.documents.document import Document
 from hitherto.core.facts.fact import Fact, FactEvent, FactState, Subject, Visibility
 from hitherto.core.ledger import Costs
 from hitherto.core.log.head import Head
-from hitherto.core.log.message import CHAT, RESPONSES, Logged, Payload, Wire
+from hitherto.core.log.message import CHAT, RESPONSES, Call, Logged, Message, Payload, Wire
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.presets import PolicyLike
 from hitherto.core.policy.view import View
@@ -29,6 +29,7 @@ from hitherto.engine.facts.facts import FactList, Facts
 from hitherto.engine.listing import ConversationPage, ScopePage
 from hitherto.engine.log.append import AppendResult
 from hitherto.engine.recall.recall import Hit, RecallResult
+from hitherto.engine.turn import Answer, Partial
 from hitherto.ports.compactor import Compactor
 from hitherto.ports.digests import Backlog
 from hitherto.ports.documents import KeptDocument
@@ -42,7 +43,7 @@ from hitherto.ports.store import Store
 from hitherto.ports.watch import Watch
 from hitherto.settings.open_options import SettingsOptions
 from hitherto.sync.background import BackgroundMemory
-from hitherto.sync.base import SyncBase, SyncPart
+from hitherto.sync.base import SyncBase, SyncPart, SyncTurnBase
 from hitherto.wiring import open as open_memory
 
 
@@ -269,6 +270,46 @@ class SyncConversation(SyncPart[Conversation]):
         `Conversation.append`."""
         return self._run(
             lambda conversation: conversation.append(*messages, key=key, expect=expect, wire=wire, policy=policy)
+        )
+
+    def turn(
+        self,
+        question: str | Appendable | Sequence[Appendable],
+        *,
+        key: str | None = None,
+        partial: Partial = "keep",
+        budget: int | None = None,
+        instructions: str | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
+        reserve: int = 0,
+        wire: Wire = CHAT,
+        model: str | None = None,
+        policy: PolicyLike | None = None,
+        recall: RecallOptions | int | bool | None = None,
+        cross_session: CrossSessionLike | None = None,
+        facts: bool | None = None,
+        wait: bool | float = False,
+    ) -> SyncTurn:
+        """One turn: `async with chat.turn(question) as turn` gives the request for the model, takes its answer whole or
+        as a stream, and appends both together when the block ends. See `Turn`. See `Conversation.turn`."""
+        return SyncTurn(
+            self._background,
+            self._part.turn(
+                question,
+                key=key,
+                partial=partial,
+                budget=budget,
+                instructions=instructions,
+                tools=tools,
+                reserve=reserve,
+                wire=wire,
+                model=model,
+                policy=policy,
+                recall=recall,
+                cross_session=cross_session,
+                facts=facts,
+                wait=wait,
+            ),
         )
 
     def context(
@@ -571,6 +612,60 @@ class SyncFacts(SyncPart[Facts]):
         empty for a fact that was added by hand, or whose conversation was deleted. Raises NotFound for any other fact.
         See `Facts.sources`."""
         return self._run(lambda facts: facts.sources(id))
+
+
+class SyncTurn(SyncTurnBase):
+    """A `Turn` for code without an event loop."""
+
+    @property
+    def context(self) -> Context:
+        """The context of the next request, with its manifest. Raises InvalidInput where there is no next request: the
+        turn is done, or calls wait for their results. See `Turn.context`."""
+        return self._part.context
+
+    @property
+    def request(self) -> Mapping[str, Any]:
+        """The arguments for the API call. Raises InvalidInput as `context` does. See `Turn.request`."""
+        return self._part.request
+
+    @property
+    def done(self) -> bool:
+        """Whether the answer is there: the model's last message calls no tool, its stream broke off, or the turn's key
+        was answered before. See `Turn.done`."""
+        return self._part.done
+
+    @property
+    def replayed(self) -> bool:
+        """Whether the key was answered before: the turn has the stored answer, and nothing is appended. See
+        `Turn.replayed`."""
+        return self._part.replayed
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """The tool calls of this turn that have no result yet, in their order. See `Turn.calls`."""
+        return self._part.calls
+
+    @property
+    def text(self) -> str:
+        """What the assistant's last message says; "" before there is one. See `Turn.text`."""
+        return self._part.text
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What has been added since the question, in its order. See `Turn.messages`."""
+        return self._part.messages
+
+    @property
+    def result(self) -> AppendResult | None:
+        """What the append at the end of the block answered; None before, and where nothing was appended. See
+        `Turn.result`."""
+        return self._part.result
+
+    def add(self, *answers: Answer) -> None:
+        """Take the model's answer, or results of the tools that it calls: a completion, a response or a message as the
+        SDK of the turn's API gives it, or as a dict; an item of the API; a `Message`; or the text of an answer. See
+        `Turn.add`."""
+        return self._run(lambda turn: turn.add(*answers))
 
 
 def open_sync(

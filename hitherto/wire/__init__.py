@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from hitherto.core.context.request import WireFormat
-from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Message
+from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Call, Message
 from hitherto.errors import InvalidInput
 from hitherto.wire.anthropic import AnthropicFormat
-from hitherto.wire.chat import Call, ChatFormat, assistant, system, tool_result, user
+from hitherto.wire.chat import ChatFormat, assistant, system, tool_result, user
 from hitherto.wire.fields import shown
 from hitherto.wire.responses import ResponsesFormat
 

@@ -11,9 +11,11 @@ from typing import Any, cast
 
 from hitherto.core.context.budget import TokenCounter
 from hitherto.core.context.request import StablePart
-from hitherto.core.log.message import ANTHROPIC, Message, Payload, Role
+from hitherto.core.context.stream import StreamedAnswer
+from hitherto.core.log.message import ANTHROPIC, Call, Message, Payload, Role
 from hitherto.errors import InvalidMessage
 from hitherto.wire import breakpoints, cost
+from hitherto.wire.answers import AnthropicStream, anthropic_answer
 from hitherto.wire.exchange import Exchange, exchanges
 from hitherto.wire.fields import content, identifier, mapping, own, shown, text, too_deep
 from hitherto.wire.neutral import (
@@ -28,6 +30,7 @@ from hitherto.wire.neutral import (
     Text,
     ToolCall,
     ToolResult,
+    calls_of,
     marked,
     message_from,
     readable,
@@ -103,6 +106,15 @@ class AnthropicFormat:
 
     def tools_tokens(self, tools: Sequence[Mapping[str, Any]], counter: TokenCounter) -> int:
         return TOOL_USE + cost.structured(list(tools), counter) if tools else 0
+
+    def answered(self, response: Mapping[str, Any]) -> list[Payload] | None:
+        return anthropic_answer(response)
+
+    def streamed(self) -> StreamedAnswer:
+        return AnthropicStream()
+
+    def calls(self, message: Message) -> tuple[Call, ...]:
+        return calls_of(message)
 
     def takes_breakpoints(self, model: str | None) -> bool:
         return True

@@ -9,10 +9,12 @@ from typing import Any, cast
 
 from hitherto.core.context.budget import TokenCounter
 from hitherto.core.context.request import StablePart
-from hitherto.core.log.message import CHAT, Message, Payload, Role
+from hitherto.core.context.stream import StreamedAnswer
+from hitherto.core.log.message import CHAT, Call, Message, Payload, Role
 from hitherto.core.model_family import takes_cache_breakpoints
 from hitherto.errors import InvalidMessage
 from hitherto.wire import breakpoints, cost
+from hitherto.wire.answers import ChatStream, chat_answer
 from hitherto.wire.exchange import Exchange, exchanges
 from hitherto.wire.fields import content, identifier, mapping, objects, own, shown, text
 from hitherto.wire.neutral import (
@@ -25,6 +27,7 @@ from hitherto.wire.neutral import (
     Text,
     ToolCall,
     ToolResult,
+    calls_of,
     message_from,
     readable,
     reads,
@@ -80,6 +83,15 @@ class ChatFormat:
     def tools_tokens(self, tools: Sequence[Mapping[str, Any]], counter: TokenCounter) -> int:
         return cost.openai_tools(tools, counter)
 
+    def answered(self, response: Mapping[str, Any]) -> list[Payload] | None:
+        return chat_answer(response)
+
+    def streamed(self) -> StreamedAnswer:
+        return ChatStream()
+
+    def calls(self, message: Message) -> tuple[Call, ...]:
+        return calls_of(message)
+
     def takes_breakpoints(self, model: str | None) -> bool:
         return model is not None and takes_cache_breakpoints(model)
 
@@ -101,15 +113,6 @@ class ChatFormat:
                 begins[stable.system - 1] = breakpoints.chat(last) or last
             told = {"prompt_cache_key": cache_key}
         return {"messages": [*begins, *items], **({"tools": list(tools)} if tools else {}), **told}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """A function call for `assistant`. `arguments` is JSON text, as models write it."""
-
-    id: str
-    name: str
-    arguments: str = "{}"
 
 
 def user(content: str | Sequence[Mapping[str, Any]], *, at: datetime | None = None) -> Message:

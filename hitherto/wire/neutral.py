@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hitherto.core.log.message import Kind, Message, Payload, Role, storable
+from hitherto.core.log.message import Call, Kind, Message, Payload, Role, storable
 from hitherto.errors import InvalidInput, InvalidMessage
 from hitherto.wire.fields import item_of, shown
 
@@ -161,6 +161,12 @@ def reads(wire: str) -> Callable[[Reader], Reader]:
 def said(message: Message) -> NeutralMessage:
     """The content of a message. Raises InvalidInput for a wire format that is not known."""
     return reader(message)(message.payload)
+
+
+def calls_of(message: Message) -> tuple[Call, ...]:
+    """The tool calls that a message makes."""
+    calls = said(message).calls if message.calls else ()
+    return tuple(Call(id=call.id, name=call.name, arguments=call.arguments) for call in calls)
 
 
 def reader(message: Message) -> Reader:

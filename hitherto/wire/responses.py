@@ -8,10 +8,12 @@ from typing import Any, cast
 
 from hitherto.core.context.budget import TokenCounter
 from hitherto.core.context.request import StablePart
-from hitherto.core.log.message import RESPONSES, Message, Payload, Role
+from hitherto.core.context.stream import StreamedAnswer
+from hitherto.core.log.message import RESPONSES, Call, Message, Payload, Role
 from hitherto.core.model_family import takes_cache_breakpoints
 from hitherto.errors import InvalidMessage
 from hitherto.wire import breakpoints, cost
+from hitherto.wire.answers import ResponsesStream, responses_answer
 from hitherto.wire.exchange import Exchange, exchanges
 from hitherto.wire.fields import content, identifier, objects, own, shown, text
 from hitherto.wire.neutral import (
@@ -26,6 +28,7 @@ from hitherto.wire.neutral import (
     Text,
     ToolCall,
     ToolResult,
+    calls_of,
     message_from,
     readable,
     reads,
@@ -94,6 +97,15 @@ class ResponsesFormat:
 
     def tools_tokens(self, tools: Sequence[Mapping[str, Any]], counter: TokenCounter) -> int:
         return cost.openai_tools(tools, counter)
+
+    def answered(self, response: Mapping[str, Any]) -> list[Payload] | None:
+        return responses_answer(response)
+
+    def streamed(self) -> StreamedAnswer:
+        return ResponsesStream()
+
+    def calls(self, message: Message) -> tuple[Call, ...]:
+        return calls_of(message)
 
     def takes_breakpoints(self, model: str | None) -> bool:
         return model is not None and takes_cache_breakpoints(model)

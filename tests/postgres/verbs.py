@@ -64,6 +64,7 @@ VERBS: dict[str, Callable[[Store], Awaitable[object]]] = {
     "digests": lambda store: store.digests(SCOPE, "c"),
     "opaque": lambda store: store.opaque(SCOPE, "c", 1),
     "earlier": lambda store: store.earlier(SCOPE, "c", within=OLD),
+    "receipt": lambda store: store.receipt(SCOPE, "c", "k"),
     "defaults": lambda store: store.defaults(SCOPE),
     "listed": lambda store: store.listed(ConversationFilter.of(SCOPE), limit=9),
     "scopes": lambda store: store.scopes("tenant", limit=9),

@@ -8,13 +8,14 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 import hitherto
-from hitherto import Memory, SyncMemory, assistant, user
+from hitherto import Memory, SyncConversation, SyncMemory, assistant, user
 from hitherto.core.prompt import Prompt
 from hitherto.errors import DatabaseUnavailable, InvalidInput, InvalidScope
 from hitherto.ports.model import Completion, Model
@@ -208,6 +209,43 @@ def test_a_conversation_goes_by_what_is_stored_after_its_first_append() -> None:
         memory.conversation("c", scope=SCOPE).configure(policy="rolling")
         assert chat.policy().name == "rolling"
         assert (chat.id, chat.scope, repr(chat)) == ("c", SCOPE, f"<Conversation 'c' of {SCOPE}>")
+
+
+def piece(text: str) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None}]}
+
+
+def test_a_turn() -> None:
+    with hitherto.open_sync("memory:") as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        for _ in range(2):
+            with chat.turn("Is it?", key="k", budget=1_000) as turn:
+                if not turn.replayed:
+                    assert turn.request["messages"][-1]["content"] == "Is it?"
+                    turn.add(assistant(calls=[hitherto.Call(id="1", name="look")]))
+                    assert [call.name for call in turn.calls] == ["look"]
+                    turn.add(hitherto.tool_result("1", "It is."))
+                    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+                    assert len(list(turn.stream([piece("Ye"), piece("s."), end]))) == 3
+            assert (turn.done, turn.text) == (True, "Yes.")
+        assert [one.message.role for one in chat.messages()] == ["user", "assistant", "tool", "assistant"]
+
+
+def test_a_turn_that_breaks_off() -> None:
+    def events() -> Iterator[dict[str, Any]]:
+        yield piece("Ye")
+        raise ConnectionResetError
+
+    def use(chat: SyncConversation) -> None:
+        with chat.turn("Is it?") as turn:
+            for _ in turn.stream(events()):
+                pass
+
+    with hitherto.open_sync("memory:") as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        with pytest.raises(ConnectionResetError):
+            use(chat)
+        assert [one.message.text for one in chat.messages()] == ["Is it?", "Ye"]
 
 
 def test_documents_and_facts() -> None:

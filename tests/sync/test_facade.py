@@ -7,7 +7,18 @@ import inspect
 import pytest
 
 import hitherto
-from hitherto import Conversation, Documents, Facts, Memory, SyncConversation, SyncDocuments, SyncFacts, SyncMemory
+from hitherto import (
+    Conversation,
+    Documents,
+    Facts,
+    Memory,
+    SyncConversation,
+    SyncDocuments,
+    SyncFacts,
+    SyncMemory,
+    SyncTurn,
+    Turn,
+)
 from scripts import sync_facade
 
 PAIRS = [
@@ -15,6 +26,7 @@ PAIRS = [
     (Conversation, SyncConversation),
     (Documents, SyncDocuments),
     (Facts, SyncFacts),
+    (Turn, SyncTurn),
 ]
 
 

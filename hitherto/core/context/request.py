@@ -8,7 +8,8 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from hitherto.core.context.budget import TokenCounter
-from hitherto.core.log.message import Message, Payload, Role, plain_message
+from hitherto.core.context.stream import StreamedAnswer
+from hitherto.core.log.message import Call, Message, Payload, Role, plain_message
 
 
 class WireFormat(Protocol):
@@ -26,6 +27,9 @@ class WireFormat(Protocol):
     still accepts it; what has no room for a text stays as it is. A message in which nothing changes comes back as the
     same object. `distinct` are the items of a group, where the API wants it with call ids that are not in `used`, the
     ids of the request so far; it adds those of the group.
+
+    `answered` are the items of a whole response of the API, None if it is none; `streamed` takes the events of one.
+    `calls` are the tool calls that a message makes, whatever its own format.
 
     `request` are the arguments for the API call. With `stable` they have cache breakpoints where that part of the
     request ends, and `cache_key` where the API has a field for it, unless `items` or `tools` bring breakpoints of their
@@ -46,6 +50,9 @@ class WireFormat(Protocol):
     def tokens(self, item: Payload, counter: TokenCounter) -> int: ...
     def system_tokens(self, text: str, counter: TokenCounter) -> int: ...
     def tools_tokens(self, tools: Sequence[Mapping[str, Any]], counter: TokenCounter) -> int: ...
+    def answered(self, response: Mapping[str, Any]) -> list[Payload] | None: ...
+    def streamed(self) -> StreamedAnswer: ...
+    def calls(self, message: Message) -> tuple[Call, ...]: ...
     def takes_breakpoints(self, model: str | None) -> bool: ...
     def request(
         self,

@@ -131,6 +131,16 @@ def _time(at: object, name: str, example: str) -> datetime:
     return at
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A tool call that a model makes. `arguments` is JSON text, as models write it; for a custom tool it is any
+    text."""
+
+    id: str
+    name: str
+    arguments: str = "{}"
+
+
 def plain_message(role: Role, text: str) -> Message:
     """A text message that Hitherto writes itself, in OpenAI's chat format."""
     raw = json.dumps({"role": role.value, "content": text})

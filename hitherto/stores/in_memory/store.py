@@ -147,6 +147,10 @@ class InMemoryStore:
             return None
         return EarlierDigest(conversation=name, digest=made.id, text=made.text)
 
+    async def receipt(self, scope: Scope, conversation: str, key: str) -> Receipt | None:
+        found = self._receipts.get(((scope, conversation), key))
+        return None if found is None else found[0]
+
     async def defaults(self, scope: Scope) -> AgentDefaults:
         return self._defaults.get((scope.tenant, scope.agent), AgentDefaults())
 

@@ -18,6 +18,7 @@ from hitherto.core.log.ranges import Ranges
 from hitherto.core.scope import Scope
 from hitherto.garbage import few_collections
 from hitherto.ports.digests import DigestOutcome, DigestWork, NewDigest, RewrittenDigest
+from hitherto.ports.log import Receipt
 
 Row = Sequence[Any]
 T = TypeVar("T")
@@ -41,6 +42,11 @@ def key_hash(scope: Scope, conversation: str, key: str) -> bytes:
     parts = (scope.user, scope.agent, conversation, key)
     encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
     return hashlib.sha256(b"".join(len(part).to_bytes(8, "big") + part for part in encoded)).digest()
+
+
+def receipt_from(row: Row) -> Receipt:
+    start, end, rev, fingerprint = row
+    return Receipt(start=start, end=end, rev=rev, fingerprint=fingerprint)
 
 
 def message_values(logged: Logged) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from hitherto.ports.log import (
     ConversationInfo,
     ExpiredConversation,
     MessageRange,
+    Receipt,
     ScopeCounts,
     ScopePart,
     Unit,
@@ -167,6 +168,11 @@ class PostgresStore:
         names = rows.scope_values(scope, conversation)
         found = await self._all(SQL["earlier"], {**names, "within": within})
         return EarlierDigest(conversation=found[0][0], digest=found[0][1], text=found[0][2]) if found else None
+
+    async def receipt(self, scope: Scope, conversation: str, key: str) -> Receipt | None:
+        values = {"tenant": scope.tenant, "key_hash": rows.key_hash(scope, conversation, key)}
+        found = await self._all(SQL["receipt"], values)
+        return rows.receipt_from(found[0]) if found else None
 
     async def defaults(self, scope: Scope) -> AgentDefaults:
         found = await self._all(SQL["defaults"], {"tenant": scope.tenant, "agent": scope.agent})

@@ -85,8 +85,7 @@ class PostgresUnit:
             return False
         self._row, self._head = row, heads.head_from(row)
         if earlier is not None:
-            start, end, rev, fingerprint = earlier
-            self._receipt = Receipt(start=start, end=end, rev=rev, fingerprint=fingerprint)
+            self._receipt = rows.receipt_from(earlier)
         return True
 
     def _key(self, key: str) -> dict[str, Any]:

@@ -20,8 +20,12 @@ KEYS = ["k", " k", "K", "k\x00", "k\ud800", "ключ 🗝", "k" * 10_000, "'; d
 
 
 async def answered(store: Store, name: str, key: str | None, *, scope: Scope = SCOPE) -> Receipt | None:
+    """The receipt, which a unit of work and a reader are told alike."""
     async with store.write(scope, name, key=key) as unit:
-        return unit.receipt
+        found = unit.receipt
+    if key is not None:
+        assert await store.receipt(scope, name, key) == found
+    return found
 
 
 class ReceiptCases:

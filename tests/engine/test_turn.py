@@ -1,0 +1,446 @@
+"""`chat.turn`: question and answer in one piece, whole or streamed, with tools, retried, broken off, over real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+import anthropic
+import openai
+import pytest
+
+import hitherto
+from hitherto import Conversation, Memory, Turn, assistant, tool_result, user
+from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Logged, Wire
+from hitherto.errors import BudgetExceeded, IdempotencyKeyReused, InvalidInput, InvalidMessage, NotFound
+from hitherto.ports.store import Store
+from tests.conftest import SCOPE
+from tests.engine import streams
+from tests.providers.models.endpoint import Answer, Endpoint, said
+
+CALL = ("call_1", "weather", '{"city": "Lisbon"}')
+
+
+@dataclass(frozen=True)
+class Api:
+    """An API: how its endpoint answers in a stream, and how it is asked."""
+
+    wire: Wire
+    path: str
+    streamed: Callable[..., Answer]
+
+    async def ask(self, url: str, request: Any, *, stream: bool = True) -> Any:
+        match self.wire:
+            case "openai.chat":
+                client = openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0)
+                return await client.chat.completions.create(model="small", stream=stream, **request)
+            case "openai.responses":
+                client = openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0)
+                return await client.responses.create(model="small", stream=stream, **request)
+            case "anthropic":
+                claude = anthropic.AsyncAnthropic(base_url=url, api_key="k", max_retries=0)
+                return await claude.messages.create(model="small", max_tokens=99, stream=stream, **request)
+
+
+APIS = [
+    Api(CHAT, "/v1/chat/completions", streams.chat),
+    Api(RESPONSES, "/v1/responses", streams.response),
+    Api(ANTHROPIC, "/v1/messages", streams.message),
+]
+
+
+@pytest.fixture(params=APIS, ids=[one.wire for one in APIS])
+def api(request: pytest.FixtureRequest) -> Api:
+    return request.param
+
+
+@pytest.fixture
+async def memory(store: Store) -> AsyncIterator[Memory]:
+    async with hitherto.open(store=store, worker=False) as opened:
+        yield opened
+
+
+@pytest.fixture
+def chat(memory: Memory) -> Conversation:
+    return memory.conversation("c", scope=SCOPE)
+
+
+def texts(log: list[Logged]) -> list[str]:
+    return [one.message.text for one in log]
+
+
+async def shown(chat: Conversation) -> list[str]:
+    """What is live of the log."""
+    head = await chat.head()
+    return [] if head is None else texts([one for one in await chat.messages() if one.live(head.rev)])
+
+
+async def streamed(api: Api, turn: Turn, url: str) -> int:
+    """Ask once, and stream the answer; how many events it had."""
+    return len([event async for event in turn.stream(await api.ask(url, turn.request))])
+
+
+async def test_a_streamed_answer_is_appended_with_its_question(chat: Conversation, api: Api) -> None:
+    with Endpoint(api.streamed("It is ", "sunny."), path=api.path) as endpoint:
+        async with chat.turn("What is the weather?", wire=api.wire, budget=2_000) as turn:
+            assert not turn.done
+            assert await streamed(api, turn, endpoint.root) > 2
+            assert (turn.done, turn.text) == (True, "It is sunny.")
+            assert await chat.messages() == [], "nothing is written before the end"
+    assert texts(await chat.messages()) == ["What is the weather?", "It is sunny."]
+    result = turn.result
+    assert result is not None
+    assert (result.start, result.end, result.replayed) == (0, 1, False)
+    (_, answer) = await chat.messages()
+    assert (answer.message.wire, json.loads(answer.message.metadata)) == (api.wire, {})
+    # It can be sent back as it came.
+    again = await chat.context("And tomorrow?", wire=api.wire, budget=2_000)
+    assert "It is sunny." in json.dumps(again.request)
+
+
+async def test_tools_and_the_request_made_anew(chat: Conversation, api: Api) -> None:
+    with Endpoint(api.streamed("Let me see.", calls=[CALL]), api.streamed("Sunny."), path=api.path) as endpoint:
+        async with chat.turn("What is the weather in Lisbon?", wire=api.wire, budget=2_000) as turn:
+            while not turn.done:
+                await streamed(api, turn, endpoint.root)
+                for call in turn.calls:
+                    with pytest.raises(InvalidInput, match="call_1 wait for their results"):
+                        _ = turn.request
+                    assert (call.name, json.loads(call.arguments)) == ("weather", {"city": "Lisbon"})
+                    await turn.add(tool_result(call.id, "22 degrees"))
+            assert turn.text == "Sunny."
+            with pytest.raises(InvalidInput, match="the turn has its answer"):
+                _ = turn.request
+        second = json.dumps(endpoint.asked[1])
+    assert "22 degrees" in second
+    assert "What is the weather in Lisbon?" in second
+    kinds = [one.message.kind.value for one in await chat.messages()]
+    assert kinds[0] == "text"
+    assert kinds[-3:] == ["tool_call", "tool_result", "text"]
+
+
+async def test_whole_answers(chat: Conversation) -> None:
+    weather = {"name": "weather", "arguments": '{"city": "Lisbon"}'}
+    calls = [{"id": "call_1", "type": "function", "function": weather}]
+    with Endpoint(said(None, finish="tool_calls", tool_calls=calls), said("Sunny.")) as endpoint:
+        async with chat.turn("What is the weather?", budget=2_000) as turn:
+            while not turn.done:
+                await turn.add(await APIS[0].ask(endpoint.root, turn.request, stream=False))
+                for call in turn.calls:
+                    await turn.add(tool_result(call.id, "22 degrees"))
+    assert [one.message.role for one in await chat.messages()] == ["user", "assistant", "tool", "assistant"]
+
+
+@pytest.mark.parametrize(
+    ("wire", "answer"),
+    [
+        (CHAT, {"choices": [{"message": {"role": "assistant", "content": "Yes.", "refusal": None}}]}),
+        (CHAT, {"role": "assistant", "content": "Yes."}),
+        (CHAT, assistant("Yes.")),
+        (CHAT, "Yes."),
+        (
+            RESPONSES,
+            {
+                "object": "response",
+                "output": [
+                    {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": None},
+                    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Yes."}]},
+                ],
+            },
+        ),
+        (
+            ANTHROPIC,
+            {
+                "type": "message",
+                "role": "assistant",
+                "content": [{"type": "text", "text": "Yes.", "citations": None}],
+                "stop_reason": "end_turn",
+            },
+        ),
+    ],
+)
+async def test_what_counts_as_an_answer(chat: Conversation, wire: Wire, answer: Any) -> None:
+    async with chat.turn([user("Is it?")], wire=wire) as turn:
+        await turn.add(answer)
+        assert (turn.done, turn.text) == (True, "Yes.")
+    assert texts(await chat.messages())[-1] == "Yes."
+
+
+async def test_a_retry_of_an_answered_key_asks_no_model(chat: Conversation, api: Api) -> None:
+    with Endpoint(api.streamed("Sunny."), path=api.path) as endpoint:
+        for attempt in range(3):
+            async with chat.turn("What is the weather?", key="k", wire=api.wire) as turn:
+                while not turn.done:
+                    await streamed(api, turn, endpoint.root)
+            assert (turn.text, turn.replayed) == ("Sunny.", attempt > 0)
+            assert turn.result is not None
+            assert (turn.result.start, turn.result.end) == (0, 1)
+        assert len(endpoint.asked) == 1
+    assert len(await chat.messages()) == 2
+    with pytest.raises(IdempotencyKeyReused, match="another question"):
+        async with chat.turn("And tomorrow?", key="k", wire=api.wire):
+            pass
+
+
+async def test_two_turns_with_one_key_at_once(chat: Conversation) -> None:
+    """The first that is answered is kept, and the other one has that answer then."""
+    async with chat.turn("Is it?", key="k") as one, chat.turn("Is it?", key="k") as two:
+        await one.add("Yes.")
+        await two.add("No.")
+    assert texts(await chat.messages()) == ["Is it?", "No."]
+    assert (one.text, one.replayed, two.replayed) == ("No.", True, False)
+
+
+async def test_an_answer_that_was_erased_is_not_told_again(chat: Conversation) -> None:
+    async with chat.turn("Is it?", key="k") as turn:
+        await turn.add("Yes.")
+    await chat.delete()
+    with pytest.raises(NotFound, match="was erased since"):
+        async with chat.turn("Is it?", key="k"):
+            pass
+
+
+async def test_a_stream_that_breaks_leaves_the_text_that_came(chat: Conversation, api: Api) -> None:
+    whole = api.streamed("It is ", "sunny.", calls=[CALL])
+    cut = len(whole.body) - 300 if api.wire != RESPONSES else whole.body.index("response.completed")
+    broken = Endpoint(Answer(body=whole.body, headers=whole.headers, cut=cut), path=api.path)
+    with broken as endpoint, pytest.raises(Exception, match=r"(?i)connection|incomplete|peer|closed"):
+        async with chat.turn("What is the weather?", wire=api.wire) as turn:
+            await streamed(api, turn, endpoint.root)
+    assert texts(await chat.messages()) == ["What is the weather?", "It is sunny."]
+    (_, answer) = await chat.messages()
+    assert json.loads(answer.message.metadata) == {"partial": True, "key": None, "messages": 2}
+    assert not answer.message.calls
+
+
+async def test_a_stream_that_ends_too_early_is_partial_too(chat: Conversation, api: Api) -> None:
+    """Some proxies end a broken stream as if it were whole: the API's own end is missing."""
+    cut = {"finish": None} if api.wire == CHAT else {"finish": False}
+    with Endpoint(api.streamed("It is ", "su", **cut), path=api.path) as endpoint:
+        async with chat.turn("What is the weather?", wire=api.wire) as turn:
+            while not turn.done:
+                await streamed(api, turn, endpoint.root)
+    (_, answer) = await chat.messages()
+    assert (answer.message.text, json.loads(answer.message.metadata)["partial"]) == ("It is su", True)
+    assert len(endpoint.asked) == 1
+
+
+async def events(*found: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+    for one in found:
+        yield one
+    raise ConnectionResetError("the network is gone")
+
+
+def piece(text: str) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None}]}
+
+
+async def broken_off(chat: Conversation, *pieces: str, **options: Any) -> Turn:
+    """A turn whose stream breaks after these pieces."""
+    turn = chat.turn("Is it?", **options)
+
+    async def use() -> None:
+        async with turn:
+            async for _ in turn.stream(events(*map(piece, pieces))):
+                pass
+
+    with pytest.raises(ConnectionResetError):
+        await use()
+    return turn
+
+
+async def failed(turn: Turn, *answers: Any) -> None:
+    """A turn in which something fails after these answers."""
+
+    async def use() -> None:
+        async with turn:
+            for answer in answers:
+                await turn.add(answer)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await use()
+
+
+@pytest.mark.parametrize("partial", ["keep", "drop"])
+async def test_keep_or_drop(chat: Conversation, partial: Any) -> None:
+    turn = await broken_off(chat, "Ye", partial=partial)
+    assert texts(await chat.messages()) == (["Is it?", "Ye"] if partial == "keep" else [])
+    assert (turn.result is None) == (partial == "drop")
+
+
+async def test_an_error_before_the_first_byte_leaves_nothing(chat: Conversation, api: Api) -> None:
+    errors = (openai.APIStatusError, anthropic.APIStatusError)
+    with Endpoint(Answer(status=503, body="{}"), path=api.path) as endpoint, pytest.raises(errors):
+        async with chat.turn("What is the weather?", wire=api.wire, key="k") as turn:
+            await streamed(api, turn, endpoint.root)
+    await broken_off(chat, key="k", wire=api.wire)
+    assert await chat.head() is None
+
+
+async def test_a_retry_takes_back_what_broke_off(chat: Conversation) -> None:
+    await chat.append(user("Hello."), assistant("Hello."))
+    for text in ("Ye", "Yes, it"):
+        await broken_off(chat, text, key="k")
+        assert await shown(chat) == ["Hello.", "Hello.", "Is it?", text]
+    async with chat.turn("Is it?", key="k") as turn:
+        assert "Yes, it" not in json.dumps(turn.request)
+        await turn.add("Yes, it is.")
+    assert await shown(chat) == ["Hello.", "Hello.", "Is it?", "Yes, it is."]
+    assert len(await chat.messages()) == 8, "the log keeps everything"
+
+
+async def test_a_rest_that_others_have_answered_stays(chat: Conversation) -> None:
+    await broken_off(chat, "Ye", key="k")
+    await chat.append(user("Go on."))
+    async with chat.turn("Is it?", key="k") as turn:
+        await turn.add("Yes.")
+    assert await shown(chat) == ["Is it?", "Ye", "Go on.", "Is it?", "Yes."]
+
+
+async def test_a_partial_answer_sets_off_nothing(memory: Memory) -> None:
+    chat = memory.conversation("c", scope=SCOPE, policy="rolling:threshold=2,keep_last=1")
+    await chat.append(user("Hello."), assistant("Hello."))
+    turn = await broken_off(chat, "Ye")
+    assert turn.result is not None
+    assert (turn.result.fired, await chat.digests()) == ((), [])
+    async with chat.turn("Is it?") as turn:
+        await turn.add("Yes.")
+    assert turn.result is not None
+    assert len(turn.result.fired) == 1
+
+
+async def test_a_tool_that_fails_leaves_what_is_complete(chat: Conversation) -> None:
+    one, two = hitherto.Call(id="1", name="f"), hitherto.Call(id="2", name="g")
+    looked = [assistant("I look.", calls=[one]), tool_result("1", "found"), assistant("And again.", calls=[two])]
+    await failed(chat.turn("Is it?"), *looked)
+    assert [one.message.role.value for one in await chat.messages()] == ["user", "assistant", "tool"]
+    async with chat.turn("And now?") as turn:
+        assert "found" in json.dumps(turn.request)
+        await turn.add("It is.")
+    await failed(chat.turn("Is it still?"), assistant(calls=[one]))
+    assert texts(await chat.messages())[-1] == "It is.", "a call alone leaves nothing"
+
+
+async def test_what_fails_after_the_answer_does_not_make_it_partial(chat: Conversation) -> None:
+    await failed(chat.turn("Is it?", key="k"), "Yes.")
+    (_, answer) = await chat.messages()
+    assert json.loads(answer.message.metadata) == {}
+    async with chat.turn("Is it?", key="k") as again:
+        assert (again.done, again.text) == (True, "Yes.")
+
+
+async def test_calls_may_wait_for_a_later_turn(chat: Conversation) -> None:
+    """As for an approval by a person."""
+    async with chat.turn("Pay it.") as turn:
+        await turn.add(assistant(calls=[hitherto.Call(id="1", name="pay")]))
+    async with chat.turn([tool_result("1", "paid")]) as turn:
+        await turn.add("It is paid.")
+    assert [one.message.role.value for one in await chat.messages()] == ["user", "assistant", "tool", "assistant"]
+
+
+async def test_a_client_that_goes_away_leaves_the_text_that_came(chat: Conversation) -> None:
+    """As a server's task is cancelled while it streams: the append is finished all the same."""
+    begun = asyncio.Event()
+
+    async def endless() -> AsyncIterator[dict[str, Any]]:
+        yield piece("Ye")
+        begun.set()
+        await asyncio.Event().wait()
+
+    async def serve() -> None:
+        async with chat.turn("Is it?") as turn:
+            async for _ in turn.stream(endless()):
+                pass
+
+    task = asyncio.create_task(serve())
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert texts(await chat.messages()) == ["Is it?", "Ye"]
+
+
+async def test_a_generator_that_is_closed_leaves_the_text_that_came(chat: Conversation) -> None:
+    async def spoken() -> AsyncIterator[str]:
+        async with chat.turn("Is it?") as turn:
+            async for event in turn.stream(events(piece("Ye"), piece("s."))):
+                yield cast("str", event["choices"][0]["delta"]["content"])
+
+    speaking = spoken()
+    assert await anext(speaking) == "Ye"
+    await speaking.aclose()  # pyright: ignore[reportAttributeAccessIssue]
+    assert texts(await chat.messages()) == ["Is it?", "Ye"]
+
+
+async def test_leaving_the_loop_early_is_breaking_off(chat: Conversation) -> None:
+    async with chat.turn("Is it?") as turn:
+        async for _ in turn.stream(events(piece("Ye"), piece("s."))):
+            break
+    assert texts(await chat.messages()) == ["Is it?", "Ye"]
+
+
+async def test_a_turn_that_is_never_answered_leaves_nothing(chat: Conversation) -> None:
+    async with chat.turn("Is it?") as turn:
+        assert turn.context.tokens > 0
+    assert (turn.result, await chat.messages()) == (None, [])
+
+
+async def test_a_turn_is_used_once(chat: Conversation) -> None:
+    turn = chat.turn("Is it?")
+    with pytest.raises(InvalidInput, match="did not begin"):
+        _ = turn.request
+    async with turn:
+        with pytest.raises(InvalidInput, match="used already"):
+            async with turn:
+                pass
+        await turn.add("Yes.")
+        with pytest.raises(InvalidInput, match="its answer already"):
+            await turn.add("No.")
+        with pytest.raises(InvalidInput, match="no answer is due"):
+            async for _ in turn.stream(events()):
+                pass
+    with pytest.raises(InvalidInput, match="used already"):
+        async with turn:
+            pass
+    with pytest.raises(InvalidInput):
+        await turn.add("No.")
+    assert texts(await chat.messages()) == ["Is it?", "Yes."]
+
+
+async def test_two_tasks_cannot_share_a_turn(chat: Conversation) -> None:
+    turn = chat.turn("Is it?")
+
+    async def use() -> None:
+        async with turn:
+            await turn.add("Yes.")
+
+    done = await asyncio.gather(use(), use(), return_exceptions=True)
+    assert sorted(type(one).__name__ for one in done) == ["InvalidInput", "NoneType"]
+    assert texts(await chat.messages()) == ["Is it?", "Yes."]
+
+
+async def test_what_does_not_fit_is_told_before_the_model_is_asked(chat: Conversation) -> None:
+    with pytest.raises(BudgetExceeded):
+        async with chat.turn("word " * 1_000, budget=100):
+            pass
+    assert await chat.messages() == []
+
+
+@pytest.mark.parametrize("answer", [7, None, object(), {"content": "x"}, [assistant("x")]])
+async def test_what_is_no_answer(chat: Conversation, answer: Any) -> None:
+    with pytest.raises(InvalidMessage):
+        async with chat.turn("Is it?") as turn:
+            await turn.add(answer)
+    assert await chat.messages() == []
+
+
+@pytest.mark.parametrize("given", [{"partial": "both"}, {"key": ""}, {"wire": "x"}])
+async def test_what_no_turn_takes(chat: Conversation, given: Any) -> None:
+    with pytest.raises(InvalidInput):
+        chat.turn("Is it?", **given)
+    with pytest.raises(InvalidInput, match="no question"):
+        chat.turn([])
