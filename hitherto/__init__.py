@@ -41,6 +41,7 @@ if _TYPE_CHECKING:
     from hitherto.engine.facts.facts import Facts
     from hitherto.engine.listing import ConversationPage, ScopePage
     from hitherto.engine.log.append import AppendResult
+    from hitherto.engine.log.erase_scope import ErasureReport
     from hitherto.engine.memory import Memory
     from hitherto.engine.recall.recall import Hit, RecallResult, Scores
     from hitherto.engine.turn import Turn
@@ -104,6 +105,7 @@ _NAMES = {
     "hitherto.engine.documents.documents": ("Documents",),
     "hitherto.engine.facts.facts": ("Facts",),
     "hitherto.engine.log.append": ("AppendResult",),
+    "hitherto.engine.log.erase_scope": ("ErasureReport",),
     "hitherto.engine.memory": ("Memory",),
     "hitherto.engine.recall.recall": (
         "Hit",
@@ -149,6 +151,7 @@ __all__ = [
     "Document",
     "Documents",
     "EntryKind",
+    "ErasureReport",
     "Evidence",
     "Expansion",
     "Fact",

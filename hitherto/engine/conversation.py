@@ -31,9 +31,10 @@ from hitherto.engine.context.injection import chosen, earlier_than
 from hitherto.engine.context.rebuild import rebuilt
 from hitherto.engine.context.recalled import RecallOptions, recall_options_of
 from hitherto.engine.context.view import ViewBuilder
-from hitherto.engine.digests.fire import committed, fired
+from hitherto.engine.digests.fire import committed, fired, refire
 from hitherto.engine.handle import Handle
 from hitherto.engine.log.append import Appender, AppendResult, check_key
+from hitherto.engine.log.erase import erase_messages
 from hitherto.engine.log.rewind import Rewinder, cleared
 from hitherto.engine.purge import purge
 from hitherto.engine.recall.arguments import checked_revision, checked_switch, checked_words
@@ -449,6 +450,28 @@ class Conversation:
         ranges = [(max(first, head.view_start), last) for first, last in (*head.erased, *head.retracted)]
         gone = joined((first, last) for first, last in ranges if first <= last)
         return hidden - sum(last - first + 1 for first, last in gone)
+
+    async def erase(self, seqs: int | Iterable[int]) -> int:
+        """Erase messages, and everything that rests on them: at once, no verb shows any of it. Returns how many; those
+        that were erased before do not count.
+
+        Of a message stay its seq, role, kind, tokens and times. Digests lose what rests on erased messages; one that
+        rests on others too is made anew without them. Facts that only these messages say go too, confirmed ones
+        included, but not those that somebody has added by hand; and so do archived documents that stand for any of
+        them, native items, and what the search index has of them (packed parts of it are rebuilt in the background: see
+        `Memory.wait_for_erasure`). Other messages that quote them are messages of their own. A replay of the key with
+        which they were appended writes nothing. Raises InvalidInput for a seq that is not in the log.
+        """
+        asked = [seqs] if isinstance(seqs, int) else list(seqs)
+        for seq in asked:
+            if not isinstance(cast(object, seq), int) or isinstance(seq, bool):
+                raise InvalidInput(f"{seq!r} is no seq; give the numbers of messages")
+        store, scope = self._services.store, self.scope
+        erased = await erase_messages(store, scope, self.id, asked, self._services.canonical)
+        if erased:
+            await refire(self._handle)
+            self._services.appended.set()
+        return erased
 
     async def delete(self, *, facts: bool = False) -> int:
         """Erase the conversation: its messages, its digests, and the content of its receipts. Returns how many messages

@@ -32,6 +32,7 @@ from hitherto.engine.listing import (
     conversation_page,
     scope_page,
 )
+from hitherto.engine.log.erase_scope import ErasureReport, erase_all, resume_erasures
 from hitherto.engine.purge import purge_expired
 from hitherto.engine.recall.arguments import (
     checked_kinds,
@@ -347,6 +348,32 @@ class Memory:
         """Housekeeping over all tenants: erase expired messages, drop receipts beyond their retention. Returns how many
         conversations were touched. Runs at each start, and every minute in a process that makes digests."""
         return await purge_expired(self._services)
+
+    async def erase_user(self, tenant: str, user: str) -> ErasureReport:
+        """Erase everything of a user of a tenant that is there now, with all agents: conversations with all that was
+        derived from them, documents, facts (confirmed ones and those added by hand too), the user's place among the
+        members of subjects, and the name in the ledger, whose costs stay. When this returns, no verb shows any of it.
+        Returns how much it was.
+
+        Others are not held up. If the process ends meanwhile, a worker goes on, as does `wait_for_erasure`. What is
+        added after the call began stays. A replay of an old idempotency key still writes nothing. Facts that others own
+        stay. Raises InvalidScope for an unusable name.
+        """
+        of = {"tenant": checked_name(tenant, "tenant"), "user": checked_name(user, "user")}
+        return await erase_all(self._services.store, **of)
+
+    async def erase_tenant(self, tenant: str) -> ErasureReport:
+        """Erase everything of a tenant that is there now, likewise: all its users, its subjects, the defaults of its
+        agents, and its name in the ledger. What is left of idempotency keys names it until their retention ends."""
+        return await erase_all(self._services.store, tenant=checked_name(tenant, "tenant"), user=None)
+
+    async def wait_for_erasure(self) -> None:
+        """Go on with erasures that a process has begun and not ended, and rebuild the parts of the search index from
+        which something was removed, of all tenants. When this returns, the database's rows hold nothing that was
+        erased before the call."""
+        await resume_erasures(self._services.store)
+        if self._indexer is not None:
+            await self._indexer.tidied()
 
     async def backlog(self) -> Backlog:
         """How many digests of all tenants are due, being made or put off, and how far they lag: for operators and

@@ -61,9 +61,9 @@ class DigestOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewrittenDigest:
-    """A completed digest as it reads after some of the messages it rested on were erased. `superseded`: it cannot do
-    without them. It then no longer stands for its range, in past views neither (its `hidden_rev` is 0), and its opaque
-    items are gone."""
+    """A completed or superseded digest as it reads after some of the messages it rested on were erased. `superseded`:
+    it cannot do without them. It then no longer stands for its range, in past views neither (its `hidden_rev` is 0),
+    and its opaque items are gone."""
 
     digest: int
     items: tuple[Item, ...] = ()

@@ -43,6 +43,8 @@ class Changes:
 
     `title` and `metadata` (the JSON text of an object) are the conversation's new ones; None leaves them as they are, a
     title of "" unsets it. A change that nobody asked for is a `background` one: the conversation's `updated_at` stays.
+    With `forget`, the facts that only the messages in `erase` say go even if a person confirmed them, unless somebody
+    has added them by hand.
 
     `fire` are the new digest rows. `retract` are messages that are retracted at `head.rev`. `supersede` are completed
     rows, clears too, that views from `head.rev` on no longer use. `calls` go into the ledger. `learned` are facts about
@@ -64,6 +66,7 @@ class Changes:
     title: str | None = None
     metadata: str | None = None
     background: bool = False
+    forget: bool = False
 
 
 class Unit(Protocol):
@@ -214,6 +217,15 @@ class AgentDefaults:
     cross_session: CrossSession = field(default_factory=CrossSession)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erasure:
+    """A tenant, or a `user` of it, of whom everything that was there at `requested_at` is to be erased."""
+
+    tenant: str
+    user: str | None
+    requested_at: datetime
+
+
 class LogStore(Protocol):
     """Conversations and their messages. All methods raise what `Store` says."""
 
@@ -278,6 +290,27 @@ class LogStore(Protocol):
 
     async def due(self, *, tenant: str | None = None, limit: int = 1_000) -> list[ExpiredConversation]:
         """Conversations of any tenant, or of one `tenant`, with messages to be erased; for the engine's own purge."""
+        ...
+
+    async def begin_erasure(self, *, tenant: str, user: str | None) -> Erasure:
+        """Record that a tenant, or a user of it, is to be erased, and remove all that the search index has of them. It
+        is recorded until `end_erasure`."""
+        ...
+
+    async def erasures(self) -> list[Erasure]:
+        """Those that are recorded and have not ended, the oldest first; for the engine's own purge."""
+        ...
+
+    async def conversations_of(self, erasing: Erasure, *, limit: int) -> list[ConversationInfo]:
+        """At most `limit` conversations that are to be erased, in any order: those that were there when it began. They
+        have no titles."""
+        ...
+
+    async def end_erasure(self, erasing: Erasure) -> tuple[int, int]:
+        """Erase what is left once the conversations are gone, and the record itself: documents, facts with their
+        evidence and history, membership of subjects, names in the ledger (the costs stay), and what is left of scopes
+        in the search index; of a whole tenant also its subjects, the defaults of its agents and its jobs. What was
+        added since it began stays. Returns how many documents and facts that were."""
         ...
 
     async def forget_receipts(self, *, older_than: timedelta) -> int:

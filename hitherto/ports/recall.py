@@ -185,10 +185,12 @@ class IndexWork:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexBacklog:
     """The index backlog of all tenants: how many scopes have sources that wait for an entry, and how many have entries
-    that wait for a vector, in any space that is being filled."""
+    that wait for a vector, in any space that is being filled. `untidy` have parts that are to be rebuilt without what
+    was removed."""
 
     waiting: int = 0
     unembedded: int = 0
+    untidy: int = 0
 
 
 class SearchIndex(Protocol):

@@ -28,6 +28,7 @@ from hitherto.engine.documents.documents import DocumentList, Documents
 from hitherto.engine.facts.facts import FactList, Facts
 from hitherto.engine.listing import ConversationPage, ScopePage
 from hitherto.engine.log.append import AppendResult
+from hitherto.engine.log.erase_scope import ErasureReport
 from hitherto.engine.recall.recall import Hit, RecallResult
 from hitherto.engine.turn import Answer, Partial
 from hitherto.ports.compactor import Compactor
@@ -225,6 +226,25 @@ class SyncMemory(SyncBase):
         conversations were touched. Runs at each start, and every minute in a process that makes digests. See
         `Memory.purge_expired`."""
         return self._run(lambda memory: memory.purge_expired())
+
+    def erase_user(self, tenant: str, user: str) -> ErasureReport:
+        """Erase everything of a user of a tenant that is there now, with all agents: conversations with all that was
+        derived from them, documents, facts (confirmed ones and those added by hand too), the user's place among the
+        members of subjects, and the name in the ledger, whose costs stay. When this returns, no verb shows any of it.
+        Returns how much it was. See `Memory.erase_user`."""
+        return self._run(lambda memory: memory.erase_user(tenant, user))
+
+    def erase_tenant(self, tenant: str) -> ErasureReport:
+        """Erase everything of a tenant that is there now, likewise: all its users, its subjects, the defaults of its
+        agents, and its name in the ledger. What is left of idempotency keys names it until their retention ends. See
+        `Memory.erase_tenant`."""
+        return self._run(lambda memory: memory.erase_tenant(tenant))
+
+    def wait_for_erasure(self) -> None:
+        """Go on with erasures that a process has begun and not ended, and rebuild the parts of the search index from
+        which something was removed, of all tenants. When this returns, the database's rows hold nothing that was erased
+        before the call. See `Memory.wait_for_erasure`."""
+        return self._run(lambda memory: memory.wait_for_erasure())
 
     def backlog(self) -> Backlog:
         """How many digests of all tenants are due, being made or put off, and how far they lag: for operators and
@@ -473,6 +493,11 @@ class SyncConversation(SyncPart[Conversation]):
         """Hide all messages so far, and what was derived from them, from contexts; the log keeps them. Returns how many
         it hid. See `Conversation.clear`."""
         return self._run(lambda conversation: conversation.clear())
+
+    def erase(self, seqs: int | Iterable[int]) -> int:
+        """Erase messages, and everything that rests on them: at once, no verb shows any of it. Returns how many; those
+        that were erased before do not count. See `Conversation.erase`."""
+        return self._run(lambda conversation: conversation.erase(seqs))
 
     def delete(self, *, facts: bool = False) -> int:
         """Erase the conversation: its messages, its digests, and the content of its receipts. Returns how many messages

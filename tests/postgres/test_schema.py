@@ -205,7 +205,7 @@ class TestKeys:
         be made in one space, and the names of spaces, which are the same for all."""
         found = await rows(database, self.INDEXES)
         assert {row["of"] for row in found} == {
-            *("agent", "conversation", "message", "digest", "receipt", "model_call", "document", "passage"),
+            *("agent", "erasure", "conversation", "message", "digest", "receipt", "model_call", "document", "passage"),
             *("search_scope", "search_space", "search_filling", "search_entry", "search_segment", "search_posting"),
             *("search_vector", "search_codes"),
             *("subject", "subject_member", "fact_subject", "fact", "fact_evidence", "fact_event"),
@@ -225,6 +225,7 @@ class TestKeys:
         }
         assert found == {
             ("agent", ("tenant", "agent"), None),
+            ("erasure", ("tenant", "user_id"), None),
             ("conversation", ("tenant", "ref"), None),
             ("conversation", ("tenant", "user_id", "agent", "id"), None),
             ("message", ("tenant", "conversation", "seq"), None),

@@ -69,6 +69,7 @@ VERBS: dict[str, Callable[[Store], Awaitable[object]]] = {
     "listed": lambda store: store.listed(ConversationFilter.of(SCOPE), limit=9),
     "scopes": lambda store: store.scopes("tenant", limit=9),
     "due": lambda store: store.due(),
+    "erasures": lambda store: store.erasures(),
     "overdue": lambda store: store.overdue(since=OLD),
     "unsettled": lambda store: store.unsettled([DigestJob("acme", 1)]),
     "backlog": lambda store: store.backlog(),

@@ -120,6 +120,14 @@ async def committed(handle: Handle, unit: Unit, changes: Changes) -> tuple[tuple
     return ids, begun
 
 
+async def refire(handle: Handle) -> None:
+    """Fire the stages that are due in a conversation of which digests were superseded."""
+    async with handle.services.store.write(handle.scope, handle.id) as unit:
+        head, fire = await fired(handle, handle.governing(unit.head, None)[0], unit.head, unit)
+        if fire:
+            await uninterrupted(committed(handle, unit, Changes(head=head, fire=fire, background=True)))
+
+
 async def resumed(services: Services, failed: FailedDigest) -> None:
     """Fire the stages that are due in a conversation that has rested after a digest failed, so that what is left of it
     does not wait for another append. After several failures in a row it does: then no further try is paid for."""

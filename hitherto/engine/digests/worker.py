@@ -10,6 +10,7 @@ from datetime import timedelta
 from hitherto.engine.calls import Calls
 from hitherto.engine.digests.attempt import Attempt, jitter
 from hitherto.engine.digests.fire import resumed
+from hitherto.engine.log.erase_scope import resume_erasures
 from hitherto.engine.purge import purge_expired
 from hitherto.engine.services import Services
 from hitherto.errors import DatabaseReadOnly, DatabaseUnavailable, HithertoError, StoreError
@@ -200,6 +201,7 @@ class Worker:
             await asyncio.sleep(_TIDY_EVERY * jitter())
             try:
                 await purge_expired(self._services)
+                await resume_erasures(self._store)
             except DatabaseReadOnly:
                 self._cannot_write()
             except StoreError as error:

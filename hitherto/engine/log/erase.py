@@ -1,19 +1,20 @@
-"""Erasing expired messages, and what was derived from them."""
+"""Erasing messages that have expired or that a caller names, and what was derived from them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from hitherto.core.context.budget import TokenCounter
 from hitherto.core.digests.digest import Digest, Status, render_items
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head
-from hitherto.core.log.ranges import Ranges, joined
+from hitherto.core.log.ranges import Ranges, joined, ranges
 from hitherto.core.scope import Scope
 from hitherto.engine.digests.frontiers_from_rows import frontiers
+from hitherto.errors import InvalidInput
 from hitherto.ports.digests import DigestOutcome, RewrittenDigest
-from hitherto.ports.log import Changes
+from hitherto.ports.log import Changes, Unit
 from hitherto.ports.store import Store
 
 
@@ -25,60 +26,85 @@ async def erase_expired(
     store: Store, scope: Scope, conversation: str, counter: TokenCounter, *, unread: int | None = None
 ) -> int:
     """Erase a conversation's expired messages from the log and from every digest; returns how many messages it erased.
-
-    A digest loses the statements that rest on erased messages only. A summary with a statement that rests on others too
-    is superseded, so that the next one is made from the messages that are left; a chunk loses that statement. A digest
-    in progress is superseded if its range has erased messages, if it is built on a superseded digest, or if a worker is
-    making it from a base that changes. The last does not apply to `unread`, which the caller has claimed and read
-    nothing for yet.
-    """
+    `unread` is a digest in progress that the caller has claimed and read nothing for yet."""
     head = await store.head(scope, conversation)
     if head is None or not is_due(head):
         return 0
     async with store.write(scope, conversation) as unit:
-        head = unit.head
-        if not is_due(head):
+        if not is_due(unit.head):
             return 0
         erased, following = await unit.expired()
-        digests = await unit.digests() if erased else []
-        after = replace(
-            head,
-            rev=head.rev + (1 if erased else 0),
-            erased=joined((*head.erased, *erased)),
-            next_expiry=following,
-            open_calls={call: o for call, o in head.open_calls.items() if not _within(o.seq, erased)},
-        )
-        rewritten = tuple(_rewritten(digests, erased, counter))
-        changed = {one.digest for one in rewritten}
-        gone = {one.digest for one in rewritten if one.superseded}
-        if gone:
-            left = [row for row in digests if row.id not in gone and row.visible(head.rev)]
-            after = replace(after, frontiers=await frontiers(unit, left, head.view_start))
-        changes = Changes(
-            head=after,
-            background=True,
-            erase=erased,
-            rewritten=rewritten,
-            outcomes=tuple(
-                DigestOutcome(digest=digest.id, superseded=True, error="messages of its range expired")
-                for digest in digests
-                if digest.status is Status.PROCESSING
-                and (
-                    _overlaps(digest, erased)
-                    or gone & _bases(digest, digests)
-                    or (changed & _bases(digest, digests) and digest.claimed and digest.id != unread)
-                )
-            ),
-        )
-        await unit.commit(changes)
-    return sum(last - first + 1 for first, last in erased)
+        changes = await _erasing(unit, erased, counter, why="messages of its range expired", unread=unread)
+        await unit.commit(replace(changes, head=replace(changes.head, next_expiry=following)))
+    return _count(erased)
+
+
+async def erase_messages(
+    store: Store, scope: Scope, conversation: str, asked: Collection[int], counter: TokenCounter
+) -> int:
+    """Erase these messages of a conversation likewise, and facts that only they say, confirmed ones too; returns how
+    many were not erased before. Raises InvalidInput, and erases nothing, for a seq that is not in the log."""
+    async with store.write(scope, conversation) as unit:
+        unknown = sorted(seq for seq in asked if not 0 <= seq < unit.head.next_seq)
+        if unknown:
+            there = f"its log has 0 to {unit.head.last_seq}" if unit.head.next_seq else "its log is empty"
+            raise InvalidInput(f"{conversation!r} has no message {unknown[0]}: {there}; nothing was erased")
+        erased = ranges(seq for seq in sorted(set(asked)) if not _within(seq, unit.head.erased))
+        if not erased:
+            return 0
+        changes = await _erasing(unit, erased, counter, why="messages of its range were erased")
+        await unit.commit(replace(changes, forget=True))
+    return _count(erased)
+
+
+async def _erasing(
+    unit: Unit, erased: Ranges, counter: TokenCounter, *, why: str, unread: int | None = None
+) -> Changes:
+    """The changes that erase these messages.
+
+    A digest loses the statements that rest on erased messages only. A summary with a statement that rests on others too
+    is superseded, so that the next one is made from the messages that are left; a chunk loses that statement. A digest
+    in progress is superseded if its range has erased messages, if it is built on a superseded digest, or if a worker is
+    making it from a base that changes. The last does not apply to `unread`, which nothing has been read for yet.
+    """
+    head = unit.head
+    digests = await unit.digests() if erased else []
+    after = replace(
+        head,
+        rev=head.rev + (1 if erased else 0),
+        erased=joined((*head.erased, *erased)),
+        open_calls={call: o for call, o in head.open_calls.items() if not _within(o.seq, erased)},
+    )
+    rewritten = tuple(_rewritten(digests, erased, counter))
+    changed = {one.digest for one in rewritten}
+    gone = {one.digest for one in rewritten if one.superseded}
+    if gone:
+        left = [row for row in digests if row.id not in gone and row.visible(head.rev)]
+        after = replace(after, frontiers=await frontiers(unit, left, head.view_start))
+    return Changes(
+        head=after,
+        background=True,
+        erase=erased,
+        rewritten=rewritten,
+        outcomes=tuple(
+            DigestOutcome(digest=digest.id, superseded=True, error=why)
+            for digest in digests
+            if digest.status is Status.PROCESSING
+            and (
+                _overlaps(digest, erased)
+                or gone & _bases(digest, digests)
+                or (changed & _bases(digest, digests) and digest.claimed and digest.id != unread)
+            )
+        ),
+    )
 
 
 def _rewritten(digests: Sequence[Digest], erased: Ranges, counter: TokenCounter) -> list[RewrittenDigest]:
-    """The completed digests that change, as they read afterwards.
+    """The digests that change, as they read afterwards.
 
     A chunk loses every statement that rests on erased messages: it stands between other digests and cannot be made
-    again. If a summary is superseded, so are the chunks after it, as there would be a hole before them.
+    again. If a summary is superseded, so are the chunks after it, as there would be a hole before them. One that was
+    superseded before keeps nothing if it says anything of erased messages.
     """
     found: list[RewrittenDigest] = []
     gone: list[Digest] = []
@@ -101,7 +127,15 @@ def _rewritten(digests: Sequence[Digest], erased: Ranges, counter: TokenCounter)
         if digest in gone or (digest.action is DigestAction.CHUNK and behind):
             found = [one for one in found if one.digest != digest.id]
             found.append(RewrittenDigest(digest=digest.id, superseded=True))
+    for digest in digests:
+        told = any(item.rests_on(erased) for item in digest.items) or (digest.opaque and _overlaps(digest, erased))
+        if digest.status is Status.SUPERSEDED and told:
+            found.append(RewrittenDigest(digest=digest.id, superseded=True))
     return found
+
+
+def _count(erased: Ranges) -> int:
+    return sum(last - first + 1 for first, last in erased)
 
 
 def _overlaps(digest: Digest, erased: Ranges) -> bool:

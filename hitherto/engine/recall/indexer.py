@@ -89,6 +89,12 @@ class Indexer:
             if not worked:
                 await asyncio.sleep(0.05)
 
+    async def tidied(self) -> None:
+        """Rebuild all parts of indexes from which something was removed, or wait for who is doing so."""
+        while (await self._index.backlog(None)).untidy:
+            if not await self._round():
+                await asyncio.sleep(0.05)
+
     async def _run(self) -> None:
         while True:
             try:

@@ -138,7 +138,7 @@ def _ended(digest: Digest, outcome: DigestOutcome | None, rev: int, now: datetim
 
 
 def _rewritten(digest: Digest, to: RewrittenDigest | None) -> Digest:
-    if to is None or digest.status is not Status.COMPLETED:
+    if to is None or digest.status not in (Status.COMPLETED, Status.SUPERSEDED):
         return digest
     rest = replace(digest, items=to.items, text=storable(to.text), tokens=to.tokens)
     return replace(rest, status=Status.SUPERSEDED, hidden_rev=0, opaque=None) if to.superseded else rest

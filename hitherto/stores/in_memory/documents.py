@@ -123,6 +123,17 @@ class InMemoryDocuments:
                 origin = ArchiveOrigin(conversation=name[1], digest=row.id, start=start, end=row.end)
                 self._insert(name[0], outcome.archive, origin)
 
+    def forget(self, tenant: str, user: str | None, before: datetime) -> int:
+        """Remove the documents of a tenant, or of a user of it, that were there at `before`; returns how many."""
+        gone = [
+            number
+            for number, one in self._shelved.items()
+            if one.tenant == tenant and user in (None, one.user) and one.document.created_at <= before
+        ]
+        for number in gone:
+            del self._shelved[number]
+        return len(gone)
+
     def remove(self, name: Name, ranges: Ranges, digests: Iterable[int] = ()) -> None:
         """Remove the conversation's documents that stand for any message in `ranges`, or belong to one of `digests`."""
         gone = set(digests)

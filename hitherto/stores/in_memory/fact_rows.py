@@ -259,14 +259,14 @@ class FactRows:
             if self.same(row.owner, row.fact.subject, row.fingerprint) is None:
                 self.put(row.restored(now, None))
 
-    def erase(self, ref: int, ranges: Ranges) -> None:
-        """Messages of a conversation are erased: erase the facts that nothing supports any more, and earlier contents
-        of the confirmed ones that no message says any more."""
+    def erase(self, ref: int, ranges: Ranges, *, forget: bool) -> None:
+        """Messages of a conversation are erased: erase the facts that nothing supports any more (with `forget`, those
+        that were not added by hand), and earlier contents of the others that no message says any more."""
         for row in list(self.by_id.values()):
             said = tuple(one for one in row.said if not _within(one, ref, ranges))
             if said != row.said:
                 left = self.put(replace(row, said=said))
-                if left.unstated:
+                if left.unstated or (forget and not left.live and not left.by_hand):
                     self.remove(left)
                 elif not left.live:
                     self.put(left.without_old_contents())
@@ -280,6 +280,25 @@ class FactRows:
                 left = self.put(replace(row, said=said))
                 if facts and not left.live and not left.by_hand:
                     self.remove(left)
+
+    def forget(self, tenant: str, user: str | None, before: datetime) -> int:
+        """Remove the facts of a tenant, or of a user of it, that were there at `before`, the user from all subjects and
+        from the history of others' facts, and the tenant's subjects; returns how many facts."""
+        mine = [row for row in self.by_id.values() if row.owner.tenant == tenant and user in (None, row.owner.user)]
+        gone = [row for row in mine if row.fact.extracted_at <= before]
+        for row in gone:
+            self.remove(row)
+        for row in list(self.by_id.values()):
+            if row.owner.tenant == tenant:
+                events = (replace(one, by=None) if one.by == user else one for one in row.events)
+                self.put(replace(row, events=tuple(events)))
+        for (owner, name), subject in list(self.subjects.items()):
+            if owner == tenant and user is None:
+                del self.subjects[owner, name]
+            elif owner == tenant:
+                members = tuple(one for one in subject.members if one != user)
+                self.subjects[owner, name] = replace(subject, members=members)
+        return len(gone)
 
     def remove(self, row: FactRow) -> None:
         del self.by_id[row.fact.id]

@@ -203,6 +203,10 @@ class InMemoryIndex:
         if (mine := Owner.of(scope)) in self._scopes:
             self._found(lambda owner: owner == mine)
 
+    def forget_all(self) -> None:
+        """Something of many scopes was erased: remove what is gone from all of them."""
+        self._found(lambda _: True)
+
     def _found(self, mine: Callable[[Owner], bool]) -> _Found:
         """What can be found now in the indexes for which `mine` is true. Removes all other entries from these."""
         now = self._clock()

@@ -15,7 +15,7 @@ from hitherto.ports.ledger import By
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    scope: Scope
+    whose: tuple[str, str, str]
     ref: int | None
     call: ModelCall
     at: datetime
@@ -27,9 +27,9 @@ class _Entry:
     def group(self, by: By) -> str:
         match by:
             case "tenant":
-                return self.scope.tenant
+                return self.whose[0]
             case "user":
-                return self.scope.user
+                return self.whose[1]
             case "model":
                 return self.call.model
             case "day":
@@ -53,7 +53,7 @@ class InMemoryLedger:
                 continue
             self._keys.add(call.key)
             kept = replace(call, model=storable(call.model), digest=None if ref is None else call.digest)
-            self._entries.append(_Entry(scope, ref, kept, now))
+            self._entries.append(_Entry((scope.tenant, scope.user, scope.agent), ref, kept, now))
 
     def forget(self, ref: int) -> None:
         """Keep the calls of a deleted conversation, but no longer name the conversation or its digests in them."""
@@ -62,8 +62,18 @@ class InMemoryLedger:
             for one in self._entries
         ]
 
+    def forget_names(self, tenant: str, user: str | None, before: datetime) -> None:
+        """Keep the calls of a tenant, or of a user of it, that were made up to `before`, without their names."""
+        nobody = ("", "", "")
+        self._entries = [
+            replace(one, whose=nobody if user is None else (tenant, "", one.whose[2]))
+            if one.whose[0] == tenant and user in (None, one.whose[1]) and one.at <= before
+            else one
+            for one in self._entries
+        ]
+
     def spent(self, tenant: str, day: date) -> Spending:
-        calls = [one.call for one in self._entries if one.scope.tenant == tenant and one.day == day]
+        calls = [one.call for one in self._entries if one.whose[0] == tenant and one.day == day]
         return Spending(
             cost=sum(call.cost or 0.0 for call in calls),
             tokens=sum((call.tokens_in or 0) + (call.tokens_out or 0) for call in calls),
@@ -72,7 +82,7 @@ class InMemoryLedger:
     def costs(self, by: By, *, tenant: str | None, since: date | None, until: date | None) -> list[Costs]:
         groups: dict[str, list[ModelCall]] = {}
         for one in self._entries:
-            mine = tenant is None or one.scope.tenant == tenant
+            mine = tenant is None or one.whose[0] == tenant
             if mine and (since is None or since <= one.day) and (until is None or one.day <= until):
                 groups.setdefault(one.group(by), []).append(one.call)
         found = sorted((_sum(group, calls) for group, calls in groups.items()), key=lambda sums: sums.group)

@@ -28,6 +28,7 @@ from hitherto.ports.log import (
     Changes,
     ConversationFilter,
     ConversationInfo,
+    Erasure,
     ExpiredConversation,
     MessageRange,
     Receipt,
@@ -65,6 +66,7 @@ class InMemoryStore:
         self._facts = FactRows(clock)
         self.index = InMemoryIndex(self._kept, self.documents, self._facts.by_id, self._unexpired, clock)
         self.facts = InMemoryFacts(self._facts, self.index, self._unexpired, clock)
+        self._erasures: dict[tuple[str, str | None], Erasure] = {}
         self._refs = count(1)
         self._digest_ids = count(1)
 
@@ -226,6 +228,30 @@ class InMemoryStore:
             if kept.expiring(now) and tenant in (None, scope.tenant)
         ][: max(limit, 0)]
 
+    async def begin_erasure(self, *, tenant: str, user: str | None) -> Erasure:
+        self._erasures[tenant, user] = begun = Erasure(tenant=tenant, user=user, requested_at=self._clock())
+        return begun
+
+    async def erasures(self) -> list[Erasure]:
+        return sorted(self._erasures.values(), key=lambda one: one.requested_at)
+
+    async def conversations_of(self, erasing: Erasure, *, limit: int) -> list[ConversationInfo]:
+        asked = ConversationFilter(tenant=erasing.tenant, user=erasing.user)
+        found = listing.listed(self._kept.items(), asked, self._clock())
+        return [replace(one, title="") for one in found if one.created_at <= erasing.requested_at][:limit]
+
+    async def end_erasure(self, erasing: Erasure) -> tuple[int, int]:
+        tenant, user, before = erasing.tenant, erasing.user, erasing.requested_at
+        documents = self.documents.forget(tenant, user, before)
+        facts = self._facts.forget(tenant, user, before)
+        self._ledger.forget_names(tenant, user, before)
+        if user is None:
+            self._defaults = {of: one for of, one in self._defaults.items() if of[0] != tenant}
+        self.index.forget_all()
+        if self._erasures.get((tenant, user)) == erasing:
+            del self._erasures[tenant, user]
+        return documents, facts
+
     async def forget_receipts(self, *, older_than: timedelta) -> int:
         limit = self._clock() - older_than
         old = [key for key, (_, created_at) in self._receipts.items() if created_at < limit]
@@ -278,7 +304,7 @@ class InMemoryStore:
         if changes.retract:
             self._facts.retract(kept.head.ref, changes.retract)
         if changes.erase:
-            self._facts.erase(kept.head.ref, changes.erase)
+            self._facts.erase(kept.head.ref, changes.erase, forget=changes.forget)
         for first, last in changes.erase:
             self._forget_content(name, first, last)
         if changes.receipt is not None and changes.key is not None:

@@ -12,6 +12,7 @@ _FILES = (
     "listing.sql",
     "digests.sql",
     "purge.sql",
+    "erasure.sql",
     "ledger.sql",
     "inspection.sql",
     "documents.sql",

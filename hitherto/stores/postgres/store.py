@@ -27,6 +27,7 @@ from hitherto.ports.log import (
     AgentDefaults,
     ConversationFilter,
     ConversationInfo,
+    Erasure,
     ExpiredConversation,
     MessageRange,
     Receipt,
@@ -35,7 +36,7 @@ from hitherto.ports.log import (
     Unit,
 )
 from hitherto.ports.queue import DigestJob
-from hitherto.stores.postgres import errors, heads, ledger, listing, rows, schema
+from hitherto.stores.postgres import erasure, errors, heads, ledger, listing, rows, schema
 from hitherto.stores.postgres.connections import Connections
 from hitherto.stores.postgres.documents import PostgresDocuments
 from hitherto.stores.postgres.facts.context_columns import known_from
@@ -312,6 +313,23 @@ class PostgresStore:
             ExpiredConversation(Scope(tenant=tenant, user=user, agent=agent), name)
             for tenant, user, agent, name in found
         ]
+
+    async def begin_erasure(self, *, tenant: str, user: str | None) -> Erasure:
+        async with self._with_connection(lambda connection: erasure.begin(connection, tenant, user)) as begun:
+            return begun
+
+    async def erasures(self) -> list[Erasure]:
+        found = await self._all(SQL["erasures"], {})
+        return [Erasure(tenant=tenant, user=user or None, requested_at=at) for tenant, user, at in found]
+
+    async def conversations_of(self, erasing: Erasure, *, limit: int) -> list[ConversationInfo]:
+        values = {**erasure.erasure_values(erasing), "limit": limit}
+        found = await self._all(SQL["conversations_to_erase"], values)
+        return [listing.info_from(erasing.tenant, row) for row in found]
+
+    async def end_erasure(self, erasing: Erasure) -> tuple[int, int]:
+        async with self._with_connection(lambda connection: erasure.end(connection, erasing)) as erased:
+            return erased
 
     async def forget_receipts(self, *, older_than: timedelta) -> int:
         async def forget(connection: AsyncConnection[Any]) -> int:

@@ -104,12 +104,14 @@ async def learn(connection: AsyncConnection[Any], scope: Scope, at: dict[str, An
         await connection.execute(SQL["withdraw_facts"], back)
         await connection.execute(SQL["restore_replaced"], back)
     if changes.erase:
-        await connection.execute(SQL["erase_facts"], {**at, **_bounds(changes.erase), "confirmed": False})
+        await connection.execute(
+            SQL["erase_facts"], {**at, **_bounds(changes.erase), "confirmed": changes.forget, "history": False}
+        )
 
 
 async def forget_facts_of(connection: AsyncConnection[Any], at: dict[str, Any], *, last: int) -> None:
     """Delete all facts that rest on this conversation alone, except those that were added by hand."""
-    await connection.execute(SQL["erase_facts"], {**at, **_bounds([(0, last)]), "confirmed": True})
+    await connection.execute(SQL["erase_facts"], {**at, **_bounds([(0, last)]), "confirmed": True, "history": True})
 
 
 def _each(seqs: Sequence[int]) -> Ranges:

@@ -295,7 +295,7 @@ from restored f;
 -- name: erase_facts
 -- Messages of these ranges are erased, retracted ones too. Of the facts that any of them says and no other live message
 -- does, delete those that nobody confirmed (with `confirmed`: that were not added by hand), with their entries. The
--- others of these keep no earlier content that differs from the present one (except with `confirmed`).
+-- others of these keep no earlier content that differs from the present one (unless `history` says so).
 with lost as materialized (
     select e.fact, e.seq
     from unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) as r (first, last)
@@ -323,7 +323,7 @@ with lost as materialized (
         offset 0)
 ), history as (
     update hitherto.fact_event e set content = ''
-    where not %(confirmed)s and e.tenant = %(tenant)s and e.fact = any(array(select id from unstated where not goes))
+    where not %(history)s and e.tenant = %(tenant)s and e.fact = any(array(select id from unstated where not goes))
       and e.content <> (select u.content from unstated u where u.id = e.fact)
 ), erased as (
     delete from hitherto.fact f where f.tenant = %(tenant)s and f.id = any(array(select id from unstated where goes))

@@ -267,8 +267,8 @@ class PostgresIndex:
     async def backlog(self, space: Space | None) -> IndexBacklog:
         name, dimensions = (None, None) if space is None else (space.name, space.dimensions)
         values = {"name": name, "dimensions": dimensions}
-        ((waiting, unembedded),) = await self._all(SQL["index_backlog"], values)
-        return IndexBacklog(waiting=waiting, unembedded=unembedded)
+        ((waiting, unembedded, untidy),) = await self._all(SQL["index_backlog"], values)
+        return IndexBacklog(waiting=waiting, unembedded=unembedded, untidy=untidy)
 
     async def _space(self, space: Space) -> int:
         """The id of a space. A space that is new is to be filled with vectors in every scope from now on."""

@@ -205,7 +205,7 @@ where tenant = %(tenant)s and scope = %(ref)s and space = %(space)s and behind a
     select from hitherto.search_entry e where e.tenant = f.tenant and e.scope = f.scope and e.no >= f.embedded);
 
 -- name: index_backlog
--- How many scopes have something without an entry, and without a vector in a space.
+-- How many scopes have something without an entry, without a vector in a space, and in stale segments.
 select (select count(*) from (
             select tenant, user_id, agent from hitherto.conversation where indexed_seq < next_seq
             union
@@ -219,4 +219,5 @@ select (select count(*) from (
             ) c
             where d.action in ('summarize', 'chunk') and d.status = 'completed' and not d.indexed) w),
        (select count(*) from hitherto.search_filling where behind and space = (
-            select id from hitherto.search_space where name = %(name)s and dimensions = %(dimensions)s));
+            select id from hitherto.search_space where name = %(name)s and dimensions = %(dimensions)s)),
+       (select count(*) from hitherto.search_scope where stale);

@@ -152,6 +152,40 @@ class ErasureCases:
         standing = StandingSummary(id=again, start=0, end=3, text="anew", spec=rows[0].spec, tokens=4)
         assert (await head_of(store, "c")).digest == standing
 
+    async def test_a_digest_that_was_superseded_before_is_rewritten_too(self, store: Store) -> None:
+        await write(store, "c", *dialogue(2))
+        made = await digested(store, "c", 0, 3, Item("secret", ((1, 1),)))
+        await write(store, "c", supersede=[made])
+        await write(store, "c", erase=((1, 1),), rewritten=[RewrittenDigest(digest=made, superseded=True)])
+        (row,) = await store.digests(SCOPE, "c")
+        assert (row.status, row.items, row.text, row.hidden_rev) == (Status.SUPERSEDED, (), "", 0)
+
+    async def test_an_erasure_of_a_user_is_recorded_until_it_ends(self, store: Store) -> None:
+        other = replace(SCOPE, user="other")
+        await write(store, "c", *dialogue(1))
+        await write(store, "d", user(), scope=other)
+        begun = await store.begin_erasure(tenant=SCOPE.tenant, user=SCOPE.user)
+        assert await store.erasures() == [begun]
+        assert [(one.scope, one.conversation) for one in await store.conversations_of(begun, limit=9)] == [(SCOPE, "c")]
+        assert await store.conversations_of(begun, limit=0) == []
+        async with store.write(SCOPE, "c") as unit:
+            await unit.delete(facts=True)
+        await write(store, "new", user())
+        assert await store.conversations_of(begun, limit=9) == [], "it came later"
+        assert await store.end_erasure(begun) == (0, 0)
+        assert await store.erasures() == []
+        assert [one.conversation for one in await conversations(store)] == ["new"]
+        assert [one.conversation for one in await conversations(store, other)] == ["d"]
+
+    async def test_an_erasure_that_was_asked_for_again_has_not_ended(self, store: Store) -> None:
+        first = await store.begin_erasure(tenant=SCOPE.tenant, user=None)
+        second = await store.begin_erasure(tenant=SCOPE.tenant, user=None)
+        assert first.requested_at < second.requested_at
+        await store.end_erasure(first)
+        assert await store.erasures() == [second]
+        await store.end_erasure(second)
+        assert await store.erasures() == []
+
     async def test_only_a_completed_digest_is_rewritten(self, store: Store) -> None:
         await write(store, "c", *dialogue(2))
         failed = await fire(store, "c", 0, 1)

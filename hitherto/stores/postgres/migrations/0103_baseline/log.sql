@@ -118,6 +118,15 @@ comment on table hitherto.receipt is 'What an idempotency key answered. key_hash
 create index receipt_of_conversation on hitherto.receipt (tenant, conversation);
 create index receipt_by_age on hitherto.receipt (created_at);
 
+create table hitherto.erasure (
+    tenant       text        not null,
+    user_id      text        not null,
+    requested_at timestamptz not null default clock_timestamp(),
+    primary key (tenant, user_id)
+);
+comment on table hitherto.erasure is
+    'Users (and, with no name, whole tenants) of whom everything is being erased; a row goes when that is done.';
+
 create table hitherto.agent (
     tenant        text        not null,
     agent         text        not null,

@@ -1,0 +1,44 @@
+"""Erasing a user or a tenant: conversation by conversation, so that nobody waits, and a crash does not end it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hitherto.ports.log import Erasure
+from hitherto.ports.store import Store
+
+_AT_ONCE = 100
+"""Conversations that are looked up at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasureReport:
+    """How much was erased."""
+
+    conversations: int = 0
+    messages: int = 0
+    documents: int = 0
+    facts: int = 0
+
+
+async def erase_all(store: Store, *, tenant: str, user: str | None) -> ErasureReport:
+    """See `Memory.erase_user` and `Memory.erase_tenant`."""
+    return await _ended(store, await store.begin_erasure(tenant=tenant, user=user))
+
+
+async def resume_erasures(store: Store) -> None:
+    """Go on with the erasures that a process has begun and not ended."""
+    for one in await store.erasures():
+        await _ended(store, one)
+
+
+async def _ended(store: Store, erasing: Erasure) -> ErasureReport:
+    conversations = messages = 0
+    while found := await store.conversations_of(erasing, limit=_AT_ONCE):
+        for one in found:
+            async with store.write(one.scope, one.conversation) as unit:
+                if unit.head.ref == one.ref:  # else it was deleted meanwhile, and perhaps another has its name
+                    conversations, messages = conversations + 1, messages + unit.head.next_seq
+                    await unit.delete(facts=True)
+    documents, facts = await store.end_erasure(erasing)
+    return ErasureReport(conversations=conversations, messages=messages, documents=documents, facts=facts)

@@ -1,0 +1,41 @@
+"""Erasing a user or a tenant: what each step of it does, in a transaction of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from hitherto.ports.log import Erasure
+from hitherto.stores.postgres.sql import SQL
+
+
+def erasure_values(erasure: Erasure) -> dict[str, Any]:
+    return {"tenant": erasure.tenant, "user": erasure.user or "", "requested_at": erasure.requested_at}
+
+
+async def begin(connection: AsyncConnection[Any], tenant: str, user: str | None) -> Erasure:
+    values = {"tenant": tenant, "user": user or ""}
+    async with connection.transaction():
+        row = await (await connection.execute(SQL["begin_erasure"], values)).fetchone()
+        assert row is not None, "an insertion that returns its row"
+        await connection.execute(SQL["drop_indexes"], {**values, "refs": await _indexes(connection, values)})
+    return Erasure(tenant=tenant, user=user, requested_at=row[0])
+
+
+async def end(connection: AsyncConnection[Any], erasure: Erasure) -> tuple[int, int]:
+    values = erasure_values(erasure)
+    async with connection.transaction():
+        documents = await (await connection.execute(SQL["erase_documents_of"], values)).fetchone()
+        facts = await (await connection.execute(SQL["erase_facts_of"], values)).fetchone()
+        await connection.execute(SQL["forget_names"], values)
+        await connection.execute(SQL["drop_scopes"], {**values, "refs": await _indexes(connection, values)})
+        await connection.execute(SQL["end_erasure"], values)
+    assert documents is not None
+    assert facts is not None
+    return documents[0], facts[0]
+
+
+async def _indexes(connection: AsyncConnection[Any], values: dict[str, Any]) -> list[int]:
+    """The numbers of the scopes' indexes, which are locked."""
+    return [row[0] for row in await (await connection.execute(SQL["hold_indexes"], values)).fetchall()]

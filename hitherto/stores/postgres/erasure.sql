@@ -1,0 +1,103 @@
+-- Erasing a user or a tenant. A user of '' stands for the whole tenant.
+
+-- name: begin_erasure
+-- Record the erasure; one that was recorded before is of what is there now.
+insert into hitherto.erasure (tenant, user_id) values (%(tenant)s, %(user)s)
+on conflict (tenant, user_id) do update set requested_at = clock_timestamp()
+returning requested_at;
+
+-- name: hold_indexes
+-- Lock the indexes of the scopes, so that a worker that packs or embeds is waited for.
+select ref from hitherto.search_scope
+where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s) order by ref for update;
+
+-- name: drop_indexes
+-- Delete all that the index has of some scopes. Their rows stay, for who adds something meanwhile.
+with vectors as (
+    delete from hitherto.search_vector where tenant = %(tenant)s and scope = any(%(refs)s::bigint[])
+), codes as (
+    delete from hitherto.search_codes where tenant = %(tenant)s and scope = any(%(refs)s::bigint[])
+), postings as (
+    delete from hitherto.search_posting where tenant = %(tenant)s and scope = any(%(refs)s::bigint[])
+), segments as (
+    delete from hitherto.search_segment where tenant = %(tenant)s and scope = any(%(refs)s::bigint[])
+)
+delete from hitherto.search_entry where tenant = %(tenant)s and scope = any(%(refs)s::bigint[]);
+
+-- name: erasures
+-- The erasures that have not ended.
+select tenant, user_id, requested_at from hitherto.erasure order by requested_at;
+
+-- name: conversations_to_erase
+-- Conversations that were there when an erasure began.
+select user_id, agent, id, '', null, '{}', next_seq, tokens, rev, created_at, updated_at, ref from hitherto.conversation
+where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s) and created_at <= %(requested_at)s
+limit %(limit)s;
+
+-- name: erase_documents_of
+-- Delete documents, with their passages.
+with gone as (
+    delete from hitherto.document
+    where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s) and created_at <= %(requested_at)s
+    returning tenant, id
+), entries as (
+    delete from hitherto.search_entry e
+    where e.tenant = %(tenant)s and e.kind = 3 and e.origin = any(array(select id from gone))
+    returning e.tenant, e.scope, e.no
+)
+select (select count(*) from gone), (
+    select count(*) from (select hitherto.unindexed(tenant, scope, array_agg(no)) from entries group by tenant, scope) u);
+
+-- name: erase_facts_of
+-- Delete facts, with their evidence and history.
+with gone as (
+    delete from hitherto.fact
+    where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s) and extracted_at <= %(requested_at)s
+    returning tenant, id
+), entries as (
+    delete from hitherto.search_entry e
+    where e.tenant = %(tenant)s and e.kind = 4 and e.origin = any(array(select id from gone))
+    returning e.tenant, e.scope, e.no
+)
+select (select count(*) from gone), (
+    select count(*) from (select hitherto.unindexed(tenant, scope, array_agg(no)) from entries group by tenant, scope) u);
+
+-- name: forget_names
+-- Delete what still names the user or the tenant: in the ledger, in the history of others' facts, among the members of
+-- subjects, and in rows that only serve to lock facts. The costs of model calls stay.
+with ledger as (
+    update hitherto.model_call
+    set user_id = '', agent = case when %(user)s = '' then '' else agent end,
+        tenant = case when %(user)s = '' then '' else tenant end
+    where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s) and created_at <= %(requested_at)s
+), members as (
+    delete from hitherto.subject_member where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s)
+), subjects as (
+    delete from hitherto.subject where tenant = %(tenant)s and %(user)s = '' and updated_at <= %(requested_at)s
+), agents as (
+    delete from hitherto.agent where tenant = %(tenant)s and %(user)s = '' and updated_at <= %(requested_at)s
+), jobs as (
+    delete from hitherto.procrastinate_jobs
+    where %(user)s = '' and task_name = 'hitherto.digest' and args ->> 'tenant' = %(tenant)s and status = 'todo'
+), locks as (
+    delete from hitherto.fact_subject s
+    where s.tenant = %(tenant)s and (%(user)s = '' or s.user_id = %(user)s) and not exists (
+        select from hitherto.fact f where f.tenant = s.tenant and f.user_id = s.user_id and f.agent = s.agent)
+)
+update hitherto.fact_event set by_user = null where tenant = %(tenant)s and by_user = %(user)s;
+
+-- name: drop_scopes
+-- Delete the rows of scopes of which nothing is left.
+with gone as (
+    delete from hitherto.search_scope s
+    where s.tenant = %(tenant)s and s.ref = any(%(refs)s::bigint[])
+      and not exists (select from hitherto.search_entry e where e.tenant = s.tenant and e.scope = s.ref)
+      and not exists (
+          select from hitherto.conversation c where c.tenant = s.tenant and c.user_id = s.user_id and c.agent = s.agent)
+    returning tenant, ref
+)
+delete from hitherto.search_filling f using gone where f.tenant = gone.tenant and f.scope = gone.ref;
+
+-- name: end_erasure
+-- The erasure is done, unless it was asked for again meanwhile.
+delete from hitherto.erasure where tenant = %(tenant)s and user_id = %(user)s and requested_at = %(requested_at)s;

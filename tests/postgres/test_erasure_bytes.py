@@ -1,0 +1,123 @@
+"""What is erased is in no row any more: not as text, as a JSON escape, as bytes, as a hashed word or as a vector."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+
+import psycopg
+import pytest
+from psycopg import sql
+
+import hitherto
+from hitherto import Memory, Scope, assistant, token_threshold, user
+from hitherto.core.recall.terms import question_terms
+from hitherto.providers.scripted.embedder import ScriptedEmbedder
+from hitherto.providers.scripted.model import Scripted
+from tests.acceptance.dialogue import ONE_TRY
+from tests.conftest import SCOPE
+from tests.engine.log.test_erase import remembers
+
+SECRET = "zorblaxžluťoučký"
+POLICY = token_threshold(60, keep_messages=2, archive=True, facts=True)
+
+
+async def dump(url: str) -> str:
+    """All rows of the schema as text, bytes in hexadecimal."""
+    found: list[str] = []
+    async with await psycopg.AsyncConnection.connect(url) as connection:
+        named = "select relname from pg_class where relnamespace = 'hitherto'::regnamespace and relkind = 'r'"
+        tables = await (await connection.execute(named)).fetchall()
+        for (table,) in tables:
+            query = sql.SQL("select t::text from hitherto.{} t").format(sql.Identifier(table))
+            found += [row[0] for row in await (await connection.execute(query)).fetchall()]
+    return "\n".join(found).replace("\\\\", "\\").casefold()  # a row as text has each backslash twice
+
+
+def marks(*secrets: str) -> list[str]:
+    """The forms in which a secret could be left: also the hashes of its words, as numbers and as bytes in a row."""
+    found: list[str] = []
+    for secret in secrets:
+        terms = question_terms(secret)
+        hashes = [*terms.words.tolist(), *terms.authors.tolist()]
+        assert hashes
+        found += [secret, json.dumps(secret)[1:-1], secret.encode().hex()]
+        found += [text for one in hashes for text in (str(one), one.to_bytes(8, "little", signed=True).hex())]
+    return [one.casefold() for one in found]
+
+
+@pytest.fixture
+async def memory(database: str) -> AsyncIterator[Memory]:
+    model = Scripted(then=remembers)
+    async with hitherto.open(database, model=model, embedder=ScriptedEmbedder(dimensions=64), **ONE_TRY) as opened:
+        yield opened
+
+
+async def filled(memory: Memory, scope: Scope, *, rounds: int = 4) -> None:
+    chat = memory.conversation("c", scope=scope, policy=POLICY)
+    said = user(f"{SECRET} likes tuna.").with_metadata({"note": SECRET})
+    await chat.append(said, assistant(f"{SECRET}, noted."), key="k")
+    for number in range(rounds):
+        await chat.append(user(f"Ann likes {number}."), assistant(f"Noted {number}."))
+    await memory.wait_for_digests()
+    await memory.wait_for_index()
+
+
+async def vectors(url: str) -> set[str]:
+    async with await psycopg.AsyncConnection.connect(url) as connection:
+        found = await (await connection.execute("select encode(vector, 'hex') from hitherto.search_vector")).fetchall()
+    return {row[0] for row in found}
+
+
+async def test_of_erased_messages(memory: Memory, database: str) -> None:
+    await filled(memory, SCOPE)
+    before = await dump(database)
+    assert all(mark in before for mark in marks(SECRET)[:2])
+    assert any(mark in before for mark in marks(SECRET)[3:]), "its words are hashed in the index"
+    secret = await vectors(database)
+    await memory.conversation("c", scope=SCOPE).erase([0, 1])
+    await memory.wait_for_digests()
+    await memory.wait_for_erasure()
+    after = await dump(database)
+    assert [mark for mark in marks(SECRET) if mark in after] == []
+    assert await vectors(database) < secret
+    assert "ann likes 3." in after
+
+
+async def test_of_erased_messages_in_packed_segments(memory: Memory, database: str) -> None:
+    """4,096 entries stand side by side: what is left is packed anew."""
+    chat = memory.conversation("long", scope=SCOPE, policy="none")
+    await chat.append(user(f"{SECRET} was said."), *(user(f"word{number % 50} and more") for number in range(4_200)))
+    await memory.wait_for_index()
+    async with await psycopg.AsyncConnection.connect(database) as connection:
+        row = await (await connection.execute("select count(*) from hitherto.search_segment")).fetchone()
+    assert row == (1,)
+    await chat.erase(0)
+    await memory.wait_for_erasure()
+    after = await dump(database)
+    assert [mark for mark in marks(SECRET) if mark in after] == []
+    assert (await memory.recall("word7", scope=SCOPE)).hits != ()
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["user", "tenant"])
+async def test_of_an_erased_user_and_tenant(memory: Memory, database: str, whole: bool) -> None:
+    tenant, person = "tenant-quzzle", "user-frobnik"
+    mine, beside = Scope(tenant=tenant, user=person, agent="agent-wibble"), Scope(tenant="t", user="u", agent="a")
+    await filled(memory, mine)
+    await memory.documents(mine).add(f"# {SECRET}\n\nA text.")
+    await memory.facts(mine).add(f"Sails with {SECRET}.")
+    await memory.configure_subject(tenant=tenant, subject="boat", members=[person, "somebody"])
+    await memory.configure_agent(tenant=tenant, agent="agent-wibble", policy="none")
+    await memory.conversation("c", scope=beside).append(user("Beside."), assistant("Yes."))
+    await memory.wait_for_index()
+    await (memory.erase_tenant(tenant) if whole else memory.erase_user(tenant, person))
+    await memory.wait_for_digests()
+    await memory.wait_for_erasure()
+    after = await dump(database)
+    assert [mark for mark in marks(SECRET) if mark in after] == []
+    assert person not in after
+    left = [line for line in after.splitlines() if tenant in line]
+    if whole:
+        assert "agent-wibble" not in after
+        assert len(left) == 1, "what an idempotency key answered, until its retention ends"
+    assert "beside." in after
