@@ -162,8 +162,14 @@ class Turn:
 
     async def read(self) -> None:
         """What `stream` ends with: the answer whose events have been taken is added. One that the API did not complete
-        is a partial one."""
+        is a partial one. Raises InvalidMessage if the events said nothing at all in the turn's format."""
+        before = len(self._answer)
         self._take_streamed()
+        if len(self._answer) == before:
+            raise InvalidMessage(
+                f"the stream ended and said nothing in the format {self._codec.name!r}; is it the one of the API that "
+                "was asked? Give the turn wire=…"
+            )
         if not self._broken:
             await self._go_on()
 

@@ -376,6 +376,18 @@ async def test_a_generator_that_is_closed_leaves_the_text_that_came(chat: Conver
     assert texts(await chat.messages()) == ["Is it?", "Ye"]
 
 
+async def test_a_stream_of_another_format_is_told(chat: Conversation) -> None:
+    """Else the answer would be lost without a word."""
+    asked = {"messages": [{"role": "user", "content": "What is the weather?"}]}
+    match = r"nothing in the format 'openai\.chat'.* wire="
+    answering = Endpoint(streams.message("It is sunny."), path="/v1/messages")
+    with answering as endpoint, pytest.raises(InvalidMessage, match=match):
+        async with chat.turn("What is the weather?") as turn:
+            async for _ in turn.stream(await APIS[2].ask(endpoint.root, asked)):
+                pass
+    assert await chat.messages() == []
+
+
 async def test_leaving_the_loop_early_is_breaking_off(chat: Conversation) -> None:
     async with chat.turn("Is it?") as turn:
         async for _ in turn.stream(events(piece("Ye"), piece("s."))):
