@@ -383,8 +383,7 @@ async def test_a_stream_of_another_format_is_told(chat: Conversation) -> None:
     answering = Endpoint(streams.message("It is sunny."), path="/v1/messages")
     with answering as endpoint, pytest.raises(InvalidMessage, match=match):
         async with chat.turn("What is the weather?") as turn:
-            async for _ in turn.stream(await APIS[2].ask(endpoint.root, asked)):
-                pass
+            _ = [event async for event in turn.stream(await APIS[2].ask(endpoint.root, asked))]
     assert await chat.messages() == []
 
 
