@@ -166,7 +166,7 @@ CASES = {
     "restore_replaced": bound("restore_replaced", TAKEN, 0, 60),
     "restore_fact": bound("restore_fact", ONE, 0, 2),
     "set_subject": bound("set_subject", {**BOOK, "name": "S"}, 0, 2),
-    "erase_facts": bound("erase_facts", TAKEN, 1, 150),
+    "erase_facts": bound("erase_facts", {**TAKEN, "history": False}, 1, 150),
     "unindex_fact": bound("unindex_fact", ONE, 1, 3),
     "index_hold_facts": bound("index_hold_facts", {"tenant": "acme", "facts": [8]}, 1, 2),
     "index_seen_facts": bound("index_seen_facts", {"tenant": "acme", "facts": [7], "versions": [1]}, 1, 3),
