@@ -284,7 +284,7 @@ class LogStore(Protocol):
         self, by: ScopePart, *, tenant: str | None = None, user: str | None = None, beyond: str = "", limit: int
     ) -> list[ScopeCounts]:
         """At most `limit` tenants, or users or agents of a `tenant` (agents of one `user`, if named), by name in the
-        order of their code points; those after the name `beyond`. There are those that have a conversation, a document
+        store's own order; those after the name `beyond`. There are those that have a conversation, a document
         or a current fact."""
         ...
 
@@ -309,8 +309,9 @@ class LogStore(Protocol):
     async def end_erasure(self, erasing: Erasure) -> tuple[int, int]:
         """Erase what is left once the conversations are gone, and the record itself: documents, facts with their
         evidence and history, membership of subjects, names in the ledger (the costs stay), and what is left of scopes
-        in the search index; of a whole tenant also its subjects, the defaults of its agents and its jobs. What was
-        added since it began stays. Returns how many documents and facts that were."""
+        in the search index; of a whole tenant also its subjects, the defaults of its agents and its jobs.
+        Conversations, documents and facts that were added since it began stay. Returns how many documents and facts
+        that were."""
         ...
 
     async def forget_receipts(self, *, older_than: timedelta) -> int:

@@ -35,7 +35,8 @@ update hitherto.digest set status = 'superseded', hidden_rev = %(rev)s
 where tenant = %(tenant)s and conversation = %(ref)s and id = any(%(digests)s) and status = 'completed';
 
 -- name: rewrite_digest
--- Rewrite a completed or superseded digest after messages it rested on were erased. If it is superseded (it cannot do without them),
+-- Rewrite a completed or superseded digest after messages it rested on were erased. If it is superseded (it cannot do
+-- without them),
 -- no view uses it any more, not even past ones.
 update hitherto.digest
 set items = %(items)s, text = %(text)s, tokens = %(tokens)s, status = %(status)s,

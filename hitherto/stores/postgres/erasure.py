@@ -26,10 +26,13 @@ async def begin(connection: AsyncConnection[Any], tenant: str, user: str | None)
 async def end(connection: AsyncConnection[Any], erasure: Erasure) -> tuple[int, int]:
     values = erasure_values(erasure)
     async with connection.transaction():
+        await connection.execute(SQL["hold_documents_of"], values)
+        await connection.execute(SQL["hold_facts_of"], values)
+        refs = await _indexes(connection, values)
         documents = await (await connection.execute(SQL["erase_documents_of"], values)).fetchone()
         facts = await (await connection.execute(SQL["erase_facts_of"], values)).fetchone()
         await connection.execute(SQL["forget_names"], values)
-        await connection.execute(SQL["drop_scopes"], {**values, "refs": await _indexes(connection, values)})
+        await connection.execute(SQL["drop_scopes"], {**values, "refs": refs})
         await connection.execute(SQL["end_erasure"], values)
     assert documents is not None
     assert facts is not None

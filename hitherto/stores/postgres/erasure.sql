@@ -34,6 +34,18 @@ select user_id, agent, id, '', null, '{}', next_seq, tokens, rev, created_at, up
 where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s) and created_at <= %(requested_at)s
 limit %(limit)s;
 
+-- name: hold_documents_of
+-- Lock documents, and then facts, each by id: the order in which everybody locks them, before the scopes' indexes.
+select id from hitherto.document
+where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s) and created_at <= %(requested_at)s
+order by id for update;
+
+-- name: hold_facts_of
+-- Lock facts likewise.
+select id from hitherto.fact
+where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s) and extracted_at <= %(requested_at)s
+order by id for update;
+
 -- name: erase_documents_of
 -- Delete documents, with their passages.
 with gone as (
