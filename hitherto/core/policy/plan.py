@@ -95,6 +95,9 @@ def plan(policy: Policy, head: Head, means: Means, *, appended: bool = True) -> 
             continue
         cut = yield from kept(stage.keep, head, means.budget)
         firing = yield from _firing(stage, begin, cut, head, layout, finishing=finishing)
+        if firing is not None and stage.action.digest_action is DigestAction.DROP:
+            # Also those that opaque items stand for: where the items cannot be sent, the messages would be in view.
+            firing = replace(firing, start=layout_of(policy, head, opaque=False).start)
         if firing is None or _nothing_left(firing, head):
             nothing = True
             continue

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hitherto import Conversation, summarize
+from hitherto import Conversation, summarize, trim
 from hitherto.core.digests.digest import Status
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.policy.span import Fate, Reason
@@ -189,6 +189,21 @@ async def test_stages_go_on_behind_the_items(opened: Opened) -> None:
             assert f"'question {number}'" not in str(items), "what is digested is not shown beside its digest"
     shown = new_to(model)
     assert len(set(shown)) == len(shown)
+
+
+async def test_what_is_dropped_behind_the_items(opened: Opened) -> None:
+    """An API that cannot be sent the items shows neither them nor what they stand for once a drop reaches behind them,
+    and the manifest says so: the drop's row covers those messages too."""
+    async with opened(Scripted(), of=trim(3, 1)) as (memory, chat):
+        await rounds(memory, chat, range(1, 3))
+        await chat.replace(NOTES)
+        await rounds(memory, chat, range(3, 6))
+        dropped = [row for row in await chat.digests() if row.action is DigestAction.DROP]
+        assert [(row.start, row.end) for row in dropped] == [(0, 7)]
+        assert [item["content"] for item in await chat.items()] == [*(note["content"] for note in NOTES), *said(5, 5)]
+        elsewhere = await chat.context(budget=PLENTY)
+        assert bodies(elsewhere) == said(5, 5)
+        assert fates(elsewhere)[0] == (0, 7, Fate.DROPPED, Reason.TRIMMED)
 
 
 async def test_items_that_cannot_stand_in(opened: Opened) -> None:
