@@ -26,6 +26,7 @@ COMMANDS = {
     "recall": "Search messages, digests, documents and facts for what answers a question.",
     "facts": "Review facts about a user or another subject, with their sources.",
     "documents": "Add, list and search the documents of a user's knowledge base.",
+    "erase": "Erase messages, a user or a tenant, with everything made from them.",
     "costs": "Show what model calls cost, by day, model, purpose, tenant or user.",
     "worker": "Make the digests that other processes request, until stopped.",
     "migrate": "Set up the database, or bring its schema up to date.",

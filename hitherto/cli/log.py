@@ -45,7 +45,7 @@ def log(
 
 def _table(log: Sequence[Logged], view_start: int) -> Table:
     states = [_state(logged, view_start) for logged in log]
-    texts = ["expired, and erased" if logged.erased else shortened(logged.message.text) for logged in log]
+    texts = ["erased" if logged.erased else shortened(logged.message.text) for logged in log]
     roles = [logged.message.role if logged.message.kind is Kind.TEXT else logged.message.kind for logged in log]
     shown = [Text(f"{state}{text}") for state, text in zip(states, texts, strict=True)]
     columns = [

@@ -13,6 +13,7 @@ from hitherto.errors import NotFound
 
 if TYPE_CHECKING:
     from hitherto.cli.options import Target
+    from hitherto.core.log.head import Head
     from hitherto.core.scope import Scope
     from hitherto.engine.conversation import Conversation
     from hitherto.engine.memory import Memory
@@ -71,17 +72,21 @@ def with_conversation(target: Target, id: str, use: Callable[[Conversation], Awa
     """What `use` returns for an existing conversation, and the seq at which its view starts. Raises NotFound."""
 
     async def work(memory: Memory) -> tuple[Result, int]:
-        conversation = memory.conversation(id, scope=target.scope)
-        head = await conversation.head()
-        if head is not None:
-            return await use(conversation), head.view_start
-        page = await memory.conversations(target.scope, limit=_LISTED)
-        found = ", ".join(repr(one.conversation) for one in page.conversations) + (", …" if page.next else "")
-        raise NotFound(
-            f"there is no conversation {id!r} in scope {target.scope}; there: {found or 'none (try: hitherto demo)'}"
-        )
+        conversation, head = await existing(memory, id, target.scope)
+        return await use(conversation), head.view_start
 
     return with_memory(target.database, work)
+
+
+async def existing(memory: Memory, id: str, scope: Scope) -> tuple[Conversation, Head]:
+    """The conversation, and its state. Raises NotFound."""
+    conversation = memory.conversation(id, scope=scope)
+    head = await conversation.head()
+    if head is not None:
+        return conversation, head
+    page = await memory.conversations(scope, limit=_LISTED)
+    found = ", ".join(repr(one.conversation) for one in page.conversations) + (", …" if page.next else "")
+    raise NotFound(f"there is no conversation {id!r} in scope {scope}; there: {found or 'none (try: hitherto demo)'}")
 
 
 async def check_filter(memory: Memory, conversation: str, scope: Scope) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any, cast
 
 from hitherto.core.context.budget import checked_budget
@@ -15,6 +16,7 @@ from hitherto.core.context.request import ContextRequest
 from hitherto.core.cross_session import CrossSessionLike, cross_session_of
 from hitherto.core.digests.digest import Digest
 from hitherto.core.documents.checks import metadata_json
+from hitherto.core.log.append import checked_ttl
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head, LatestDigest
 from hitherto.core.log.message import CHAT, RESPONSES, Logged, Message, Payload, Wire, to_json
@@ -342,6 +344,7 @@ class Conversation:
         subject: str | None = None,
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        ttl: timedelta | None = None,
         memory_strategy: PolicyLike | None = None,
         memory_injection: bool | None = None,
     ) -> None:
@@ -349,18 +352,22 @@ class Conversation:
         `context`), the `subject` of the facts learned from it from now on ("": the user), and what lists show of it:
         its `title` ("": made of the first user message) and its `metadata`, a JSON object in place of the one before.
 
+        `ttl` (time to live) is how long messages are kept that are appended from now on and have no expiry of their
+        own; zero means for ever. Where it is not set, the agent's applies, then the tenant's, then the setting `ttl`.
+
         What is not given stays as it is. `memory_strategy` is another name for `policy`; `memory_injection` switches
         "latest" of `cross_session` alone.
 
         A conversation that does not exist yet is created. What is stored here also replaces the policy and subject that
         this object was created with. If "latest" is switched on for a conversation that began without it, the newest
         digest of the scope's other conversations is chosen now. Raises InvalidPolicy, and InvalidInput for an unusable
-        title or metadata, and for two names of the same parameter with different values.
+        title, metadata or `ttl`, and for two names of the same parameter with different values.
         """
         chosen_policy = self._services.usable(one_of(policy=policy, memory_strategy=memory_strategy))
         about = subject if not subject else checked_name(subject, "subject")
         crossing = cross_session_of(cross_session, memory_injection=memory_injection)
         shown, described = checked_title(title), None if metadata is None else metadata_json(metadata)
+        kept = checked_ttl(ttl)
         earlier = await earlier_than(self._handle) if crossing.latest else None
         async with self._services.store.write(self.scope, self.id) as unit:
             head = unit.head
@@ -372,7 +379,7 @@ class Conversation:
             )
             if earlier is not None and head.next_seq and head.latest.digest is None:
                 after = replace(after, latest=LatestDigest(digest=earlier.digest))
-            await unit.commit(Changes(head=after, title=shown, metadata=described))
+            await unit.commit(Changes(head=after, title=shown, metadata=described, ttl=kept))
         if chosen_policy is not None:
             self._policy, self._handle = None, replace(self._handle, policy=None)
         if about is not None:

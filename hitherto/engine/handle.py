@@ -110,7 +110,7 @@ class Handle:
         """The agent's defaults: from the head if the conversation exists, else from the store."""
         if head.rev:
             return AgentDefaults(policy=head.agent_policy, cross_session=head.agent_cross_session)
-        return await self.services.store.defaults(self.scope)
+        return await self.services.store.defaults(tenant=self.scope.tenant, agent=self.scope.agent)
 
 
 def _stored(policy: str | None) -> Policy | None:

@@ -78,8 +78,8 @@ async def scope_page(
     limit = checked_limit(limit)
     if by not in get_args(ScopePart):
         raise InvalidInput(f"by is {by!r}; give 'tenant', 'user' or 'agent'")
-    if (by == "tenant") != (tenant is None) or (by != "agent" and user is not None):
-        raise InvalidScope("tenants are listed without a tenant, users and agents of one, agents perhaps of one user")
+    if (by != "tenant" and tenant is None) or (by == "tenant" and user is not None):
+        raise InvalidScope("users and agents are listed of a tenant, and tenants without a user")
     found = await store.scopes(
         by,
         tenant=None if tenant is None else checked_name(tenant, "tenant"),

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from types import TracebackType
 from typing import Any, Self, cast
 
@@ -15,6 +15,7 @@ from hitherto.core.cross_session import CrossSessionLike, cross_session_of
 from hitherto.core.documents.checks import metadata_json, type_of
 from hitherto.core.facts.fact import Subject
 from hitherto.core.ledger import Costs
+from hitherto.core.log.append import checked_ttl
 from hitherto.core.log.message import Logged
 from hitherto.core.policy.policy import policy_json
 from hitherto.core.policy.presets import PolicyLike, one_of
@@ -278,27 +279,37 @@ class Memory:
         agent: str,
         policy: PolicyLike | None = None,
         cross_session: CrossSessionLike | None = None,
+        ttl: timedelta | None = None,
         memory_strategy: PolicyLike | None = None,
         memory_injection: bool | None = None,
     ) -> None:
-        """Store the defaults of an agent's conversations: the policy, and how other conversations of the scope are
-        shown (`cross_session`, see `Conversation.context`). A conversation's own values come first.
+        """Store the defaults of an agent's conversations: the policy, how other conversations of the scope are shown
+        (`cross_session`, see `Conversation.context`), and how long messages are kept (`ttl`, see
+        `Conversation.configure`). A conversation's own values come first.
 
         What is not given stays as it is. `memory_strategy` is another name for `policy`; `memory_injection` switches
         "latest" of `cross_session` alone.
 
         Raises InvalidScope for an unusable name, InvalidPolicy for an unusable policy, InvalidInput for an unusable
-        `cross_session`.
+        `cross_session` or `ttl`.
         """
         tenant, agent = checked_name(tenant, "tenant"), checked_name(agent, "agent")
         chosen = self._services.usable(one_of(policy=policy, memory_strategy=memory_strategy))
         crossing = cross_session_of(cross_session, memory_injection=memory_injection)
-        any_user = Scope(tenant=tenant, user=agent, agent=agent)
-        before = await self._services.store.defaults(any_user)
+        kept = checked_ttl(ttl)
+        before = await self._services.store.defaults(tenant=tenant, agent=agent)
         defaults = AgentDefaults(
-            policy=policy_json(chosen) or before.policy, cross_session=crossing.over(before.cross_session)
+            policy=policy_json(chosen) or before.policy,
+            cross_session=crossing.over(before.cross_session),
+            ttl=before.ttl if kept is None else kept,
         )
         await self._services.store.set_defaults(tenant=tenant, agent=agent, defaults=defaults)
+
+    async def configure_tenant(self, *, tenant: str, ttl: timedelta) -> None:
+        """Store how long the messages of a tenant are kept where neither they nor their conversation or agent say so
+        (see `Conversation.configure`). Raises InvalidScope and InvalidInput."""
+        defaults = AgentDefaults(ttl=checked_ttl(ttl))
+        await self._services.store.set_defaults(tenant=checked_name(tenant, "tenant"), agent=None, defaults=defaults)
 
     async def conversations(
         self,
@@ -335,8 +346,9 @@ class Memory:
         cursor: str | None = None,
     ) -> ScopePage:
         """The tenants, the users of a `tenant`, or the agents of a `tenant` or of one `user` of it, by name, with how
-        much is kept of each: at most `limit` of them (1,000), and the `cursor` with which the next page goes on. For
-        operators. Raises InvalidScope and InvalidInput."""
+        much is kept of each: at most `limit` of them (1,000), and the `cursor` with which the next page goes on. Of
+        tenants, or users, only the one that is named, if it is. For operators. Raises InvalidScope and
+        InvalidInput."""
         return await scope_page(self._services.store, by, tenant=tenant, user=user, limit=limit, cursor=cursor)
 
     async def wait_for_digests(self) -> None:

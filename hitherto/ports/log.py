@@ -39,12 +39,12 @@ class Receipt:
 class Changes:
     """All that one unit of work writes. `head` is the conversation as it is afterwards; its `ref`, `digest`,
     `digest_sums`, `running`, `retracted`, `agent_policy`, `agent_cross_session`, `now` and `clock` are not read, and of
-    its `latest` only `digest`. `key` and `receipt` go together.
+    its `latest` only `digest`; nor is its `ttl`. `key` and `receipt` go together.
 
-    `title` and `metadata` (the JSON text of an object) are the conversation's new ones; None leaves them as they are, a
-    title of "" unsets it. A change that nobody asked for is a `background` one: the conversation's `updated_at` stays.
-    With `forget`, the facts that only the messages in `erase` say go even if a person confirmed them, unless somebody
-    has added them by hand.
+    `title`, `metadata` (the JSON text of an object) and `ttl` are the conversation's new ones; None leaves them as they
+    are, a title of "" unsets it. A change that nobody asked for is a `background` one: the conversation's `updated_at`
+    stays. With `forget`, the facts that only the messages in `erase` say go even if a person confirmed them, unless
+    somebody has added them by hand.
 
     `fire` are the new digest rows. `retract` are messages that are retracted at `head.rev`. `supersede` are completed
     rows, clears too, that views from `head.rev` on no longer use. `calls` go into the ledger. `learned` are facts about
@@ -65,6 +65,7 @@ class Changes:
     learned: LearnedFacts | None = None
     title: str | None = None
     metadata: str | None = None
+    ttl: timedelta | None = None
     background: bool = False
     forget: bool = False
 
@@ -211,10 +212,11 @@ class ScopeCounts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentDefaults:
     """The defaults of an agent of a tenant, for its conversations that have no value of their own. `policy` is JSON
-    text."""
+    text; `ttl` is as in `Head`."""
 
     policy: str | None = None
     cross_session: CrossSession = field(default_factory=CrossSession)
+    ttl: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,12 +269,13 @@ class LogStore(Protocol):
         """What an idempotency key of the conversation answered; None if it was not used, or its retention has ended."""
         ...
 
-    async def defaults(self, scope: Scope) -> AgentDefaults:
-        """The defaults of the scope's agent; `Head` has them too, once a conversation exists."""
+    async def defaults(self, *, tenant: str, agent: str | None) -> AgentDefaults:
+        """The defaults that are set for an agent, or (None) for all agents of the tenant, of which only `ttl` counts.
+        `Head` has what applies, once a conversation exists."""
         ...
 
-    async def set_defaults(self, *, tenant: str, agent: str, defaults: AgentDefaults) -> None:
-        """Set the agent's defaults, in place of those set before."""
+    async def set_defaults(self, *, tenant: str, agent: str | None, defaults: AgentDefaults) -> None:
+        """Set the defaults of the agent, or of all, in place of those set before."""
         ...
 
     async def listed(self, asked: ConversationFilter, *, limit: int) -> list[ConversationInfo]:
@@ -284,8 +287,8 @@ class LogStore(Protocol):
         self, by: ScopePart, *, tenant: str | None = None, user: str | None = None, beyond: str = "", limit: int
     ) -> list[ScopeCounts]:
         """At most `limit` tenants, or users or agents of a `tenant` (agents of one `user`, if named), by name in the
-        store's own order; those after the name `beyond`. There are those that have a conversation, a document
-        or a current fact."""
+        store's own order; those after the name `beyond`. Of tenants, or users, only the one that is named, if it is.
+        There are those that have a conversation, a document or a current fact."""
         ...
 
     async def due(self, *, tenant: str | None = None, limit: int = 1_000) -> list[ExpiredConversation]:

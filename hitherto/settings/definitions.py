@@ -21,13 +21,14 @@ class _Group(BaseSettings):
 
 
 class DatabaseSettings(_Group):
-    """Where conversations are kept.
+    """Where conversations are kept, and how long.
 
     `database`: a PostgreSQL URL, or "memory:" for a memory that ends with the process; unset: the server that Hitherto
     runs itself. `data_dir`: that server's directory. `pool_size`: the most connections of this process.
     `database_timeout`: seconds to wait for a connection. `prepared_statements`: whether statements that come often are
     prepared, which an old connection pooler does not support. `read_only`: nothing is written, and no digest is made;
-    a database without Hitherto's current schema is refused, not set up.
+    a database without Hitherto's current schema is refused, not set up. `ttl`: how long a message is kept where neither
+    it nor its conversation, agent or tenant says so (unset: for ever).
     """
 
     database: str | None = Field(default=None, min_length=1)
@@ -36,6 +37,7 @@ class DatabaseSettings(_Group):
     database_timeout: float = Field(default=10.0, gt=0, le=3_600)
     prepared_statements: bool = True
     read_only: bool = False
+    ttl: Duration | None = Field(default=None, gt=timedelta(0), le=timedelta(days=36_500))
 
 
 class ModelSettings(_Group):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any, Literal, Unpack
 
 from hitherto.core.context.expansion import Expansion
@@ -154,22 +154,29 @@ class SyncMemory(SyncBase):
         agent: str,
         policy: PolicyLike | None = None,
         cross_session: CrossSessionLike | None = None,
+        ttl: timedelta | None = None,
         memory_strategy: PolicyLike | None = None,
         memory_injection: bool | None = None,
     ) -> None:
-        """Store the defaults of an agent's conversations: the policy, and how other conversations of the scope are
-        shown (`cross_session`, see `Conversation.context`). A conversation's own values come first. See
-        `Memory.configure_agent`."""
+        """Store the defaults of an agent's conversations: the policy, how other conversations of the scope are shown
+        (`cross_session`, see `Conversation.context`), and how long messages are kept (`ttl`, see
+        `Conversation.configure`). A conversation's own values come first. See `Memory.configure_agent`."""
         return self._run(
             lambda memory: memory.configure_agent(
                 tenant=tenant,
                 agent=agent,
                 policy=policy,
                 cross_session=cross_session,
+                ttl=ttl,
                 memory_strategy=memory_strategy,
                 memory_injection=memory_injection,
             )
         )
+
+    def configure_tenant(self, *, tenant: str, ttl: timedelta) -> None:
+        """Store how long the messages of a tenant are kept where neither they nor their conversation or agent say so
+        (see `Conversation.configure`). Raises InvalidScope and InvalidInput. See `Memory.configure_tenant`."""
+        return self._run(lambda memory: memory.configure_tenant(tenant=tenant, ttl=ttl))
 
     def conversations(
         self,
@@ -211,8 +218,9 @@ class SyncMemory(SyncBase):
         cursor: str | None = None,
     ) -> ScopePage:
         """The tenants, the users of a `tenant`, or the agents of a `tenant` or of one `user` of it, by name, with how
-        much is kept of each: at most `limit` of them (1,000), and the `cursor` with which the next page goes on. For
-        operators. Raises InvalidScope and InvalidInput. See `Memory.scopes`."""
+        much is kept of each: at most `limit` of them (1,000), and the `cursor` with which the next page goes on. Of
+        tenants, or users, only the one that is named, if it is. For operators. Raises InvalidScope and InvalidInput.
+        See `Memory.scopes`."""
         return self._run(lambda memory: memory.scopes(by, tenant=tenant, user=user, limit=limit, cursor=cursor))
 
     def wait_for_digests(self) -> None:
@@ -438,6 +446,7 @@ class SyncConversation(SyncPart[Conversation]):
         subject: str | None = None,
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        ttl: timedelta | None = None,
         memory_strategy: PolicyLike | None = None,
         memory_injection: bool | None = None,
     ) -> None:
@@ -452,6 +461,7 @@ class SyncConversation(SyncPart[Conversation]):
                 subject=subject,
                 title=title,
                 metadata=metadata,
+                ttl=ttl,
                 memory_strategy=memory_strategy,
                 memory_injection=memory_injection,
             )

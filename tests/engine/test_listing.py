@@ -139,7 +139,7 @@ async def test_what_cannot_be_asked_for(memory: Memory, asked: dict[str, Any], e
 
 @pytest.mark.parametrize(
     "asked",
-    [{"by": "tenant", "tenant": "a"}, {"by": "user"}, {"by": "user", "tenant": "a", "user": "u"}, {"by": "day"}],
+    [{"by": "tenant", "tenant": "a", "user": "u"}, {"by": "tenant", "user": "u"}, {"by": "user"}, {"by": "day"}],
 )
 async def test_scopes_that_cannot_be_asked_for(memory: Memory, asked: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):

@@ -157,7 +157,7 @@ async def test_what_expires_is_gone_from_log_digests_and_contexts(memory: Memory
 
     context = await chat.context(user("?"))
     assert "1234" not in json.dumps(context.messages)
-    assert (2, 2, Fate.DROPPED, Reason.EXPIRED) in spans(context)
+    assert (2, 2, Fate.DROPPED, Reason.ERASED) in spans(context)
     gone = (await chat.messages())[2]
     assert gone.erased
     assert "1234" not in f"{gone.message.raw}{gone.message.text}{gone.message.metadata}"
@@ -203,7 +203,7 @@ async def test_the_newest_message_that_is_left_is_shown(memory: Memory, expired:
     await chat.append(*(user("secret " * 20).expiring(LONG_PAST) for _ in range(expired)))
     context = await chat.context(budget=100)
     assert [item["content"][:10] for item in context.messages][-1:] == ["question 9"]
-    assert spans(context)[-1] == (10, 9 + expired, Fate.DROPPED, Reason.EXPIRED)
+    assert spans(context)[-1] == (10, 9 + expired, Fate.DROPPED, Reason.ERASED)
     assert context.tokens <= 100
 
 
@@ -214,7 +214,7 @@ async def test_where_nothing_is_left_nothing_is_shown(memory: Memory) -> None:
     context = await chat.context(budget=100)
     assert [item["role"] for item in context.messages] == ["system"]
     assert "question 2" in context.messages[0]["content"], "the digest"
-    assert spans(context)[-1] == (6, 105, Fate.DROPPED, Reason.EXPIRED)
+    assert spans(context)[-1] == (6, 105, Fate.DROPPED, Reason.ERASED)
     await chat.clear()
     assert (await chat.context(budget=100)).messages == []
 
@@ -228,7 +228,7 @@ async def test_the_newest_group_that_is_left_is_shown_whole(memory: Memory) -> N
     )
     context = await chat.context(budget=60)
     assert [item["role"] for item in context.messages] == ["assistant", "tool"]
-    assert spans(context)[1:3] == [(1, 2, Fate.IN, Reason.VERBATIM), (3, 3, Fate.DROPPED, Reason.EXPIRED)]
+    assert spans(context)[1:3] == [(1, 2, Fate.IN, Reason.VERBATIM), (3, 3, Fate.DROPPED, Reason.ERASED)]
 
 
 async def test_reasoning_is_shown_with_the_newest_answer(memory: Memory) -> None:

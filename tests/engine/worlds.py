@@ -277,7 +277,7 @@ class World:
                         assert any(row.action is DigestAction.CLEAR and seq <= row.end for row in visible)
                     case Reason.RETRACTED:
                         assert not live
-                    case Reason.EXPIRED:
+                    case Reason.ERASED:
                         assert one.erased
                     case _:
                         assert live

@@ -65,7 +65,7 @@ VERBS: dict[str, Callable[[Store], Awaitable[object]]] = {
     "opaque": lambda store: store.opaque(SCOPE, "c", 1),
     "earlier": lambda store: store.earlier(SCOPE, "c", within=OLD),
     "receipt": lambda store: store.receipt(SCOPE, "c", "k"),
-    "defaults": lambda store: store.defaults(SCOPE),
+    "defaults": lambda store: store.defaults(tenant="acme", agent="planner"),
     "listed": lambda store: store.listed(ConversationFilter.of(SCOPE), limit=9),
     "scopes": lambda store: store.scopes("tenant", limit=9),
     "due": lambda store: store.due(),

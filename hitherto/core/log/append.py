@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
 
 from hitherto.core.log.head import Head, OpenCall
 from hitherto.core.log.message import Kind, Logged, Message, Role, Sums
 from hitherto.core.log.probe import DialogueAt, Mark, Probe, SeqAt, TokensAt, TurnAt
-from hitherto.errors import InvalidBatch
+from hitherto.errors import InvalidBatch, InvalidInput
+
+LONGEST_TTL = timedelta(days=36_500)
 
 _LATE = 64
 """The most late results that a head remembers. A cut may separate an older one from its call; that result is then not
@@ -31,6 +33,25 @@ def fingerprint(messages: Sequence[Message]) -> str:
 
 def _iso(time: datetime | None) -> str:
     return "" if time is None else time.astimezone(UTC).isoformat()
+
+
+def checked_ttl(value: object) -> timedelta | None:
+    """The time to live, zero for none; None stays None. Raises InvalidInput."""
+    if value is None or (isinstance(value, timedelta) and timedelta(0) <= value <= LONGEST_TTL):
+        return value
+    raise InvalidInput(
+        f"ttl is {value!r}; give a timedelta of at most {LONGEST_TTL.days:,} days, timedelta(0) to keep messages for "
+        "ever"
+    )
+
+
+def expiring(head: Head, messages: Sequence[Message], default: timedelta | None) -> Sequence[Message]:
+    """The messages, of which those without an expiry get the one of the time to live that applies at `head`: that of
+    the head, else `default`."""
+    ttl = default if head.ttl is None else head.ttl
+    if not ttl:
+        return messages
+    return [one if one.expires_at is not None else one.expiring(head.now + ttl) for one in messages]
 
 
 def extended(head: Head, messages: Sequence[Message], tokens: Sequence[int]) -> tuple[tuple[Logged, ...], Head]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from hitherto.core.cross_session import CrossSession
 from hitherto.core.log.frontier import DigestAction, Frontier
@@ -86,12 +86,14 @@ class Head:
     `resume_at`, if set, a worker looks for what is due; until then, after more than one failure, no digest begins.
     `subject` is what the conversation's facts are about (`core.scope.THE_USER`: the user), and `extracted` are the
     ranges of messages from which facts have been extracted. Messages below `finish_seq` are to be digested, whatever
-    the triggers say. `clock` is the store's clock: it decides what is due. `now` is the timestamp of what is written:
-    the same time, but never before the newest message's, in case a clock that was ahead has been set back.
+    the triggers say. `ttl` is how long new messages are kept that say nothing of it: what is set for the conversation,
+    else for its agent, else for its tenant; zero means for ever, None that nothing is set. `clock` is the store's
+    clock: it decides what is due. `now` is the timestamp of what is written: the same time, but never before the newest
+    message's, in case a clock that was ahead has been set back.
 
     A past head is without `open_calls`, `late`, `failures`, `resume_at`, `running` and `finish_seq`. Its `run_start`,
-    `policy`, `agent_policy`, `cross_session`, `agent_cross_session`, `latest`, `next_expiry`, `subject` and `extracted`
-    are the present ones.
+    `policy`, `agent_policy`, `cross_session`, `agent_cross_session`, `latest`, `next_expiry`, `subject`, `extracted`
+    and `ttl` are the present ones.
     """
 
     ref: int
@@ -123,6 +125,7 @@ class Head:
     subject: str = THE_USER
     extracted: tuple[tuple[int, int], ...] = ()
     finish_seq: int = 0
+    ttl: timedelta | None = None
 
     @property
     def resting(self) -> bool:

@@ -31,7 +31,7 @@ class Reason(StrEnum):
     TRIMMED = "dropped by a stage"
     BUDGET = "over the budget"
     CLEARED = "cleared"
-    EXPIRED = "expired"
+    ERASED = "erased"
     RETRACTED = "taken back"
     CALL_NOT_IN = "result of a call that is not in"
     RECALLED = "recalled for the incoming message"

@@ -89,7 +89,7 @@ def _render(policy: Policy, digest: StandingSummary) -> Render:
 
 def _gone(head: Head) -> tuple[Span, ...]:
     """The erased and the retracted ranges, ascending and disjoint; a message that is both counts as erased."""
-    erased = [Span(start=a, end=b, fate=Fate.DROPPED, reason=Reason.EXPIRED) for a, b in head.erased]
+    erased = [Span(start=a, end=b, fate=Fate.DROPPED, reason=Reason.ERASED) for a, b in head.erased]
     if not head.retracted:
         return tuple(erased)
     retracted = [Span(start=a, end=b, fate=Fate.DROPPED, reason=Reason.RETRACTED) for a, b in head.retracted]

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from hitherto.core.log.append import extended, fingerprint
+from hitherto.core.log.append import expiring, extended, fingerprint
 from hitherto.core.log.head import Head, LatestDigest
 from hitherto.core.log.message import Logged, Message
 from hitherto.core.policy.policy import Policy, policy_json
@@ -79,7 +79,8 @@ class Appender:
                         actual=unit.head.next_seq,
                     )
                 if looked or not self._begins_with_earlier(unit.head):
-                    logged, head = extended(unit.head, batch, tokens)
+                    kept = expiring(unit.head, batch, self.handle.services.settings.ttl)
+                    logged, head = extended(unit.head, kept, tokens)
                     if earlier is not None:
                         head = replace(head, latest=LatestDigest(digest=earlier.digest))
                     receipt = Receipt(start=logged[0].seq, end=logged[-1].seq, rev=head.rev, fingerprint=mark)

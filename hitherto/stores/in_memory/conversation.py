@@ -39,6 +39,7 @@ class StoredConversation:
     digests: list[Digest] = field(default_factory=list[Digest])
     title: str = ""
     metadata: str = "{}"
+    ttl: timedelta | None = None
     created_at: datetime = field(init=False)
 
     def __post_init__(self) -> None:
@@ -53,7 +54,15 @@ class StoredConversation:
         if resume_at is not None and resume_at > clock + MAX_AHEAD:
             resume_at = None
         return self._with_digest(
-            replace(self.head, frontiers=reached, running=running, now=now, clock=clock, resume_at=resume_at)
+            replace(
+                self.head,
+                frontiers=reached,
+                running=running,
+                now=now,
+                clock=clock,
+                resume_at=resume_at,
+                ttl=self.ttl,
+            )
         )
 
     def head_at(self, at: int, clock: datetime) -> Head | None:
@@ -79,6 +88,7 @@ class StoredConversation:
             late=(),
             failures=0,
             resume_at=None,
+            ttl=self.ttl,
             running=(),
             finish_seq=0,
             erased=tuple((first, min(end, len(log) - 1)) for first, end in self.head.erased if first < len(log)),
@@ -182,6 +192,7 @@ class StoredConversation:
             self.updated_at = max((now, *(logged.created_at for logged in changes.messages)))
         self.title = self.title if changes.title is None else changes.title
         self.metadata = self.metadata if changes.metadata is None else changes.metadata
+        self.ttl = self.ttl if changes.ttl is None else changes.ttl
         self.log += changes.messages
         self.live += [logged.seq for logged in changes.messages]
         if changes.retract:

@@ -41,7 +41,7 @@ def scopes(
 
     def name_of(owner: Owner) -> str | None:
         """What is counted under; None if it is not asked for, or belongs to no agent."""
-        if (by != "tenant" and owner[0] != tenant) or (by == "agent" and user not in (None, owner[1])):
+        if tenant not in (None, owner[0]) or user not in (None, owner[1]):
             return None
         return owner[_PARTS.index(by)]
 

@@ -56,7 +56,7 @@ class InMemoryStore:
         self._clock = clock
         self._kept: dict[Name, StoredConversation] = {}
         self._receipts: dict[tuple[Name, str], tuple[Receipt, datetime]] = {}
-        self._defaults: dict[tuple[str, str], AgentDefaults] = {}
+        self._defaults: dict[tuple[str, str | None], AgentDefaults] = {}
         self._locks = WeakValueDictionary[Name, asyncio.Lock]()
         self._held: dict[int | None, Name] = {}
         self._claims = Claims(self._kept, clock)
@@ -153,10 +153,10 @@ class InMemoryStore:
         found = self._receipts.get(((scope, conversation), key))
         return None if found is None else found[0]
 
-    async def defaults(self, scope: Scope) -> AgentDefaults:
-        return self._defaults.get((scope.tenant, scope.agent), AgentDefaults())
+    async def defaults(self, *, tenant: str, agent: str | None) -> AgentDefaults:
+        return self._defaults.get((tenant, agent), AgentDefaults())
 
-    async def set_defaults(self, *, tenant: str, agent: str, defaults: AgentDefaults) -> None:
+    async def set_defaults(self, *, tenant: str, agent: str | None, defaults: AgentDefaults) -> None:
         self._defaults[(tenant, agent)] = defaults
 
     async def claim(
@@ -333,7 +333,14 @@ class InMemoryStore:
         ]
         for row, name in chosen:
             latest = LatestDigest(digest=row.id, conversation=name, text=row.text)
-        return replace(head, agent_policy=agent.policy, agent_cross_session=agent.cross_session, latest=latest)
+        tenant = self._defaults.get((scope.tenant, None), AgentDefaults())
+        return replace(
+            head,
+            agent_policy=agent.policy,
+            agent_cross_session=agent.cross_session,
+            latest=latest,
+            ttl=next((ttl for ttl in (head.ttl, agent.ttl, tenant.ttl) if ttl is not None), None),
+        )
 
     def _forget_content(self, name: Name, first: int, last: int) -> None:
         """Remove the content of these messages from the index, and their fingerprints from the receipts, which still

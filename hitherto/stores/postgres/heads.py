@@ -70,6 +70,7 @@ def head_from(row: Any) -> Head:
         subject=row.subject,
         extracted=tuple((first, last) for first, last in json.loads(row.extracted)),
         finish_seq=row.finish_seq,
+        ttl=row.ttl,
     )
 
 
@@ -163,5 +164,5 @@ def _frontier_values(one: Frontier) -> list[Any]:
 
 
 def defaults_from(row: Sequence[Any]) -> AgentDefaults:
-    policy, crosses = row
-    return AgentDefaults(policy=policy, cross_session=CrossSession.from_json(crosses))
+    policy, crosses, ttl = row
+    return AgentDefaults(policy=policy, cross_session=CrossSession.from_json(crosses), ttl=ttl)

@@ -40,11 +40,12 @@ select c.ref, c.rev, c.next_seq, c.tokens, c.turns, c.dialogue, c.results,
         from hitherto.digest p
         where p.tenant = c.tenant and p.conversation = c.ref and p.status = 'processing')::text as running,
        case when c.resume_at < clock_timestamp() + interval '2 hours' then c.resume_at end as resume_at,
-       c.subject, c.extracted::text as extracted, c.updated_at, c.finish_seq
+       c.subject, c.extracted::text as extracted, c.updated_at, c.finish_seq, coalesce(c.ttl, a.ttl, t.ttl) as ttl
 from hitherto.conversation c
 left join lateral (
-    select policy, cross_session from hitherto.agent a where a.tenant = c.tenant and a.agent = c.agent limit 1
+    select policy, cross_session, ttl from hitherto.agent a where a.tenant = c.tenant and a.agent = c.agent limit 1
 ) a on true
+left join lateral (select ttl from hitherto.agent t where t.tenant = c.tenant and t.agent = '' limit 1) t on true
 left join lateral (
     select n.id, o.id as conversation, n.text
     from (select * from hitherto.digest n where n.tenant = c.tenant and n.id = c.latest_digest limit 1) n
@@ -153,7 +154,7 @@ select c.ref, %(at)s::bigint as rev, b.next_seq,
        d.spec::text as digest_spec, d.tokens as digest_tokens,
        e.sum_tokens as digest_sum_tokens, e.sum_turns as digest_sum_turns, e.sum_dialogue as digest_sum_dialogue,
        e.sum_results as digest_sum_results, 0 as failures, null::text as running, null::timestamptz as resume_at,
-       c.subject, c.extracted::text as extracted, c.updated_at, 0 as finish_seq
+       c.subject, c.extracted::text as extracted, c.updated_at, 0 as finish_seq, coalesce(c.ttl, a.ttl, t.ttl) as ttl
 from c
 cross join bounds b
 cross join frontiers f
@@ -170,8 +171,9 @@ left join lateral (
     order by m.seq desc limit 1
 ) v on true
 left join lateral (
-    select policy, cross_session from hitherto.agent a where a.tenant = c.tenant and a.agent = c.agent limit 1
+    select policy, cross_session, ttl from hitherto.agent a where a.tenant = c.tenant and a.agent = c.agent limit 1
 ) a on true
+left join lateral (select ttl from hitherto.agent t where t.tenant = c.tenant and t.agent = '' limit 1) t on true
 left join lateral (
     select n.id, o.id as conversation, n.text
     from (select * from hitherto.digest n where n.tenant = c.tenant and n.id = c.latest_digest limit 1) n
@@ -209,10 +211,10 @@ set rev = %(rev)s, next_seq = %(next_seq)s, tokens = %(tokens)s, turns = %(turns
 where tenant = %(tenant)s and ref = %(ref)s;
 
 -- name: describe_conversation
--- Set the title ('' unsets it) and the metadata, those that are given.
+-- Set the title ('' unsets it), the metadata and the time to live, those that are given.
 update hitherto.conversation
 set title = case when %(title)s::text is null then title else nullif(%(title)s, '') end,
-    metadata = coalesce(%(metadata)s::jsonb, metadata)
+    metadata = coalesce(%(metadata)s::jsonb, metadata), ttl = coalesce(%(ttl)s, ttl)
 where tenant = %(tenant)s and ref = %(ref)s;
 
 -- name: note_retracted
@@ -226,12 +228,12 @@ set digested_at = (select s.completed_at from hitherto.standing_summary(c.tenant
 where c.tenant = %(tenant)s and c.ref = %(ref)s;
 
 -- name: defaults
--- The defaults of an agent.
-select policy::text, cross_session::text from hitherto.agent where tenant = %(tenant)s and agent = %(agent)s;
+-- The defaults of an agent; '' stands for all agents of the tenant.
+select policy::text, cross_session::text, ttl from hitherto.agent where tenant = %(tenant)s and agent = %(agent)s;
 
 -- name: set_defaults
 -- Set the defaults of an agent, replacing those before.
-insert into hitherto.agent (tenant, agent, policy, cross_session, updated_at)
-values (%(tenant)s, %(agent)s, %(policy)s, %(cross_session)s, clock_timestamp())
+insert into hitherto.agent (tenant, agent, policy, cross_session, ttl, updated_at)
+values (%(tenant)s, %(agent)s, %(policy)s, %(cross_session)s, %(ttl)s, clock_timestamp())
 on conflict (tenant, agent) do update
-set policy = excluded.policy, cross_session = excluded.cross_session, updated_at = excluded.updated_at;
+set policy = excluded.policy, cross_session = excluded.cross_session, ttl = excluded.ttl, updated_at = excluded.updated_at;

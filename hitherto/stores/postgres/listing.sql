@@ -30,16 +30,16 @@ from (
 order by c.updated_at desc, c.ref desc;
 
 -- name: tenants
--- The tenants after a name, by name, with what is kept of each.
+-- The tenants after a name, or one tenant, by name, with what is kept of each.
 with named as materialized (
     (select distinct tenant as name from hitherto.conversation
-     where tenant > %(beyond)s order by 1 limit %(limit)s)
+     where tenant > %(beyond)s and (%(tenant)s::text is null or tenant = %(tenant)s) order by 1 limit %(limit)s)
     union
     (select distinct tenant as name from hitherto.document
-     where tenant > %(beyond)s order by 1 limit %(limit)s)
+     where tenant > %(beyond)s and (%(tenant)s::text is null or tenant = %(tenant)s) order by 1 limit %(limit)s)
     union
     (select distinct tenant as name from hitherto.fact
-     where tenant > %(beyond)s and state = 'current' order by 1 limit %(limit)s)
+     where tenant > %(beyond)s and (%(tenant)s::text is null or tenant = %(tenant)s) and state = 'current' order by 1 limit %(limit)s)
     order by 1 limit %(limit)s
 )
 select n.name, c.conversations, c.messages, c.tokens, d.documents, f.facts, c.updated_at
@@ -56,16 +56,16 @@ cross join lateral (
 order by n.name;
 
 -- name: users
--- The users of a tenant after a name likewise.
+-- The users of a tenant after a name, or one of them, likewise.
 with named as materialized (
     (select distinct user_id as name from hitherto.conversation
-     where tenant = %(tenant)s and user_id > %(beyond)s order by 1 limit %(limit)s)
+     where tenant = %(tenant)s and user_id > %(beyond)s and (%(user)s::text is null or user_id = %(user)s) order by 1 limit %(limit)s)
     union
     (select distinct user_id as name from hitherto.document
-     where tenant = %(tenant)s and user_id > %(beyond)s order by 1 limit %(limit)s)
+     where tenant = %(tenant)s and user_id > %(beyond)s and (%(user)s::text is null or user_id = %(user)s) order by 1 limit %(limit)s)
     union
     (select distinct user_id as name from hitherto.fact
-     where tenant = %(tenant)s and user_id > %(beyond)s and state = 'current' order by 1 limit %(limit)s)
+     where tenant = %(tenant)s and user_id > %(beyond)s and (%(user)s::text is null or user_id = %(user)s) and state = 'current' order by 1 limit %(limit)s)
     order by 1 limit %(limit)s
 )
 select n.name, c.conversations, c.messages, c.tokens, d.documents, f.facts, c.updated_at

@@ -175,13 +175,18 @@ class PostgresStore:
         found = await self._all(SQL["receipt"], values)
         return rows.receipt_from(found[0]) if found else None
 
-    async def defaults(self, scope: Scope) -> AgentDefaults:
-        found = await self._all(SQL["defaults"], {"tenant": scope.tenant, "agent": scope.agent})
+    async def defaults(self, *, tenant: str, agent: str | None) -> AgentDefaults:
+        found = await self._all(SQL["defaults"], {"tenant": tenant, "agent": agent or ""})
         return heads.defaults_from(found[0]) if found else AgentDefaults()
 
-    async def set_defaults(self, *, tenant: str, agent: str, defaults: AgentDefaults) -> None:
-        crosses = defaults.cross_session.to_json()
-        values = {"tenant": tenant, "agent": agent, "policy": defaults.policy, "cross_session": crosses}
+    async def set_defaults(self, *, tenant: str, agent: str | None, defaults: AgentDefaults) -> None:
+        values = {
+            "tenant": tenant,
+            "agent": agent or "",
+            "policy": defaults.policy,
+            "cross_session": defaults.cross_session.to_json(),
+            "ttl": defaults.ttl,
+        }
 
         async def put(connection: AsyncConnection[Any]) -> None:
             await connection.execute(SQL["set_defaults"], values)

@@ -175,8 +175,8 @@ class PostgresUnit:
         await connection.execute(
             SQL["update_conversation"], {**at, **heads.head_values(head), "updated_at": updated_at}
         )
-        if changes.title is not None or changes.metadata is not None:
-            described = {"title": changes.title, "metadata": changes.metadata}
+        described = {"title": changes.title, "metadata": changes.metadata, "ttl": changes.ttl}
+        if any(one is not None for one in described.values()):
             await connection.execute(SQL["describe_conversation"], {**at, **described})
         if changes.key is not None and changes.receipt is not None:
             receipt = changes.receipt

@@ -18,7 +18,7 @@ from hitherto.core.policy.policy import Policy, Stage, policy_json
 from hitherto.core.policy.trigger import Turns
 from hitherto.core.scope import Scope
 from hitherto.ports.digests import DigestOutcome, EarlierDigest, RewrittenDigest
-from hitherto.ports.log import AgentDefaults
+from hitherto.ports.log import AgentDefaults, Changes
 from hitherto.ports.store import Store
 from hitherto.testing.conformance.digests.stage_samples import stage_row, staged, superseded, take_back
 from hitherto.testing.conformance.samples import OTHER_STAGE, SCOPE, clear, dialogue, digested, fire, head_of, write
@@ -48,17 +48,43 @@ async def earlier(store: Store, name: str, *, within: timedelta = YEAR) -> str |
 
 class AgentCases:
     async def test_defaults_are_those_that_were_set_last(self, store: Store) -> None:
-        assert await store.defaults(SCOPE) == AgentDefaults()
+        assert await store.defaults(tenant=SCOPE.tenant, agent=SCOPE.agent) == AgentDefaults()
         for defaults in (
             AgentDefaults(policy=POLICY),
             AgentDefaults(policy=POLICY, cross_session=CrossSession(latest=False, always=True)),
             AgentDefaults(cross_session=LATEST),
+            AgentDefaults(ttl=timedelta(days=7, microseconds=1)),
         ):
             await store.set_defaults(tenant=SCOPE.tenant, agent=SCOPE.agent, defaults=defaults)
-            assert await store.defaults(SCOPE) == defaults
-            assert await store.defaults(replace(SCOPE, user="another")) == defaults, "of all users of the agent"
+            assert await store.defaults(tenant=SCOPE.tenant, agent=SCOPE.agent) == defaults
         await store.set_defaults(tenant=SCOPE.tenant, agent=SCOPE.agent, defaults=AgentDefaults())
-        assert await store.defaults(SCOPE) == AgentDefaults()
+        assert await store.defaults(tenant=SCOPE.tenant, agent=SCOPE.agent) == AgentDefaults()
+
+    async def test_the_time_to_live_is_the_conversations_else_its_agents_else_its_tenants(self, store: Store) -> None:
+        async def said(agent: str | None, days: int | None) -> None:
+            defaults = AgentDefaults(ttl=None if days is None else timedelta(days=days))
+            await store.set_defaults(tenant=SCOPE.tenant, agent=agent, defaults=defaults)
+
+        async def ttls() -> set[timedelta | None]:
+            async with store.write(SCOPE, "c") as unit:
+                found = {unit.head.ttl}
+            heads = [await store.head(SCOPE, "c", at=at) for at in (None, 1)]
+            return found | {head.ttl for head in heads if head is not None}
+
+        await write(store, "c", *dialogue(1))
+        assert await ttls() == {None}
+        await said(None, 3)
+        assert await ttls() == {timedelta(days=3)}
+        assert await store.defaults(tenant=SCOPE.tenant, agent=SCOPE.agent) == AgentDefaults()
+        await said(SCOPE.agent, 2)
+        assert await ttls() == {timedelta(days=2)}
+        for days in (1, 0):
+            async with store.write(SCOPE, "c") as unit:
+                await unit.commit(Changes(head=unit.head, ttl=timedelta(days=days)))
+            await write(store, "c", *dialogue(1))
+            assert await ttls() == {timedelta(days=days)}, "zero: for ever"
+        await write(store, "new", *dialogue(1), scope=replace(SCOPE, agent="x"))
+        assert (await head_of(store, "new", scope=replace(SCOPE, agent="x"))).ttl == timedelta(days=3)
 
     async def test_heads_tell_the_agents_defaults(self, store: Store) -> None:
         await write(store, "c", *dialogue(1), policy=OWN_POLICY, cross_session=OWN)
@@ -82,7 +108,7 @@ class AgentCases:
         await store.set_defaults(
             tenant=other.tenant, agent=other.agent, defaults=AgentDefaults(policy=POLICY, cross_session=LATEST)
         )
-        assert await store.defaults(SCOPE) == AgentDefaults()
+        assert await store.defaults(tenant=SCOPE.tenant, agent=SCOPE.agent) == AgentDefaults()
         head = await head_of(store, "c")
         assert (head.agent_policy, head.agent_cross_session) == (None, CrossSession())
 

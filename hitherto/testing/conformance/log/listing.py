@@ -171,7 +171,9 @@ class ListingCases:
         assert await of("tenant", beyond=tenants[1]) == await of("tenant", limit=0) == []
         assert await of("user", tenant=SCOPE.tenant) == users
         assert await of("user", tenant=SCOPE.tenant, beyond=users[0]) == users[1:]
-        assert await of("user", tenant="nobody") == []
+        assert await of("user", tenant="nobody") == await of("user", tenant=SCOPE.tenant, user="nobody") == []
+        assert await of("user", tenant=SCOPE.tenant, user="other") == ["other"]
+        assert await of("tenant", tenant=SCOPE.tenant) == [SCOPE.tenant]
         assert await of("agent", tenant=SCOPE.tenant) == sorted([SCOPE.agent, "another"])
         assert await of("agent", tenant=SCOPE.tenant, user="other") == ["another"]
 

@@ -14,6 +14,7 @@ create table hitherto.conversation (
     id            text        not null,
     policy        json,
     cross_session json,
+    ttl           interval,
     latest_digest bigint,
     subject       text        not null default '',
     title         text,
@@ -49,6 +50,7 @@ create table hitherto.conversation (
 );
 comment on table hitherto.conversation is 'One ordered log inside a scope, with its running sums.';
 comment on column hitherto.conversation.subject is 'What its facts are about: a subject''s id; '''' is the user.';
+comment on column hitherto.conversation.ttl is 'How long new messages are kept; zero: for ever.';
 comment on column hitherto.conversation.title is 'Null: made of the first user message when it is listed.';
 comment on column hitherto.conversation.extracted is 'Ranges of messages from which facts have been extracted, and never are again.';
 comment on column hitherto.conversation.finish_seq is 'Messages below it are to be digested, whatever the triggers say.';
@@ -132,7 +134,9 @@ create table hitherto.agent (
     agent         text        not null,
     policy        json,
     cross_session json,
+    ttl           interval,
     updated_at    timestamptz not null,
     primary key (tenant, agent)
 );
-comment on table hitherto.agent is 'What counts for the conversations of an agent that say nothing of their own.';
+comment on table hitherto.agent is
+    'What counts for the conversations of an agent (with no name: of all agents of the tenant) that say nothing of their own.';
