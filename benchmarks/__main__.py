@@ -17,6 +17,7 @@ from benchmarks import (
     append,
     contexts,
     enqueue,
+    erasing,
     facts,
     history,
     idle,
@@ -52,6 +53,7 @@ BENCHMARKS: dict[str, Callable[[Ground], Awaitable[Findings]]] = {
     "recall": recall.run,
     "facts": facts.run,
     "known": known.run,
+    "erasing": erasing.run,
     "soak": soak.run,
 }
 

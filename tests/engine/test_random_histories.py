@@ -1,4 +1,4 @@
-"""Promises 4 and 7 to 11 over random histories: any log and policies, slow and failing digests, taking back, expiry."""
+"""Promises 4 and 7 to 11 over random histories: any log and policies, slow and failing digests, erasing, expiry."""
 
 from __future__ import annotations
 
@@ -46,6 +46,7 @@ others = st.one_of(
     st.tuples(st.just("clear")),
     st.tuples(st.just("replace"), st.integers(0, 3)),
     st.tuples(st.just("back")),
+    st.tuples(st.just("erase"), st.sets(st.integers(0, 99), min_size=1, max_size=4)),
     *expiry,
 )
 looks = st.tuples(
@@ -131,6 +132,8 @@ async def do(here: World, governing: list[Policy], step: Step) -> None:
             await here.clear()
         case ("replace", int(size)):
             await here.replace([{"role": "user", "content": f"instead {at}"} for at in range(size)])
+        case ("erase", set(places)):
+            await here.erase(places)
         case ("back",):
             await here.take_back_a_clear()
         case _:

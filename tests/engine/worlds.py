@@ -18,6 +18,7 @@ from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.group import groups
 from hitherto.core.log.head import REPLACED, Head
 from hitherto.core.log.message import RESPONSES, Kind, Logged, Payload
+from hitherto.core.log.ranges import ranges
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.core.policy.view import view
 from hitherto.engine.services import Services
@@ -107,6 +108,19 @@ class World:
         erased = [one.seq for one in await self.chat.messages() if one.erased]
         self.taken.clear()
         self.note("erased", erased)
+
+    async def erase(self, places: Collection[int]) -> None:
+        """Erase messages, wherever they stand; contexts that were taken before cannot be made again."""
+        log = await self.chat.messages()
+        if not log:
+            return
+        seqs = {place % len(log) for place in places}
+        erased = await self.chat.erase(seqs)
+        assert erased == sum(not log[seq].erased for seq in seqs)
+        after = await self.chat.messages()
+        assert [one.seq for one in after if one.erased] == [s for s in range(len(log)) if log[s].erased or s in seqs]
+        self.taken.clear()
+        self.note("erase", erased)
 
     async def configure(self, policy: Policy) -> None:
         await self.chat.configure(policy=policy)
@@ -324,6 +338,9 @@ class World:
         """The summarizer got each message as new once, or again where that digest came to nothing; none is left out."""
         rows = {row.id: row for row in await self.chat.digests()}
         log = await self.chat.messages()
+        erased = ranges(one.seq for one in log if one.erased)
+        for row in rows.values():
+            assert not [item for item in row.items if item.rests_on(erased)], f"{row.id} says what was erased"
         told: dict[int, int] = {}
         for hold in self.queue.all:
             row = rows[hold.job.digest]

@@ -53,8 +53,8 @@ async def memory(database: str) -> AsyncIterator[Memory]:
         yield opened
 
 
-async def filled(memory: Memory, scope: Scope, *, rounds: int = 4) -> None:
-    chat = memory.conversation("c", scope=scope, policy=POLICY)
+async def filled(memory: Memory, scope: Scope, *, name: str = "c", rounds: int = 4) -> None:
+    chat = memory.conversation(name, scope=scope, policy=POLICY)
     said = user(f"{SECRET} likes tuna.").with_metadata({"note": SECRET})
     await chat.append(said, assistant(f"{SECRET}, noted."), key="k")
     for number in range(rounds):
