@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
+from psycopg.pq import Ping
 
 import hitherto
 from hitherto import logs
@@ -18,7 +19,7 @@ from hitherto.engine.memory import Memory
 from hitherto.errors import DatabaseUnavailable, InvalidInput
 from hitherto.ports.watch import Watch
 from hitherto.settings import Settings
-from hitherto.stores.postgres.schema import is_starting
+from hitherto.stores.postgres.schema import ping
 from hitherto.watching import serving, watch_of
 from hitherto.wiring import IN_MEMORY
 
@@ -94,6 +95,7 @@ async def _work(settings: Settings, metrics: str | None) -> None:
 
 async def _opened(settings: Settings, watch: Watch) -> Memory:
     """The memory, open. A database that is starting up or recovers is waited for, however long that takes."""
+    tried = False
     while True:
         try:
             return await hitherto.open(
@@ -104,6 +106,11 @@ async def _opened(settings: Settings, watch: Watch) -> Memory:
                 worker=True,
             )
         except DatabaseUnavailable:
-            if settings.database is None or not await is_starting(settings.database):
-                raise
-            log.warning("The database is starting up; the worker waits for it")
+            match None if settings.database is None else await ping(settings.database):
+                case Ping.REJECT:
+                    tried = False
+                    log.warning("The database is starting up; the worker waits for it")
+                case Ping.OK if not tried:  # it may have started up since it refused
+                    tried = True
+                case _:
+                    raise

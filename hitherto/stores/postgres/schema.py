@@ -9,6 +9,7 @@ from importlib import resources
 from typing import Any, LiteralString
 
 import psycopg
+from psycopg.pq import PGconn, Ping
 
 from hitherto.errors import DatabaseReadOnly, SchemaMismatch, StoreError
 from hitherto.stores.postgres import errors
@@ -68,14 +69,15 @@ async def ensure(
         raise StoreError(f"PostgreSQL refused to set up the schema: {str(error).strip()}") from error
 
 
-async def is_starting(url: str) -> bool:
-    """Whether there is a server that takes no connections yet: it is starting up, or recovers after a crash."""
-    ping = await asyncio.to_thread(psycopg.pq.PGconn.ping, url.encode())
-    return ping == psycopg.pq.Ping.REJECT
+async def ping(url: str) -> Ping:
+    """What the server says to a connection: REJECT if it takes none yet, as it is starting up, or recovers after a
+    crash."""
+    return Ping(await asyncio.to_thread(PGconn.ping, url.encode()))
 
 
 async def _connect(url: str, patience: float) -> psycopg.AsyncConnection[Any]:
     until = time.monotonic() + patience
+    tried = False
     while True:
         try:
             return await psycopg.AsyncConnection[Any].connect(
@@ -86,9 +88,14 @@ async def _connect(url: str, patience: float) -> psycopg.AsyncConnection[Any]:
                 client_encoding="UTF8",
             )
         except psycopg.OperationalError:
-            if not await is_starting(url) or time.monotonic() > until:
-                raise
-            await asyncio.sleep(_PAUSE)
+            match await ping(url):
+                case Ping.REJECT if time.monotonic() <= until:
+                    tried = False
+                    await asyncio.sleep(_PAUSE)
+                case Ping.OK if not tried:  # it may have started up since it refused
+                    tried = True
+                case _:
+                    raise
 
 
 async def _ensure(
