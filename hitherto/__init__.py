@@ -38,6 +38,8 @@ if _TYPE_CHECKING:
     from hitherto.engine.context.recalled import RecallOptions
     from hitherto.engine.conversation import Conversation
     from hitherto.engine.documents.documents import Documents
+    from hitherto.engine.export.export import ExportReport
+    from hitherto.engine.export.imports import ImportReport
     from hitherto.engine.facts.facts import Facts
     from hitherto.engine.listing import ConversationPage, ScopePage
     from hitherto.engine.log.append import AppendResult
@@ -105,6 +107,8 @@ _NAMES = {
     "hitherto.engine.documents.documents": ("Documents",),
     "hitherto.engine.facts.facts": ("Facts",),
     "hitherto.engine.log.append": ("AppendResult",),
+    "hitherto.engine.export.export": ("ExportReport",),
+    "hitherto.engine.export.imports": ("ImportReport",),
     "hitherto.engine.log.erase_scope": ("ErasureReport",),
     "hitherto.engine.memory": ("Memory",),
     "hitherto.engine.recall.recall": (
@@ -154,12 +158,14 @@ __all__ = [
     "ErasureReport",
     "Evidence",
     "Expansion",
+    "ExportReport",
     "Fact",
     "FactEvent",
     "Facts",
     "Head",
     "Hit",
     "HithertoError",
+    "ImportReport",
     "KeptDocument",
     "Logged",
     "Manifest",

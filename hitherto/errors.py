@@ -10,7 +10,8 @@
     │   ├── InvalidSettings
     │   ├── InvalidDocument
     │   ├── InvalidFact
-    │   └── InvalidTranscript
+    │   ├── InvalidTranscript
+    │   └── InvalidExport
     ├── Conflict                the call lost against another one; nothing was changed
     │   ├── IdempotencyKeyReused
     │   ├── ConcurrentWrite
@@ -80,6 +81,14 @@ class InvalidFact(InvalidInput):
 
 class InvalidTranscript(InvalidInput):
     """A transcript file cannot be read; `line` (counted from 1) is where, if it is one line's fault."""
+
+    def __init__(self, message: str, *, line: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class InvalidExport(InvalidInput):
+    """What should be an export of Hitherto's cannot be read; `line` (counted from 1) is where."""
 
     def __init__(self, message: str, *, line: int | None = None) -> None:
         super().__init__(message)

@@ -12,7 +12,7 @@ from typer.main import get_command
 
 from hitherto.cli.options import expanded
 from hitherto.cli.terminal import output
-from hitherto.errors import HithertoError, InvalidDocument, InvalidInput, InvalidTranscript
+from hitherto.errors import HithertoError, InvalidDocument, InvalidExport, InvalidInput, InvalidTranscript
 
 COMMANDS = {
     "demo": "Replay a conversation that ships with Hitherto, and ask about its beginning.",
@@ -27,6 +27,8 @@ COMMANDS = {
     "facts": "Review facts about a user or another subject, with their sources.",
     "documents": "Add, list and search the documents of a user's knowledge base.",
     "erase": "Erase messages, a user or a tenant, with everything made from them.",
+    "export": "Write everything that is kept of a tenant or a user to a file.",
+    "import": "Import an export, or a conversation.",
     "costs": "Show what model calls cost, by day, model, purpose, tenant or user.",
     "worker": "Make the digests that other processes request, until stopped.",
     "migrate": "Set up the database, or bring its schema up to date.",
@@ -34,7 +36,9 @@ COMMANDS = {
     "bench": "Measure Hitherto on your own data.",
 }
 """Each command's name and the first paragraph of its help. The function, or the group, of that name is in the module
-of that name, which is imported when the command is used."""
+of that name, which is imported when the command is used, but for `_ELSEWHERE`."""
+
+_ELSEWHERE = {"import": ("export", "import_")}
 
 _STYLE: dict[str, Any] = {
     "pretty_exceptions_enable": False,
@@ -55,7 +59,8 @@ class _Commands(TyperGroup):
 
 def command_of(name: str) -> Any:
     """The command or group `name` in full, its module imported, as Typer runs it."""
-    found = getattr(import_module(f"hitherto.cli.{name}"), name)
+    module, function = _ELSEWHERE.get(name, (name, name))
+    found = getattr(import_module(f"hitherto.cli.{module}"), function)
     if not isinstance(found, typer.Typer):
         found, command = typer.Typer(add_completion=False, **_STYLE), found
         found.command(name)(expanded(command))
@@ -116,7 +121,9 @@ def main() -> None:
     try:
         code = app(prog_name="hitherto", standalone_mode=False)
     except HithertoError as error:
-        usage = isinstance(error, InvalidInput) and not isinstance(error, InvalidTranscript | InvalidDocument)
+        usage = isinstance(error, InvalidInput) and not isinstance(
+            error, InvalidTranscript | InvalidExport | InvalidDocument
+        )
         output.fail(str(error), 2 if usage else 1)
     except (KeyboardInterrupt, typer.Abort):
         code = _INTERRUPTED

@@ -48,7 +48,7 @@ def messages(
             raise InvalidInput(f"{id!r} has no message {asked[-1][1]}: its log ends with {head.last_seq}")
         if not yes:
             await _show(conversation, asked)
-        _ask(f"Erase {_counted(_count(asked), 'message')} of {id!r}, and everything that rests on them?", yes=yes)
+        _ask(f"Erase {output.told({'messages': _count(asked)})} of {id!r}, and everything that rests on them?", yes=yes)
         erased = await conversation.erase(seq for first, last in asked for seq in range(first, last + 1))
         await memory.wait_for_erasure()
         return erased
@@ -85,7 +85,7 @@ def _erase(tenant: str, user: str | None, *, yes: bool, database: str | None, as
     whose = f"the tenant {tenant}" if user is None else f"the user {user} of the tenant {tenant}"
 
     async def work(memory: Memory) -> ErasureReport:
-        _ask(f"Erase everything of {whose}: {_told(await _kept(memory, tenant, user))}?", yes=yes)
+        _ask(f"Erase everything of {whose}: {output.told(await _kept(memory, tenant, user))}?", yes=yes)
         erased = await (memory.erase_tenant(tenant) if user is None else memory.erase_user(tenant, user))
         await memory.wait_for_erasure()
         return erased
@@ -94,7 +94,7 @@ def _erase(tenant: str, user: str | None, *, yes: bool, database: str | None, as
     _report(output.attributes(erased, *_COUNTED), as_json=as_json)
 
 
-_COUNTED = {"conversations": "conversation", "messages": "message", "documents": "document", "facts": "fact"}
+_COUNTED = ("conversations", "messages", "documents", "facts")
 
 
 async def _kept(memory: Memory, tenant: str, user: str | None) -> dict[str, int]:
@@ -132,15 +132,7 @@ def _report(counts: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         output.print_json({"erased": counts})
     else:
-        output.say(f"Erased: {_told(counts)}.")
-
-
-def _told(counts: dict[str, int]) -> str:
-    return ", ".join(_counted(count, _COUNTED[name]) for name, count in counts.items())
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+        output.say(f"Erased: {output.told(counts)}.")
 
 
 def _count(asked: Ranges) -> int:

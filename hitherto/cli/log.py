@@ -72,7 +72,7 @@ def _json(logged: Logged, *, cleared: bool) -> dict[str, Any]:
     return {
         "seq": logged.seq,
         **output.attributes(message, "role", "kind"),
-        **output.attributes(logged, "tokens", "created_at"),
+        **output.attributes(logged, "tokens", "created_at", "said_at"),
         "cleared": cleared,
         "retracted": logged.retracted_rev is not None,
         "erased": logged.erased,

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, BinaryIO, Self, cast
 
 from hitherto.core.cross_session import CrossSessionLike, cross_session_of
 from hitherto.core.documents.checks import metadata_json, type_of
+from hitherto.core.export.records import ExportScope
 from hitherto.core.facts.fact import Subject
 from hitherto.core.ledger import Costs
 from hitherto.core.log.append import checked_ttl
@@ -25,6 +26,8 @@ from hitherto.engine.calls import Calls
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.digests.worker import Worker
 from hitherto.engine.documents.documents import Documents
+from hitherto.engine.export.export import ExportReport, export
+from hitherto.engine.export.imports import ImportReport, Lines, import_export
 from hitherto.engine.facts.facts import Facts
 from hitherto.engine.listing import (
     ConversationPage,
@@ -46,7 +49,7 @@ from hitherto.engine.recall.arguments import (
 from hitherto.engine.recall.indexer import Indexer, Wakeup
 from hitherto.engine.recall.recall import Hit, Recaller, RecallResult
 from hitherto.engine.services import Services
-from hitherto.errors import DatabaseReadOnly, InvalidInput, StoreError
+from hitherto.errors import DatabaseReadOnly, InvalidInput, InvalidScope, StoreError
 from hitherto.logs import logger
 from hitherto.ports.digests import Backlog
 from hitherto.ports.facts import FactStore
@@ -386,6 +389,37 @@ class Memory:
         await resume_erasures(self._services.store)
         if self._indexer is not None:
             await self._indexer.tidied()
+
+    async def export_to(
+        self,
+        file: BinaryIO,
+        *,
+        tenant: str,
+        user: str | None = None,
+        agent: str | None = None,
+        progress: Callable[[ExportReport], None] | None = None,
+    ) -> ExportReport:
+        """Write everything that is kept of a tenant, of its `user`, or of that user with one `agent`, to a file that is
+        open for bytes, as JSON Lines: docs/export.md has the format. It is what is there at one moment, and nobody
+        waits for it. `progress` is called now and then. Returns how much it was. Raises InvalidScope."""
+        if user is None and agent is not None:
+            raise InvalidScope("name the user too whose conversations with the agent are exported")
+        whose = ExportScope(
+            tenant=checked_name(tenant, "tenant"),
+            user=None if user is None else checked_name(user, "user"),
+            agent=None if agent is None else checked_name(agent, "agent"),
+        )
+        return await export(self._services, file, whose, progress)
+
+    async def import_from(self, file: Lines, *, progress: Callable[[ImportReport], None] | None = None) -> ImportReport:
+        """Import what `export_to` has written: the same messages, numbers, dates, digests and facts.
+
+        Each conversation is written whole or not at all. One that is there as it is in the export is skipped, and so
+        are such documents and facts; where another conversation has its name, it is refused. So an import that was cut
+        off goes on when it is repeated. What is set for agents and subjects is left as it is. Raises InvalidExport,
+        with the line, for what is no export; what was imported before stays.
+        """
+        return await import_export(self._services, file, progress)
 
     async def backlog(self) -> Backlog:
         """How many digests of all tenants are due, being made or put off, and how far they lag: for operators and

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from hitherto.ports.digests import DigestStore
 from hitherto.ports.documents import DocumentStore
+from hitherto.ports.export import ExportStore
 from hitherto.ports.facts import FactStore
 from hitherto.ports.ledger import LedgerStore
 from hitherto.ports.log import LogStore
@@ -22,7 +23,8 @@ class Store(LogStore, DigestStore, LedgerStore, Protocol):
 
     All methods raise DatabaseUnavailable when the store cannot be reached, DatabaseReadOnly when it refuses to write,
     and change nothing then (but see `Unit.commit`). What belongs to another scope is never found, counted or named.
-    `index`, `documents` and `facts` are its search index, its documents and its facts, on the same data.
+    `index`, `documents`, `facts` and `export` are its search index, its documents, its facts and its exports, on the
+    same data.
 
     What rests on an expired message is shown nowhere outside its conversation, whether the message is erased yet or
     not. As long as a conversation has expired messages that are not erased, its digests and the documents archived from
@@ -39,6 +41,9 @@ class Store(LogStore, DigestStore, LedgerStore, Protocol):
 
     @property
     def facts(self) -> FactStore: ...
+
+    @property
+    def export(self) -> ExportStore: ...
 
     async def open(self) -> None:
         """Make ready for use, schema included. Raises SchemaMismatch for one that this version cannot work with."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
-from typing import Any, Literal, Unpack
+from typing import Any, BinaryIO, Literal, Unpack
 
 from hitherto.core.context.expansion import Expansion
 from hitherto.core.context.manifest import Manifest
@@ -25,6 +25,8 @@ from hitherto.engine.context.expand import Expandable
 from hitherto.engine.context.recalled import RecallOptions
 from hitherto.engine.conversation import Appendable, Conversation
 from hitherto.engine.documents.documents import DocumentList, Documents
+from hitherto.engine.export.export import ExportReport
+from hitherto.engine.export.imports import ImportReport, Lines
 from hitherto.engine.facts.facts import FactList, Facts
 from hitherto.engine.listing import ConversationPage, ScopePage
 from hitherto.engine.log.append import AppendResult
@@ -253,6 +255,28 @@ class SyncMemory(SyncBase):
         which something was removed, of all tenants. When this returns, the database's rows hold nothing that was erased
         before the call. See `Memory.wait_for_erasure`."""
         return self._run(lambda memory: memory.wait_for_erasure())
+
+    def export_to(
+        self,
+        file: BinaryIO,
+        *,
+        tenant: str,
+        user: str | None = None,
+        agent: str | None = None,
+        progress: Callable[[ExportReport], None] | None = None,
+    ) -> ExportReport:
+        """Write everything that is kept of a tenant, of its `user`, or of that user with one `agent`, to a file that is
+        open for bytes, as JSON Lines: docs/export.md has the format. It is what is there at one moment, and nobody
+        waits for it. `progress` is called now and then. Returns how much it was. Raises InvalidScope. See
+        `Memory.export_to`."""
+        return self._run(
+            lambda memory: memory.export_to(file, tenant=tenant, user=user, agent=agent, progress=progress)
+        )
+
+    def import_from(self, file: Lines, *, progress: Callable[[ImportReport], None] | None = None) -> ImportReport:
+        """Import what `export_to` has written: the same messages, numbers, dates, digests and facts. See
+        `Memory.import_from`."""
+        return self._run(lambda memory: memory.import_from(file, progress=progress))
 
     def backlog(self) -> Backlog:
         """How many digests of all tenants are due, being made or put off, and how far they lag: for operators and

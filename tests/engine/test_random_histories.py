@@ -1,4 +1,4 @@
-"""Promises 4 and 7 to 11 over random histories: any log and policies, slow and failing digests, erasing, expiry."""
+"""Promises 4 and 7 to 11 over random histories: any log, policies, digests, erasing, expiry, export and import."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ others = st.one_of(
     st.tuples(st.just("replace"), st.integers(0, 3)),
     st.tuples(st.just("back")),
     st.tuples(st.just("erase"), st.sets(st.integers(0, 99), min_size=1, max_size=4)),
+    st.tuples(st.just("move")),
     *expiry,
 )
 looks = st.tuples(
@@ -134,6 +135,8 @@ async def do(here: World, governing: list[Policy], step: Step) -> None:
             await here.replace([{"role": "user", "content": f"instead {at}"} for at in range(size)])
         case ("erase", set(places)):
             await here.erase(places)
+        case ("move",):
+            await here.move()
         case ("back",):
             await here.take_back_a_clear()
         case _:

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from io import BytesIO
 from itertools import pairwise
 from typing import Any
 
@@ -24,6 +25,7 @@ from hitherto.core.policy.view import view
 from hitherto.engine.services import Services
 from hitherto.errors import BudgetExceeded
 from hitherto.ports.compactor import family_of
+from hitherto.ports.queue import DigestJob
 from hitherto.ports.store import Store
 from hitherto.settings import Settings
 from hitherto.tokens import CANONICAL
@@ -121,6 +123,27 @@ class World:
         assert [one.seq for one in after if one.erased] == [s for s in range(len(log)) if log[s].erased or s in seqs]
         self.taken.clear()
         self.note("erase", erased)
+
+    async def move(self) -> None:
+        """Export, delete and import everything, unless a digest is in hand. Contexts taken before name
+        digests by other numbers."""
+        if await self.chat.head() is None or self.queue.begun:
+            return
+        before, rows, log = await self.state(), await self.chat.digests(), await self.chat.messages()
+        file = BytesIO()
+        await self.memory.export_to(file, tenant=SCOPE.tenant, user=SCOPE.user, agent=SCOPE.agent)
+        await self.chat.delete()
+        file.seek(0)
+        done = await self.memory.import_from(file)
+        assert (done.conversations, done.refused) == (1, ())
+        assert await self.state() == before
+        assert await self.chat.messages() == log
+        now = dict(zip((row.id for row in rows), (row.id for row in await self.chat.digests()), strict=True))
+        for hold in self.queue.all:
+            hold.job = DigestJob(SCOPE.tenant, now[hold.job.digest])
+        self.queue.waiting = [DigestJob(SCOPE.tenant, now[job.digest]) for job in self.queue.waiting]
+        self.taken.clear()
+        self.note("move", done.messages)
 
     async def configure(self, policy: Policy) -> None:
         await self.chat.configure(policy=policy)
@@ -386,13 +409,19 @@ class World:
         return [str(spans), manifest.sections, manifest.missing, manifest.rev, manifest.sha256]
 
     async def note_state(self) -> None:
+        for one in await self.state():
+            self.note(*one)
+
+    async def state(self) -> list[tuple[str, object]]:
         rows = await self.chat.digests()
         order = {row.id: at for at, row in enumerate(rows)}
         head = await self.chat.head()
-        self.note("head", None if head is None else plain_head(head, order))
-        self.note("rows", [plain_row(row, order) for row in rows])
-        self.note("view", order_ids(str(await self.chat.view()), order))
-        self.note("items", await self.items_now())
+        return [
+            ("head", None if head is None else plain_head(head, order)),
+            ("rows", [plain_row(row, order) for row in rows]),
+            ("view", order_ids(str(await self.chat.view()), order)),
+            ("items", await self.items_now()),
+        ]
 
 
 def plain_row(row: Digest, order: dict[int, int]) -> str:

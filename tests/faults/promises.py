@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import hitherto
 from hitherto import user
-from hitherto.stores.postgres.rows import key_hash
+from hitherto.core.log.append import key_hash
 from tests.conftest import SCOPE
 from tests.faults.processes import Acknowledged
 from tests.faults.tables import Row, Tables

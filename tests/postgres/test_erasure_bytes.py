@@ -19,6 +19,12 @@ from tests.conftest import SCOPE
 from tests.engine.log.test_erase import remembers
 
 SECRET = "zorblaxžluťoučký"
+VECTORS = """
+select encode(v.vector, 'hex') from hitherto.search_vector v join hitherto.search_entry e using (tenant, scope, no)
+where e.kind = 1
+"""
+"""Of messages: those of a digest that is made anew may come at any time."""
+
 POLICY = token_threshold(60, keep_messages=2, archive=True, facts=True)
 
 
@@ -65,7 +71,7 @@ async def filled(memory: Memory, scope: Scope, *, name: str = "c", rounds: int =
 
 async def vectors(url: str) -> set[str]:
     async with await psycopg.AsyncConnection.connect(url) as connection:
-        found = await (await connection.execute("select encode(vector, 'hex') from hitherto.search_vector")).fetchall()
+        found = await (await connection.execute(VECTORS)).fetchall()
     return {row[0] for row in found}
 
 

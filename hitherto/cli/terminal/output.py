@@ -11,6 +11,7 @@ import re
 import sys
 import traceback
 from collections import Counter
+from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
 from io import TextIOWrapper
@@ -101,6 +102,11 @@ def show(*parts: RenderableType) -> None:
 def attributes(value: object, *names: str) -> dict[str, Any]:
     """Some attributes of a value, for `print_json`."""
     return {name: getattr(value, name) for name in names}
+
+
+def told(counts: Mapping[str, int]) -> str:
+    """How many of what, such as "2 messages, 1 document"."""
+    return ", ".join(f"{count:,} {name.removesuffix('s') if count == 1 else name}" for name, count in counts.items())
 
 
 def print_json(value: Any) -> None:

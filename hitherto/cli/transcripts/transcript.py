@@ -21,6 +21,7 @@ from hitherto.wire import read
 _STDIN = Path("-")
 _UTF8_MARK = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_TIMES = ("at", "created_at", "timestamp")
 _UNUSED = "nothing of the file was used"
 
 
@@ -87,7 +88,7 @@ def _lines(data: bytes, path: Path) -> tuple[Message, ...]:
         if not line.strip():
             continue
         try:
-            messages.append(_message(line))
+            messages.append(message_of(line))
         except InvalidMessage as error:
             raise InvalidTranscript(f"{path}, line {number}: {error}; {_UNUSED}", line=number) from error
         numbers.append(number)
@@ -97,7 +98,9 @@ def _lines(data: bytes, path: Path) -> tuple[Message, ...]:
     return tuple(messages)
 
 
-def _message(line: bytes) -> Message:
+def message_of(line: bytes) -> Message:
+    """The message of a line, dated if it says when it was said: in `at`, `created_at` or `timestamp`, a time in ISO
+    format or seconds since 1970. Raises InvalidMessage."""
     try:
         value: object = json.loads(line, parse_constant=_no_number)
     except json.JSONDecodeError as error:
@@ -108,7 +111,23 @@ def _message(line: bytes) -> Message:
         raise InvalidMessage(f"this JSON cannot be read ({error})") from error
     if not isinstance(value, dict):
         raise InvalidMessage("this is JSON, but not an object with role and content")
-    return read(cast(Mapping[str, Any], value), CHAT)
+    item = dict(cast("Mapping[str, Any]", value))
+    times = [item.pop(name) for name in _TIMES if name in item]
+    message = read(item, CHAT)
+    return message.dated(_time(times[0])) if times else message
+
+
+def _time(given: object) -> datetime:
+    """Raises InvalidMessage."""
+    try:
+        if isinstance(given, int | float) and not isinstance(given, bool):
+            return datetime.fromtimestamp(given, UTC)
+        time = datetime.fromisoformat(str(given))
+    except (ValueError, OverflowError, OSError):
+        raise InvalidMessage(
+            f"its time is {given!r}; give one like 2026-05-08T13:30:00Z, or seconds since 1970"
+        ) from None
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time
 
 
 def _no_number(name: str) -> None:

@@ -11,6 +11,7 @@ from itertools import zip_longest
 from hitherto.core.log.head import Head, OpenCall
 from hitherto.core.log.message import Kind, Logged, Message, Role, Sums
 from hitherto.core.log.probe import DialogueAt, Mark, Probe, SeqAt, TokensAt, TurnAt
+from hitherto.core.scope import Scope
 from hitherto.errors import InvalidBatch, InvalidInput
 
 LONGEST_TTL = timedelta(days=36_500)
@@ -29,6 +30,14 @@ def fingerprint(messages: Sequence[Message]) -> str:
             digest.update(len(part).to_bytes(8, "big"))
             digest.update(part.encode())
     return digest.hexdigest()
+
+
+def key_hash(scope: Scope, conversation: str, key: str) -> bytes:
+    """What a store keeps of an idempotency key: SHA-256 over the parts, each with its length in front, so that no two
+    sets of parts read the same."""
+    parts = (scope.user, scope.agent, conversation, key)
+    encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
+    return hashlib.sha256(b"".join(len(part).to_bytes(8, "big") + part for part in encoded)).digest()
 
 
 def _iso(time: datetime | None) -> str:

@@ -45,6 +45,12 @@ class StoredConversation:
     def __post_init__(self) -> None:
         self.created_at = self.updated_at
 
+    def copy(self) -> StoredConversation:
+        """The conversation as it is now: later changes to this one do not show in it."""
+        copied = replace(self, log=list(self.log), live=list(self.live), digests=list(self.digests))
+        copied.created_at = self.created_at
+        return copied
+
     def head_now(self, clock: datetime) -> Head:
         """The newest head."""
         reached = {name: one for name, one in self.head.frontiers.items() if one.end >= self.head.view_start}

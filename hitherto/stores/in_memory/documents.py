@@ -11,6 +11,7 @@ from itertools import count
 from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.documents.checks import has
 from hitherto.core.documents.document import ArchiveOrigin, Document, NewDocument, Passage
+from hitherto.core.export.records import DocumentRecord
 from hitherto.core.log.ranges import Ranges
 from hitherto.core.scope import Scope
 from hitherto.ports.documents import PREVIEW, KeptDocument
@@ -58,6 +59,25 @@ class InMemoryDocuments:
             origin = one.origin
             if origin is None or self._unexpired.shows(origin):
                 yield number, one
+
+    def all(self) -> dict[int, StoredDocument]:
+        """Every document by its id, ascending."""
+        return dict(self._shelved)
+
+    def restore(self, tenant: str, record: DocumentRecord) -> bool:
+        """Write a document as it was, under an id of its own. Returns whether it is new; if not, its content was there,
+        or its digest has one."""
+        document = record.document
+        made = StoredDocument(
+            tenant=tenant, user=record.user, fingerprint=record.fingerprint, document=document, passages=record.passages
+        )
+        for one in self._shelved.values():
+            owner = (one.tenant, one.user, one.document.agent, one.document.namespace, one.fingerprint)
+            if owner == (tenant, record.user, document.agent, document.namespace, record.fingerprint):
+                return False
+        number = next(self._ids)
+        self._shelved[number] = replace(made, document=replace(document, id=number))
+        return True
 
     def owners(self) -> list[tuple[str, str, str | None]]:
         """Tenant, user and agent of each document."""

@@ -128,6 +128,9 @@ class FactRows:
         self.by_id: dict[int, FactRow] = {}
         self.subjects: dict[tuple[str, str], Subject] = {}
 
+    def next_id(self) -> int:
+        return next(self._ids)
+
     def lock(self, scope: Scope) -> asyncio.Lock:
         return self._locks.setdefault(scope, asyncio.Lock())
 

@@ -25,7 +25,7 @@ def listed(kept: Kept, asked: ConversationFilter, now: datetime) -> list[Convers
     """See `LogStore.listed`; all of them."""
     found = [(name, one) for name, one in kept if _wanted(name[0], one, asked)]
     found.sort(key=lambda one: (one[1].updated_at, one[1].head.ref), reverse=True)
-    return [_info(name, one, now) for name, one in found]
+    return [info(name, one, title=one.title or title_of(_opening(one, now))) for name, one in found]
 
 
 def scopes(
@@ -76,11 +76,12 @@ def _wanted(scope: Scope, kept: StoredConversation, asked: ConversationFilter) -
     )
 
 
-def _info(name: Name, kept: StoredConversation, now: datetime) -> ConversationInfo:
+def info(name: Name, kept: StoredConversation, *, title: str) -> ConversationInfo:
+    """The conversation as lists show it, under that title."""
     return ConversationInfo(
         scope=name[0],
         conversation=name[1],
-        title=kept.title or title_of(_opening(kept, now)),
+        title=title,
         metadata=json.loads(kept.metadata),
         messages=kept.head.next_seq,
         tokens=kept.head.sums.tokens,

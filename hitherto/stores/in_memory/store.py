@@ -12,10 +12,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import count
+from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from hitherto.core.digests.digest import Digest, Needs, Status
+from hitherto.core.export.records import KeptConversation, LatestRecord, ReceiptRecord
 from hitherto.core.ledger import Costs, ModelCall, Spending
+from hitherto.core.log.append import key_hash
 from hitherto.core.log.head import Head, LatestDigest, empty
 from hitherto.core.log.message import Logged, Payload
 from hitherto.core.scope import Scope
@@ -41,6 +44,7 @@ from hitherto.stores.in_memory import listing
 from hitherto.stores.in_memory.claims import Claims, Name
 from hitherto.stores.in_memory.conversation import StoredConversation
 from hitherto.stores.in_memory.documents import InMemoryDocuments
+from hitherto.stores.in_memory.export import InMemoryExport, InMemoryReader, receipt_record, stored
 from hitherto.stores.in_memory.fact_rows import FactRows
 from hitherto.stores.in_memory.facts import InMemoryFacts
 from hitherto.stores.in_memory.index import InMemoryIndex
@@ -49,13 +53,21 @@ from hitherto.stores.in_memory.unexpired import Unexpired
 from hitherto.stores.in_memory.unit import InMemoryUnit
 
 
+class KeptReceipt(NamedTuple):
+    """A receipt, when it was written, and the number of its conversation; None once that was deleted."""
+
+    receipt: Receipt
+    created_at: datetime
+    ref: int | None
+
+
 class InMemoryStore:
     """`Store` in this process's memory. `clock` gives the time, with a zone."""
 
     def __init__(self, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._clock = clock
         self._kept: dict[Name, StoredConversation] = {}
-        self._receipts: dict[tuple[Name, str], tuple[Receipt, datetime]] = {}
+        self._receipts: dict[tuple[Name, bytes], KeptReceipt] = {}
         self._defaults: dict[tuple[str, str | None], AgentDefaults] = {}
         self._locks = WeakValueDictionary[Name, asyncio.Lock]()
         self._held: dict[int | None, Name] = {}
@@ -63,9 +75,10 @@ class InMemoryStore:
         self._ledger = InMemoryLedger()
         self._unexpired = Unexpired(self._kept, clock)
         self.documents = InMemoryDocuments(self._unexpired, clock)
-        self._facts = FactRows(clock)
-        self.index = InMemoryIndex(self._kept, self.documents, self._facts.by_id, self._unexpired, clock)
-        self.facts = InMemoryFacts(self._facts, self.index, self._unexpired, clock)
+        self.fact_rows = FactRows(clock)
+        self.index = InMemoryIndex(self._kept, self.documents, self.fact_rows.by_id, self._unexpired, clock)
+        self.facts = InMemoryFacts(self.fact_rows, self.index, self._unexpired, clock)
+        self.export = InMemoryExport(self)
         self._erasures: dict[tuple[str, str | None], Erasure] = {}
         self._refs = count(1)
         self._digest_ids = count(1)
@@ -150,8 +163,8 @@ class InMemoryStore:
         return EarlierDigest(conversation=name, digest=made.id, text=made.text)
 
     async def receipt(self, scope: Scope, conversation: str, key: str) -> Receipt | None:
-        found = self._receipts.get(((scope, conversation), key))
-        return None if found is None else found[0]
+        found = self._receipts.get(((scope, conversation), key_hash(scope, conversation, key)))
+        return None if found is None else found.receipt
 
     async def defaults(self, *, tenant: str, agent: str | None) -> AgentDefaults:
         return self._defaults.get((tenant, agent), AgentDefaults())
@@ -216,7 +229,7 @@ class InMemoryStore:
     async def scopes(
         self, by: ScopePart, *, tenant: str | None = None, user: str | None = None, beyond: str = "", limit: int
     ) -> list[ScopeCounts]:
-        documents, facts = self.documents.owners(), self._facts.owners()
+        documents, facts = self.documents.owners(), self.fact_rows.owners()
         found = listing.scopes(self._kept.items(), documents=documents, facts=facts, by=by, tenant=tenant, user=user)
         return [one for one in found if one.name > beyond][: max(limit, 0)]
 
@@ -243,7 +256,7 @@ class InMemoryStore:
     async def end_erasure(self, erasing: Erasure) -> tuple[int, int]:
         tenant, user, before = erasing.tenant, erasing.user, erasing.requested_at
         documents = self.documents.forget(tenant, user, before)
-        facts = self._facts.forget(tenant, user, before)
+        facts = self.fact_rows.forget(tenant, user, before)
         self._ledger.forget_names(tenant, user, before)
         if user is None:
             self._defaults = {of: one for of, one in self._defaults.items() if of[0] != tenant}
@@ -254,7 +267,7 @@ class InMemoryStore:
 
     async def forget_receipts(self, *, older_than: timedelta) -> int:
         limit = self._clock() - older_than
-        old = [key for key, (_, created_at) in self._receipts.items() if created_at < limit]
+        old = [key for key, one in self._receipts.items() if one.created_at < limit]
         for key in old:
             del self._receipts[key]
         return len(old)
@@ -272,15 +285,15 @@ class InMemoryStore:
     def begin(self, name: Name, key: str | None) -> tuple[Head, Receipt | None]:
         kept = self._kept.get(name)
         now = self._clock()
-        earlier = None if key is None else self._receipts.get((name, key))
+        earlier = None if key is None else self._receipts.get((name, key_hash(*name, key)))
         head = empty(now) if kept is None else kept.head_now(now)
-        return self._completed(name[0], head), None if earlier is None else earlier[0]
+        return self._completed(name[0], head), None if earlier is None else earlier.receipt
 
     def kept(self, name: Name) -> StoredConversation | None:
         return self._kept.get(name)
 
     def facts_lock(self, scope: Scope) -> asyncio.Lock:
-        return self._facts.lock(scope)
+        return self.fact_rows.lock(scope)
 
     def next_digest(self) -> int:
         return next(self._digest_ids)
@@ -289,7 +302,7 @@ class InMemoryStore:
         kept = self._kept.get(name) or StoredConversation(
             replace(changes.head, ref=next(self._refs), retracted=()), now
         )
-        if changes.key is not None and (name, changes.key) in self._receipts:
+        if changes.key is not None and (name, key_hash(*name, changes.key)) in self._receipts:
             raise Conflict("nothing was written: this idempotency key has a receipt already; begin with the key")
         fired = tuple(self.next_digest() if fire.id is None else fire.id for fire in changes.fire)
         before, view_start = kept.digests, kept.head.view_start
@@ -300,15 +313,15 @@ class InMemoryStore:
         self._claims.note(name, fired)
         self._ledger.note(name[0], kept.head.ref, changes.calls, self._clock())
         if changes.learned is not None:
-            self._facts.learn(name, kept.head.ref, changes.learned, kept.log)
+            self.fact_rows.learn(name, kept.head.ref, changes.learned, kept.log)
         if changes.retract:
-            self._facts.retract(kept.head.ref, changes.retract)
+            self.fact_rows.retract(kept.head.ref, changes.retract)
         if changes.erase:
-            self._facts.erase(kept.head.ref, changes.erase, forget=changes.forget)
+            self.fact_rows.erase(kept.head.ref, changes.erase, forget=changes.forget)
         for first, last in changes.erase:
             self._forget_content(name, first, last)
         if changes.receipt is not None and changes.key is not None:
-            self._receipts[(name, changes.key)] = (changes.receipt, now)
+            self._receipts[name, key_hash(*name, changes.key)] = KeptReceipt(changes.receipt, now, kept.head.ref)
         return fired
 
     def drop(self, name: Name, *, facts: bool) -> None:
@@ -316,9 +329,54 @@ class InMemoryStore:
         kept = self._kept.pop(name, None)
         if kept is not None:
             self._ledger.forget(kept.head.ref)
-            self._facts.leave(kept.head.ref, facts=facts)
+            self.fact_rows.leave(kept.head.ref, facts=facts)
             self.documents.remove(name, ((0, kept.head.last_seq),))
             self._forget_content(name, 0, kept.head.last_seq)
+            for key, one in self._receipts.items():
+                if key[0] == name:
+                    self._receipts[key] = one._replace(ref=None)
+
+    # What an export calls.
+
+    def reader(self) -> InMemoryReader:
+        """All that is kept, as it is now."""
+        receipts: dict[Name, list[ReceiptRecord]] = {}
+        for (name, hashed), one in sorted(self._receipts.items(), key=lambda item: (item[1].receipt.start, item[0][1])):
+            if one.ref is not None:
+                receipts.setdefault(name, []).append(receipt_record(hashed, one.receipt, one.created_at))
+        return InMemoryReader(
+            {name: kept.copy() for name, kept in self._kept.items()},
+            receipts,
+            self.documents.all(),
+            dict(self.fact_rows.by_id),
+            dict(self.fact_rows.subjects),
+            dict(self._defaults),
+            {name: one for name, kept in self._kept.items() if (one := self._latest(name, kept)) is not None},
+        )
+
+    def put(self, name: Name, kept: KeptConversation, log: Sequence[Logged]) -> None:
+        """Write a conversation of an export, which is not there."""
+        made = self._kept[name] = stored(kept, log, next(self._refs), self._clock())
+        self.index.changed(name)
+        self._claims.note(name, [one.id for one in made.digests])
+        for one in kept.archived:
+            self.documents.restore(name[0].tenant, one)
+        for one in kept.receipts:
+            receipt = Receipt(start=one.start, end=one.end, rev=one.rev, fingerprint=one.fingerprint)
+            hashed = bytes.fromhex(one.key_hash)
+            self._receipts[name, hashed] = KeptReceipt(receipt, one.created_at, made.head.ref)
+
+    def _latest(self, name: Name, kept: StoredConversation) -> LatestRecord | None:
+        """The digest that was chosen for a conversation, by its number among the other conversation's."""
+        chosen = self._completed(name[0], kept.head).latest
+        if chosen.digest is None or chosen.conversation is None:
+            return None
+        digests = self._kept[name[0], chosen.conversation].digests
+        number = next(at for at, one in enumerate(digests, 1) if one.id == chosen.digest)
+        scope = name[0]
+        return LatestRecord(
+            user=scope.user, agent=scope.agent, conversation=name[1], of=chosen.conversation, digest=number
+        )
 
     def _completed(self, scope: Scope, head: Head) -> Head:
         """`head` with its agent's defaults and the digest that was chosen for its instructions. That digest is left out
@@ -346,6 +404,6 @@ class InMemoryStore:
         """Remove the content of these messages from the index, and their fingerprints from the receipts, which still
         answer."""
         self.index.forget(name[0])
-        for key, (receipt, created_at) in self._receipts.items():
-            if key[0] == name and receipt.start <= last and receipt.end >= first:
-                self._receipts[key] = (replace(receipt, fingerprint=None), created_at)
+        for key, one in self._receipts.items():
+            if key[0] == name and one.receipt.start <= last and one.receipt.end >= first:
+                self._receipts[key] = one._replace(receipt=replace(one.receipt, fingerprint=None))

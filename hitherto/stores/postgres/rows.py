@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -35,13 +34,6 @@ def named(cursor: AsyncCursor[Any]) -> AsyncCursor[Any]:
 
 def scope_values(scope: Scope, conversation: str) -> dict[str, Any]:
     return {"tenant": scope.tenant, "user": scope.user, "agent": scope.agent, "conversation": conversation}
-
-
-def key_hash(scope: Scope, conversation: str, key: str) -> bytes:
-    """SHA-256 over the parts, each with its length in front, so that no two sets of parts read the same."""
-    parts = (scope.user, scope.agent, conversation, key)
-    encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
-    return hashlib.sha256(b"".join(len(part).to_bytes(8, "big") + part for part in encoded)).digest()
 
 
 def receipt_from(row: Row) -> Receipt:

@@ -13,6 +13,7 @@ _FILES = (
     "digests.sql",
     "purge.sql",
     "erasure.sql",
+    "export.sql",
     "ledger.sql",
     "inspection.sql",
     "documents.sql",
@@ -29,6 +30,7 @@ def _load() -> dict[str, LiteralString]:
     folder = resources.files(__package__ or "")
     text = "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in _FILES)
     blocks = re.split(r"^-- name: (\w+)\n", text, flags=re.MULTILINE)[1:]
+    assert len({*blocks[::2]}) == len(blocks[::2]), "no two statements share a name"
     # The files ship with the package and are never built from input: their text is as literal as this source.
     return {
         name: cast(LiteralString, body.strip().rstrip(";"))

@@ -16,6 +16,7 @@ from psycopg_pool import PoolTimeout
 
 from hitherto.core.digests.digest import Digest, Needs
 from hitherto.core.ledger import Costs, ModelCall, Spending
+from hitherto.core.log.append import key_hash
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import Logged, Payload, storable
 from hitherto.core.scope import Scope
@@ -39,6 +40,7 @@ from hitherto.ports.queue import DigestJob
 from hitherto.stores.postgres import erasure, errors, heads, ledger, listing, rows, schema
 from hitherto.stores.postgres.connections import Connections
 from hitherto.stores.postgres.documents import PostgresDocuments
+from hitherto.stores.postgres.export import PostgresExport
 from hitherto.stores.postgres.facts.context_columns import known_from
 from hitherto.stores.postgres.facts.facts import PostgresFacts
 from hitherto.stores.postgres.facts.rows import known_values
@@ -85,6 +87,7 @@ class PostgresStore:
         self.index = PostgresIndex(self._with_connection)
         self.documents = PostgresDocuments(self._with_connection)
         self.facts = PostgresFacts(self._with_connection)
+        self.export = PostgresExport(self._with_connection)
 
     async def open(self) -> None:
         await schema.ensure(self._url, patience=self._patience, upgrade=not self._read_only)
@@ -171,7 +174,7 @@ class PostgresStore:
         return EarlierDigest(conversation=found[0][0], digest=found[0][1], text=found[0][2]) if found else None
 
     async def receipt(self, scope: Scope, conversation: str, key: str) -> Receipt | None:
-        values = {"tenant": scope.tenant, "key_hash": rows.key_hash(scope, conversation, key)}
+        values = {"tenant": scope.tenant, "key_hash": key_hash(scope, conversation, key)}
         found = await self._all(SQL["receipt"], values)
         return rows.receipt_from(found[0]) if found else None
 

@@ -8,6 +8,7 @@ from typing import Any, LiteralString
 from psycopg import AsyncConnection, AsyncCursor
 
 from hitherto.core.digests.digest import Digest
+from hitherto.core.log.append import key_hash
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import Logged
 from hitherto.core.log.probe import AnyProbe, DialogueAt, Freeable, Mark, SeqAt, TokensAt, ToolTokens, TurnAt
@@ -89,7 +90,7 @@ class PostgresUnit:
         return True
 
     def _key(self, key: str) -> dict[str, Any]:
-        return {"tenant": self._names["tenant"], "key_hash": rows.key_hash(self._scope, self._conversation, key)}
+        return {"tenant": self._names["tenant"], "key_hash": key_hash(self._scope, self._conversation, key)}
 
     async def probe(self, probe: AnyProbe) -> Mark | Freeable | None:
         match probe:

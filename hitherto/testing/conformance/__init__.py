@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hitherto.testing.conformance.digests import DigestConformance
 from hitherto.testing.conformance.documents import DocumentConformance
+from hitherto.testing.conformance.export import ExportConformance
 from hitherto.testing.conformance.facts import FactConformance
 from hitherto.testing.conformance.ledger import LedgerConformance
 from hitherto.testing.conformance.log import LogConformance
@@ -17,6 +18,7 @@ class StoreConformance(
     FactConformance,
     DocumentConformance,
     LedgerConformance,
+    ExportConformance,
 ):
     """Every promise of `Store`, `Unit` and their values, as tests of the store that the fixture `store` yields.
 

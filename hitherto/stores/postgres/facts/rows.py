@@ -104,14 +104,20 @@ def change_values(change: FactChange) -> dict[str, Any]:
 
 
 def _said(fact: NewFact | FactChange) -> dict[str, Any]:
-    content = storable(fact.content)
-    terms = analyzed(content)
     return {
         "category": storable(fact.category),
-        "content": content,
         "fingerprint": fact.fingerprint,
         "tokens": fact.tokens,
         "metadata": fact.metadata,
+        **term_values(storable(fact.content)),
+    }
+
+
+def term_values(content: str) -> dict[str, Any]:
+    """The content of a fact, and what the search wants of its words."""
+    terms = analyzed(content)
+    return {
+        "content": content,
         "length": terms.length,
         "hashes": terms.hashes.astype("<i8").tobytes(),
         "counts": terms.counts.tobytes(),
@@ -162,10 +168,11 @@ def facts_from(found: Iterable[Row], evidence: Iterable[Row]) -> list[Fact]:
     said: dict[int, list[Evidence]] = {}
     for fact, conversation, seq, said_at in evidence:
         said.setdefault(fact, []).append(Evidence(conversation, seq, said_at))
-    return [_fact_from(row, tuple(said.get(row[0], ()))) for row in found]
+    return [fact_from(row, tuple(said.get(row[0], ()))) for row in found]
 
 
-def _fact_from(row: Row, evidence: tuple[Evidence, ...]) -> Fact:
+def fact_from(row: Row, evidence: tuple[Evidence, ...]) -> Fact:
+    """A fact from the first columns of a row of the statements that read facts."""
     (number, user, agent, subject, category, content, visibility, state, confidence, confirmed) = row[:10]
     (repeated, version, metadata, extracted_at, updated_at, ended_at, superseded_by) = row[10:17]
     return Fact(

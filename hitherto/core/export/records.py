@@ -1,0 +1,213 @@
+"""The records of an export. A line is a JSON object with one field: the name of a record, and its value."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any, cast
+
+from pydantic import TypeAdapter, ValidationError
+
+from hitherto.core.cross_session import CrossSession
+from hitherto.core.digests.digest import Digest
+from hitherto.core.documents.document import Document, Passage
+from hitherto.core.facts.fact import Fact, FactEvent, Subject
+from hitherto.core.log.head import Head
+from hitherto.core.log.message import Logged
+from hitherto.errors import InvalidExport
+
+VERSION = 1
+"""The version of the format. A reader refuses a newer one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportScope:
+    """What is exported: a tenant, a user of it, or that user with one agent."""
+
+    tenant: str
+    user: str | None
+    agent: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportHeader:
+    """The first record: whose export it is, and when it was made. Without a `user` it is a whole tenant's; without an
+    `agent`, that of a user with all agents."""
+
+    version: int
+    tenant: str
+    user: str | None
+    agent: str | None
+    exported_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentRecord:
+    """What is set for an agent of the tenant (None: for all): see `Memory.configure_agent`. `policy` is JSON text."""
+
+    agent: str | None
+    policy: str | None
+    cross_session: CrossSession
+    ttl: timedelta | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationRecord:
+    """A conversation. Its digests, archived documents, receipts and messages follow.
+
+    `head` is its state; whatever in it follows from other records is left out. Ids of digests, here and in the records
+    that follow, number the conversation's own digests, from 1. `metadata` is JSON text; `title` is None unless it was
+    set."""
+
+    user: str
+    agent: str
+    conversation: str
+    title: str | None
+    metadata: str
+    ttl: timedelta | None
+    created_at: datetime
+    updated_at: datetime
+    head: Head
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiptRecord:
+    """What an idempotency key answered: see `core.log.append.key_hash` (here in hexadecimal) and `Receipt`."""
+
+    key_hash: str
+    start: int
+    end: int
+    rev: int
+    fingerprint: str | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentRecord:
+    """A document of a user, or one that was archived with a digest of the conversation before it, with its passages.
+    See `NewDocument` for the fingerprint."""
+
+    user: str
+    document: Document
+    fingerprint: str
+    passages: tuple[Passage, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceRecord:
+    """A message that says a fact; `retracted`: it did, but it was taken back."""
+
+    conversation: str
+    seq: int
+    said_at: datetime
+    retracted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactRecord:
+    """A fact with its sources (`sources`, in place of its `evidence`) and its history. Ids are those of the export."""
+
+    fact: Fact
+    fingerprint: str
+    tokens: int
+    sources: tuple[SourceRecord, ...]
+    events: tuple[FactEvent, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatestRecord:
+    """The digest that was chosen for a conversation's instructions: number `digest` of another conversation, `of`."""
+
+    user: str
+    agent: str
+    conversation: str
+    of: str
+    digest: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptConversation:
+    """A conversation without its messages. No digest is claimed. `latest` is the digest of another conversation that
+    was chosen for it."""
+
+    record: ConversationRecord
+    digests: tuple[Digest, ...] = ()
+    archived: tuple[DocumentRecord, ...] = ()
+    receipts: tuple[ReceiptRecord, ...] = ()
+    latest: LatestRecord | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportEnd:
+    """The last record; an export without it was cut off. `records` counts those before it."""
+
+    records: int
+
+
+Record = (
+    ExportHeader
+    | AgentRecord
+    | Subject
+    | ConversationRecord
+    | Digest
+    | ReceiptRecord
+    | Logged
+    | DocumentRecord
+    | FactRecord
+    | LatestRecord
+    | ExportEnd
+)
+
+_KINDS: dict[str, type[Record]] = {
+    "export": ExportHeader,
+    "agent": AgentRecord,
+    "subject": Subject,
+    "conversation": ConversationRecord,
+    "digest": Digest,
+    "receipt": ReceiptRecord,
+    "message": Logged,
+    "document": DocumentRecord,
+    "fact": FactRecord,
+    "latest": LatestRecord,
+    "end": ExportEnd,
+}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+
+
+@cache
+def _adapter(kind: type[Record]) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def line_of(record: Record) -> bytes:
+    """The record as a line, in UTF-8, with its end."""
+    return b'{"%s":%s}\n' % (_NAMES[type(record)].encode(), _adapter(type(record)).dump_json(record))
+
+
+def record_of(line: bytes) -> Record:
+    """The record of a line. Raises InvalidExport."""
+    try:
+        found: object = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InvalidExport(f"it is not JSON ({error})") from None
+    if not isinstance(found, dict) or len(cast("dict[str, object]", found)) != 1:
+        raise InvalidExport("it is no record of an export: a JSON object with one field")
+    ((name, value),) = cast("dict[str, object]", found).items()
+    kind = _KINDS.get(name)
+    if kind is None:
+        raise InvalidExport(f"{name[:80]!r} is no kind of record")
+    if kind is ExportHeader and isinstance(value, dict):
+        version = cast("dict[str, object]", value).get("version")
+        if version != VERSION:
+            raise InvalidExport(
+                f"it is of version {version!r} of the format, and this Hitherto reads version {VERSION}; upgrade "
+                "Hitherto"
+            )
+    try:
+        return _adapter(kind).validate_python(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, (name, *first["loc"])))
+        raise InvalidExport(f"{where}: {first['msg']}") from None

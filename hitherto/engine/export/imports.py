@@ -1,0 +1,272 @@
+"""Importing what was exported: conversation by conversation, each whole or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NoReturn, Protocol
+
+from hitherto.core.digests.digest import Digest
+from hitherto.core.export.records import (
+    AgentRecord,
+    ConversationRecord,
+    DocumentRecord,
+    ExportEnd,
+    ExportHeader,
+    FactRecord,
+    KeptConversation,
+    LatestRecord,
+    ReceiptRecord,
+    Record,
+    record_of,
+)
+from hitherto.core.export.renumbering import renumbered
+from hitherto.core.facts.fact import Subject
+from hitherto.core.log.message import Logged, Sums
+from hitherto.core.scope import Scope, checked_name
+from hitherto.engine.services import Services
+from hitherto.errors import Conflict, InvalidExport, InvalidScope
+from hitherto.ports.log import AgentDefaults
+
+LONGEST_LINE = 2**28
+"""Bytes of a line: more than any record takes."""
+
+_PAGE = 500
+"""Records that are read and written at once."""
+
+_LARGE = 2**24
+"""Bytes that are read at once, but for one line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportReport:
+    """How much was imported. `skipped` counts conversations, documents and facts that were there, as they are in the
+    export; `refused` says of which conversations there are others of that name."""
+
+    conversations: int = 0
+    messages: int = 0
+    documents: int = 0
+    facts: int = 0
+    skipped: int = 0
+    refused: tuple[str, ...] = ()
+
+
+class Lines(Protocol):
+    """A file that is open for bytes; only its lines are read."""
+
+    def readline(self, size: int, /) -> bytes: ...
+
+
+async def import_export(
+    services: Services, file: Lines, progress: Callable[[ImportReport], None] | None
+) -> ImportReport:
+    """See `Memory.import_from`."""
+    return await _Import(services, _records(file), progress).run()
+
+
+async def _records(file: Lines) -> AsyncGenerator[Record | InvalidExport]:
+    """The records of a file; an error in the place of one that is none, which is the last."""
+    while found := await asyncio.to_thread(_page, file):
+        for one in found:
+            yield one
+
+
+def _page(file: Lines) -> list[Record | InvalidExport]:
+    found: list[Record | InvalidExport] = []
+    size = 0
+    while len(found) < _PAGE and size < _LARGE:
+        line = file.readline(LONGEST_LINE + 1)
+        size += len(line)
+        if len(line) > LONGEST_LINE:
+            return [*found, InvalidExport(f"it is longer than {LONGEST_LINE:,} bytes")]
+        if not line.endswith(b"\n"):
+            break  # the end, or a line that was cut off
+        try:
+            found.append(record_of(line))
+        except InvalidExport as error:
+            return [*found, error]
+    return found
+
+
+@dataclass(eq=False)
+class _Import:
+    """One import. `record` is the next record, the one at `line`; None at the end of the file."""
+
+    services: Services
+    records: AsyncGenerator[Record | InvalidExport]
+    progress: Callable[[ImportReport], None] | None
+    tenant: str = ""
+    report: ImportReport = field(default_factory=ImportReport)
+    record: Record | None = None
+    line: int = 0
+    latest: list[LatestRecord] = field(default_factory=list[LatestRecord])
+    facts: dict[int, int] = field(default_factory=dict[int, int])
+    replaced: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+
+    async def run(self) -> ImportReport:
+        try:
+            await self._advance()
+            if not isinstance(self.record, ExportHeader):
+                raise InvalidExport("it does not begin like an export of Hitherto's", line=1)
+            self.tenant = self._named(self.record.tenant, "tenant")
+            await self._advance()
+            while not isinstance(self.record, ExportEnd):
+                await self._next()
+                if self.progress is not None:
+                    self.progress(self.report)
+            if self.record.records != self.line - 1:
+                self._fail(f"{self.line - 1:,} records come before its end, and it should be {self.record.records:,}")
+            await self._link()
+        finally:
+            await self.records.aclose()
+            self.services.appended.set()
+        return self.report
+
+    async def _next(self) -> None:
+        """Import the next record, with those that belong to it."""
+        match self.record:
+            case ConversationRecord():
+                await self._conversation(self.record)
+            case DocumentRecord() if self.record.document.archived is None:
+                new = await self.services.store.export.restore_document(self.tenant, self.record)
+                self._count(documents=new, skipped=not new)
+                await self._advance()
+            case FactRecord():
+                await self._facts()
+            case AgentRecord() | Subject():
+                await self._setting(self.record)
+                await self._advance()
+            case LatestRecord():
+                self.latest.append(self.record)
+                await self._advance()
+            case _:
+                self._check_end()
+                self._fail("this record belongs to a conversation, which does not come before it")
+                self._fail("this record belongs to a conversation, which does not come before it")
+
+    async def _advance(self) -> None:
+        found = await anext(self.records, None)
+        self.line += 1
+        if isinstance(found, InvalidExport):
+            self._fail(str(found))
+        self.record = found
+
+    async def _conversation(self, record: ConversationRecord) -> None:
+        scope = self._scope(record.user, record.agent)
+        name = self._named(record.conversation, "conversation")
+        digests, archived, receipts = list[Digest](), list[DocumentRecord](), list[ReceiptRecord]()
+        await self._advance()
+        while True:
+            match self.record:
+                case Digest():
+                    digests.append(self.record)
+                case DocumentRecord() if self.record.document.archived is not None:
+                    archived.append(self.record)
+                case ReceiptRecord():
+                    receipts.append(self.record)
+                case _:
+                    break
+            await self._advance()
+        self._check_end()
+        found = KeptConversation(
+            record=record, digests=tuple(digests), archived=tuple(archived), receipts=tuple(receipts)
+        )
+        try:
+            kept = renumbered(found)
+        except (KeyError, ValueError):
+            self._fail(f"the digests of {name!r} name others that are not there")
+        store = self.services.store.export
+        async with store.snapshot() as reader:
+            there = await reader.conversation(scope, name)
+            if there is not None:
+                same = replace(there, latest=None) == kept
+                async for batch in self._messages(kept):
+                    start = batch[0].seq
+                    same = same and list(batch) == await reader.messages(scope, name, start=start, limit=len(batch))
+                if same:
+                    self._count(skipped=True)
+                else:
+                    refused = f"{name!r} of {scope.user} with {scope.agent}"
+                    self.report = replace(self.report, refused=(*self.report.refused, refused))
+                return
+        try:
+            await store.restore(self.tenant, kept, self._messages(kept))
+        except Conflict as error:
+            self._fail(f"{name!r} cannot be imported: {error}")
+        self._count(conversations=True, messages=kept.record.head.next_seq, documents=len(archived))
+
+    async def _messages(self, kept: KeptConversation) -> AsyncIterator[Sequence[Logged]]:
+        """The messages of the conversation, which come next. Raises InvalidExport where they do not fit it."""
+        head, name = kept.record.head, kept.record.conversation
+        batch, seq, sums = list[Logged](), 0, Sums()
+        while isinstance(self.record, Logged):
+            one = self.record
+            if one.seq != seq or one.rev > head.rev:
+                self._fail(f"this is message {one.seq} at revision {one.rev}; message {seq} of {name!r} comes next")
+            seq, sums = seq + 1, one.sums if one.retracted_rev is None else sums
+            batch.append(one)
+            await self._advance()
+            if len(batch) == _PAGE:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+        self._check_end()
+        if seq != head.next_seq or sums != head.sums:
+            self._fail(f"{name!r} should have {head.next_seq:,} messages of {head.sums.tokens:,} tokens before this")
+
+    def _check_end(self) -> None:
+        """Raises InvalidExport at the end of the file."""
+        if self.record is None:
+            self._fail("the file ends here, and was cut off; import the whole one: it goes on where this one ended")
+
+    async def _facts(self) -> None:
+        batch: list[FactRecord] = []
+        while isinstance(self.record, FactRecord) and len(batch) < _PAGE:
+            self._scope(self.record.fact.user, self.record.fact.agent)
+            batch.append(self.record)
+            await self._advance()
+        found = await self.services.store.export.restore_facts(self.tenant, batch)
+        for record, (number, new) in zip(batch, found, strict=True):
+            self._count(facts=new, skipped=not new)
+            self.facts[record.fact.id] = number
+            if new and record.fact.superseded_by is not None:
+                self.replaced.append((number, record.fact.superseded_by))
+
+    async def _setting(self, record: AgentRecord | Subject) -> None:
+        """What is set for an agent, or a subject, unless something is set for it already."""
+        store = self.services.store
+        if isinstance(record, Subject):
+            if await store.facts.subject(self.tenant, record.id) is None:
+                await store.facts.set_subject(self.tenant, record.id, name=record.name, members=record.members)
+        elif await store.defaults(tenant=self.tenant, agent=record.agent) == AgentDefaults():
+            defaults = AgentDefaults(policy=record.policy, cross_session=record.cross_session, ttl=record.ttl)
+            await store.set_defaults(tenant=self.tenant, agent=record.agent, defaults=defaults)
+
+    async def _link(self) -> None:
+        """Write what refers to records that may come later."""
+        store = self.services.store.export
+        for one in self.latest:
+            await store.restore_latest(self.tenant, one)
+        replaced = [(fact, self.facts[by]) for fact, by in self.replaced if by in self.facts]
+        await store.restore_replaced(self.tenant, replaced)
+
+    def _scope(self, user: str, agent: str) -> Scope:
+        try:
+            return Scope(tenant=self.tenant, user=user, agent=agent)
+        except InvalidScope as error:
+            self._fail(str(error))
+
+    def _named(self, value: str, what: str) -> str:
+        try:
+            return checked_name(value, what)
+        except InvalidScope as error:
+            self._fail(str(error))
+
+    def _count(self, **more: int) -> None:
+        before = self.report
+        self.report = replace(before, **{name: getattr(before, name) + count for name, count in more.items()})
+
+    def _fail(self, why: str) -> NoReturn:
+        raise InvalidExport(f"line {self.line}: {why}", line=self.line)

@@ -1,0 +1,86 @@
+"""The port for exports: reading everything that is kept, as it is at one moment, and writing it back as it was."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from hitherto.core.export.records import (
+    AgentRecord,
+    DocumentRecord,
+    ExportScope,
+    FactRecord,
+    KeptConversation,
+    LatestRecord,
+)
+from hitherto.core.facts.fact import Subject
+from hitherto.core.log.message import Logged
+from hitherto.core.scope import Scope
+from hitherto.ports.log import ConversationInfo
+
+
+class ExportReader(Protocol):
+    """What is kept, as it is at one moment: nothing that is written meanwhile is seen. All methods raise what `Store`
+    says."""
+
+    async def conversations(self, whose: ExportScope, *, after: int, limit: int) -> list[ConversationInfo]:
+        """At most `limit` conversations, ascending by `ref`; those after the ref `after`. They have no titles."""
+        ...
+
+    async def conversation(self, scope: Scope, conversation: str) -> KeptConversation | None:
+        """The conversation; None where there is none."""
+        ...
+
+    async def messages(self, scope: Scope, conversation: str, *, start: int, limit: int) -> list[Logged]:
+        """At most `limit` of its messages from seq `start` on, ascending."""
+        ...
+
+    async def documents(self, whose: ExportScope, *, after: int, limit: int) -> list[DocumentRecord]:
+        """At most `limit` documents that users have added, ascending by id; those after the id `after`. None of an
+        agent's: they belong to no agent."""
+        ...
+
+    async def facts(self, whose: ExportScope, *, after: int, limit: int) -> list[FactRecord]:
+        """At most `limit` facts, in any state, ascending by id; those after the id `after`."""
+        ...
+
+    async def subjects(self, *, tenant: str) -> list[Subject]:
+        """The subjects that were set, by id."""
+        ...
+
+    async def agents(self, *, tenant: str) -> list[AgentRecord]:
+        """What is set for agents of the tenant, and for all of them."""
+        ...
+
+
+class ExportStore(Protocol):
+    """Exports. All methods raise what `Store` says."""
+
+    def snapshot(self) -> AbstractAsyncContextManager[ExportReader]:
+        """Everything that is kept, as it is now. Nobody waits for whoever reads it."""
+        ...
+
+    async def restore(self, tenant: str, kept: KeptConversation, messages: AsyncIterable[Sequence[Logged]]) -> None:
+        """Write a conversation as it was, with its messages (ascending, all of them), but for `latest`. Its digests get
+        ids of this store's, and its search index is made in the background. It is there whole, or not at all. Raises
+        Conflict if there is a conversation of that name."""
+        ...
+
+    async def restore_latest(self, tenant: str, latest: LatestRecord) -> None:
+        """Set the digest that was chosen for a conversation's instructions; nothing where that is not there."""
+        ...
+
+    async def restore_document(self, tenant: str, record: DocumentRecord) -> bool:
+        """Write a document that a user added. Returns whether it is new; if not, the same content was there."""
+        ...
+
+    async def restore_facts(self, tenant: str, records: Sequence[FactRecord]) -> list[tuple[int, bool]]:
+        """Write facts, but for what has replaced them; returns the id of each in this store, and whether it is new. One
+        that is there is not written again: of the same owner, content and subject, and extracted at the same time, or
+        current, as it is."""
+        ...
+
+    async def restore_replaced(self, tenant: str, replaced: Sequence[tuple[int, int]]) -> None:
+        """Set which fact has replaced which, by their ids in this store."""
+        ...

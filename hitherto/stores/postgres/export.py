@@ -1,0 +1,393 @@
+"""`ExportStore` on PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from hitherto.core.cross_session import CrossSession
+from hitherto.core.digests.digest import Digest
+from hitherto.core.documents.document import ArchiveOrigin, Document, Passage
+from hitherto.core.export.records import (
+    AgentRecord,
+    ConversationRecord,
+    DocumentRecord,
+    ExportScope,
+    FactRecord,
+    KeptConversation,
+    LatestRecord,
+    ReceiptRecord,
+    SourceRecord,
+)
+from hitherto.core.export.renumbering import canonical, renumbered
+from hitherto.core.facts.fact import Subject
+from hitherto.core.log.message import Logged, storable
+from hitherto.core.scope import Scope
+from hitherto.errors import Conflict
+from hitherto.ports.log import ConversationInfo
+from hitherto.stores.postgres import heads, listing, rows
+from hitherto.stores.postgres.errors import ours
+from hitherto.stores.postgres.facts.rows import event_from, fact_from, set_subject_from, term_values
+from hitherto.stores.postgres.recall.index import WithConnection
+from hitherto.stores.postgres.sql import SQL
+
+_NEVER = 2**62
+_Connection = AsyncConnection[Any]
+
+
+class PostgresReader:
+    """`ExportReader` in one transaction."""
+
+    def __init__(self, connection: _Connection) -> None:
+        self._connection = connection
+
+    async def conversations(self, whose: ExportScope, *, after: int, limit: int) -> list[ConversationInfo]:
+        found = await self._all("export_conversations", _page(whose, after, limit))
+        return [listing.info_from(whose.tenant, row) for row in found]
+
+    async def conversation(self, scope: Scope, conversation: str) -> KeptConversation | None:
+        names = rows.scope_values(scope, conversation)
+        with ours():
+            row = await rows.named(await self._connection.execute(SQL["head"], names)).fetchone()
+            digests = await rows.named(await self._connection.execute(SQL["digests"], names)).fetchall()
+        if row is None:
+            return None
+        ((title, metadata, ttl, created_at, updated_at, ref),) = await self._all("export_conversation", names)
+        at = {"tenant": scope.tenant, "ref": ref}
+        head = heads.head_from(row)
+        archived = [_document_from(one, conversation) for one in await self._all("export_archived", at)]
+        receipts = [_receipt_from(one) for one in await self._all("export_receipts", at)]
+        record = ConversationRecord(
+            user=scope.user,
+            agent=scope.agent,
+            conversation=conversation,
+            title=title,
+            metadata=metadata,
+            ttl=ttl,
+            created_at=created_at,
+            updated_at=updated_at,
+            head=head,
+        )
+        kept = KeptConversation(
+            record=record,
+            digests=tuple(rows.digest_from(one) for one in digests),
+            archived=tuple(archived),
+            receipts=tuple(receipts),
+        )
+        chosen = head.latest
+        if chosen.digest is not None and chosen.conversation is not None:
+            ((number,),) = await self._all("export_latest", {"tenant": scope.tenant, "digest": chosen.digest})
+            latest = LatestRecord(
+                user=scope.user, agent=scope.agent, conversation=conversation, of=chosen.conversation, digest=number
+            )
+            kept = replace(kept, latest=latest)
+        return renumbered(kept)
+
+    async def messages(self, scope: Scope, conversation: str, *, start: int, limit: int) -> list[Logged]:
+        names = rows.scope_values(scope, conversation)
+        ((*_, ref),) = await self._all("export_conversation", names)
+        reading = {"start": start, "stop": start + limit, "limit": limit, "live": False, "live_at": _NEVER}
+        with ours():
+            cursor = await self._connection.execute(
+                SQL["messages"], {**names, "ref": ref, **reading, "tokens": 0, "tools_from": _NEVER}, binary=True
+            )
+            return rows.logged_all(await cursor.fetchall())
+
+    async def documents(self, whose: ExportScope, *, after: int, limit: int) -> list[DocumentRecord]:
+        if whose.agent is not None:
+            return []
+        found = await self._all("export_documents", _page(whose, after, limit))
+        return [_document_from(one, None) for one in found]
+
+    async def facts(self, whose: ExportScope, *, after: int, limit: int) -> list[FactRecord]:
+        return [_fact_from(row) for row in await self._all("export_facts", _page(whose, after, limit))]
+
+    async def subjects(self, *, tenant: str) -> list[Subject]:
+        return [set_subject_from(row) for row in await self._all("subjects", {"tenant": tenant})]
+
+    async def agents(self, *, tenant: str) -> list[AgentRecord]:
+        return [
+            AgentRecord(agent=agent or None, policy=policy, cross_session=CrossSession.from_json(crosses), ttl=ttl)
+            for agent, policy, crosses, ttl in await self._all("export_agents", {"tenant": tenant})
+        ]
+
+    async def _all(self, name: str, values: dict[str, Any]) -> list[rows.Row]:
+        with ours():
+            return await (await self._connection.execute(SQL[name], values)).fetchall()
+
+
+class PostgresExport:
+    """`ExportStore` on the connections of a store."""
+
+    def __init__(self, got: WithConnection) -> None:
+        self._with_connection = got
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncGenerator[PostgresReader]:
+        async def begin(connection: _Connection) -> PostgresReader:
+            await connection.execute("begin isolation level repeatable read read only")
+            return PostgresReader(connection)
+
+        async with self._with_connection(begin) as reader:
+            yield reader
+
+    async def restore(self, tenant: str, kept: KeptConversation, messages: AsyncIterable[Sequence[Logged]]) -> None:
+        record = kept.record
+        scope = Scope(tenant=tenant, user=record.user, agent=record.agent)
+        names = rows.scope_values(scope, record.conversation)
+
+        async def begin(connection: _Connection) -> tuple[_Connection, int | None, list[int]]:
+            await connection.execute("begin isolation level read committed")
+            made = (await connection.execute(SQL["create"], names)).rowcount
+            ref = await (await connection.execute(SQL["lock"], names)).fetchone()
+            ids = await (await connection.execute(SQL["import_ids"], {"count": len(kept.digests)})).fetchall()
+            return connection, ref[0] if made and ref else None, [one[0] for one in ids]
+
+        async with self._with_connection(begin) as (connection, ref, ids):
+            if ref is None:
+                raise Conflict(f"there is a conversation {record.conversation!r} in scope {scope}; nothing was written")
+            with ours():
+                await _restore(connection, scope, ref, renumbered(kept, ids), messages)
+                await connection.execute("commit")
+
+    async def restore_latest(self, tenant: str, latest: LatestRecord) -> None:
+        names = rows.scope_values(Scope(tenant=tenant, user=latest.user, agent=latest.agent), latest.conversation)
+        await self._all("import_latest", {**names, "of": latest.of, "digest": latest.digest})
+
+    async def restore_document(self, tenant: str, record: DocumentRecord) -> bool:
+        return bool(await self._all("import_document", _document_values(tenant, None, record)))
+
+    async def restore_facts(self, tenant: str, records: Sequence[FactRecord]) -> list[tuple[int, bool]]:
+        async def put(connection: _Connection) -> list[tuple[int, bool]]:
+            async with connection.transaction():
+                return [await _restored_fact(connection, tenant, one) for one in records]
+
+        async with self._with_connection(put) as found:
+            return found
+
+    async def restore_replaced(self, tenant: str, replaced: Sequence[tuple[int, int]]) -> None:
+        facts, by = [one for one, _ in replaced], [other for _, other in replaced]
+        await self._all("import_replaced", {"tenant": tenant, "facts": facts, "by": by})
+
+    async def _all(self, name: str, values: dict[str, Any]) -> list[rows.Row]:
+        async def run(connection: _Connection) -> list[rows.Row]:
+            cursor = await connection.execute(SQL[name], values)
+            return [] if cursor.description is None else await cursor.fetchall()
+
+        async with self._with_connection(run) as found:
+            return found
+
+
+async def _restore(
+    connection: _Connection,
+    scope: Scope,
+    ref: int,
+    kept: KeptConversation,
+    messages: AsyncIterable[Sequence[Logged]],
+) -> None:
+    record, at = kept.record, {"tenant": scope.tenant, "ref": ref}
+    cursor = connection.cursor()
+    await connection.execute(
+        SQL["update_conversation"], {**at, **heads.head_values(record.head), "updated_at": record.updated_at}
+    )
+    described = {"title": record.title, "metadata": record.metadata, "ttl": record.ttl}
+    await connection.execute(SQL["describe_conversation"], {**at, **described})
+    await cursor.executemany(SQL["import_digest"], [{**at, **_digest_values(one)} for one in kept.digests])
+    receipts = [
+        {
+            **at,
+            "key_hash": one.key_hash,
+            "start": one.start,
+            "end": one.end,
+            "rev": one.rev,
+            "fingerprint": one.fingerprint,
+            "created_at": one.created_at,
+        }
+        for one in kept.receipts
+    ]
+    await cursor.executemany(SQL["import_receipt"], receipts)
+    archived = [_document_values(scope.tenant, ref, one) for one in kept.archived]
+    await cursor.executemany(SQL["import_document"], archived)
+    retracted: list[tuple[int, int, int]] = []
+    async for batch in messages:
+        values = [
+            {**at, **rows.message_values(one), "erased": one.erased, "retracted_rev": one.retracted_rev}
+            for one in batch
+        ]
+        await cursor.executemany(SQL["import_message"], values)
+        for one in batch:
+            if one.retracted_rev is not None:
+                if retracted and retracted[-1][1:] == (one.seq - 1, one.retracted_rev):
+                    retracted[-1] = (retracted[-1][0], one.seq, one.retracted_rev)
+                else:
+                    retracted.append((one.seq, one.seq, one.retracted_rev))
+    dates = {"created_at": record.created_at, "retracted": json.dumps(retracted)}
+    await connection.execute(SQL["import_dates"], {**at, **dates})
+    await connection.execute(SQL["note_digested"], at)
+
+
+async def _restored_fact(connection: _Connection, tenant: str, record: FactRecord) -> tuple[int, bool]:
+    values = _fact_values(tenant, record)
+    await connection.execute(SQL["make_fact_subject"], values)
+    await connection.execute(SQL["hold_fact_subject"], values)
+    there = await (await connection.execute(SQL["imported_fact"], values)).fetchone()
+    if there is not None:
+        return there[0], False
+    made = await (await connection.execute(SQL["import_fact"], values)).fetchone()
+    assert made is not None, "an insertion that returns its row"
+    return made[0], True
+
+
+def _page(whose: ExportScope, after: int, limit: int) -> dict[str, Any]:
+    return {"tenant": whose.tenant, "user": whose.user, "agent": whose.agent, "after": after, "limit": limit}
+
+
+def _receipt_from(row: rows.Row) -> ReceiptRecord:
+    key_hash, start, end, rev, fingerprint, created_at = row
+    return ReceiptRecord(
+        key_hash=key_hash, start=start, end=end, rev=rev, fingerprint=fingerprint, created_at=created_at
+    )
+
+
+def _document_from(row: rows.Row, conversation: str | None) -> DocumentRecord:
+    user, fingerprint, number, namespace, doc_type, title, text, metadata, created_at, said_at = row[:10]
+    agent, digest, start, end, passages = row[10:]
+    found = tuple(Passage(*one) for one in passages or ())
+    archived = None
+    if conversation is not None:
+        archived = ArchiveOrigin(conversation=conversation, digest=digest, start=start, end=end)
+    document = Document(
+        id=number,
+        namespace=namespace,
+        doc_type=doc_type,
+        title=title,
+        text=text,
+        metadata=canonical(metadata),
+        passages=len(found),
+        created_at=created_at,
+        said_at=said_at,
+        agent=agent or None,
+        archived=archived,
+    )
+    return DocumentRecord(user=user, document=document, fingerprint=fingerprint, passages=found)
+
+
+def _document_values(tenant: str, ref: int | None, record: DocumentRecord) -> dict[str, Any]:
+    document = record.document
+    origin = None if ref is None else document.archived
+    return {
+        "tenant": tenant,
+        "user": record.user,
+        "agent": document.agent or "",
+        "namespace": document.namespace,
+        "doc_type": document.doc_type,
+        "title": document.title,
+        "content": document.text,
+        "metadata": document.metadata,
+        "fingerprint": record.fingerprint,
+        "ref": None if origin is None else ref,
+        "digest": None if origin is None else origin.digest,
+        "start": None if origin is None else origin.start,
+        "end": None if origin is None else origin.end,
+        "said_at": document.said_at,
+        "created_at": document.created_at,
+        "texts": [passage.text for passage in record.passages],
+        "starts": [passage.start for passage in record.passages],
+        "tokens": [passage.tokens for passage in record.passages],
+    }
+
+
+def _digest_values(digest: Digest) -> dict[str, Any]:
+    return {
+        "id": digest.id,
+        "stage": digest.stage,
+        "spec": digest.spec,
+        "policy": digest.policy,
+        "needs": digest.needs,
+        "action": digest.action.value,
+        "start": digest.start,
+        "end": digest.end,
+        "kept_from": digest.kept_from,
+        "since": digest.since,
+        "base": digest.base,
+        "status": digest.status.value,
+        "attempt": digest.attempt,
+        "tries": digest.tries,
+        "items": rows.items_json(digest.items),
+        "opaque": digest.opaque,
+        "family": digest.family,
+        "text": storable(digest.text),
+        "tokens": digest.tokens,
+        "freed": digest.freed,
+        "model": digest.model,
+        "prompt_version": digest.prompt_version,
+        "generation_time_ms": digest.generation_time_ms,
+        "error": None if digest.error is None else storable(digest.error),
+        "fired_rev": digest.fired_rev,
+        "visible_rev": digest.visible_rev,
+        "hidden_rev": digest.hidden_rev,
+        "created_at": digest.created_at,
+        "completed_at": digest.completed_at,
+    }
+
+
+def _fact_from(row: rows.Row) -> FactRecord:
+    fingerprint, tokens, sources, events = row[17:]
+    return FactRecord(
+        fact=fact_from(row, ()),
+        fingerprint=fingerprint,
+        tokens=tokens,
+        sources=tuple(
+            SourceRecord(conversation=name, seq=seq, said_at=datetime.fromisoformat(said_at), retracted=retracted)
+            for name, seq, said_at, retracted in sources or ()
+        ),
+        events=tuple(event_from([action, datetime.fromisoformat(at), *rest]) for action, at, *rest in events or ()),
+    )
+
+
+def _fact_values(tenant: str, record: FactRecord) -> dict[str, Any]:
+    fact, sources, events = record.fact, record.sources, record.events
+    return {
+        "tenant": tenant,
+        "user": fact.user,
+        "agent": fact.agent,
+        "subject": fact.subject,
+        "category": storable(fact.category),
+        "fingerprint": record.fingerprint,
+        "visibility": fact.visibility.value,
+        "state": fact.state.value,
+        "confidence": fact.confidence or 0.0,
+        "confirmed": bool(fact.confirmed),
+        "repeated": fact.repeated or 0,
+        "version": fact.version,
+        "metadata": fact.metadata,
+        "tokens": record.tokens,
+        **term_values(storable(fact.content)),
+        "extracted_at": fact.extracted_at,
+        "updated_at": fact.updated_at,
+        "ended_at": fact.ended_at,
+        "conversations": [one.conversation for one in sources],
+        "seqs": [one.seq for one in sources],
+        "times": [one.said_at for one in sources],
+        "retracted": [one.retracted for one in sources],
+        **_event_values(events),
+    }
+
+
+def _event_values(events: Iterable[Any]) -> dict[str, Any]:
+    listed = list(events)
+    return {
+        "actions": [one.action.value for one in listed],
+        "ats": [one.at for one in listed],
+        "bys": [one.by for one in listed],
+        "versions": [one.version for one in listed],
+        "categories": [storable(one.category) for one in listed],
+        "contents": [storable(one.content) for one in listed],
+        "visibilities": [one.visibility.value for one in listed],
+    }

@@ -1,0 +1,172 @@
+-- Exports: everything that is kept, read as it is and written as it was.
+
+-- name: export_conversations
+-- A page of conversations by ref.
+select user_id, agent, id, '', null, '{}', next_seq, tokens, rev, created_at, updated_at, ref from hitherto.conversation
+where tenant = %(tenant)s and (%(user)s::text is null or user_id = %(user)s)
+  and (%(agent)s::text is null or agent = %(agent)s) and ref > %(after)s
+order by ref limit %(limit)s;
+
+-- name: export_conversation
+-- What a conversation has beside its head.
+select title, metadata::text, ttl, created_at, updated_at, ref from hitherto.conversation
+where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id = %(conversation)s;
+
+-- name: export_latest
+-- Which of the digests of its conversation a digest is, counted from 1.
+select count(*) from hitherto.digest d
+join hitherto.digest l on l.tenant = d.tenant and l.conversation = d.conversation and l.id >= d.id
+where l.tenant = %(tenant)s and l.id = %(digest)s;
+
+-- name: export_receipts
+-- The receipts of a conversation.
+select encode(key_hash, 'hex'), start_seq, end_seq, rev, fingerprint, created_at from hitherto.receipt
+where tenant = %(tenant)s and conversation = %(ref)s order by start_seq, key_hash;
+
+-- name: export_archived
+-- The documents that were archived from a conversation, with their passages.
+select d.user_id, d.fingerprint, d.id, d.namespace, d.doc_type, d.title, d.content, d.metadata::text, d.created_at, d.said_at,
+       d.agent, d.digest, d.start_seq, d.end_seq, (
+           select json_agg(json_build_array(p.text, p.start_at, p.tokens) order by p.no) from hitherto.passage p
+           where p.tenant = d.tenant and p.document = d.id)
+from hitherto.document d
+where d.tenant = %(tenant)s and d.conversation = %(ref)s order by d.id;
+
+-- name: export_documents
+-- A page of the documents that users have added, likewise.
+select d.user_id, d.fingerprint, d.id, d.namespace, d.doc_type, d.title, d.content, d.metadata::text, d.created_at, d.said_at,
+       d.agent, d.digest, d.start_seq, d.end_seq, (
+           select json_agg(json_build_array(p.text, p.start_at, p.tokens) order by p.no) from hitherto.passage p
+           where p.tenant = d.tenant and p.document = d.id)
+from hitherto.document d
+where d.tenant = %(tenant)s and (%(user)s::text is null or d.user_id = %(user)s) and d.conversation is null
+  and d.id > %(after)s
+order by d.id limit %(limit)s;
+
+-- name: export_facts
+-- A page of facts with their sources and their history.
+select f.id, f.user_id, f.agent, f.subject, f.category, f.content, f.visibility, f.state, f.confidence, f.confirmed,
+       f.repeated, f.version, f.metadata::text, f.extracted_at, f.updated_at, f.ended_at, f.superseded_by,
+       f.fingerprint, f.tokens, (
+           select json_agg(json_build_array(c.id, e.seq, e.said_at, e.retracted) order by e.said_at, e.conversation, e.seq)
+           from hitherto.fact_evidence e
+           join hitherto.conversation c on c.tenant = e.tenant and c.ref = e.conversation
+           where e.tenant = f.tenant and e.fact = f.id), (
+           select json_agg(json_build_array(v.action, v.at, v.by_user, v.version, v.category, v.content, v.visibility)
+                           order by v.no)
+           from hitherto.fact_event v where v.tenant = f.tenant and v.fact = f.id)
+from hitherto.fact f
+where f.tenant = %(tenant)s and (%(user)s::text is null or f.user_id = %(user)s)
+  and (%(agent)s::text is null or f.agent = %(agent)s) and f.id > %(after)s
+order by f.id limit %(limit)s;
+
+-- name: export_agents
+-- What is set for the agents of a tenant.
+select agent, policy::text, cross_session::text, ttl from hitherto.agent where tenant = %(tenant)s order by agent;
+
+-- name: import_ids
+-- Ids for digests.
+select nextval('hitherto.digest_id_seq') from generate_series(1, %(count)s);
+
+-- name: import_dates
+-- When a conversation began, and what was retracted in it at which revisions.
+update hitherto.conversation set created_at = %(created_at)s, retracted = %(retracted)s
+where tenant = %(tenant)s and ref = %(ref)s;
+
+-- name: import_message
+-- A message as it was.
+insert into hitherto.message (tenant, conversation, seq, wire, role, kind, text, payload, call_ids, result_ids, tool_names,
+    metadata, tokens, sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at, expires_at, said_at, erased,
+    retracted_rev)
+values (%(tenant)s, %(ref)s, %(seq)s, %(wire)s, %(role)s, %(kind)s, %(text)s, %(payload)s, %(call_ids)s, %(result_ids)s,
+    %(tool_names)s, %(metadata)s, %(tokens)s, %(sum_tokens)s, %(sum_turns)s, %(sum_dialogue)s, %(sum_results)s, %(rev)s,
+    %(created_at)s, %(expires_at)s, %(said_at)s, %(erased)s, %(retracted_rev)s);
+
+-- name: import_digest
+-- A digest as it was. One in progress is due at once; a sweep finds it.
+insert into hitherto.digest (tenant, id, conversation, stage, spec, policy, needs, action, start_seq, end_seq, kept_from,
+    since, base_id, status, attempt, tries, due_at, items, opaque, family, text, tokens, freed, model, prompt_version,
+    generation_time_ms, error, fired_rev, visible_rev, hidden_rev, created_at, completed_at)
+values (%(tenant)s, %(id)s, %(ref)s, %(stage)s, %(spec)s, %(policy)s, %(needs)s, %(action)s, %(start)s, %(end)s, %(kept_from)s,
+    %(since)s, %(base)s, %(status)s, %(attempt)s, %(tries)s, case when %(status)s = 'processing' then clock_timestamp() end,
+    %(items)s, %(opaque)s, %(family)s, %(text)s, %(tokens)s, %(freed)s, %(model)s, %(prompt_version)s,
+    %(generation_time_ms)s, %(error)s, %(fired_rev)s, %(visible_rev)s, %(hidden_rev)s, %(created_at)s, %(completed_at)s);
+
+-- name: import_receipt
+-- A receipt as it was; one of a conversation of that name that was deleted tells of this one from now on.
+insert into hitherto.receipt (tenant, key_hash, conversation, fingerprint, start_seq, end_seq, rev, created_at)
+values (%(tenant)s, decode(%(key_hash)s, 'hex'), %(ref)s, %(fingerprint)s, %(start)s, %(end)s, %(rev)s, %(created_at)s)
+on conflict (tenant, key_hash) do update
+set conversation = excluded.conversation, fingerprint = excluded.fingerprint, start_seq = excluded.start_seq,
+    end_seq = excluded.end_seq, rev = excluded.rev, created_at = excluded.created_at;
+
+-- name: import_latest
+-- Set the digest of a conversation's instructions: a number of another conversation's digests.
+update hitherto.conversation c
+set latest_digest = (
+    select d.id from hitherto.conversation o
+    join hitherto.digest d on d.tenant = o.tenant and d.conversation = o.ref
+    where o.tenant = c.tenant and o.user_id = c.user_id and o.agent = c.agent and o.id = %(of)s
+    order by d.id limit 1 offset %(digest)s - 1)
+where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s
+  and c.latest_digest is null;
+
+-- name: import_document
+-- A document as it was, with its passages; nothing if its content is there.
+with d as (
+    insert into hitherto.document (tenant, user_id, agent, namespace, doc_type, title, content, metadata, fingerprint,
+        conversation, digest, start_seq, end_seq, said_at, created_at)
+    values (%(tenant)s, %(user)s, %(agent)s, %(namespace)s, %(doc_type)s, %(title)s, %(content)s, %(metadata)s, %(fingerprint)s,
+        %(ref)s, %(digest)s, %(start)s, %(end)s, %(said_at)s, %(created_at)s)
+    on conflict do nothing
+    returning tenant, id
+), p as (
+    insert into hitherto.passage (tenant, document, no, text, start_at, tokens)
+    select d.tenant, d.id, p.no - 1, p.text, p.start_at, p.tokens
+    from d
+    cross join unnest(%(texts)s::text[], %(starts)s::integer[], %(tokens)s::integer[])
+        with ordinality as p (text, start_at, tokens, no)
+)
+select id from d;
+
+-- name: imported_fact
+-- The fact that an exported one is already: the one extracted then, else a current one, as it is.
+select f.id from hitherto.fact f
+where f.tenant = %(tenant)s and f.user_id = %(user)s and f.agent = %(agent)s and f.subject = %(subject)s
+  and f.fingerprint = %(fingerprint)s
+  and (f.extracted_at = %(extracted_at)s or f.state = 'current' and %(state)s = 'current')
+order by f.extracted_at = %(extracted_at)s desc, f.id limit 1;
+
+-- name: import_fact
+-- A fact as it was, with its sources as far as their conversations are there, and its history.
+with f as (
+    insert into hitherto.fact (tenant, user_id, agent, subject, category, content, fingerprint, visibility, state, confidence,
+        confirmed, repeated, version, metadata, tokens, length, hashes, counts, extracted_at, updated_at, ended_at)
+    values (%(tenant)s, %(user)s, %(agent)s, %(subject)s, %(category)s, %(content)s, %(fingerprint)s, %(visibility)s, %(state)s,
+        %(confidence)s, %(confirmed)s, %(repeated)s, %(version)s, %(metadata)s, %(tokens)s, %(length)s, %(hashes)s, %(counts)s,
+        %(extracted_at)s, %(updated_at)s, %(ended_at)s)
+    returning tenant, id
+), sources as (
+    insert into hitherto.fact_evidence (tenant, fact, conversation, seq, said_at, retracted)
+    select f.tenant, f.id, c.ref, s.seq, s.said_at, s.retracted
+    from f
+    cross join unnest(%(conversations)s::text[], %(seqs)s::bigint[], %(times)s::timestamptz[], %(retracted)s::boolean[])
+        as s (conversation, seq, said_at, retracted)
+    join hitherto.conversation c on c.tenant = f.tenant and c.user_id = %(user)s and c.agent = %(agent)s
+        and c.id = s.conversation and s.seq < c.next_seq
+    on conflict do nothing
+), events as (
+    insert into hitherto.fact_event (tenant, fact, no, action, at, by_user, version, category, content, visibility)
+    select f.tenant, f.id, v.no, v.action, v.at, v.by_user, v.version, v.category, v.content, v.visibility
+    from f
+    cross join unnest(%(actions)s::text[], %(ats)s::timestamptz[], %(bys)s::text[], %(versions)s::integer[],
+        %(categories)s::text[], %(contents)s::text[], %(visibilities)s::text[])
+        with ordinality as v (action, at, by_user, version, category, content, visibility, no)
+)
+select id from f;
+
+-- name: import_replaced
+-- Which facts were replaced by which.
+update hitherto.fact f set superseded_by = r.by
+from unnest(%(facts)s::bigint[], %(by)s::bigint[]) as r (fact, by)
+where f.tenant = %(tenant)s and f.id = r.fact and f.state = 'superseded';

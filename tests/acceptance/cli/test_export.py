@@ -1,0 +1,114 @@
+"""`hitherto export` and `hitherto import`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Coroutine
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hitherto
+from hitherto import Scope, assistant, user
+from tests.acceptance.cli.commands import SUPPORT, Cli, Ran, bare
+
+MINE = Scope(tenant="local", user="me", agent="cli")
+
+
+@pytest.fixture
+async def cli(database: str) -> Callable[..., Ran]:
+    async with hitherto.open(database, worker=False) as memory:
+        for scope in (MINE, Scope(tenant="local", user="ann", agent="cli")):
+            await memory.conversation("keys", scope=scope).append(user("Where are the keys?"), assistant("There."))
+        await memory.documents(MINE).add("# Codes\n\nA text.")
+        await memory.facts(MINE).add("Sails.")
+    return partial(bare, HITHERTO_DATABASE=database)
+
+
+@pytest.fixture
+async def elsewhere(make_database: Callable[[], Coroutine[Any, Any, str]]) -> Callable[..., Ran]:
+    return partial(bare, HITHERTO_DATABASE=await make_database())
+
+
+def test_out_and_in(cli: Callable[..., Ran], elsewhere: Callable[..., Ran], tmp_path: Path) -> None:
+    file = tmp_path / "all.jsonl"
+    assert cli("export", file).out == "Exported: 2 conversations, 4 messages, 1 document, 1 fact.\n"
+    assert list(tmp_path.iterdir()) == [file]
+    assert elsewhere("import", file).out == "Imported: 2 conversations, 4 messages, 1 document, 1 fact, 0 skipped.\n"
+    again = elsewhere("import", file, "--json").json
+    assert again == {
+        "imported": {"conversations": 0, "messages": 0, "documents": 0, "facts": 0, "skipped": 4},
+        "refused": [],
+    }
+    assert cli("log", "keys", "--json").json == elsewhere("log", "keys", "--json").json
+    mine = cli("export", "-", "--user", "me").out
+    assert json.loads(mine.splitlines()[0])["export"]["user"] == "me"
+    assert "ann" not in mine
+    assert cli("export", file, "--user", "ann", "--json").json["exported"]["conversations"] == 1
+
+
+def test_through_a_pipe(cli: Callable[..., Ran], database: str, elsewhere: Callable[..., Ran]) -> None:
+    """The documented command that moves everything to another database."""
+    out = cli("export", "-").out
+    command = Cli().command("import", "-")
+    other: str = elsewhere.keywords["HITHERTO_DATABASE"]  # pyright: ignore[reportFunctionMemberAccess]
+    done = subprocess.run(
+        command, input=out.encode(), capture_output=True, check=True, env=Cli().surroundings(HITHERTO_DATABASE=other)
+    )
+    assert done.stdout.startswith(b"Imported: 2 conversations")
+
+
+def test_what_goes_wrong(cli: Callable[..., Ran], elsewhere: Callable[..., Ran], tmp_path: Path) -> None:
+    file, cut, chat = tmp_path / "all.jsonl", tmp_path / "cut.jsonl", tmp_path / "chat.jsonl"
+    cli("export", file)
+    cut.write_bytes(file.read_bytes()[:-40])
+    chat.write_text('{"role": "user", "content": "Hi"}\n{"role": "user"}\n')
+    elsewhere("import", SUPPORT, "--conversation", "keys")
+    assert "cut off" in elsewhere("import", cut).failed(1)
+    assert "line 2" in elsewhere("import", chat).failed(1)
+    assert "no such file" in elsewhere("import", tmp_path / "none").failed(1)
+    assert "it is a directory" in elsewhere("import", tmp_path).failed(1)
+    assert "--user" in cli("export", file, "--agent", "cli").failed(2)
+    assert "--json" in cli("export", "-", "--json").failed(2)
+    assert cli("export", tmp_path / "none" / "x").code == 1
+    cli("import", SUPPORT, "--conversation", "mine")
+    refused = elsewhere("import", file)
+    assert refused.code == 1
+    assert "another conversation 'keys' of me with cli" in " ".join(refused.err.split())
+    refused = cli("import", SUPPORT, "--conversation", "keys")
+    assert (refused.code, "another conversation 'keys'" in refused.err) == (1, True)
+
+
+def test_a_conversation_with_dates(cli: Callable[..., Ran], tmp_path: Path) -> None:
+    file = tmp_path / "old.jsonl"
+    times = ['"at": "2024-01-01T10:00:00+02:00"', '"created_at": 1700000000', '"timestamp": "1969-07-20 20:17"']
+    file.write_text("".join(f'{{"role": "user", "content": "{at}", {time}}}\n\n' for at, time in enumerate(times)))
+    assert cli("import", file).out.startswith("Imported: 1 conversation, 3 messages")
+    assert cli("import", file).out.endswith("1 skipped.\n")
+    found = cli("log", "old", "--json").json["messages"]
+    assert [one["said_at"] for one in found] == [
+        "2024-01-01T08:00:00+00:00",
+        "2023-11-14T22:13:20+00:00",
+        "1969-07-20T20:17:00+00:00",
+    ]
+    assert found[0]["payload"] == {"role": "user", "content": "0"}
+    file.write_text('{"role": "user", "content": "x", "at": "soon"}\n')
+    assert "its time is 'soon'" in cli("import", file, "--conversation", "other").failed(1)
+
+
+def test_digests_are_made_only_if_asked_for(cli: Callable[..., Ran]) -> None:
+    wanted = {"HITHERTO_MODEL": "extractive", "HITHERTO_BUDGET": "1000"}
+    cli("import", SUPPORT, **wanted)
+    assert cli("digests", "support", "--json").json["digests"] == []
+
+
+async def test_digests_of_a_conversation(cli: Callable[..., Ran], database: str, tmp_path: Path) -> None:
+    async with hitherto.open(database, worker=False) as memory:
+        await memory.configure_agent(tenant="local", agent="cli", policy="rolling:threshold=6,keep_last=2")
+    assert cli("import", SUPPORT, "--digest").code == 0
+    found = cli("digests", "support", "--json").json["digests"]
+    assert found
+    assert {one["status"] for one in found} == {"completed"}

@@ -1,0 +1,253 @@
+"""Export and import: what is imported is what was exported, on both stores, however often it is begun."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+
+import pytest
+
+import hitherto
+from hitherto import ExportReport, ImportReport, Memory, Scope, assistant, token_threshold, user
+from hitherto.errors import InvalidExport, InvalidScope
+from hitherto.ports.store import Store
+from hitherto.providers.scripted.embedder import ScriptedEmbedder
+from hitherto.providers.scripted.model import Scripted
+from hitherto.stores.in_memory.store import InMemoryStore
+from hitherto.stores.postgres.store import PostgresStore
+from tests.acceptance.dialogue import ONE_TRY
+from tests.conftest import SCOPE
+from tests.engine.log.test_erase import remembers
+
+ARCHIVING = token_threshold(60, keep_messages=2, archive=True, facts=True)
+OTHER = Scope(tenant=SCOPE.tenant, user="other", agent="another")
+
+
+def opened(store: Store) -> Any:
+    return hitherto.open(store=store, model=Scripted(then=remembers), embedder=ScriptedEmbedder(), **ONE_TRY)
+
+
+@pytest.fixture
+async def memory(store: Store) -> AsyncIterator[Memory]:
+    async with opened(store) as found:
+        yield found
+
+
+@pytest.fixture
+async def elsewhere(store: Store, make_database: Callable[[], Coroutine[Any, Any, str]]) -> AsyncIterator[Memory]:
+    """A memory on an empty store of the other kind."""
+    other = PostgresStore(await make_database()) if isinstance(store, InMemoryStore) else InMemoryStore()
+    await other.open()
+    async with opened(other) as found:
+        yield found
+    await other.aclose()
+
+
+async def exported(
+    memory: Memory, *, tenant: str = SCOPE.tenant, user: str | None = None, agent: str | None = None
+) -> bytes:
+    file = io.BytesIO()
+    await memory.export_to(file, tenant=tenant, user=user, agent=agent)
+    return file.getvalue()
+
+
+async def imported(memory: Memory, data: bytes) -> ImportReport:
+    return await memory.import_from(io.BytesIO(data))
+
+
+def told(data: bytes) -> list[dict[str, Any]]:
+    """The records, without what differs between two stores: ids of documents and facts, and when it was exported."""
+    found = [json.loads(line) for line in data.splitlines()]
+    facts = {one["fact"]["fact"]["id"]: at for at, one in enumerate(found) if "fact" in one}
+    for one in found:
+        if "export" in one:
+            del one["export"]["exported_at"]
+        if "document" in one:
+            del one["document"]["document"]["id"]
+        if "fact" in one:
+            fact = one["fact"]["fact"]
+            fact["id"], by = facts[fact["id"]], fact["superseded_by"]
+            fact["superseded_by"] = None if by is None else facts[by]
+    return found
+
+
+async def fill(memory: Memory) -> None:
+    """A bit of everything."""
+    soon = datetime.now(UTC) + timedelta(days=9)
+    for scope in (SCOPE, OTHER):
+        chat = memory.conversation("c", scope=scope, policy=ARCHIVING)
+        said = user("Ann likes \u2028 and \x00 <b>tuna</b>.", at=soon).with_metadata({"note": "é"}).expiring(soon)
+        await chat.append(said, assistant("Noted."), key="first")
+        for number in range(6):
+            await chat.append(user(f"Ann likes {number}."), assistant(f"Noted {number}."), key=f"k{number}")
+            await memory.wait_for_digests()
+        await chat.erase([4])
+        await chat.rewind(to=11)
+        await chat.append(user("Ann likes tea."), assistant("Noted, tea."))
+        await memory.wait_for_digests()
+        await chat.configure(title="Ann", metadata={"tag": ["vip"]}, ttl=timedelta(days=3, microseconds=7))
+        await memory.facts(scope).add("Sails.", category="hobby")
+        await memory.documents(scope).add("# Boats\n\nA text on boats.", metadata={"of": "Ann"})
+        second = memory.conversation("second", scope=scope, policy="trim:max_turns=3,keep_turns=1")
+        await second.configure(cross_session="latest")
+        for number in range(5):
+            await second.append(user(f"Go {number}."), assistant("Gone."))
+        cleared = memory.conversation("cleared", scope=scope)
+        await cleared.append(user("Old."), assistant("Yes."))
+        await cleared.clear()
+        await cleared.append(user("New."))
+        replaced = memory.conversation("replaced", scope=scope)
+        await replaced.append(user("Old."), assistant("Yes."))
+        await replaced.replace([{"role": "user", "content": "Instead."}])
+    await memory.conversation("empty", scope=SCOPE).configure(title="Nothing yet")
+    await memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, policy="none", ttl=timedelta(days=30))
+    await memory.configure_tenant(tenant=SCOPE.tenant, ttl=timedelta(days=60))
+    await memory.configure_subject(tenant=SCOPE.tenant, subject="boat", name="The boat", members=["u", "v"])
+
+
+async def test_what_is_imported_is_what_was_exported(memory: Memory, elsewhere: Memory) -> None:
+    await fill(memory)
+    data = await exported(memory)
+    kinds = {next(iter(one)) for one in told(data)}
+    assert kinds == {
+        *("export", "agent", "subject", "conversation", "digest", "document", "receipt", "message", "fact", "latest"),
+        "end",
+    }
+    done = await imported(elsewhere, data)
+    assert (done.conversations, done.skipped, done.refused) == (9, 0, ())
+    assert told(await exported(elsewhere)) == told(data)
+    for name in ("c", "second", "cleared", "replaced", "empty"):
+        one, other = (each.conversation(name, scope=SCOPE) for each in (memory, elsewhere))
+        assert await one.messages() == await other.messages()
+        assert await one.items() == await other.items()
+        assert await one.injected() == await other.injected()
+        for at in range(8):
+            if (await one.head()).rev >= at:  # pyright: ignore[reportOptionalMemberAccess]
+                past = [await each.items(at=at) for each in (one, other)]
+                assert past[0] == past[1]
+    again = await elsewhere.conversation("c", scope=SCOPE).append(user("Ann likes 0."), assistant("Noted 0."), key="k0")
+    assert again.replayed
+    await elsewhere.wait_for_index()
+    hits = (await elsewhere.recall("tuna boats", scope=SCOPE)).hits
+    assert {"Ann likes tea."} <= {hit.text for hit in (await elsewhere.recall("tea", scope=SCOPE)).hits}
+    assert any("boats" in hit.text for hit in hits)
+
+
+async def test_it_goes_on_where_it_is_imported(memory: Memory, elsewhere: Memory) -> None:
+    """Digests and facts go on, and erasing finds everything."""
+    await fill(memory)
+    await imported(elsewhere, await exported(memory))
+    for each in (memory, elsewhere):
+        chat = each.conversation("c", scope=SCOPE)
+        for number in range(6):
+            await chat.append(user(f"Ann likes boat {number}."), assistant(f"Noted boat {number}."))
+            await each.wait_for_digests()
+        assert await chat.erase([0, 1]) == 2
+        await each.wait_for_digests()
+
+    def same(data: bytes) -> list[Any]:
+        names = ("status", "start", "end", "text")
+        found = told(data)
+        return [
+            *([one["digest"][name] for name in names] for one in found if "digest" in one),
+            *((one["fact"]["fact"]["content"], one["fact"]["fact"]["state"]) for one in found if "fact" in one),
+        ]
+
+    assert same(await exported(memory, user=SCOPE.user)) == same(await exported(elsewhere, user=SCOPE.user))
+
+
+@pytest.mark.parametrize("whose", [{"user": "other"}, {"user": "other", "agent": "another"}], ids=["user", "scope"])
+async def test_of_a_user_and_a_scope(memory: Memory, elsewhere: Memory, whose: dict[str, str]) -> None:
+    await fill(memory)
+    data = await exported(memory, **whose)
+    assert SCOPE.user not in {one.get("conversation", {}).get("user") for one in told(data)}
+    done = await imported(elsewhere, data)
+    assert done.conversations == 4
+    assert done.documents > 0
+    assert told(await exported(elsewhere, **whose)) == told(data)
+    assert [one.name for one in (await elsewhere.scopes("user", tenant=SCOPE.tenant)).scopes] == ["other"]
+
+
+async def test_an_import_is_repeated_after_it_was_cut(memory: Memory, elsewhere: Memory) -> None:
+    await fill(memory)
+    data = await exported(memory)
+    drawn = Random(5)
+    cuts = sorted(drawn.sample(range(len(data)), 12))
+    for cut in cuts:
+        with pytest.raises(InvalidExport, match=r"cut off|does not begin"):
+            await imported(elsewhere, data[:cut])
+    done = await imported(elsewhere, data)
+    assert done.refused == ()
+    assert told(await exported(elsewhere)) == told(data)
+    again = await imported(elsewhere, data)
+    assert (again.conversations, again.messages, again.documents, again.facts, again.refused) == (0, 0, 0, 0, ())
+    assert told(await exported(elsewhere)) == told(data)
+
+
+async def test_another_conversation_of_that_name_is_refused(memory: Memory, elsewhere: Memory) -> None:
+    await fill(memory)
+    data = await exported(memory)
+    await elsewhere.conversation("c", scope=SCOPE).append(user("Mine."))
+    done = await imported(elsewhere, data)
+    assert done.refused == (f"'c' of {SCOPE.user} with {SCOPE.agent}",)
+    assert done.conversations == 8
+    assert [one.message.text for one in await elsewhere.conversation("c", scope=SCOPE).messages()] == ["Mine."]
+    await elsewhere.conversation("second", scope=SCOPE).append(user("More."))
+    again = await imported(elsewhere, data)
+    assert len(again.refused) == 2
+
+
+BREAKS: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]] = {
+    "nothing": (lambda lines: [], "does not begin"),
+    "a transcript": (lambda lines: [b'{"role":"user","content":"Hi"}\n'], "line 1: it is no record"),
+    "no JSON": (lambda lines: [lines[0], b"{\n"], "line 2: it is not JSON"),
+    "deep JSON": (lambda lines: [lines[0], b"[" * 100_000 + b"\n"], "line 2: it is not JSON"),
+    "no UTF-8": (lambda lines: [lines[0], b'{"\xff":1}\n'], "line 2: it is not JSON"),
+    "unknown": (lambda lines: [lines[0], b'{"cat":{}}\n'], "'cat' is no kind of record"),
+    "newer": (lambda lines: [lines[0].replace(b'"version":1', b'"version":2'), *lines[1:]], "of version 2"),
+    "a wrong value": (lambda lines: [lines[0], b'{"message":{"seq":"x"}}\n'], "line 2: message"),
+    "a message alone": (lambda lines: [lines[0], *(x for x in lines if b'{"message"' in x)], "does not come before"),
+    "a message twice": (lambda lines: [y for x in lines for y in ([x] * (1 + (b'"seq":3' in x)))], "message 4 of 'c'"),
+    "a message less": (lambda lines: [x for x in lines if b'"seq":13,' not in x], "message 13 of 'c' comes next"),
+    "no digest": (lambda lines: [x for x in lines if b'{"digest":{"id":1,' not in x], "name others that are not there"),
+    "records less": (lambda lines: [x for x in lines if b'{"receipt"' not in x], "records come before its end"),
+}
+
+
+@pytest.mark.parametrize("how", BREAKS)
+async def test_what_is_no_export(memory: Memory, elsewhere: Memory, how: str) -> None:
+    chat = memory.conversation("c", scope=SCOPE, policy=ARCHIVING)
+    for number in range(8):
+        await chat.append(user(f"Ann likes {number}."), assistant(f"Noted {number}."), key=str(number))
+        await memory.wait_for_digests()
+    broken, why = BREAKS[how]
+    lines = broken((await exported(memory)).splitlines(keepends=True))
+    with pytest.raises(InvalidExport, match=why) as found:
+        await imported(elsewhere, b"".join(lines))
+    assert found.value.line is not None
+    there = (await elsewhere.conversations(SCOPE)).conversations
+    assert len(there) == (1 if how == "records less" else 0), "a conversation is there whole, or not at all"
+
+
+async def test_what_cannot_be_exported(memory: Memory) -> None:
+    for whose in ({"tenant": ""}, {"tenant": "a", "agent": "b"}, {"tenant": "a", "user": ""}):
+        with pytest.raises(InvalidScope):
+            await exported(memory, **whose)
+
+
+async def test_progress_is_told(memory: Memory) -> None:
+    chat = memory.conversation("c", scope=SCOPE, policy="none")
+    await chat.append(*(user(f"Message {number}.") for number in range(1_200)))
+    seen, file = list[ExportReport](), io.BytesIO()
+    done = await memory.export_to(file, tenant=SCOPE.tenant, progress=seen.append)
+    assert (done.conversations, done.messages) == (1, 1_200)
+    assert len(seen) >= 2
+    told_of = list[ImportReport]()
+    async with opened(InMemoryStore()) as fresh:
+        file.seek(0)
+        await fresh.import_from(file, progress=told_of.append)
+    assert told_of[-1].messages == 1_200
