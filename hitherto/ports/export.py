@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
+from uuid import UUID
 
 from hitherto.core.export.records import (
     AgentRecord,
+    CallRecord,
     DocumentRecord,
     ExportScope,
     FactRecord,
@@ -45,6 +47,10 @@ class ExportReader(Protocol):
         """At most `limit` facts, in any state, ascending by id; those after the id `after`."""
         ...
 
+    async def calls(self, whose: ExportScope, *, after: UUID, limit: int) -> list[CallRecord]:
+        """At most `limit` calls of the ledger, ascending by key; those after the key `after`."""
+        ...
+
     async def subjects(self, *, tenant: str) -> list[Subject]:
         """The subjects that were set, by id."""
         ...
@@ -79,6 +85,11 @@ class ExportStore(Protocol):
         """Write facts, but for what has replaced them; returns the id of each in this store, and whether it is new. One
         that is there is not written again: of the same owner, content and subject, and extracted at the same time, or
         current, as it is."""
+        ...
+
+    async def restore_calls(self, tenant: str, records: Sequence[CallRecord]) -> None:
+        """Write calls into the ledger, those whose keys are not there. What they were made for is named as far as it is
+        there."""
         ...
 
     async def restore_replaced(self, tenant: str, replaced: Sequence[tuple[int, int]]) -> None:

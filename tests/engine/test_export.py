@@ -13,6 +13,7 @@ import pytest
 
 import hitherto
 from hitherto import ExportReport, ImportReport, Memory, Scope, assistant, token_threshold, user
+from hitherto.core.export.records import KINDS
 from hitherto.errors import InvalidExport, InvalidScope
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
@@ -60,8 +61,10 @@ async def imported(memory: Memory, data: bytes) -> ImportReport:
 
 
 def told(data: bytes) -> list[dict[str, Any]]:
-    """The records, without what differs between two stores: ids of documents and facts, and when it was exported."""
+    """The records but the last, without what differs between two stores: ids, and when it was exported."""
     found = [json.loads(line) for line in data.splitlines()]
+    # Indexing is recorded where it is done.
+    found = [one for one in found[:-1] if one.get("call", {}).get("purpose") != "embed"]
     facts = {one["fact"]["fact"]["id"]: at for at, one in enumerate(found) if "fact" in one}
     for one in found:
         if "export" in one:
@@ -112,11 +115,8 @@ async def fill(memory: Memory) -> None:
 async def test_what_is_imported_is_what_was_exported(memory: Memory, elsewhere: Memory) -> None:
     await fill(memory)
     data = await exported(memory)
-    kinds = {next(iter(one)) for one in told(data)}
-    assert kinds == {
-        *("export", "agent", "subject", "conversation", "digest", "document", "receipt", "message", "fact", "latest"),
-        "end",
-    }
+    kinds = {next(iter(json.loads(line))) for line in data.splitlines()}
+    assert kinds == {*KINDS}, "a bit of everything"
     done = await imported(elsewhere, data)
     assert (done.conversations, done.skipped, done.refused) == (9, 0, ())
     assert told(await exported(elsewhere)) == told(data)

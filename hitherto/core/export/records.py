@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, cast
+from uuid import UUID
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -14,6 +15,7 @@ from hitherto.core.cross_session import CrossSession
 from hitherto.core.digests.digest import Digest
 from hitherto.core.documents.document import Document, Passage
 from hitherto.core.facts.fact import Fact, FactEvent, Subject
+from hitherto.core.ledger import FailureCause, Purpose
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import Logged
 from hitherto.errors import InvalidExport
@@ -117,6 +119,27 @@ class FactRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CallRecord:
+    """A model call in the ledger: see `ModelCall`. `digest` is the number of a digest of its `conversation`. Names that
+    were erased are empty."""
+
+    key: UUID
+    user: str
+    agent: str
+    conversation: str | None
+    digest: int | None
+    purpose: Purpose
+    model: str
+    tokens_in: int | None
+    tokens_cached: int | None
+    tokens_out: int | None
+    latency_ms: int
+    cost: float | None
+    cause: FailureCause | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LatestRecord:
     """The digest that was chosen for a conversation's instructions: number `digest` of another conversation, `of`."""
 
@@ -156,11 +179,12 @@ Record = (
     | Logged
     | DocumentRecord
     | FactRecord
+    | CallRecord
     | LatestRecord
     | ExportEnd
 )
 
-_KINDS: dict[str, type[Record]] = {
+KINDS: dict[str, type[Record]] = {
     "export": ExportHeader,
     "agent": AgentRecord,
     "subject": Subject,
@@ -170,10 +194,13 @@ _KINDS: dict[str, type[Record]] = {
     "message": Logged,
     "document": DocumentRecord,
     "fact": FactRecord,
+    "call": CallRecord,
     "latest": LatestRecord,
     "end": ExportEnd,
 }
-_NAMES = {kind: name for name, kind in _KINDS.items()}
+"""The records by their names."""
+
+_NAMES = {kind: name for name, kind in KINDS.items()}
 
 
 @cache
@@ -195,7 +222,7 @@ def record_of(line: bytes) -> Record:
     if not isinstance(found, dict) or len(cast("dict[str, object]", found)) != 1:
         raise InvalidExport("it is no record of an export: a JSON object with one field")
     ((name, value),) = cast("dict[str, object]", found).items()
-    kind = _KINDS.get(name)
+    kind = KINDS.get(name)
     if kind is None:
         raise InvalidExport(f"{name[:80]!r} is no kind of record")
     if kind is ExportHeader and isinstance(value, dict):

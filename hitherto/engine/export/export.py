@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import BinaryIO
+from functools import partial
+from typing import BinaryIO, TypeVar
+from uuid import UUID
 
 from hitherto.core.export.records import (
     VERSION,
@@ -25,6 +27,9 @@ from hitherto.core.scope import Scope
 from hitherto.engine.purge import purge
 from hitherto.engine.services import Services
 from hitherto.ports.export import ExportReader
+
+T = TypeVar("T")
+K = TypeVar("K")
 
 _PAGE = 500
 """Records that are read at once: what an export takes of the memory."""
@@ -82,29 +87,31 @@ async def _records(services: Services, reader: ExportReader, whose: ExportScope)
             yield agent
         for subject in await reader.subjects(tenant=whose.tenant):
             yield subject
-    after, latest = 0, list[LatestRecord]()
-    while found := await reader.conversations(whose, after=after, limit=_PAGE):
-        after = found[-1].ref
-        for one in found:
-            kept = await reader.conversation(one.scope, one.conversation)
-            assert kept is not None, "it is of the same moment"
-            latest += [] if kept.latest is None else [kept.latest]
-            for record in (kept.record, *kept.digests, *kept.archived, *kept.receipts):
-                yield record
-            async for message in _messages(reader, one.scope, one.conversation):
-                yield message
-    after = 0
-    while documents := await reader.documents(whose, after=after, limit=_PAGE):
-        after = documents[-1].document.id
-        for document in documents:
-            yield document
-    after = 0
-    while facts := await reader.facts(whose, after=after, limit=_PAGE):
-        after = facts[-1].fact.id
-        for fact in facts:
-            yield fact
+    latest = list[LatestRecord]()
+    async for one in _pages(partial(reader.conversations, whose), lambda last: last.ref, 0):
+        kept = await reader.conversation(one.scope, one.conversation)
+        assert kept is not None, "it is of the same moment"
+        latest += [] if kept.latest is None else [kept.latest]
+        for record in (kept.record, *kept.digests, *kept.archived, *kept.receipts):
+            yield record
+        async for message in _messages(reader, one.scope, one.conversation):
+            yield message
+    async for document in _pages(partial(reader.documents, whose), lambda last: last.document.id, 0):
+        yield document
+    async for fact in _pages(partial(reader.facts, whose), lambda last: last.fact.id, 0):
+        yield fact
+    async for call in _pages(partial(reader.calls, whose), lambda last: last.key, UUID(int=0)):
+        yield call
     for chosen in latest:
         yield chosen
+
+
+async def _pages(read: Callable[..., Awaitable[list[T]]], place: Callable[[T], K], after: K) -> AsyncGenerator[T]:
+    """What `read` gives page by page, each after the `place` of the last one."""
+    while found := await read(after=after, limit=_PAGE):
+        after = place(found[-1])
+        for one in found:
+            yield one
 
 
 async def _messages(reader: ExportReader, scope: Scope, conversation: str) -> AsyncGenerator[Record]:

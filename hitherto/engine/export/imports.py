@@ -10,6 +10,7 @@ from typing import NoReturn, Protocol
 from hitherto.core.digests.digest import Digest
 from hitherto.core.export.records import (
     AgentRecord,
+    CallRecord,
     ConversationRecord,
     DocumentRecord,
     ExportEnd,
@@ -134,6 +135,8 @@ class _Import:
                 await self._advance()
             case FactRecord():
                 await self._facts()
+            case CallRecord():
+                await self._calls()
             case AgentRecord() | Subject():
                 await self._setting(self.record)
                 await self._advance()
@@ -233,6 +236,13 @@ class _Import:
             self.facts[record.fact.id] = number
             if new and record.fact.superseded_by is not None:
                 self.replaced.append((number, record.fact.superseded_by))
+
+    async def _calls(self) -> None:
+        batch: list[CallRecord] = []
+        while isinstance(self.record, CallRecord) and len(batch) < _PAGE:
+            batch.append(self.record)
+            await self._advance()
+        await self.services.store.export.restore_calls(self.tenant, batch)
 
     async def _setting(self, record: AgentRecord | Subject) -> None:
         """What is set for an agent, or a subject, unless something is set for it already."""

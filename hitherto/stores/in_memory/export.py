@@ -7,10 +7,12 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from hitherto.core.digests.digest import Status
 from hitherto.core.export.records import (
     AgentRecord,
+    CallRecord,
     ConversationRecord,
     DocumentRecord,
     ExportScope,
@@ -22,6 +24,7 @@ from hitherto.core.export.records import (
 )
 from hitherto.core.export.renumbering import canonical, renumbered
 from hitherto.core.facts.fact import Evidence, FactState, Subject
+from hitherto.core.ledger import ModelCall
 from hitherto.core.log.message import Logged
 from hitherto.core.log.ranges import ranges
 from hitherto.core.recall.terms import analyzed
@@ -33,6 +36,7 @@ from hitherto.stores.in_memory.claims import Name
 from hitherto.stores.in_memory.conversation import StoredConversation
 from hitherto.stores.in_memory.documents import StoredDocument
 from hitherto.stores.in_memory.fact_rows import FactRow, FactSource
+from hitherto.stores.in_memory.ledger import LedgerEntry
 
 if TYPE_CHECKING:
     from hitherto.stores.in_memory.store import InMemoryStore
@@ -50,7 +54,9 @@ class InMemoryReader:
         subjects: dict[tuple[str, str], Subject],
         defaults: dict[tuple[str, str | None], AgentDefaults],
         latest: dict[Name, LatestRecord],
+        calls: list[LedgerEntry],
     ) -> None:
+        self._calls = calls
         self._kept, self._receipts, self._latest = kept, receipts, latest
         self._documents, self._facts, self._subjects, self._defaults = documents, facts, subjects, defaults
 
@@ -121,6 +127,41 @@ class InMemoryReader:
         ]
         return found[:limit]
 
+    async def calls(self, whose: ExportScope, *, after: UUID, limit: int) -> list[CallRecord]:
+        found = [
+            one
+            for one in self._calls
+            if one.key > after
+            and one.whose[0] == whose.tenant
+            and whose.user in (None, one.whose[1])
+            and whose.agent in (None, one.whose[2])
+        ]
+        return [self._call(one) for one in found[:limit]]
+
+    def _call(self, entry: LedgerEntry) -> CallRecord:
+        call, digest = entry.call, None
+        name, kept = next(
+            ((name[1], kept) for name, kept in self._kept.items() if kept.head.ref == entry.ref), (None, None)
+        )
+        if kept is not None and call.digest is not None:
+            digest = sum(one.id <= call.digest for one in kept.digests) or None
+        return CallRecord(
+            key=entry.key,
+            user=entry.whose[1],
+            agent=entry.whose[2],
+            conversation=name,
+            digest=digest,
+            purpose=call.purpose,
+            model=call.model,
+            tokens_in=call.tokens_in,
+            tokens_cached=call.tokens_cached,
+            tokens_out=call.tokens_out,
+            latency_ms=call.latency_ms,
+            cost=call.cost,
+            cause=call.cause,
+            created_at=entry.at,
+        )
+
     async def subjects(self, *, tenant: str) -> list[Subject]:
         return sorted((one for (owner, _), one in self._subjects.items() if owner == tenant), key=lambda one: one.id)
 
@@ -170,6 +211,27 @@ class InMemoryExport:
             async with self._store.facts_lock(scope):
                 found.append(self._restore_fact(scope, record))
         return found
+
+    async def restore_calls(self, tenant: str, records: Sequence[CallRecord]) -> None:
+        for one in records:
+            kept, digest = None, None
+            if one.user and one.agent and one.conversation:
+                kept = self._store.kept((Scope(tenant=tenant, user=one.user, agent=one.agent), one.conversation))
+            if kept is not None and one.digest is not None and 0 < one.digest <= len(kept.digests):
+                digest = kept.digests[one.digest - 1].id
+            call = ModelCall(
+                purpose=one.purpose,
+                model=one.model,
+                latency_ms=one.latency_ms,
+                tokens_in=one.tokens_in,
+                tokens_cached=one.tokens_cached,
+                tokens_out=one.tokens_out,
+                cost=one.cost,
+                cause=one.cause,
+                digest=digest,
+            )
+            ref = None if kept is None else kept.head.ref
+            self._store.ledger.add(LedgerEntry((tenant, one.user, one.agent), ref, call, one.created_at, one.key))
 
     async def restore_replaced(self, tenant: str, replaced: Sequence[tuple[int, int]]) -> None:
         rows = self._store.fact_rows

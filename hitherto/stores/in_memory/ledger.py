@@ -14,11 +14,14 @@ from hitherto.ports.ledger import By
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class LedgerEntry:
+    """A call, made for the conversation of number `ref`, or for none."""
+
     whose: tuple[str, str, str]
     ref: int | None
     call: ModelCall
     at: datetime
+    key: UUID
 
     @property
     def day(self) -> date:
@@ -42,18 +45,25 @@ class InMemoryLedger:
     """Every model call, in the order in which they were noted."""
 
     def __init__(self) -> None:
-        self._entries: list[_Entry] = []
+        self._entries: list[LedgerEntry] = []
         self._keys = set[UUID]()
 
     def note(self, scope: Scope, ref: int | None, calls: Iterable[ModelCall], now: datetime) -> None:
         """Add calls that were made for the conversation `ref`, or for none: then without a digest. A call whose key is
         known is skipped."""
         for call in calls:
-            if call.key in self._keys:
-                continue
-            self._keys.add(call.key)
             kept = replace(call, model=storable(call.model), digest=None if ref is None else call.digest)
-            self._entries.append(_Entry((scope.tenant, scope.user, scope.agent), ref, kept, now))
+            self.add(LedgerEntry((scope.tenant, scope.user, scope.agent), ref, kept, now, call.key))
+
+    def add(self, entry: LedgerEntry) -> None:
+        """Add a call; one whose key is known is skipped."""
+        if entry.key not in self._keys:
+            self._keys.add(entry.key)
+            self._entries.append(entry)
+
+    def entries(self) -> list[LedgerEntry]:
+        """Every call, by its key."""
+        return sorted(self._entries, key=lambda one: one.key)
 
     def forget(self, ref: int) -> None:
         """Keep the calls of a deleted conversation, but no longer name the conversation or its digests in them."""

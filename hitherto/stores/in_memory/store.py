@@ -72,7 +72,7 @@ class InMemoryStore:
         self._locks = WeakValueDictionary[Name, asyncio.Lock]()
         self._held: dict[int | None, Name] = {}
         self._claims = Claims(self._kept, clock)
-        self._ledger = InMemoryLedger()
+        self.ledger = InMemoryLedger()
         self._unexpired = Unexpired(self._kept, clock)
         self.documents = InMemoryDocuments(self._unexpired, clock)
         self.fact_rows = FactRows(clock)
@@ -210,15 +210,15 @@ class InMemoryStore:
         kept = None if conversation is None else self._kept.get((scope, conversation))
         for call in calls:
             its = kept is not None and (call.digest is None or any(one.id == call.digest for one in kept.digests))
-            self._ledger.note(scope, kept.head.ref if kept is not None and its else None, [call], self._clock())
+            self.ledger.note(scope, kept.head.ref if kept is not None and its else None, [call], self._clock())
 
     async def spent(self, tenant: str, *, day: date | None = None) -> Spending:
-        return self._ledger.spent(tenant, day or self._clock().astimezone(UTC).date())
+        return self.ledger.spent(tenant, day or self._clock().astimezone(UTC).date())
 
     async def costs(
         self, by: By, *, tenant: str | None = None, since: date | None = None, until: date | None = None
     ) -> list[Costs]:
-        return self._ledger.costs(by, tenant=tenant, since=since, until=until)
+        return self.ledger.costs(by, tenant=tenant, since=since, until=until)
 
     async def backlog(self) -> Backlog:
         return self._claims.backlog()
@@ -257,7 +257,7 @@ class InMemoryStore:
         tenant, user, before = erasing.tenant, erasing.user, erasing.requested_at
         documents = self.documents.forget(tenant, user, before)
         facts = self.fact_rows.forget(tenant, user, before)
-        self._ledger.forget_names(tenant, user, before)
+        self.ledger.forget_names(tenant, user, before)
         if user is None:
             self._defaults = {of: one for of, one in self._defaults.items() if of[0] != tenant}
         self.index.forget_all()
@@ -311,7 +311,7 @@ class InMemoryStore:
         self.documents.follow(name, before, changes, view_start)
         self._kept[name] = kept
         self._claims.note(name, fired)
-        self._ledger.note(name[0], kept.head.ref, changes.calls, self._clock())
+        self.ledger.note(name[0], kept.head.ref, changes.calls, self._clock())
         if changes.learned is not None:
             self.fact_rows.learn(name, kept.head.ref, changes.learned, kept.log)
         if changes.retract:
@@ -328,7 +328,7 @@ class InMemoryStore:
         self.index.changed(name)
         kept = self._kept.pop(name, None)
         if kept is not None:
-            self._ledger.forget(kept.head.ref)
+            self.ledger.forget(kept.head.ref)
             self.fact_rows.leave(kept.head.ref, facts=facts)
             self.documents.remove(name, ((0, kept.head.last_seq),))
             self._forget_content(name, 0, kept.head.last_seq)
@@ -352,6 +352,7 @@ class InMemoryStore:
             dict(self.fact_rows.subjects),
             dict(self._defaults),
             {name: one for name, kept in self._kept.items() if (one := self._latest(name, kept)) is not None},
+            self.ledger.entries(),
         )
 
     def put(self, name: Name, kept: KeptConversation, log: Sequence[Logged]) -> None:

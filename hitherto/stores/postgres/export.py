@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from psycopg import AsyncConnection
 
@@ -16,6 +17,7 @@ from hitherto.core.digests.digest import Digest
 from hitherto.core.documents.document import ArchiveOrigin, Document, Passage
 from hitherto.core.export.records import (
     AgentRecord,
+    CallRecord,
     ConversationRecord,
     DocumentRecord,
     ExportScope,
@@ -27,6 +29,7 @@ from hitherto.core.export.records import (
 )
 from hitherto.core.export.renumbering import canonical, renumbered
 from hitherto.core.facts.fact import Subject
+from hitherto.core.ledger import FailureCause, Purpose
 from hitherto.core.log.message import Logged, storable
 from hitherto.core.scope import Scope
 from hitherto.errors import Conflict
@@ -108,6 +111,10 @@ class PostgresReader:
     async def facts(self, whose: ExportScope, *, after: int, limit: int) -> list[FactRecord]:
         return [_fact_from(row) for row in await self._all("export_facts", _page(whose, after, limit))]
 
+    async def calls(self, whose: ExportScope, *, after: UUID, limit: int) -> list[CallRecord]:
+        values = {**_page(whose, 0, limit), "after": after}
+        return [_call_from(row) for row in await self._all("export_calls", values)]
+
     async def subjects(self, *, tenant: str) -> list[Subject]:
         return [set_subject_from(row) for row in await self._all("subjects", {"tenant": tenant})]
 
@@ -170,6 +177,14 @@ class PostgresExport:
 
         async with self._with_connection(put) as found:
             return found
+
+    async def restore_calls(self, tenant: str, records: Sequence[CallRecord]) -> None:
+        async def put(connection: _Connection) -> None:
+            values = [{**asdict(one), "tenant": tenant} for one in records]
+            await connection.cursor().executemany(SQL["import_call"], values)
+
+        async with self._with_connection(put):
+            pass
 
     async def restore_replaced(self, tenant: str, replaced: Sequence[tuple[int, int]]) -> None:
         facts, by = [one for one, _ in replaced], [other for _, other in replaced]
@@ -252,6 +267,27 @@ def _receipt_from(row: rows.Row) -> ReceiptRecord:
     key_hash, start, end, rev, fingerprint, created_at = row
     return ReceiptRecord(
         key_hash=key_hash, start=start, end=end, rev=rev, fingerprint=fingerprint, created_at=created_at
+    )
+
+
+def _call_from(row: rows.Row) -> CallRecord:
+    key, user, agent, conversation, digest, purpose, model, tokens_in, tokens_cached, tokens_out = row[:10]
+    latency_ms, cost, cause, created_at = row[10:]
+    return CallRecord(
+        key=key,
+        user=user,
+        agent=agent,
+        conversation=conversation,
+        digest=digest or None,
+        purpose=Purpose(purpose),
+        model=model,
+        tokens_in=tokens_in,
+        tokens_cached=tokens_cached,
+        tokens_out=tokens_out,
+        latency_ms=latency_ms,
+        cost=cost,
+        cause=None if cause is None else FailureCause(cause),
+        created_at=created_at,
     )
 
 

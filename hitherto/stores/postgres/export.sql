@@ -60,6 +60,18 @@ where f.tenant = %(tenant)s and (%(user)s::text is null or f.user_id = %(user)s)
   and (%(agent)s::text is null or f.agent = %(agent)s) and f.id > %(after)s
 order by f.id limit %(limit)s;
 
+-- name: export_calls
+-- A page of the ledger, with the number of the digest among its conversation's.
+select m.key, m.user_id, m.agent, c.id, case when c.id is not null then (
+           select count(*) from hitherto.digest d
+           where d.tenant = m.tenant and d.conversation = m.conversation and d.id <= m.digest) end,
+       m.purpose, m.model, m.tokens_in, m.tokens_cached, m.tokens_out, m.latency_ms, m.cost, m.cause, m.created_at
+from hitherto.model_call m
+left join hitherto.conversation c on c.tenant = m.tenant and c.ref = m.conversation
+where m.tenant = %(tenant)s and (%(user)s::text is null or m.user_id = %(user)s)
+  and (%(agent)s::text is null or m.agent = %(agent)s) and m.key > %(after)s
+order by m.key limit %(limit)s;
+
 -- name: export_agents
 -- What is set for the agents of a tenant.
 select agent, policy::text, cross_session::text, ttl from hitherto.agent where tenant = %(tenant)s order by agent;
@@ -128,6 +140,21 @@ with d as (
         with ordinality as p (text, start_at, tokens, no)
 )
 select id from d;
+
+-- name: import_call
+-- A call in the ledger as it was; nothing if it is there.
+insert into hitherto.model_call (tenant, key, user_id, agent, conversation, digest, purpose, model, tokens_in, tokens_cached,
+    tokens_out, latency_ms, cost, cause, created_at)
+select %(tenant)s, %(key)s, %(user)s, %(agent)s, c.ref, (
+           select d.id from hitherto.digest d
+           where d.tenant = %(tenant)s and d.conversation = c.ref and %(digest)s::bigint is not null
+           order by d.id limit 1 offset greatest(%(digest)s::bigint, 1) - 1),
+       %(purpose)s, %(model)s, %(tokens_in)s, %(tokens_cached)s, %(tokens_out)s, %(latency_ms)s, %(cost)s, %(cause)s,
+       %(created_at)s
+from (values (1)) as one
+left join hitherto.conversation c on c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s
+    and c.id = %(conversation)s
+on conflict (tenant, key) do nothing;
 
 -- name: imported_fact
 -- The fact that an exported one is already: the one extracted then, else a current one, as it is.
