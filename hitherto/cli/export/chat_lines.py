@@ -22,19 +22,24 @@ async def import_chat(chat: Conversation, file: Lines, source: str, *, digest: b
     conversation of that name. Without `digest`, no stage of its policy fires. Raises InvalidTranscript, with the line;
     what was appended before stays, and a repeated import goes on there."""
     line = start = new = 0
-    while True:
+    head = await chat.head()
+    there = 0 if head is None else head.next_seq
+    ended = False
+    while not ended:
         batch, line, ended = await asyncio.to_thread(_page, file, source, line)
+        known = batch[: max(there - start, 0)]
+        for logged, message in zip(await chat.messages(start=start, stop=start + len(known)), known, strict=True):
+            if logged.message.raw != message.raw and not logged.erased:
+                return None
+        start, batch = start + len(known), batch[len(known) :]
         if batch:
             try:
-                done = await chat.append(*batch, key=f"import {start}", expect=start, policy=None if digest else "none")
+                await chat.append(*batch, expect=start, policy=None if digest else "none")
             except ConcurrentWrite:
                 return None
             except InvalidBatch as error:
                 raise InvalidTranscript(f"{source}, up to line {line}: {error}", line=line) from error
-            start += len(batch)
-            new += 0 if done.replayed else len(batch)
-        if ended:
-            break
+            start, new = start + len(batch), new + len(batch)
     if not start:
         raise InvalidTranscript(f"{source} holds no messages; give one JSON object with role and content a line")
     return new

@@ -12,7 +12,7 @@ from hitherto.cli import options
 from hitherto.cli.memory import with_memory
 from hitherto.cli.options import LOCAL_TENANT
 from hitherto.cli.terminal import output
-from hitherto.errors import InvalidInput
+from hitherto.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from hitherto.engine.export.export import ExportReport
@@ -38,10 +38,15 @@ def export(
     if as_json and file == STANDARD:
         raise InvalidInput("--json writes to standard output, where the export goes; name a file")
 
+    kept = with_memory(
+        database, lambda memory: memory.scopes("tenant" if user is None else "user", tenant=tenant, user=user)
+    ).scopes
+    if not kept:
+        raise NotFound(f"nothing is kept of {tenant if user is None else f'{user} of {tenant}'}; see: hitherto scopes")
+
     async def work(memory: Memory, to: BinaryIO) -> ExportReport:
-        kept = await memory.scopes("tenant" if user is None else "user", tenant=tenant, user=user)
         with output.progress() as progress:
-            bar = progress.add_task("exporting messages", total=sum(one.messages for one in kept.scopes))
+            bar = progress.add_task("exporting messages", total=sum(one.messages for one in kept))
             return await memory.export_to(
                 to,
                 tenant=tenant,
@@ -50,15 +55,16 @@ def export(
                 progress=lambda done: progress.update(bar, completed=done.messages),
             )
 
+    # What has expired is erased first, which a read-only database would not be.
     if file == STANDARD:
-        done = with_memory(database, lambda memory: work(memory, sys.stdout.buffer))
+        done = with_memory(database, lambda memory: work(memory, sys.stdout.buffer), read_only=False)
         sys.stdout.buffer.flush()
     else:
         # An export that was cut off must not be taken for one.
         part = file.with_name(f"{file.name}.part")
         try:
             with part.open("wb") as to:
-                done = with_memory(database, lambda memory: work(memory, to))
+                done = with_memory(database, lambda memory: work(memory, to), read_only=False)
             part.replace(file)
         finally:
             part.unlink(missing_ok=True)

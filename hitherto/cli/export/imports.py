@@ -14,10 +14,10 @@ from hitherto.cli import options
 from hitherto.cli.export.chat_lines import import_chat
 from hitherto.cli.export.export import STANDARD
 from hitherto.cli.memory import run
-from hitherto.cli.options import Target
+from hitherto.cli.options import DEFAULT_SCOPE, Target
 from hitherto.cli.terminal import output
 from hitherto.cli.transcripts.transcript import checked_id
-from hitherto.errors import InvalidExport, InvalidTranscript
+from hitherto.errors import InvalidExport, InvalidInput, InvalidTranscript
 
 _EXPORT = b'{"export":'
 _COUNTED = ("conversations", "messages", "documents", "facts", "skipped")
@@ -65,6 +65,11 @@ def import_(
                 bar = progress.add_task("importing", total=size)
                 counted = _Counted(from_, lambda place: progress.update(bar, completed=place))
                 if from_.peek(len(_EXPORT)).startswith(_EXPORT):
+                    if conversation is not None or digest or target.scope != DEFAULT_SCOPE:
+                        raise InvalidInput(
+                            f"{file} is an export, which has its own tenant, users, agents, conversations and digests; "
+                            "leave the options out that name them"
+                        )
                     try:
                         done = await memory.import_from(counted)
                     except InvalidExport as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
@@ -19,6 +20,9 @@ from hitherto.core.ledger import FailureCause, Purpose
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import Logged
 from hitherto.errors import InvalidExport
+
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+"""The escape of NUL, and not a backslash in front of it."""
 
 VERSION = 1
 """The version of the format. A reader refuses a newer one."""
@@ -215,6 +219,8 @@ def line_of(record: Record) -> bytes:
 
 def record_of(line: bytes) -> Record:
     """The record of a line. Raises InvalidExport."""
+    if b"\\u0000" in line and _NUL.search(line):
+        raise InvalidExport("it has a NUL, which no text can have")
     try:
         found: object = json.loads(line)
     except (ValueError, RecursionError) as error:

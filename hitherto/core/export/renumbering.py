@@ -6,8 +6,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
+from hitherto.core.cross_session import CrossSession
 from hitherto.core.export.records import DocumentRecord, KeptConversation
-from hitherto.core.log.head import Head
+from hitherto.core.log.head import Head, LatestDigest
+from hitherto.core.log.message import Sums
 
 
 def renumbered(kept: KeptConversation, ids: Sequence[int] = ()) -> KeptConversation:
@@ -47,28 +49,17 @@ def canonical(metadata: str) -> str:
 
 def _own(head: Head) -> Head:
     """What a conversation's own row has of a head."""
-    return Head(
+    return replace(
+        head,
         ref=0,
-        rev=head.rev,
-        next_seq=head.next_seq,
-        sums=head.sums,
-        view_start=head.view_start,
-        view_sums=head.view_sums,
-        closed=head.closed,
-        now=head.now,
-        clock=head.clock,
-        run_start=head.run_start,
-        policy=head.policy,
-        cross_session=head.cross_session,
-        open_calls=head.open_calls,
-        late=head.late,
-        erased=head.erased,
-        next_expiry=head.next_expiry,
-        failures=head.failures,
-        resume_at=head.resume_at,
-        subject=head.subject,
-        extracted=head.extracted,
-        finish_seq=head.finish_seq,
+        digest=None,
+        digest_sums=Sums(),
+        agent_policy=None,
+        agent_cross_session=CrossSession(),
+        latest=LatestDigest(),
+        running=(),
+        retracted=(),
+        ttl=None,
     )
 
 

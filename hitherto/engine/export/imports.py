@@ -26,6 +26,7 @@ from hitherto.core.export.renumbering import renumbered
 from hitherto.core.facts.fact import Subject
 from hitherto.core.log.message import Logged, Sums
 from hitherto.core.scope import Scope, checked_name
+from hitherto.engine.export.checks import checked
 from hitherto.engine.services import Services
 from hitherto.errors import Conflict, InvalidExport, InvalidScope
 from hitherto.ports.log import AgentDefaults
@@ -73,6 +74,12 @@ async def _records(file: Lines) -> AsyncGenerator[Record | InvalidExport]:
             yield one
 
 
+def _same(there: Logged, exported: Logged) -> bool:
+    """Whether a message of the store is the exported one, which may have been erased since."""
+    same = (there.seq, there.created_at, there.rev) == (exported.seq, exported.created_at, exported.rev)
+    return same and (there.erased or exported.erased or there.message == exported.message)
+
+
 def _page(file: Lines) -> list[Record | InvalidExport]:
     found: list[Record | InvalidExport] = []
     size = 0
@@ -104,6 +111,9 @@ class _Import:
     latest: list[LatestRecord] = field(default_factory=list[LatestRecord])
     facts: dict[int, int] = field(default_factory=dict[int, int])
     replaced: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    there: set[tuple[str, str, str]] = field(default_factory=set[tuple[str, str, str]])
+    """User, agent and name of the conversations that are as they were exported: what refers to any other is left
+    out."""
 
     async def run(self) -> ImportReport:
         try:
@@ -146,14 +156,16 @@ class _Import:
             case _:
                 self._check_end()
                 self._fail("this record belongs to a conversation, which does not come before it")
-                self._fail("this record belongs to a conversation, which does not come before it")
 
     async def _advance(self) -> None:
         found = await anext(self.records, None)
         self.line += 1
         if isinstance(found, InvalidExport):
             self._fail(str(found))
-        self.record = found
+        try:
+            self.record = found and checked(found, self.services.now())
+        except InvalidExport as error:
+            self._fail(str(error))
 
     async def _conversation(self, record: ConversationRecord) -> None:
         scope = self._scope(record.user, record.agent)
@@ -177,27 +189,34 @@ class _Import:
         )
         try:
             kept = renumbered(found)
-        except (KeyError, ValueError):
+        except KeyError:
             self._fail(f"the digests of {name!r} name others that are not there")
-        store = self.services.store.export
-        async with store.snapshot() as reader:
-            there = await reader.conversation(scope, name)
-            if there is not None:
-                same = replace(there, latest=None) == kept
-                async for batch in self._messages(kept):
-                    start = batch[0].seq
-                    same = same and list(batch) == await reader.messages(scope, name, start=start, limit=len(batch))
-                if same:
-                    self._count(skipped=True)
-                else:
-                    refused = f"{name!r} of {scope.user} with {scope.agent}"
-                    self.report = replace(self.report, refused=(*self.report.refused, refused))
-                return
+        if await self.services.store.head(scope, name) is not None:
+            if await self._is_there(scope, kept):
+                self._count(skipped=True)
+                self.there.add((scope.user, scope.agent, name))
+            else:
+                refused = f"{name!r} of {scope.user} with {scope.agent}"
+                self.report = replace(self.report, refused=(*self.report.refused, refused))
+            return
         try:
-            await store.restore(self.tenant, kept, self._messages(kept))
+            await self.services.store.export.restore(self.tenant, kept, self._messages(kept))
         except Conflict as error:
             self._fail(f"{name!r} cannot be imported: {error}")
         self._count(conversations=True, messages=kept.record.head.next_seq, documents=len(archived))
+        self.there.add((scope.user, scope.agent, name))
+
+    async def _is_there(self, scope: Scope, kept: KeptConversation) -> bool:
+        """Whether the conversation of that name is the one of the export, perhaps further on: it began at the same
+        time, and has the same messages, but for those that were erased since. Reads the messages of the export."""
+        name = kept.record.conversation
+        async with self.services.store.export.snapshot() as reader:
+            there = await reader.conversation(scope, name)
+            same = there is not None and there.record.created_at == kept.record.created_at
+            async for batch in self._messages(kept):
+                found = await reader.messages(scope, name, start=batch[0].seq, limit=len(batch)) if same else []
+                same = same and len(found) == len(batch) and all(map(_same, found, batch))
+        return same
 
     async def _messages(self, kept: KeptConversation) -> AsyncIterator[Sequence[Logged]]:
         """The messages of the conversation, which come next. Raises InvalidExport where they do not fit it."""
@@ -211,6 +230,8 @@ class _Import:
             batch.append(one)
             await self._advance()
             if len(batch) == _PAGE:
+                if self.progress is not None:
+                    self.progress(replace(self.report, messages=self.report.messages + seq))
                 yield batch
                 batch = []
         if batch:
@@ -227,20 +248,23 @@ class _Import:
     async def _facts(self) -> None:
         batch: list[FactRecord] = []
         while isinstance(self.record, FactRecord) and len(batch) < _PAGE:
-            self._scope(self.record.fact.user, self.record.fact.agent)
-            batch.append(self.record)
+            fact = self.record.fact
+            sources = (x for x in self.record.sources if (fact.user, fact.agent, x.conversation) in self.there)
+            batch.append(replace(self.record, sources=tuple(sources)))
             await self._advance()
         found = await self.services.store.export.restore_facts(self.tenant, batch)
         for record, (number, new) in zip(batch, found, strict=True):
             self._count(facts=new, skipped=not new)
             self.facts[record.fact.id] = number
-            if new and record.fact.superseded_by is not None:
+            if record.fact.superseded_by is not None:
                 self.replaced.append((number, record.fact.superseded_by))
 
     async def _calls(self) -> None:
         batch: list[CallRecord] = []
         while isinstance(self.record, CallRecord) and len(batch) < _PAGE:
-            batch.append(self.record)
+            call = self.record
+            known = (call.user, call.agent, call.conversation or "") in self.there
+            batch.append(call if known else replace(call, conversation=None, digest=None))
             await self._advance()
         await self.services.store.export.restore_calls(self.tenant, batch)
 
@@ -258,7 +282,8 @@ class _Import:
         """Write what refers to records that may come later."""
         store = self.services.store.export
         for one in self.latest:
-            await store.restore_latest(self.tenant, one)
+            if {(one.user, one.agent, one.conversation), (one.user, one.agent, one.of)} <= self.there:
+                await store.restore_latest(self.tenant, one)
         replaced = [(fact, self.facts[by]) for fact, by in self.replaced if by in self.facts]
         await store.restore_replaced(self.tenant, replaced)
 

@@ -237,7 +237,9 @@ class InMemoryExport:
         rows = self._store.fact_rows
         for one, by in replaced:
             row = rows.by_id.get(one)
-            if row is not None and row.owner.tenant == tenant and row.fact.state is FactState.SUPERSEDED:
+            if row is None or row.owner.tenant != tenant or row.fact.superseded_by is not None:
+                continue
+            if row.fact.state is FactState.SUPERSEDED:
                 rows.put(replace(row, fact=replace(row.fact, superseded_by=by)))
 
     def _restore_fact(self, scope: Scope, record: FactRecord) -> tuple[int, bool]:

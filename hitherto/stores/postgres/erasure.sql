@@ -35,13 +35,18 @@ where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s) and created_
 limit %(limit)s;
 
 -- name: hold_documents_of
--- Lock documents, and then facts, each by id: the order in which everybody locks them, before the scopes' indexes.
+-- Lock documents by id. Documents and facts come before the scopes' indexes, as everywhere.
 select id from hitherto.document
 where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s) and created_at <= %(requested_at)s
 order by id for update;
 
+-- name: hold_fact_subjects_of
+-- Lock the subjects of facts: everybody does so before he locks facts.
+select subject from hitherto.fact_subject
+where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s) order by user_id, agent, subject for update;
+
 -- name: hold_facts_of
--- Lock facts likewise.
+-- Lock facts by id.
 select id from hitherto.fact
 where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s) and extracted_at <= %(requested_at)s
 order by id for update;
@@ -80,7 +85,8 @@ select (select count(*) from gone), (
 with ledger as (
     update hitherto.model_call
     set user_id = '', agent = case when %(user)s = '' then '' else agent end,
-        tenant = case when %(user)s = '' then '' else tenant end
+        tenant = case when %(user)s = '' then '' else tenant end,
+        key = case when %(user)s = '' then gen_random_uuid() else key end
     where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s) and created_at <= %(requested_at)s
 ), members as (
     delete from hitherto.subject_member where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s)

@@ -110,7 +110,8 @@ insert into hitherto.receipt (tenant, key_hash, conversation, fingerprint, start
 values (%(tenant)s, decode(%(key_hash)s, 'hex'), %(ref)s, %(fingerprint)s, %(start)s, %(end)s, %(rev)s, %(created_at)s)
 on conflict (tenant, key_hash) do update
 set conversation = excluded.conversation, fingerprint = excluded.fingerprint, start_seq = excluded.start_seq,
-    end_seq = excluded.end_seq, rev = excluded.rev, created_at = excluded.created_at;
+    end_seq = excluded.end_seq, rev = excluded.rev, created_at = excluded.created_at
+where receipt.conversation is null;
 
 -- name: import_latest
 -- Set the digest of a conversation's instructions: a number of another conversation's digests.
@@ -196,4 +197,4 @@ select id from f;
 -- Which facts were replaced by which.
 update hitherto.fact f set superseded_by = r.by
 from unnest(%(facts)s::bigint[], %(by)s::bigint[]) as r (fact, by)
-where f.tenant = %(tenant)s and f.id = r.fact and f.state = 'superseded';
+where f.tenant = %(tenant)s and f.id = r.fact and f.state = 'superseded' and f.superseded_by is null;

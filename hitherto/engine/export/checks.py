@@ -1,0 +1,196 @@
+"""Checks of imported records: a file may say anything."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+from functools import singledispatch
+from typing import get_args
+
+from hitherto.core.digests.digest import Digest
+from hitherto.core.documents.checks import metadata_json
+from hitherto.core.export.records import (
+    AgentRecord,
+    CallRecord,
+    ConversationRecord,
+    DocumentRecord,
+    FactRecord,
+    LatestRecord,
+    ReceiptRecord,
+    Record,
+)
+from hitherto.core.facts.fact import Subject
+from hitherto.core.log.append import checked_ttl
+from hitherto.core.log.message import Logged, Wire
+from hitherto.core.log.title import checked_title
+from hitherto.core.policy.policy import stored
+from hitherto.core.scope import checked_name
+from hitherto.errors import InvalidExport, InvalidInput
+
+_HASH = re.compile("[0-9a-f]{64}")
+
+
+def checked(record: Record, now: datetime) -> Record:
+    """The record, if it can be written. What was made after `now`, by a clock that was ahead, was made now. Raises
+    InvalidExport."""
+    try:
+        return _checked(record, now)
+    except InvalidExport:
+        raise
+    except (InvalidInput, ValueError, RecursionError) as error:
+        raise InvalidExport(str(error)) from None
+
+
+@singledispatch
+def _checked(record: Record, now: datetime) -> Record:
+    return record
+
+
+@_checked.register
+def _agent(record: AgentRecord, now: datetime) -> Record:
+    _names(*([] if record.agent is None else [record.agent]))
+    _policy(record.policy)
+    checked_ttl(record.ttl)
+    return record
+
+
+@_checked.register
+def _subject(record: Subject, now: datetime) -> Record:
+    _names(record.id, record.name, *record.members)
+    return record
+
+
+@_checked.register
+def _digest(record: Digest, now: datetime) -> Record:
+    _ranges([(record.start, record.end), *(pair for item in record.items for pair in item.rests)])
+    _json(record.spec, record.opaque)
+    _policy(record.policy)
+    made, completed = _made(record.created_at, now), _past(record.completed_at, now)
+    return replace(record, created_at=made, completed_at=completed)
+
+
+@_checked.register
+def _receipt(record: ReceiptRecord, now: datetime) -> Record:
+    if not _HASH.fullmatch(record.key_hash):
+        raise InvalidExport(f"key_hash is {record.key_hash[:80]!r}; it should be 64 hexadecimal digits")
+    _ranges([(record.start, record.end)])
+    return replace(record, created_at=_made(record.created_at, now))
+
+
+@_checked.register
+def _latest(record: LatestRecord, now: datetime) -> Record:
+    _names(record.user, record.agent, record.conversation, record.of)
+    _counts(record.digest - 1)
+    return record
+
+
+@_checked.register
+def _conversation(record: ConversationRecord, now: datetime) -> Record:
+    head = record.head
+    _names(record.user, record.agent, record.conversation, *([head.subject] if head.subject else []))
+    checked_title(record.title)
+    _object(record.metadata)
+    checked_ttl(record.ttl)
+    _policy(head.policy)
+    _counts(head.rev, head.next_seq, head.view_start, head.next_seq - head.view_start, head.failures, *head.sums)
+    _ranges([*head.erased, *head.extracted])
+    _aware(head.next_expiry, head.resume_at)
+    return replace(record, created_at=_made(record.created_at, now), updated_at=_made(record.updated_at, now))
+
+
+@_checked.register
+def _message(record: Logged, now: datetime) -> Record:
+    message = record.message
+    if message.wire not in get_args(Wire):
+        raise InvalidExport(f"its format is {message.wire[:80]!r}, which is none of {', '.join(get_args(Wire))}")
+    _object(message.raw)
+    _object(message.metadata)
+    _counts(record.seq, record.rev, record.tokens, *record.sums)
+    _aware(message.expires_at, message.said_at)
+    return replace(record, created_at=_made(record.created_at, now))
+
+
+@_checked.register
+def _document(record: DocumentRecord, now: datetime) -> Record:
+    document = record.document
+    _names(record.user, *([] if document.agent is None else [document.agent]))
+    metadata_json(json.loads(document.metadata))
+    _aware(document.said_at)
+    return replace(record, document=replace(document, created_at=_made(document.created_at, now)))
+
+
+@_checked.register
+def _fact(record: FactRecord, now: datetime) -> Record:
+    fact = record.fact
+    _names(fact.user, fact.agent, *([fact.subject] if fact.subject else []))
+    _object(fact.metadata)
+    if fact.confidence is None or not 0 <= fact.confidence <= 1 or fact.confirmed is None or fact.repeated is None:
+        raise InvalidExport(
+            "a fact has a confidence from 0 to 1, and says whether it is confirmed and how often repeated"
+        )
+    _counts(record.tokens, fact.repeated, fact.version - 1, *(one.seq for one in record.sources))
+    _aware(*(one.said_at for one in record.sources), *(one.at for one in record.events))
+    made, updated = _made(fact.extracted_at, now), _made(fact.updated_at, now)
+    ended = _past(fact.ended_at, now)
+    return replace(record, fact=replace(fact, extracted_at=made, updated_at=updated, ended_at=ended))
+
+
+@_checked.register
+def _call(record: CallRecord, now: datetime) -> Record:
+    _names(*(name for name in (record.user, record.agent, record.conversation) if name))
+    counts = (record.tokens_in, record.tokens_cached, record.tokens_out, record.latency_ms, record.digest)
+    _counts(*(one for one in counts if one is not None))
+    if record.cost is not None and not (math.isfinite(record.cost) and record.cost >= 0):
+        raise InvalidExport(f"its cost is {record.cost}; it should be a number of dollars")
+    return replace(record, created_at=_made(record.created_at, now))
+
+
+def _names(*names: str) -> None:
+    for name in names:
+        checked_name(name, "a name")
+
+
+def _counts(*numbers: int) -> None:
+    for number in numbers:
+        if not 0 <= number < 2**62:
+            raise InvalidExport(f"it has the number {number}, where only 0 and above can be")
+
+
+def _ranges(ranges: Iterable[tuple[int, int]]) -> None:
+    for first, last in ranges:
+        _counts(first, last - first)
+
+
+def _policy(text: str | None) -> None:
+    if text is not None:
+        stored(text)
+
+
+def _json(*texts: str | None) -> None:
+    for text in texts:
+        if text is not None:
+            json.loads(text)
+
+
+def _object(text: str) -> None:
+    if not isinstance(json.loads(text), dict):
+        raise InvalidExport(f"it has {text[:80]!r}, where a JSON object should be")
+
+
+def _aware(*times: datetime | None) -> None:
+    for time in times:
+        if time is not None and (time.utcoffset() is None or not 2 <= time.year <= 9998):
+            raise InvalidExport(f"it has the time {time}; times have a zone, and years from 2 to 9998")
+
+
+def _made(time: datetime, now: datetime) -> datetime:
+    _aware(time)
+    return min(time, now)
+
+
+def _past(time: datetime | None, now: datetime) -> datetime | None:
+    return None if time is None else _made(time, now)
