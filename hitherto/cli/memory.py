@@ -59,10 +59,11 @@ def run(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 def with_memory(database: str | None, use: Callable[[Memory], Awaitable[Result]], *, read_only: bool = True) -> Result:
-    """What `use` returns for an open memory that makes no digests. What only reads creates nothing."""
+    """What `use` returns for an open memory that makes no digests. What only reads creates nothing; what writes does so
+    unless the setting `read_only` forbids it."""
 
     async def work() -> Result:
-        async with hitherto.open(database, worker=False, read_only=read_only) as memory:
+        async with hitherto.open(database, worker=False, read_only=read_only or None) as memory:
             return await use(memory)
 
     return run(work())

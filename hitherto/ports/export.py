@@ -83,8 +83,8 @@ class ExportStore(Protocol):
 
     async def restore_facts(self, tenant: str, records: Sequence[FactRecord]) -> list[tuple[int, bool]]:
         """Write facts, but for what has replaced them; returns the id of each in this store, and whether it is new. One
-        that is there is not written again: of the same owner, content and subject, and extracted at the same time, or
-        current, as it is."""
+        that is there is not written again: of the same owner and subject, and extracted at the same time, perhaps
+        edited or deleted since, or with the same content and current, as it is."""
         ...
 
     async def restore_calls(self, tenant: str, records: Sequence[CallRecord]) -> None:

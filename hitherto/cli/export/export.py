@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from tempfile import NamedTemporaryFile
+from typing import TYPE_CHECKING, Annotated, BinaryIO, cast
 
 import typer
 
@@ -60,16 +63,33 @@ def export(
         done = with_memory(database, lambda memory: work(memory, sys.stdout.buffer), read_only=False)
         sys.stdout.buffer.flush()
     else:
-        # An export that was cut off must not be taken for one.
-        part = file.with_name(f"{file.name}.part")
-        try:
-            with part.open("wb") as to:
-                done = with_memory(database, lambda memory: work(memory, to), read_only=False)
-            part.replace(file)
-        finally:
-            part.unlink(missing_ok=True)
+        done = _written(file.resolve(), lambda to: with_memory(database, lambda m: work(m, to), read_only=False))
     counts = output.attributes(done, "conversations", "messages", "documents", "facts")
     if as_json:
         output.print_json({"exported": counts})
     elif file != STANDARD:
         output.say(f"Exported: {output.told(counts)}.")
+
+
+def _written(file: Path, write: Callable[[BinaryIO], ExportReport]) -> ExportReport:
+    """What `write` returns for a file that takes the place of `file` once all is written: an export that was cut off
+    must not be taken for one. What is no regular file, such as a pipe, is written to."""
+    if file.exists() and not file.is_file():
+        with file.open("wb") as to:
+            return write(to)
+    with NamedTemporaryFile("wb", dir=file.parent, prefix=f".{file.name}.", delete=False) as part:
+        try:
+            done = write(cast(BinaryIO, part))
+            part.flush()
+            Path(part.name).chmod(0o666 & ~_umask())
+            Path(part.name).replace(file)
+        except BaseException:
+            Path(part.name).unlink(missing_ok=True)
+            raise
+    return done
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -112,7 +112,7 @@ def message_of(line: bytes) -> Message:
     if not isinstance(value, dict):
         raise InvalidMessage("this is JSON, but not an object with role and content")
     item = dict(cast("Mapping[str, Any]", value))
-    times = [item.pop(name) for name in _TIMES if name in item]
+    times = [time for name in _TIMES if (time := item.pop(name, None)) is not None]
     message = read(item, CHAT)
     return message.dated(_time(times[0])) if times else message
 

@@ -223,6 +223,8 @@ def record_of(line: bytes) -> Record:
         raise InvalidExport("it has a NUL, which no text can have")
     try:
         found: object = json.loads(line)
+        if b"\\u" in line:
+            json.dumps(found, ensure_ascii=False).encode()  # raises for half a character
     except (ValueError, RecursionError) as error:
         raise InvalidExport(f"it is not JSON ({error})") from None
     if not isinstance(found, dict) or len(cast("dict[str, object]", found)) != 1:

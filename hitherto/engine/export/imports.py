@@ -20,11 +20,13 @@ from hitherto.core.export.records import (
     LatestRecord,
     ReceiptRecord,
     Record,
+    SourceRecord,
     record_of,
 )
 from hitherto.core.export.renumbering import renumbered
-from hitherto.core.facts.fact import Subject
+from hitherto.core.facts.fact import Fact, Subject
 from hitherto.core.log.message import Logged, Sums
+from hitherto.core.log.ranges import Ranges
 from hitherto.core.scope import Scope, checked_name
 from hitherto.engine.export.checks import checked
 from hitherto.engine.services import Services
@@ -111,9 +113,9 @@ class _Import:
     latest: list[LatestRecord] = field(default_factory=list[LatestRecord])
     facts: dict[int, int] = field(default_factory=dict[int, int])
     replaced: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
-    there: set[tuple[str, str, str]] = field(default_factory=set[tuple[str, str, str]])
-    """User, agent and name of the conversations that are as they were exported: what refers to any other is left
-    out."""
+    there: dict[tuple[str, str, str], Ranges] = field(default_factory=dict[tuple[str, str, str], Ranges])
+    """By user, agent and name, the conversations that are those of the export, with the messages that are erased. What
+    refers to any other is left out."""
 
     async def run(self) -> ImportReport:
         try:
@@ -128,6 +130,8 @@ class _Import:
                     self.progress(self.report)
             if self.record.records != self.line - 1:
                 self._fail(f"{self.line - 1:,} records come before its end, and it should be {self.record.records:,}")
+            if await self._goes_on():
+                self._fail("something comes after the end of the export; import each export by itself")
             await self._link()
         finally:
             await self.records.aclose()
@@ -167,6 +171,10 @@ class _Import:
         except InvalidExport as error:
             self._fail(str(error))
 
+    async def _goes_on(self) -> bool:
+        await self._advance()
+        return self.record is not None
+
     async def _conversation(self, record: ConversationRecord) -> None:
         scope = self._scope(record.user, record.agent)
         name = self._named(record.conversation, "conversation")
@@ -191,20 +199,29 @@ class _Import:
             kept = renumbered(found)
         except KeyError:
             self._fail(f"the digests of {name!r} name others that are not there")
-        if await self.services.store.head(scope, name) is not None:
-            if await self._is_there(scope, kept):
-                self._count(skipped=True)
-                self.there.add((scope.user, scope.agent, name))
+        if await self.services.store.head(scope, name) is None:
+            begun = self.line
+            try:
+                await self.services.store.export.restore(self.tenant, kept, self._messages(kept))
+            except Conflict as error:
+                if self.line != begun:
+                    self._fail(f"{name!r} cannot be imported: {error}")
             else:
-                refused = f"{name!r} of {scope.user} with {scope.agent}"
-                self.report = replace(self.report, refused=(*self.report.refused, refused))
-            return
-        try:
-            await self.services.store.export.restore(self.tenant, kept, self._messages(kept))
-        except Conflict as error:
-            self._fail(f"{name!r} cannot be imported: {error}")
-        self._count(conversations=True, messages=kept.record.head.next_seq, documents=len(archived))
-        self.there.add((scope.user, scope.agent, name))
+                self._count(conversations=True, messages=kept.record.head.next_seq, documents=len(archived))
+                self.there[scope.user, scope.agent, name] = kept.record.head.erased
+                return
+        await self._compare(scope, kept)
+
+    async def _compare(self, scope: Scope, kept: KeptConversation) -> None:
+        """There is a conversation of that name: skip the one of the export, or refuse it."""
+        name = kept.record.conversation
+        if await self._is_there(scope, kept):
+            head = await self.services.store.head(scope, name)
+            self._count(skipped=True)
+            self.there[scope.user, scope.agent, name] = () if head is None else head.erased
+        else:
+            refused = f"{name!r} of {scope.user} with {scope.agent}"
+            self.report = replace(self.report, refused=(*self.report.refused, refused))
 
     async def _is_there(self, scope: Scope, kept: KeptConversation) -> bool:
         """Whether the conversation of that name is the one of the export, perhaps further on: it began at the same
@@ -248,9 +265,11 @@ class _Import:
     async def _facts(self) -> None:
         batch: list[FactRecord] = []
         while isinstance(self.record, FactRecord) and len(batch) < _PAGE:
-            fact = self.record.fact
-            sources = (x for x in self.record.sources if (fact.user, fact.agent, x.conversation) in self.there)
-            batch.append(replace(self.record, sources=tuple(sources)))
+            left = tuple(one for one in self.record.sources if self._says(self.record.fact, one))
+            if left or not self.record.sources or self.record.fact.confirmed:
+                batch.append(replace(self.record, sources=left))
+            else:
+                self._count(skipped=True)
             await self._advance()
         found = await self.services.store.export.restore_facts(self.tenant, batch)
         for record, (number, new) in zip(batch, found, strict=True):
@@ -258,6 +277,11 @@ class _Import:
             self.facts[record.fact.id] = number
             if record.fact.superseded_by is not None:
                 self.replaced.append((number, record.fact.superseded_by))
+
+    def _says(self, fact: Fact, source: SourceRecord) -> bool:
+        """Whether the message that says a fact is there."""
+        erased = self.there.get((fact.user, fact.agent, source.conversation))
+        return erased is not None and not any(first <= source.seq <= last for first, last in erased)
 
     async def _calls(self) -> None:
         batch: list[CallRecord] = []
@@ -282,7 +306,7 @@ class _Import:
         """Write what refers to records that may come later."""
         store = self.services.store.export
         for one in self.latest:
-            if {(one.user, one.agent, one.conversation), (one.user, one.agent, one.of)} <= self.there:
+            if {(one.user, one.agent, one.conversation), (one.user, one.agent, one.of)} <= self.there.keys():
                 await store.restore_latest(self.tenant, one)
         replaced = [(fact, self.facts[by]) for fact, by in self.replaced if by in self.facts]
         await store.restore_replaced(self.tenant, replaced)

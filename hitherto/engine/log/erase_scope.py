@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hitherto.ports.log import Erasure
 from hitherto.ports.store import Store
@@ -13,7 +13,7 @@ _AT_ONCE = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasureReport:
-    """How much was erased."""
+    """How much was erased. `facts` are those that were current."""
 
     conversations: int = 0
     messages: int = 0
@@ -23,7 +23,10 @@ class ErasureReport:
 
 async def erase_all(store: Store, *, tenant: str, user: str | None) -> ErasureReport:
     """See `Memory.erase_user` and `Memory.erase_tenant`."""
-    return await _ended(store, await store.begin_erasure(tenant=tenant, user=user))
+    kept = await store.scopes("tenant" if user is None else "user", tenant=tenant, user=user, limit=1)
+    done = await _ended(store, await store.begin_erasure(tenant=tenant, user=user))
+    # Some went with their conversations.
+    return replace(done, documents=sum(one.documents for one in kept), facts=sum(one.facts for one in kept))
 
 
 async def resume_erasures(store: Store) -> None:

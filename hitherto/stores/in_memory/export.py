@@ -244,16 +244,14 @@ class InMemoryExport:
 
     def _restore_fact(self, scope: Scope, record: FactRecord) -> tuple[int, bool]:
         fact, rows = record.fact, self._store.fact_rows
-        same = [
-            row
-            for row in rows.by_id.values()
-            if (row.owner, row.fact.subject, row.fingerprint) == (scope, fact.subject, record.fingerprint)
-        ]
-        for row in same:
-            if row.fact.extracted_at == fact.extracted_at:
+        about = [row for row in rows.by_id.values() if (row.owner, row.fact.subject) == (scope, fact.subject)]
+        for row in about:
+            first = [each.content for each in (*row.events[:1], *record.events[:1])]
+            known = row.fingerprint == record.fingerprint or row.fact.state is FactState.DELETED
+            if row.fact.extracted_at == fact.extracted_at and (known or len(set(first)) == 1):
                 return row.fact.id, False
-        for row in same:
-            if row.current and fact.state is FactState.CURRENT:
+        for row in about:
+            if row.fingerprint == record.fingerprint and row.current and fact.state is FactState.CURRENT:
                 return row.fact.id, False
         sources = [(one, self._store.kept((scope, one.conversation))) for one in record.sources]
         number = rows.next_id()

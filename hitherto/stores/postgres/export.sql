@@ -158,11 +158,14 @@ left join hitherto.conversation c on c.tenant = %(tenant)s and c.user_id = %(use
 on conflict (tenant, key) do nothing;
 
 -- name: imported_fact
--- The fact that an exported one is already: the one extracted then, else a current one, as it is.
+-- The fact that an exported one is already: the one extracted then, perhaps edited or deleted since; else a current one
+-- of the same content, as it is.
 select f.id from hitherto.fact f
 where f.tenant = %(tenant)s and f.user_id = %(user)s and f.agent = %(agent)s and f.subject = %(subject)s
-  and f.fingerprint = %(fingerprint)s
-  and (f.extracted_at = %(extracted_at)s or f.state = 'current' and %(state)s = 'current')
+  and (f.extracted_at = %(extracted_at)s and (f.fingerprint = %(fingerprint)s or f.state = 'deleted' or exists (
+           select from hitherto.fact_event v
+           where v.tenant = f.tenant and v.fact = f.id and v.no = 1 and v.content = (%(contents)s::text[])[1]))
+       or f.fingerprint = %(fingerprint)s and f.state = 'current' and %(state)s = 'current')
 order by f.extracted_at = %(extracted_at)s desc, f.id limit 1;
 
 -- name: import_fact
