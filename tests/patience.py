@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-PATIENCE = 300.0
+PATIENCE = 900.0
 """Seconds after which what is waited for is taken to hang. Nothing is judged by it: a slow machine takes longer."""

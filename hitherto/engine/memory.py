@@ -414,9 +414,10 @@ class Memory:
     async def import_from(self, file: Lines, *, progress: Callable[[ImportReport], None] | None = None) -> ImportReport:
         """Import what `export_to` has written: the same messages, numbers, dates, digests and facts.
 
-        Each conversation is written whole or not at all. One that is there as it is in the export is skipped, and so
-        are such documents and facts; where another conversation has its name, it is refused. So an import that was cut
-        off goes on when it is repeated. What is set for agents and subjects is left as it is. Raises InvalidExport,
+        Each conversation is written whole or not at all. One that is there already, perhaps further on, is skipped, and
+        so are documents and facts that are there, or were changed or deleted since; where another conversation has its
+        name, it is refused, and what rests on it is left out. So an import that was cut off goes on when it is
+        repeated. What is set for agents and subjects is left as it is. Raises InvalidExport,
         with the line, for what is no export; what was imported before stays.
         """
         return await import_export(self._services, file, progress)

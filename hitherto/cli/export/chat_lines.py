@@ -60,7 +60,7 @@ def _page(file: Lines, source: str, line: int) -> tuple[list[Message], int, bool
                 found.append(message_of(text))
         except InvalidMessage as error:
             raise InvalidTranscript(
-                f"{source}, line {line}: {error}; what comes before is imported up to a multiple of {_PAGE} messages",
+                f"{source}, line {line}: {error}; a repeated import goes on after what it has appended",
                 line=line,
             ) from error
     return found, line, False

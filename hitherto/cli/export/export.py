@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -73,7 +72,7 @@ def export(
 
 def _written(file: Path, write: Callable[[BinaryIO], ExportReport]) -> ExportReport:
     """What `write` returns for a file that takes the place of `file` once all is written: an export that was cut off
-    must not be taken for one. What is no regular file, such as a pipe, is written to."""
+    must not be taken for one. Only its owner can read it. What is no regular file, such as a pipe, is written to."""
     if file.exists() and not file.is_file():
         with file.open("wb") as to:
             return write(to)
@@ -81,15 +80,8 @@ def _written(file: Path, write: Callable[[BinaryIO], ExportReport]) -> ExportRep
         try:
             done = write(cast(BinaryIO, part))
             part.flush()
-            Path(part.name).chmod(0o666 & ~_umask())
             Path(part.name).replace(file)
         except BaseException:
             Path(part.name).unlink(missing_ok=True)
             raise
     return done
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

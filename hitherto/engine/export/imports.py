@@ -34,7 +34,7 @@ from hitherto.errors import Conflict, InvalidExport, InvalidScope
 from hitherto.ports.log import AgentDefaults
 
 LONGEST_LINE = 2**28
-"""Bytes of a line: more than any record takes."""
+"""The most bytes of a line: a longer one is refused, as it would take too much memory."""
 
 _PAGE = 500
 """Records that are read and written at once."""
@@ -45,8 +45,8 @@ _LARGE = 2**24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportReport:
-    """How much was imported. `skipped` counts conversations, documents and facts that were there, as they are in the
-    export; `refused` says of which conversations there are others of that name."""
+    """How much was imported. `skipped` counts conversations, documents and facts that were there already, and facts of
+    which no message is there that says them; `refused` says of which conversations there are others of that name."""
 
     conversations: int = 0
     messages: int = 0
@@ -74,12 +74,6 @@ async def _records(file: Lines) -> AsyncGenerator[Record | InvalidExport]:
     while found := await asyncio.to_thread(_page, file):
         for one in found:
             yield one
-
-
-def _same(there: Logged, exported: Logged) -> bool:
-    """Whether a message of the store is the exported one, which may have been erased since."""
-    same = (there.seq, there.created_at, there.rev) == (exported.seq, exported.created_at, exported.rev)
-    return same and (there.erased or exported.erased or there.message == exported.message)
 
 
 def _page(file: Lines) -> list[Record | InvalidExport]:
@@ -329,3 +323,9 @@ class _Import:
 
     def _fail(self, why: str) -> NoReturn:
         raise InvalidExport(f"line {self.line}: {why}", line=self.line)
+
+
+def _same(there: Logged, exported: Logged) -> bool:
+    """Whether a message of the store is the exported one, which may have been erased since."""
+    same = (there.seq, there.created_at, there.rev) == (exported.seq, exported.created_at, exported.rev)
+    return same and (there.erased or exported.erased or there.message == exported.message)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hitherto.ports.log import Erasure
 from hitherto.ports.store import Store
@@ -23,10 +23,15 @@ class ErasureReport:
 
 async def erase_all(store: Store, *, tenant: str, user: str | None) -> ErasureReport:
     """See `Memory.erase_user` and `Memory.erase_tenant`."""
+    # Counted first: documents and facts go with their conversations too.
     kept = await store.scopes("tenant" if user is None else "user", tenant=tenant, user=user, limit=1)
-    done = await _ended(store, await store.begin_erasure(tenant=tenant, user=user))
-    # Some went with their conversations.
-    return replace(done, documents=sum(one.documents for one in kept), facts=sum(one.facts for one in kept))
+    conversations, messages = await _ended(store, await store.begin_erasure(tenant=tenant, user=user))
+    return ErasureReport(
+        conversations=conversations,
+        messages=messages,
+        documents=sum(one.documents for one in kept),
+        facts=sum(one.facts for one in kept),
+    )
 
 
 async def resume_erasures(store: Store) -> None:
@@ -35,7 +40,8 @@ async def resume_erasures(store: Store) -> None:
         await _ended(store, one)
 
 
-async def _ended(store: Store, erasing: Erasure) -> ErasureReport:
+async def _ended(store: Store, erasing: Erasure) -> tuple[int, int]:
+    """Erase what is left, to the end; returns how many conversations and messages that were."""
     conversations = messages = 0
     while found := await store.conversations_of(erasing, limit=_AT_ONCE):
         for one in found:
@@ -43,5 +49,5 @@ async def _ended(store: Store, erasing: Erasure) -> ErasureReport:
                 if unit.head.ref == one.ref:  # else it was deleted meanwhile, and perhaps another has its name
                     conversations, messages = conversations + 1, messages + unit.head.next_seq
                     await unit.delete(facts=True)
-    documents, facts = await store.end_erasure(erasing)
-    return ErasureReport(conversations=conversations, messages=messages, documents=documents, facts=facts)
+    await store.end_erasure(erasing)
+    return conversations, messages

@@ -143,8 +143,8 @@ class InMemoryDocuments:
                 origin = ArchiveOrigin(conversation=name[1], digest=row.id, start=start, end=row.end)
                 self._insert(name[0], outcome.archive, origin)
 
-    def forget(self, tenant: str, user: str | None, before: datetime) -> int:
-        """Remove the documents of a tenant, or of a user of it, that were there at `before`; returns how many."""
+    def forget(self, tenant: str, user: str | None, before: datetime) -> None:
+        """Remove the documents of a tenant, or of a user of it, that were there at `before`."""
         gone = [
             number
             for number, one in self._shelved.items()
@@ -152,7 +152,6 @@ class InMemoryDocuments:
         ]
         for number in gone:
             del self._shelved[number]
-        return len(gone)
 
     def remove(self, name: Name, ranges: Ranges, digests: Iterable[int] = ()) -> None:
         """Remove the conversation's documents that stand for any message in `ranges`, or belong to one of `digests`."""

@@ -284,9 +284,9 @@ class FactRows:
                 if facts and not left.live and not left.by_hand:
                     self.remove(left)
 
-    def forget(self, tenant: str, user: str | None, before: datetime) -> int:
+    def forget(self, tenant: str, user: str | None, before: datetime) -> None:
         """Remove the facts of a tenant, or of a user of it, that were there at `before`, the user from all subjects and
-        from the history of others' facts, and the tenant's subjects; returns how many facts."""
+        from the history of others' facts, and the tenant's subjects."""
         mine = [row for row in self.by_id.values() if row.owner.tenant == tenant and user in (None, row.owner.user)]
         gone = [row for row in mine if row.fact.extracted_at <= before]
         for row in gone:
@@ -301,7 +301,6 @@ class FactRows:
             elif owner == tenant:
                 members = tuple(one for one in subject.members if one != user)
                 self.subjects[owner, name] = replace(subject, members=members)
-        return len(gone)
 
     def remove(self, row: FactRow) -> None:
         del self.by_id[row.fact.id]

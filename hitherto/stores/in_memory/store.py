@@ -253,17 +253,16 @@ class InMemoryStore:
         found = listing.listed(self._kept.items(), asked, self._clock())
         return [replace(one, title="") for one in found if one.created_at <= erasing.requested_at][:limit]
 
-    async def end_erasure(self, erasing: Erasure) -> tuple[int, int]:
+    async def end_erasure(self, erasing: Erasure) -> None:
         tenant, user, before = erasing.tenant, erasing.user, erasing.requested_at
-        documents = self.documents.forget(tenant, user, before)
-        facts = self.fact_rows.forget(tenant, user, before)
+        self.documents.forget(tenant, user, before)
+        self.fact_rows.forget(tenant, user, before)
         self.ledger.forget_names(tenant, user, before)
         if user is None:
             self._defaults = {of: one for of, one in self._defaults.items() if of[0] != tenant}
         self.index.forget_all()
         if self._erasures.get((tenant, user)) == erasing:
             del self._erasures[tenant, user]
-        return documents, facts
 
     async def forget_receipts(self, *, older_than: timedelta) -> int:
         limit = self._clock() - older_than

@@ -15,6 +15,9 @@ from hitherto.stores.postgres.recall.index import WithConnection
 from hitherto.stores.postgres.rows import Row
 from hitherto.stores.postgres.sql import SQL
 
+_OWN = {"agent": "", "ref": None, "digest": None, "start": None, "end": None, "created_at": None}
+"""What `keep_document` binds for a document of a user's own, which is kept now."""
+
 
 class PostgresDocuments:
     """`DocumentStore` on the connections of a store."""
@@ -23,7 +26,7 @@ class PostgresDocuments:
         self._with_connection = got
 
     async def keep(self, scope: Scope, document: NewDocument) -> KeptDocument:
-        values = {"tenant": scope.tenant, "user": scope.user, **document_values(document)}
+        values = {"tenant": scope.tenant, "user": scope.user, **document_values(document), **_OWN}
 
         async def put(connection: AsyncConnection[Any]) -> KeptDocument:
             while True:

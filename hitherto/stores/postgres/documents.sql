@@ -1,12 +1,15 @@
 -- Documents: kept, archived, read and removed.
 
 -- name: keep_document
--- Insert a document of a user's own with its passages; nothing if its content is there.
+-- Insert a document with its passages: one of a user's own, or an imported one, which may be archived; nothing if its
+-- content is there.
 with d as (
-    insert into hitherto.document (tenant, user_id, namespace, doc_type, title, content, metadata, fingerprint, said_at)
-    values (%(tenant)s, %(user)s, %(namespace)s, %(doc_type)s, %(title)s, %(content)s, %(metadata)s, %(fingerprint)s,
-        coalesce(%(said_at)s, clock_timestamp()))
-    on conflict (tenant, user_id, agent, namespace, fingerprint) do nothing
+    insert into hitherto.document (tenant, user_id, agent, namespace, doc_type, title, content, metadata, fingerprint,
+        conversation, digest, start_seq, end_seq, said_at, created_at)
+    values (%(tenant)s, %(user)s, %(agent)s, %(namespace)s, %(doc_type)s, %(title)s, %(content)s, %(metadata)s, %(fingerprint)s,
+        %(ref)s, %(digest)s, %(start)s, %(end)s, coalesce(%(said_at)s, clock_timestamp()),
+        coalesce(%(created_at)s, clock_timestamp()))
+    on conflict do nothing
     returning tenant, id
 ), p as (
     insert into hitherto.passage (tenant, document, no, text, start_at, tokens)

@@ -23,21 +23,18 @@ async def begin(connection: AsyncConnection[Any], tenant: str, user: str | None)
     return Erasure(tenant=tenant, user=user, requested_at=row[0])
 
 
-async def end(connection: AsyncConnection[Any], erasure: Erasure) -> tuple[int, int]:
+async def end(connection: AsyncConnection[Any], erasure: Erasure) -> None:
     values = erasure_values(erasure)
     async with connection.transaction():
         await connection.execute(SQL["hold_fact_subjects_of"], values)
         await connection.execute(SQL["hold_documents_of"], values)
         await connection.execute(SQL["hold_facts_of"], values)
         refs = await _indexes(connection, values)
-        documents = await (await connection.execute(SQL["erase_documents_of"], values)).fetchone()
-        facts = await (await connection.execute(SQL["erase_facts_of"], values)).fetchone()
+        await connection.execute(SQL["erase_documents_of"], values)
+        await connection.execute(SQL["erase_facts_of"], values)
         await connection.execute(SQL["forget_names"], values)
         await connection.execute(SQL["drop_scopes"], {**values, "refs": refs})
         await connection.execute(SQL["end_erasure"], values)
-    assert documents is not None
-    assert facts is not None
-    return documents[0], facts[0]
 
 
 async def _indexes(connection: AsyncConnection[Any], values: dict[str, Any]) -> list[int]:

@@ -62,8 +62,7 @@ with gone as (
     where e.tenant = %(tenant)s and e.kind = 3 and e.origin = any(array(select id from gone))
     returning e.tenant, e.scope, e.no
 )
-select (select count(*) from gone), (
-    select count(*) from (select hitherto.unindexed(tenant, scope, array_agg(no)) from entries group by tenant, scope) u);
+select hitherto.unindexed(tenant, scope, array_agg(no)) from entries group by tenant, scope;
 
 -- name: erase_facts_of
 -- Delete facts, with their evidence and history.
@@ -76,8 +75,7 @@ with gone as (
     where e.tenant = %(tenant)s and e.kind = 4 and e.origin = any(array(select id from gone))
     returning e.tenant, e.scope, e.no
 )
-select (select count(*) from gone), (
-    select count(*) from (select hitherto.unindexed(tenant, scope, array_agg(no)) from entries group by tenant, scope) u);
+select hitherto.unindexed(tenant, scope, array_agg(no)) from entries group by tenant, scope;
 
 -- name: forget_names
 -- Delete what still names the user or the tenant: in the ledger, in the history of others' facts, among the members of

@@ -14,7 +14,7 @@ from psycopg import AsyncConnection
 
 from hitherto.core.cross_session import CrossSession
 from hitherto.core.digests.digest import Digest
-from hitherto.core.documents.document import ArchiveOrigin, Document, Passage
+from hitherto.core.documents.document import ArchiveOrigin, Document, NewDocument, Passage
 from hitherto.core.export.records import (
     AgentRecord,
     CallRecord,
@@ -35,6 +35,7 @@ from hitherto.core.scope import Scope
 from hitherto.errors import Conflict
 from hitherto.ports.log import ConversationInfo
 from hitherto.stores.postgres import heads, listing, rows
+from hitherto.stores.postgres.documents import document_values
 from hitherto.stores.postgres.errors import ours
 from hitherto.stores.postgres.facts.rows import event_from, fact_from, set_subject_from, term_values
 from hitherto.stores.postgres.recall.index import WithConnection
@@ -168,7 +169,7 @@ class PostgresExport:
         await self._all("import_latest", {**names, "of": latest.of, "digest": latest.digest})
 
     async def restore_document(self, tenant: str, record: DocumentRecord) -> bool:
-        return bool(await self._all("import_document", _document_values(tenant, None, record)))
+        return bool(await self._all("keep_document", _document_values(tenant, None, record)))
 
     async def restore_facts(self, tenant: str, records: Sequence[FactRecord]) -> list[tuple[int, bool]]:
         async def put(connection: _Connection) -> list[tuple[int, bool]]:
@@ -228,7 +229,7 @@ async def _restore(
     ]
     await cursor.executemany(SQL["import_receipt"], receipts)
     archived = [_document_values(scope.tenant, ref, one) for one in kept.archived]
-    await cursor.executemany(SQL["import_document"], archived)
+    await cursor.executemany(SQL["keep_document"], archived)
     retracted: list[tuple[int, int, int]] = []
     async for batch in messages:
         values = [
@@ -316,26 +317,27 @@ def _document_from(row: rows.Row, conversation: str | None) -> DocumentRecord:
 
 def _document_values(tenant: str, ref: int | None, record: DocumentRecord) -> dict[str, Any]:
     document = record.document
+    new = NewDocument(
+        namespace=document.namespace,
+        doc_type=document.doc_type,
+        title=document.title,
+        text=document.text,
+        metadata=document.metadata,
+        fingerprint=record.fingerprint,
+        passages=record.passages,
+        said_at=document.said_at,
+    )
     origin = None if ref is None else document.archived
     return {
+        **document_values(new),
         "tenant": tenant,
         "user": record.user,
         "agent": document.agent or "",
-        "namespace": document.namespace,
-        "doc_type": document.doc_type,
-        "title": document.title,
-        "content": document.text,
-        "metadata": document.metadata,
-        "fingerprint": record.fingerprint,
         "ref": None if origin is None else ref,
         "digest": None if origin is None else origin.digest,
         "start": None if origin is None else origin.start,
         "end": None if origin is None else origin.end,
-        "said_at": document.said_at,
         "created_at": document.created_at,
-        "texts": [passage.text for passage in record.passages],
-        "starts": [passage.start for passage in record.passages],
-        "tokens": [passage.tokens for passage in record.passages],
     }
 
 

@@ -124,24 +124,6 @@ set latest_digest = (
 where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s
   and c.latest_digest is null;
 
--- name: import_document
--- A document as it was, with its passages; nothing if its content is there.
-with d as (
-    insert into hitherto.document (tenant, user_id, agent, namespace, doc_type, title, content, metadata, fingerprint,
-        conversation, digest, start_seq, end_seq, said_at, created_at)
-    values (%(tenant)s, %(user)s, %(agent)s, %(namespace)s, %(doc_type)s, %(title)s, %(content)s, %(metadata)s, %(fingerprint)s,
-        %(ref)s, %(digest)s, %(start)s, %(end)s, %(said_at)s, %(created_at)s)
-    on conflict do nothing
-    returning tenant, id
-), p as (
-    insert into hitherto.passage (tenant, document, no, text, start_at, tokens)
-    select d.tenant, d.id, p.no - 1, p.text, p.start_at, p.tokens
-    from d
-    cross join unnest(%(texts)s::text[], %(starts)s::integer[], %(tokens)s::integer[])
-        with ordinality as p (text, start_at, tokens, no)
-)
-select id from d;
-
 -- name: import_call
 -- A call in the ledger as it was; nothing if it is there.
 insert into hitherto.model_call (tenant, key, user_id, agent, conversation, digest, purpose, model, tokens_in, tokens_cached,

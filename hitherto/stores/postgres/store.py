@@ -335,9 +335,9 @@ class PostgresStore:
         found = await self._all(SQL["conversations_to_erase"], values)
         return [listing.info_from(erasing.tenant, row) for row in found]
 
-    async def end_erasure(self, erasing: Erasure) -> tuple[int, int]:
-        async with self._with_connection(lambda connection: erasure.end(connection, erasing)) as erased:
-            return erased
+    async def end_erasure(self, erasing: Erasure) -> None:
+        async with self._with_connection(lambda connection: erasure.end(connection, erasing)):
+            pass
 
     async def forget_receipts(self, *, older_than: timedelta) -> int:
         async def forget(connection: AsyncConnection[Any]) -> int:

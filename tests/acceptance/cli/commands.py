@@ -16,7 +16,6 @@ import psycopg
 
 from hitherto.core.scope import Scope
 from tests import forked
-from tests.patience import PATIENCE
 
 SUPPORT = Path(__file__).resolve().parents[3] / "examples" / "support.jsonl"
 SCOPE = Scope(tenant="local", user="me", agent="cli")
@@ -67,8 +66,7 @@ class Cli:
     def surroundings(self, **given: str) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("HITHERTO_")}
         where = {} if self.home is None else {"HITHERTO_DATA_DIR": str(self.home)}
-        # A slow machine may take longer to load the embedder than a question waits for it.
-        return {**kept, **where, "COLUMNS": "80", "HITHERTO_EMBEDDER_TIMEOUT": str(PATIENCE), **given}
+        return {**kept, **where, "COLUMNS": "80", **given}
 
     def command(self, *words: str | Path) -> list[str]:
         return [sys.executable, "-m", "hitherto", *map(str, words)]

@@ -29,8 +29,13 @@ async def cli(database: str) -> Callable[..., Ran]:
 
 
 @pytest.fixture
-async def elsewhere(make_database: Callable[[], Coroutine[Any, Any, str]]) -> Callable[..., Ran]:
-    return partial(bare, HITHERTO_DATABASE=await make_database())
+async def other_database(make_database: Callable[[], Coroutine[Any, Any, str]]) -> str:
+    return await make_database()
+
+
+@pytest.fixture
+def elsewhere(other_database: str) -> Callable[..., Ran]:
+    return partial(bare, HITHERTO_DATABASE=other_database)
 
 
 def test_out_and_in(cli: Callable[..., Ran], elsewhere: Callable[..., Ran], tmp_path: Path) -> None:
@@ -50,13 +55,16 @@ def test_out_and_in(cli: Callable[..., Ran], elsewhere: Callable[..., Ran], tmp_
     assert cli("export", file, "--user", "ann", "--json").json["exported"]["conversations"] == 1
 
 
-def test_through_a_pipe(cli: Callable[..., Ran], database: str, elsewhere: Callable[..., Ran]) -> None:
+def test_through_a_pipe(cli: Callable[..., Ran], other_database: str) -> None:
     """The documented command that moves everything to another database."""
     out = cli("export", "-").out
     command = Cli().command("import", "-")
-    other: str = elsewhere.keywords["HITHERTO_DATABASE"]  # pyright: ignore[reportFunctionMemberAccess]
     done = subprocess.run(
-        command, input=out.encode(), capture_output=True, check=True, env=Cli().surroundings(HITHERTO_DATABASE=other)
+        command,
+        input=out.encode(),
+        capture_output=True,
+        check=True,
+        env=Cli().surroundings(HITHERTO_DATABASE=other_database),
     )
     assert done.stdout.startswith(b"Imported: 2 conversations")
 

@@ -36,6 +36,7 @@ async def cli(home: Home) -> Cli:
         for text in (*TEXTS, "So."):
             await chat.append(user(text), assistant("I see."))
         await memory.wait_for_digests()
+        assert await memory.wait_for_index()
     return Cli(home.directory)
 
 
