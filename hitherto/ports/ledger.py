@@ -17,7 +17,11 @@ class LedgerStore(Protocol):
     """The ledger, into which units of work write too. All verbs raise what `Store` says."""
 
     async def note_calls(self, scope: Scope, conversation: str | None, calls: Sequence[ModelCall]) -> None:
-        """Write model calls to the ledger outside of a unit of work: no digest came of them."""
+        """Write model calls to the ledger outside of a unit of work: no digest came of them.
+
+        User and tenant are named in them only while something of theirs is kept (a conversation, a document or a fact),
+        so that a call that ends after an erasure does not bring a name back; what it cost is kept anyway.
+        """
         ...
 
     async def spent(self, tenant: str, *, day: date | None = None) -> Spending:

@@ -9,7 +9,6 @@ from uuid import UUID
 
 from hitherto.core.ledger import Costs, ModelCall, Spending
 from hitherto.core.log.message import storable
-from hitherto.core.scope import Scope
 from hitherto.ports.ledger import By
 
 
@@ -48,12 +47,12 @@ class InMemoryLedger:
         self._entries: list[LedgerEntry] = []
         self._keys = set[UUID]()
 
-    def note(self, scope: Scope, ref: int | None, calls: Iterable[ModelCall], now: datetime) -> None:
+    def note(self, whose: tuple[str, str, str], ref: int | None, calls: Iterable[ModelCall], now: datetime) -> None:
         """Add calls that were made for the conversation `ref`, or for none: then without a digest. A call whose key is
         known is skipped."""
         for call in calls:
             kept = replace(call, model=storable(call.model), digest=None if ref is None else call.digest)
-            self.add(LedgerEntry((scope.tenant, scope.user, scope.agent), ref, kept, now, call.key))
+            self.add(LedgerEntry(whose, ref, kept, now, call.key))
 
     def add(self, entry: LedgerEntry) -> None:
         """Add a call; one whose key is known is skipped."""
@@ -72,12 +71,12 @@ class InMemoryLedger:
             for one in self._entries
         ]
 
-    def forget_names(self, tenant: str, user: str | None, before: datetime) -> None:
-        """Keep the calls of a tenant, or of a user of it, that were made up to `before`, without their names."""
+    def forget_names(self, tenant: str, user: str | None) -> None:
+        """Keep the calls of a tenant, or of a user of it, without their names."""
         nobody = ("", "", "")
         self._entries = [
             replace(one, whose=nobody if user is None else (tenant, "", one.whose[2]))
-            if one.whose[0] == tenant and user in (None, one.whose[1]) and one.at <= before
+            if one.whose[0] == tenant and user in (None, one.whose[1])
             else one
             for one in self._entries
         ]

@@ -208,9 +208,18 @@ class InMemoryStore:
 
     async def note_calls(self, scope: Scope, conversation: str | None, calls: Sequence[ModelCall]) -> None:
         kept = None if conversation is None else self._kept.get((scope, conversation))
+        named = self._named(scope)
         for call in calls:
             its = kept is not None and (call.digest is None or any(one.id == call.digest for one in kept.digests))
-            self.ledger.note(scope, kept.head.ref if kept is not None and its else None, [call], self._clock())
+            self.ledger.note(named, kept.head.ref if kept is not None and its else None, [call], self._clock())
+
+    def _named(self, scope: Scope) -> tuple[str, str, str]:
+        """The names under which a call is noted: only those of whom something is kept."""
+        owners = [(one.tenant, one.user) for one, _ in self._kept]
+        owners += [owner[:2] for owner in (*self.documents.owners(), *self.fact_rows.owners())]
+        if (scope.tenant, scope.user) in owners:
+            return (scope.tenant, scope.user, scope.agent)
+        return (scope.tenant, "", scope.agent) if any(tenant == scope.tenant for tenant, _ in owners) else ("", "", "")
 
     async def spent(self, tenant: str, *, day: date | None = None) -> Spending:
         return self.ledger.spent(tenant, day or self._clock().astimezone(UTC).date())
@@ -257,7 +266,7 @@ class InMemoryStore:
         tenant, user, before = erasing.tenant, erasing.user, erasing.requested_at
         self.documents.forget(tenant, user, before)
         self.fact_rows.forget(tenant, user, before)
-        self.ledger.forget_names(tenant, user, before)
+        self.ledger.forget_names(tenant, user)
         if user is None:
             self._defaults = {of: one for of, one in self._defaults.items() if of[0] != tenant}
         self.index.forget_all()
@@ -310,7 +319,7 @@ class InMemoryStore:
         self.documents.follow(name, before, changes, view_start)
         self._kept[name] = kept
         self._claims.note(name, fired)
-        self.ledger.note(name[0], kept.head.ref, changes.calls, self._clock())
+        self.ledger.note((name[0].tenant, name[0].user, name[0].agent), kept.head.ref, changes.calls, self._clock())
         if changes.learned is not None:
             self.fact_rows.learn(name, kept.head.ref, changes.learned, kept.log)
         if changes.retract:

@@ -85,7 +85,7 @@ with ledger as (
     set user_id = '', agent = case when %(user)s = '' then '' else agent end,
         tenant = case when %(user)s = '' then '' else tenant end,
         key = case when %(user)s = '' then gen_random_uuid() else key end
-    where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s) and created_at <= %(requested_at)s
+    where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s)
 ), members as (
     delete from hitherto.subject_member where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s)
 ), subjects as (

@@ -10,20 +10,33 @@ on conflict (tenant, key) do nothing;
 
 -- name: note_call
 -- Record a call that was made for a conversation of that name, or for none. A later deletion waits for the lock and
--- then finds the row; if one is under way already, the call is recorded without the conversation.
+-- then finds the row; if one is under way already, the call is recorded without the conversation. User and tenant are
+-- named only while something of theirs is kept, so that a call which ends after an erasure does not bring a name back.
 with c as (
     select ref from hitherto.conversation
     where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id = %(conversation)s
       and (%(digest)s::bigint is null or exists (
           select from hitherto.digest d where d.tenant = %(tenant)s and d.id = %(digest)s and d.conversation = ref))
     for key share skip locked
+), user_talks as (
+    select from hitherto.conversation where tenant = %(tenant)s and user_id = %(user)s limit 1 for key share skip locked
+), user_is_indexed as (
+    select from hitherto.search_scope where tenant = %(tenant)s and user_id = %(user)s limit 1 for key share skip locked
+), tenant_talks as (
+    select from hitherto.conversation where tenant = %(tenant)s limit 1 for key share skip locked
+), tenant_is_indexed as (
+    select from hitherto.search_scope where tenant = %(tenant)s limit 1 for key share skip locked
+), kept as (
+    select exists (select from user_talks) or exists (select from user_is_indexed) as user_,
+           exists (select from tenant_talks) or exists (select from tenant_is_indexed) as tenant
 )
 insert into hitherto.model_call (tenant, key, user_id, agent, conversation, digest, purpose, model, tokens_in, tokens_cached,
     tokens_out, latency_ms, cost, cause)
-select %(tenant)s, %(key)s::uuid, %(user)s, %(agent)s, c.ref, case when c.ref is not null then %(digest)s::bigint end, %(purpose)s,
+select case when kept.tenant then %(tenant)s else '' end, %(key)s::uuid, case when kept.user_ then %(user)s else '' end,
+       case when kept.tenant then %(agent)s else '' end, c.ref, case when c.ref is not null then %(digest)s::bigint end, %(purpose)s,
        %(model)s, %(tokens_in)s::bigint, %(tokens_cached)s::bigint, %(tokens_out)s::bigint, %(latency_ms)s::bigint,
        %(cost)s::float8, %(cause)s
-from (select) one
+from kept
 left join c on true
 on conflict (tenant, key) do nothing;
 

@@ -16,6 +16,7 @@ from hitherto.core.ledger import FailureCause, ModelCall, Purpose
 from hitherto.core.scope import Scope
 from hitherto.providers.scripted.model import items
 from hitherto.stores.postgres.store import PostgresStore
+from hitherto.testing.conformance.samples import user, write
 from tests.acceptance.cli.commands import SUPPORT, Ran, bare
 from tests.providers.models.endpoint import Endpoint, refused, said
 
@@ -25,6 +26,7 @@ TODAY, DAY = NOW.date(), timedelta(days=1)
 UP_TO = ("--until", TODAY.isoformat())
 
 MINE = Scope(tenant="acme", user="u-1", agent="a")
+THEIRS = Scope(tenant="other", user="u-2", agent="a")
 CALL = ModelCall(
     purpose=Purpose.DIGEST,
     model="gpt-4.1-mini",
@@ -59,6 +61,8 @@ PRICED = {
 async def ledger(database: str) -> AsyncIterator[PostgresStore]:
     store = PostgresStore(database)
     await store.open()
+    for scope in (MINE, THEIRS):  # a call names only those of whom something is kept
+        await write(store, "c", user(), scope=scope)
     yield store
     await store.aclose()
 
@@ -171,9 +175,7 @@ async def test_a_cost_that_is_next_to_nothing_is_not_shown_as_nothing(database: 
 async def test_by_each(database: str, ledger: PostgresStore) -> None:
     await ledger.note_calls(MINE, None, entries([CALL]))
     await aged(database, 2)
-    await ledger.note_calls(
-        Scope(tenant="other", user="u-2", agent="a"), None, entries([CALL, replace(FAILED, model="m")])
-    )
+    await ledger.note_calls(THEIRS, None, entries([CALL, replace(FAILED, model="m")]))
     newest, oldest = TODAY.isoformat(), (TODAY - 2 * DAY).isoformat()
     found = {by: groups(costs(database, "--by", by, "--json")) for by in ("tenant", "user", "model", "purpose", "day")}
     assert found["tenant"] == ["other", "acme"]

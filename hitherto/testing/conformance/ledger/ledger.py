@@ -66,6 +66,13 @@ async def noted(store: Store, *, tenant: str | None = None) -> list[Costs]:
     return await store.costs("model", tenant=tenant)
 
 
+async def note(store: Store, scope: Scope, calls: list[ModelCall]) -> None:
+    """Note calls for no conversation, of somebody of whom something is kept: only then is anybody named."""
+    if await store.head(scope, "kept") is None:
+        await write(store, "kept", *dialogue(1), scope=scope)
+    await store.note_calls(scope, None, calls)
+
+
 class LedgerCases:
     async def test_an_entry_that_is_written_twice_is_there_once(self, store: Store) -> None:
         """As when the answer to a commit is lost and the commit is repeated."""
@@ -113,7 +120,7 @@ class LedgerCases:
     async def test_calls_that_no_digest_came_of(self, store: Store) -> None:
         await write(store, "c", *dialogue(1))
         await store.note_calls(SCOPE, "c", entries([FIRST, SECOND]))
-        await store.note_calls(SCOPE, None, entries([FAILED]))
+        await note(store, SCOPE, entries([FAILED]))
         await store.note_calls(SCOPE, "nowhere", entries([replace(SILENT, digest=7)]))
         await store.note_calls(SCOPE, "c", [])
         assert await noted(store) == [sums("m", FIRST, SECOND), sums("another", FAILED, SILENT)]
@@ -127,9 +134,7 @@ class LedgerCases:
             assert await noted(store) == [sums("m", FIRST)]
 
     async def test_figures_that_nobody_gave(self, store: Store) -> None:
-        await store.note_calls(
-            SCOPE, None, entries([SILENT, FAILED, replace(SILENT, tokens_in=5), replace(SILENT, cost=0.0)])
-        )
+        await note(store, SCOPE, entries([SILENT, FAILED, replace(SILENT, tokens_in=5), replace(SILENT, cost=0.0)]))
         (found,) = await noted(store)
         assert (found.calls, found.failed, found.unpriced) == (4, 1, 3)
         assert (found.tokens_in, found.tokens_cached, found.tokens_out, found.cost) == (5, 0, 0, 0)
@@ -139,19 +144,19 @@ class LedgerCases:
     @pytest.mark.parametrize("purpose", Purpose)
     async def test_every_purpose_and_cause(self, store: Store, purpose: Purpose, cause: FailureCause | None) -> None:
         made = replace(FIRST, purpose=purpose, cause=cause)
-        await store.note_calls(SCOPE, None, entries([made]))
+        await note(store, SCOPE, entries([made]))
         await commit(store, "c", [made])
         assert await store.costs("purpose") == [sums(purpose.value, made, made)]
 
     async def test_large_and_small_figures(self, store: Store) -> None:
         large = replace(FIRST, tokens_in=2**53, tokens_out=2**53, latency_ms=2**40, cost=1e-9)
-        await store.note_calls(SCOPE, None, entries([large, large]))
+        await note(store, SCOPE, entries([large, large]))
         assert await noted(store) == [sums("m", large, large)]
         assert await store.spent("acme") == Spending(cost=2e-9, tokens=2**55)
 
     async def test_any_name_of_a_model(self, store: Store) -> None:
         names = ["m", "M", "openai/m", "m'; --", "%(tenant)s", "会話", "m" * 500]
-        await store.note_calls(SCOPE, None, entries([replace(SILENT, model=name) for name in names]))
+        await note(store, SCOPE, entries([replace(SILENT, model=name) for name in names]))
         await commit(store, "c", [replace(SILENT, model=name) for name in ("m\x00", "m\ud800")])
         assert [one.group for one in await noted(store)] == sorted(
             {*names, "m\ufffd"}, key=lambda n: (n != "m\ufffd", n)
@@ -159,8 +164,8 @@ class LedgerCases:
 
     async def test_by_each(self, store: Store) -> None:
         await commit(store, "c", [FIRST])
-        await store.note_calls(OTHER_USER, None, entries([SECOND, SECOND]))
-        await store.note_calls(ELSEWHERE, None, entries([SILENT, FAILED]))
+        await note(store, OTHER_USER, entries([SECOND, SECOND]))
+        await note(store, ELSEWHERE, entries([SILENT, FAILED]))
         now = (await today(store)).isoformat()
         expected: dict[By, list[Costs]] = {
             "tenant": [sums("acme", FIRST, SECOND, SECOND), sums("another", SILENT, FAILED)],
@@ -174,11 +179,11 @@ class LedgerCases:
 
     async def test_the_dearest_first(self, store: Store) -> None:
         for name, cost, times in (("b", 1.0, 1), ("a", None, 2), ("d", 0.0, 2), ("c", None, 3), ("e", 2.0, 1)):
-            await store.note_calls(SCOPE, None, entries([replace(SILENT, model=name, cost=cost)] * times))
+            await note(store, SCOPE, entries([replace(SILENT, model=name, cost=cost)] * times))
         assert [one.group for one in await noted(store)] == ["e", "b", "c", "a", "d"]
 
     async def test_days_are_inclusive(self, store: Store) -> None:
-        await store.note_calls(SCOPE, None, entries([FIRST]))
+        await note(store, SCOPE, entries([FIRST]))
         now = await today(store)
         before, after = now - DAY, now + DAY
         assert await store.spent("acme") == await store.spent("acme", day=now) == Spending(cost=0.25, tokens=1_050)
@@ -193,13 +198,13 @@ class LedgerCases:
         names = ["ACME", "acme ", "%", "", "acm"]
         for name in names:
             if name:
-                await store.note_calls(replace(SCOPE, tenant=name), None, entries([SECOND]))
+                await note(store, replace(SCOPE, tenant=name), entries([SECOND]))
         await store.note_calls(ELSEWHERE, "c", entries([SECOND]))
         for name in ("acme", "", "a%"):
             assert await store.spent(name) == NOTHING
             for by in GROUPINGS:
                 assert await store.costs(by, tenant=name) == []
-        await store.note_calls(SCOPE, None, entries([FIRST]))
+        await note(store, SCOPE, entries([FIRST]))
         assert await store.spent("acme") == Spending(cost=0.25, tokens=1_050)
         for by in GROUPINGS:
             assert [replace(one, group="") for one in await store.costs(by, tenant="acme")] == [sums("", FIRST)]
@@ -207,7 +212,7 @@ class LedgerCases:
 
     async def test_users_and_agents_of_a_tenant_are_counted_together(self, store: Store) -> None:
         for scope in (SCOPE, OTHER_USER, replace(SCOPE, agent="another")):
-            await store.note_calls(scope, None, entries([FIRST]))
+            await note(store, scope, entries([FIRST]))
         assert await store.spent("acme") == Spending(cost=0.75, tokens=3_150)
 
     async def test_a_deleted_conversation_keeps_its_figures(self, store: Store) -> None:
@@ -221,10 +226,36 @@ class LedgerCases:
         assert await store.head(SCOPE, "c") is None
         assert await noted(store, tenant="acme") == [sums("m", FIRST, SECOND), sums("another", FAILED)]
 
+    async def test_a_call_that_ends_after_an_erasure_brings_no_name_back(self, store: Store) -> None:
+        for scope in (SCOPE, OTHER_USER):
+            await write(store, "kept", *dialogue(1), scope=scope)
+        erasing = await store.begin_erasure(tenant="acme", user=SCOPE.user)
+        await commit(store, "kept", [FIRST])
+        async with store.write(SCOPE, "kept") as unit:
+            await unit.delete(facts=True)
+        await store.end_erasure(erasing)
+        await store.note_calls(SCOPE, "kept", entries([replace(SECOND, digest=7)]))
+        await store.note_calls(SCOPE, None, entries([SECOND]))
+        assert await store.costs("user", tenant="acme") == [sums("", FIRST, SECOND, SECOND)]
+        await write(store, "kept", *dialogue(1))
+        await store.note_calls(SCOPE, None, entries([SECOND]))
+        found = await store.costs("user", tenant="acme")
+        assert found == [sums("", FIRST, SECOND, SECOND), sums(SCOPE.user, SECOND)]
+
+    async def test_a_call_that_ends_after_a_tenant_is_gone_names_nobody(self, store: Store) -> None:
+        await note(store, ELSEWHERE, [])
+        erasing = await store.begin_erasure(tenant="another", user=None)
+        async with store.write(ELSEWHERE, "kept") as unit:
+            await unit.delete(facts=True)
+        await store.end_erasure(erasing)
+        await store.note_calls(ELSEWHERE, None, entries([FIRST]))
+        assert await store.costs("tenant") == [sums("", FIRST)]
+        assert await store.costs("user") == [sums("", FIRST)]
+
     async def test_a_day_ends_at_midnight_in_utc(self, store: Store) -> None:
         """Whatever time zone the process, the server and the reader are in."""
         before = datetime.now(UTC).date()
-        await store.note_calls(SCOPE, None, entries([FIRST]))
+        await note(store, SCOPE, entries([FIRST]))
         (found,) = await store.costs("day")
         assert before.isoformat() <= found.group <= datetime.now(UTC).date().isoformat()
         assert (await store.spent("acme", day=date.fromisoformat(found.group))).tokens == 1_050
