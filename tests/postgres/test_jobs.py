@@ -97,6 +97,15 @@ class TestInTheTransaction:
                 await unit.commit(Changes(head=unit.head, fire=(digest_of(0, 5, stage=OTHER_STAGE), digest_of(0, 3))))
         assert await hinted(database) == before
 
+    async def test_no_job_names_an_erased_tenant(self, database: str, store: PostgresStore) -> None:
+        for name in ("waiting", "in work"):
+            await write(store, name, *dialogue(3))
+            made = await fire(store, name, 0, 5)
+        await rows(database, f"update procrastinate_jobs set status = 'doing' where args ->> 'digest' = '{made}'")
+        await store.end_erasure(await store.begin_erasure(tenant=SCOPE.tenant, user=None))
+        assert {tenant for tenant, _ in await hinted(database)} == {""}
+        assert await store.claim("", made, lease=HOUR) is None
+
     async def test_put_off_it_has_one_for_later(self, database: str, store: PostgresStore) -> None:
         made = await begun(store)
         work = await claimed(store, made)

@@ -93,8 +93,8 @@ with ledger as (
 ), agents as (
     delete from hitherto.agent where tenant = %(tenant)s and %(user)s = '' and updated_at <= %(requested_at)s
 ), jobs as (
-    delete from hitherto.procrastinate_jobs
-    where %(user)s = '' and task_name = 'hitherto.digest' and args ->> 'tenant' = %(tenant)s and status = 'todo'
+    update hitherto.procrastinate_jobs set args = args || '{"tenant": ""}'  -- of no digest: who runs it does nothing
+    where %(user)s = '' and task_name = 'hitherto.digest' and args ->> 'tenant' = %(tenant)s
 ), locks as (
     delete from hitherto.fact_subject s
     where s.tenant = %(tenant)s and (%(user)s = '' or s.user_id = %(user)s) and not exists (
