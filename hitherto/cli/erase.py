@@ -42,17 +42,21 @@ def messages(
     """Erase messages of a conversation, and everything that rests on them."""
     asked = _ranges(seqs)
 
-    async def work(memory: Memory) -> int:
+    async def look(memory: Memory) -> None:
         conversation, head = await existing(memory, id, target.scope)
         if asked[-1][1] > head.last_seq:
             raise InvalidInput(f"{id!r} has no message {asked[-1][1]}: its log ends with {head.last_seq}")
         if not yes:
             await _show(conversation, asked)
-        _ask(f"Erase {output.told({'messages': _count(asked)})} of {id!r}, and everything that rests on them?", yes=yes)
+
+    async def work(memory: Memory) -> int:
+        conversation = memory.conversation(id, scope=target.scope)
         erased = await conversation.erase(seq for first, last in asked for seq in range(first, last + 1))
         await memory.wait_for_erasure()
         return erased
 
+    with_memory(target.database, look)
+    _ask(f"Erase {output.told({'messages': _count(asked)})} of {id!r}, and everything that rests on them?", yes=yes)
     erased = with_memory(target.database, work, read_only=False)
     _report({"messages": erased}, as_json=as_json)
 
@@ -85,11 +89,12 @@ def _erase(tenant: str, user: str | None, *, yes: bool, database: str | None, as
     whose = f"the tenant {tenant}" if user is None else f"the user {user} of the tenant {tenant}"
 
     async def work(memory: Memory) -> ErasureReport:
-        _ask(f"Erase everything of {whose}: {output.told(await _kept(memory, tenant, user))}?", yes=yes)
         erased = await (memory.erase_tenant(tenant) if user is None else memory.erase_user(tenant, user))
         await memory.wait_for_erasure()
         return erased
 
+    kept = with_memory(database, lambda memory: _kept(memory, tenant, user))
+    _ask(f"Erase everything of {whose}: {output.told(kept)}?", yes=yes)
     erased = with_memory(database, work, read_only=False)
     _report(output.attributes(erased, *_COUNTED), as_json=as_json)
 

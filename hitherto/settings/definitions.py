@@ -28,7 +28,7 @@ class DatabaseSettings(_Group):
     `database_timeout`: seconds to wait for a connection. `prepared_statements`: whether statements that come often are
     prepared, which an old connection pooler does not support. `read_only`: nothing is written, and no digest is made;
     a database without Hitherto's current schema is refused, not set up. `ttl`: how long a message is kept where neither
-    it nor its conversation, agent or tenant says so (unset: for ever).
+    it nor its conversation, agent or tenant says so (unset or 0: for ever).
     """
 
     database: str | None = Field(default=None, min_length=1)
@@ -37,7 +37,7 @@ class DatabaseSettings(_Group):
     database_timeout: float = Field(default=10.0, gt=0, le=3_600)
     prepared_statements: bool = True
     read_only: bool = False
-    ttl: Duration | None = Field(default=None, gt=timedelta(0), le=timedelta(days=36_500))
+    ttl: Duration | None = Field(default=None, ge=timedelta(0), le=timedelta(days=36_500))
 
 
 class ModelSettings(_Group):

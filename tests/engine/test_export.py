@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable, Coroutine
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 import hitherto
 from hitherto import ExportReport, ImportReport, Memory, Scope, assistant, token_threshold, user
 from hitherto.core.export.records import KINDS
-from hitherto.errors import InvalidExport, InvalidScope
+from hitherto.errors import InvalidExport, InvalidInput, InvalidScope
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
 from hitherto.providers.scripted.model import Scripted
@@ -27,6 +28,7 @@ from tests.conftest import SCOPE
 from tests.engine.log.test_erase import remembers
 
 ARCHIVING = token_threshold(60, keep_messages=2, archive=True, facts=True)
+GOLDEN = Path(__file__).parent.parent / "recorded" / "export-1.jsonl"
 OTHER = Scope(tenant=SCOPE.tenant, user="other", agent="another")
 
 
@@ -75,7 +77,7 @@ def told(data: bytes) -> list[dict[str, Any]]:
             del one["document"]["document"]["id"]
         if "fact" in one:
             fact = one["fact"]["fact"]
-            fact["id"], by = facts[fact["id"]], fact["superseded_by"]
+            fact["id"], by = facts[fact["id"]], fact.get("superseded_by")
             fact["superseded_by"] = None if by is None else facts[by]
     return found
 
@@ -112,6 +114,14 @@ async def fill(memory: Memory) -> None:
     await memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, policy="none", ttl=timedelta(days=30))
     await memory.configure_tenant(tenant=SCOPE.tenant, ttl=timedelta(days=60))
     await memory.configure_subject(tenant=SCOPE.tenant, subject="boat", name="The boat", members=["u", "v"])
+
+
+async def test_an_export_of_version_1(elsewhere: Memory) -> None:
+    """A file that was written once, and has to be read for ever."""
+    data = GOLDEN.read_bytes()
+    assert {next(iter(json.loads(line))) for line in data.splitlines()} == {*KINDS}
+    assert (await imported(elsewhere, data)).conversations == 9
+    assert told(await exported(elsewhere)) == told(data)
 
 
 async def test_what_is_imported_is_what_was_exported(memory: Memory, elsewhere: Memory) -> None:
@@ -281,7 +291,7 @@ BREAKS: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]] = {
     "a message twice": (lambda lines: [y for x in lines for y in ([x] * (1 + (b'"seq":3' in x)))], "message 4 of 'c'"),
     "a message less": (lambda lines: [x for x in lines if b'"seq":13,' not in x], "message 13 of 'c' comes next"),
     "no digest": (lambda lines: [x for x in lines if b'{"digest":{"id":1,' not in x], "name others that are not there"),
-    "no policy": (lambda lines: changed(lines, b'"policy":"', b'"policy":"['), "line 2"),
+    "no policy": (lambda lines: changed(lines, b'"policy":"', b'"policy":"['), "is not JSON|Expecting"),
     "no item": (lambda lines: changed(lines, b'"raw":"{', b'"raw":"['), "line"),
     "no format": (lambda lines: changed(lines, b'"wire":"openai.chat"', b'"wire":"x"'), "its format is 'x'"),
     "no zone": (lambda lines: [re.sub(rb'("created_at":"[^"Z]*)Z', rb"\1", x) for x in lines], "times have a zone"),
@@ -293,28 +303,52 @@ BREAKS: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]] = {
     "a name": (lambda lines: changed(lines, b'"user":"u-17"', b'"user":""'), "non-empty"),
     "NUL": (lambda lines: changed(lines, b'"conversation":"c"', b'"conversation":"c\\u0000"'), "it has a NUL"),
     "a negative number": (lambda lines: changed(lines, b'"view_start":0', b'"view_start":-1'), "the number -1"),
+    "a large number": (lambda lines: changed(lines, b'"rev":12', b'"rev":%d' % 2**63), "which nothing in an export"),
+    "many attempts": (lambda lines: changed(lines, b'"attempt":1', b'"attempt":%d' % 2**31), "only one below"),
+    "a policy of no fields": (
+        lambda lines: [re.sub(rb'"policy":"(?:[^"\\]|\\.)*"', b'"policy":"[]"', x) for x in lines],
+        "where a JSON object should be",
+    ),
     "a ttl": (lambda lines: changed(lines, b'"ttl":null', b'"ttl":"-P1D"'), "ttl is"),
-    "half a character": (lambda lines: changed(lines, b'"conversation":"c"', b'"conversation":"\\ud800"'), "line 2"),
+    "half a character": (lambda lines: changed(lines, b'"conversation":"c"', b'"conversation":"\\ud800"'), "surrogates"),
     "two exports": (lambda lines: [*lines, *lines], "comes after the end"),
     "records less": (lambda lines: [x for x in lines if b'{"receipt"' not in x], "records come before its end"),
 }
 
 
 @pytest.mark.parametrize("how", BREAKS)
-async def test_what_is_no_export(memory: Memory, elsewhere: Memory, how: str) -> None:
-    chat = memory.conversation("c", scope=SCOPE, policy=ARCHIVING)
-    for number in range(8):
-        await chat.append(user(f"Ann likes {number}."), assistant(f"Noted {number}."), key=str(number))
-        await memory.wait_for_digests()
+async def test_what_is_no_export(in_memory: Store, how: str) -> None:
     broken, why = BREAKS[how]
-    lines = broken((await exported(memory)).splitlines(keepends=True))
-    with pytest.raises(InvalidExport, match=why) as found:
-        await imported(elsewhere, b"".join(lines))
-    assert found.value.line is not None
-    there = (await elsewhere.conversations(SCOPE)).conversations
-    assert len(there) == (1 if how in ("records less", "two exports") else 0), (
-        "a conversation is there whole, or not at all"
-    )
+    lines = broken(GOLDEN.read_bytes().splitlines(keepends=True))
+    async with opened(in_memory) as memory:
+        with pytest.raises(InvalidExport, match=why) as found:
+            await imported(memory, b"".join(lines))
+        assert found.value.line is not None
+        there = (await memory.conversations(tenant=SCOPE.tenant)).conversations
+        whole = {"records less": 9, "two exports": 9, "no hash": 0}.get(how, len(there))
+        assert len(there) == whole
+
+
+async def test_a_conversation_is_there_whole_or_not_at_all(elsewhere: Memory) -> None:
+    data = GOLDEN.read_bytes()
+    assert b'"seq":9,' in data
+    with pytest.raises(InvalidExport, match="message 9 of 'c' comes next"):
+        await imported(elsewhere, re.sub(rb'\{"message":\{"seq":9,.*\n', b"", data, count=1))
+    assert (await elsewhere.conversations(tenant=SCOPE.tenant)).conversations == ()
+
+
+async def test_a_mark_of_utf_8(in_memory: Store) -> None:
+    async with opened(in_memory) as memory:
+        assert (await imported(memory, b"\xef\xbb\xbf" + GOLDEN.read_bytes())).conversations == 9
+
+
+async def test_a_file_that_is_open_for_text(in_memory: Store) -> None:
+    async with opened(in_memory) as memory:
+        file: Any = io.StringIO()
+        with pytest.raises(InvalidInput, match="'wb'"):
+            await memory.export_to(file, tenant=SCOPE.tenant)
+        with pytest.raises(InvalidInput, match="'rb'"):
+            await memory.import_from(file)
 
 
 async def test_what_cannot_be_exported(memory: Memory) -> None:

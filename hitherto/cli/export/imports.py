@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from io import BufferedReader
@@ -19,7 +20,8 @@ from hitherto.cli.terminal import output
 from hitherto.cli.transcripts.transcript import checked_id
 from hitherto.errors import InvalidExport, InvalidInput, InvalidTranscript
 
-_EXPORT = b'{"export":'
+_EXPORT = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"export"\s*:')
+"""How an export begins: perhaps with a mark of UTF-8 that an editor has put there."""
 _COUNTED = ("conversations", "messages", "documents", "facts", "skipped")
 
 
@@ -64,7 +66,7 @@ def import_(
             with output.progress() as progress:
                 bar = progress.add_task("importing", total=size)
                 counted = _Counted(from_, lambda place: progress.update(bar, completed=place))
-                if from_.peek(len(_EXPORT)).startswith(_EXPORT):
+                if _EXPORT.match(from_.peek(64)):
                     if conversation is not None or digest or target.scope != DEFAULT_SCOPE:
                         raise InvalidInput(
                             f"{file} is an export, which has its own tenant, users, agents, conversations and digests; "

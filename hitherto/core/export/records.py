@@ -213,16 +213,28 @@ def _adapter(kind: type[Record]) -> TypeAdapter[Any]:
 
 
 def line_of(record: Record) -> bytes:
-    """The record as a line, in UTF-8, with its end."""
-    return b'{"%s":%s}\n' % (_NAMES[type(record)].encode(), _adapter(type(record)).dump_json(record))
+    """The record as a line, in UTF-8, with its end. Fields that have their default value are left out."""
+    return b'{"%s":%s}\n' % (
+        _NAMES[type(record)].encode(),
+        _adapter(type(record)).dump_json(record, exclude_defaults=True),
+    )
+
+
+def _integer(digits: str) -> int:
+    """Numbers of records are counts, seqs and ids."""
+    number = int(digits)
+    if not 0 <= number < 2**62:
+        raise InvalidExport(f"it has the number {number}, which nothing in an export can have")
+    return number
 
 
 def record_of(line: bytes) -> Record:
     """The record of a line. Raises InvalidExport."""
+    line = line.removeprefix(b"\xef\xbb\xbf")  # an editor's mark of UTF-8, at the beginning of a file
     if b"\\u0000" in line and _NUL.search(line):
         raise InvalidExport("it has a NUL, which no text can have")
     try:
-        found: object = json.loads(line)
+        found: object = json.loads(line, parse_int=_integer)
         if b"\\u" in line:
             json.dumps(found, ensure_ascii=False).encode()  # raises for half a character
     except (ValueError, RecursionError) as error:

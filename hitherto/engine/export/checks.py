@@ -67,6 +67,7 @@ def _subject(record: Subject, now: datetime) -> Record:
 @_checked.register
 def _digest(record: Digest, now: datetime) -> Record:
     _ranges([(record.start, record.end), *(pair for item in record.items for pair in item.rests)])
+    _small(record.attempt, record.tries, record.prompt_version, record.generation_time_ms)
     _json(record.spec, record.opaque)
     _policy(record.policy)
     made, completed = _made(record.created_at, now), _past(record.completed_at, now)
@@ -84,7 +85,7 @@ def _receipt(record: ReceiptRecord, now: datetime) -> Record:
 @_checked.register
 def _latest(record: LatestRecord, now: datetime) -> Record:
     _names(record.user, record.agent, record.conversation, record.of)
-    _counts(record.digest - 1)
+    _order(1, record.digest)
     return record
 
 
@@ -96,7 +97,8 @@ def _conversation(record: ConversationRecord, now: datetime) -> Record:
     _object(record.metadata)
     checked_ttl(record.ttl)
     _policy(head.policy)
-    _counts(head.rev, head.next_seq, head.view_start, head.next_seq - head.view_start, head.failures, *head.sums)
+    _order(head.view_start, head.next_seq)
+    _small(head.failures)
     _ranges([*head.erased, *head.extracted])
     _aware(head.next_expiry, head.resume_at)
     return replace(record, created_at=_made(record.created_at, now), updated_at=_made(record.updated_at, now))
@@ -109,7 +111,7 @@ def _message(record: Logged, now: datetime) -> Record:
         raise InvalidExport(f"its format is {message.wire[:80]!r}, which is none of {', '.join(get_args(Wire))}")
     _object(message.raw)
     _object(message.metadata)
-    _counts(record.seq, record.rev, record.tokens, *record.sums)
+    _small(record.tokens)
     _aware(message.expires_at, message.said_at)
     return replace(record, created_at=_made(record.created_at, now))
 
@@ -119,6 +121,8 @@ def _document(record: DocumentRecord, now: datetime) -> Record:
     document = record.document
     _names(record.user, *([] if document.agent is None else [document.agent]))
     metadata_json(json.loads(document.metadata))
+    _small(*(number for one in record.passages for number in (one.start, one.tokens)))
+    _ranges([] if document.archived is None else [(document.archived.start, document.archived.end)])
     _aware(document.said_at)
     return replace(record, document=replace(document, created_at=_made(document.created_at, now)))
 
@@ -132,7 +136,8 @@ def _fact(record: FactRecord, now: datetime) -> Record:
         raise InvalidExport(
             "a fact has a confidence from 0 to 1, and says whether it is confirmed and how often repeated"
         )
-    _counts(record.tokens, fact.repeated, fact.version - 1, *(one.seq for one in record.sources))
+    _order(1, fact.version)
+    _small(record.tokens, fact.repeated, fact.version, *(one.version for one in record.events))
     _aware(*(one.said_at for one in record.sources), *(one.at for one in record.events))
     made, updated = _made(fact.extracted_at, now), _made(fact.updated_at, now)
     ended = _past(fact.ended_at, now)
@@ -142,8 +147,6 @@ def _fact(record: FactRecord, now: datetime) -> Record:
 @_checked.register
 def _call(record: CallRecord, now: datetime) -> Record:
     _names(*(name for name in (record.user, record.agent, record.conversation) if name))
-    counts = (record.tokens_in, record.tokens_cached, record.tokens_out, record.latency_ms, record.digest)
-    _counts(*(one for one in counts if one is not None))
     if record.cost is not None and not (math.isfinite(record.cost) and record.cost >= 0):
         raise InvalidExport(f"its cost is {record.cost}; it should be a number of dollars")
     return replace(record, created_at=_made(record.created_at, now))
@@ -154,19 +157,25 @@ def _names(*names: str) -> None:
         checked_name(name, "a name")
 
 
-def _counts(*numbers: int) -> None:
+def _small(*numbers: int | None) -> None:
     for number in numbers:
-        if not 0 <= number < 2**62:
-            raise InvalidExport(f"it has the number {number}, where only 0 and above can be")
+        if number is not None and number >= 2**31:
+            raise InvalidExport(f"it has the number {number}, where only one below {2**31} can be")
+
+
+def _order(first: int, last: int) -> None:
+    if last < first:
+        raise InvalidExport(f"it has the number {last}, where none below {first} can be")
 
 
 def _ranges(ranges: Iterable[tuple[int, int]]) -> None:
     for first, last in ranges:
-        _counts(first, last - first)
+        _order(first, last)
 
 
 def _policy(text: str | None) -> None:
     if text is not None:
+        _object(text)
         stored(text)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from hitherto.core.log.message import Logged
 from hitherto.core.scope import Scope
 from hitherto.engine.purge import purge
 from hitherto.engine.services import Services
+from hitherto.errors import InvalidInput
 from hitherto.ports.export import ExportReader
 
 T = TypeVar("T")
@@ -57,6 +59,7 @@ async def export(
     services: Services, file: BinaryIO, whose: ExportScope, progress: Callable[[ExportReport], None] | None
 ) -> ExportReport:
     """See `Memory.export_to`."""
+    checked_file(file, "wb")
     await purge(services, whose.tenant)
     done, lines = Counter[str](), list[bytes]()
     async with services.store.export.snapshot() as reader:
@@ -71,6 +74,12 @@ async def export(
     lines.append(line_of(ExportEnd(records=done.total())))
     await asyncio.to_thread(file.write, b"".join(lines))
     return _report(done)
+
+
+def checked_file(file: object, mode: str) -> None:
+    """Raises InvalidInput for a file that is open for text."""
+    if isinstance(file, io.TextIOBase):
+        raise InvalidInput(f"the file is open for text; open it with the mode {mode!r}")
 
 
 def _report(done: Counter[str]) -> ExportReport:

@@ -29,6 +29,7 @@ from hitherto.core.log.message import Logged, Sums
 from hitherto.core.log.ranges import Ranges
 from hitherto.core.scope import Scope, checked_name
 from hitherto.engine.export.checks import checked
+from hitherto.engine.export.export import checked_file
 from hitherto.engine.services import Services
 from hitherto.errors import Conflict, InvalidExport, InvalidScope
 from hitherto.ports.log import AgentDefaults
@@ -66,6 +67,7 @@ async def import_export(
     services: Services, file: Lines, progress: Callable[[ImportReport], None] | None
 ) -> ImportReport:
     """See `Memory.import_from`."""
+    checked_file(file, "rb")
     return await _Import(services, _records(file), progress).run()
 
 

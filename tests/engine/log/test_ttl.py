@@ -94,7 +94,14 @@ async def test_a_ttl_that_is_none(memory: Memory, ttl: Any) -> None:
     assert await chat.head() is None
 
 
-@pytest.mark.parametrize("ttl", [0, -1, "soon"])
+async def test_a_setting_of_zero_keeps_for_ever() -> None:
+    async with hitherto.open("memory:", ttl=0) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.append(user("Hello."))
+        assert [one.message.expires_at for one in await chat.messages()] == [None]
+
+
+@pytest.mark.parametrize("ttl", [-1, "soon"])
 async def test_a_setting_that_is_none(ttl: Any) -> None:
     with pytest.raises(InvalidSettings, match="HITHERTO_TTL"):
         async with hitherto.open("memory:", ttl=ttl):
