@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from hitherto.ports.contexts import ContextStore
 from hitherto.ports.digests import DigestStore
 from hitherto.ports.documents import DocumentStore
 from hitherto.ports.export import ExportStore
@@ -23,8 +24,8 @@ class Store(LogStore, DigestStore, LedgerStore, Protocol):
 
     All methods raise DatabaseUnavailable when the store cannot be reached, DatabaseReadOnly when it refuses to write,
     and change nothing then (but see `Unit.commit`). What belongs to another scope is never found, counted or named.
-    `index`, `documents`, `facts` and `export` are its search index, its documents, its facts and its exports, on the
-    same data.
+    `index`, `documents`, `facts`, `contexts` and `export` are its search index, its documents, its facts, its kept
+    contexts and its exports, on the same data.
 
     What rests on an expired message is shown nowhere outside its conversation, whether the message is erased yet or
     not. As long as a conversation has expired messages that are not erased, its digests and the documents archived from
@@ -41,6 +42,9 @@ class Store(LogStore, DigestStore, LedgerStore, Protocol):
 
     @property
     def facts(self) -> FactStore: ...
+
+    @property
+    def contexts(self) -> ContextStore: ...
 
     @property
     def export(self) -> ExportStore: ...

@@ -310,7 +310,10 @@ BREAKS: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]] = {
         "where a JSON object should be",
     ),
     "a ttl": (lambda lines: changed(lines, b'"ttl":null', b'"ttl":"-P1D"'), "ttl is"),
-    "half a character": (lambda lines: changed(lines, b'"conversation":"c"', b'"conversation":"\\ud800"'), "surrogates"),
+    "half a character": (
+        lambda lines: changed(lines, b'"conversation":"c"', b'"conversation":"\\ud800"'),
+        "surrogates",
+    ),
     "two exports": (lambda lines: [*lines, *lines], "comes after the end"),
     "records less": (lambda lines: [x for x in lines if b'{"receipt"' not in x], "records come before its end"),
 }

@@ -42,6 +42,7 @@ from hitherto.ports.log import (
 from hitherto.ports.queue import DigestJob
 from hitherto.stores.in_memory import listing
 from hitherto.stores.in_memory.claims import Claims, Name
+from hitherto.stores.in_memory.contexts import InMemoryContexts
 from hitherto.stores.in_memory.conversation import StoredConversation
 from hitherto.stores.in_memory.documents import InMemoryDocuments
 from hitherto.stores.in_memory.export import InMemoryExport, InMemoryReader, receipt_record, stored
@@ -77,6 +78,7 @@ class InMemoryStore:
         self.documents = InMemoryDocuments(self._unexpired, clock)
         self.fact_rows = FactRows(clock)
         self.index = InMemoryIndex(self._kept, self.documents, self.fact_rows.by_id, self._unexpired, clock)
+        self.contexts = InMemoryContexts(clock)
         self.facts = InMemoryFacts(self.fact_rows, self.index, self._unexpired, clock)
         self.export = InMemoryExport(self)
         self._erasures: dict[tuple[str, str | None], Erasure] = {}
@@ -267,6 +269,7 @@ class InMemoryStore:
         self.documents.forget(tenant, user, before)
         self.fact_rows.forget(tenant, user, before)
         self.ledger.forget_names(tenant, user)
+        self.contexts.forget_owner(tenant, user)
         if user is None:
             self._defaults = {of: one for of, one in self._defaults.items() if of[0] != tenant}
         self.index.forget_all()
@@ -328,6 +331,7 @@ class InMemoryStore:
             self.fact_rows.erase(kept.head.ref, changes.erase, forget=changes.forget)
         for first, last in changes.erase:
             self._forget_content(name, first, last)
+            self.contexts.forget_within(name, first, last)
         if changes.receipt is not None and changes.key is not None:
             self._receipts[name, key_hash(*name, changes.key)] = KeptReceipt(changes.receipt, now, kept.head.ref)
         return fired
@@ -340,6 +344,7 @@ class InMemoryStore:
             self.fact_rows.leave(kept.head.ref, facts=facts)
             self.documents.remove(name, ((0, kept.head.last_seq),))
             self._forget_content(name, 0, kept.head.last_seq)
+            self.contexts.forget_all(name)
             for key, one in self._receipts.items():
                 if key[0] == name:
                     self._receipts[key] = one._replace(ref=None)

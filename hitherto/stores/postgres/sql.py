@@ -15,6 +15,7 @@ _FILES = (
     "erasure.sql",
     "export.sql",
     "ledger.sql",
+    "contexts.sql",
     "inspection.sql",
     "documents.sql",
     "recall/search.sql",

@@ -39,6 +39,7 @@ from hitherto.ports.log import (
 from hitherto.ports.queue import DigestJob
 from hitherto.stores.postgres import erasure, errors, heads, ledger, listing, rows, schema
 from hitherto.stores.postgres.connections import Connections
+from hitherto.stores.postgres.contexts import PostgresContexts
 from hitherto.stores.postgres.documents import PostgresDocuments
 from hitherto.stores.postgres.export import PostgresExport
 from hitherto.stores.postgres.facts.context_columns import known_from
@@ -88,6 +89,7 @@ class PostgresStore:
         self.documents = PostgresDocuments(self._with_connection)
         self.facts = PostgresFacts(self._with_connection)
         self.export = PostgresExport(self._with_connection)
+        self.contexts = PostgresContexts(self._with_connection)
 
     async def open(self) -> None:
         await schema.ensure(self._url, patience=self._patience, upgrade=not self._read_only)

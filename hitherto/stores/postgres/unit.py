@@ -154,6 +154,8 @@ class PostgresUnit:
         with ours():
             async with self._connection.pipeline():
                 await self._connection.execute(SQL["forget_receipts_of"], self._at)
+                everything = {**self._names, **self._at, "first": None, "last": None}
+                await self._connection.execute(SQL["forget_contexts_within"], everything)
                 await removal.hold_all(self._connection, self._whose, last=self.head.last_seq)
                 await removal.unindex_all(self._connection, self._whose, last=self.head.last_seq)
                 if facts:
@@ -226,6 +228,7 @@ class PostgresUnit:
             values = {**at, "first": first, "last": last}
             await connection.execute(SQL["erase_messages"], values)
             await connection.execute(SQL["forget_receipts_within"], values)
+            await connection.execute(SQL["forget_contexts_within"], {**self._names, **values})
         for digest in changes.rewritten:
             await connection.execute(SQL["rewrite_digest"], {**at, **rows.rewritten_values(digest)})
 

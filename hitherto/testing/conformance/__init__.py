@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hitherto.testing.conformance.contexts import ContextConformance
 from hitherto.testing.conformance.digests import DigestConformance
 from hitherto.testing.conformance.documents import DocumentConformance
 from hitherto.testing.conformance.export import ExportConformance
@@ -17,6 +18,7 @@ class StoreConformance(
     RecallConformance,
     FactConformance,
     DocumentConformance,
+    ContextConformance,
     LedgerConformance,
     ExportConformance,
 ):

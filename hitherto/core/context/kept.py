@@ -1,0 +1,68 @@
+"""Kept contexts: what a model was sent, as its manifest, for later."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+
+from hitherto.core.context.manifest import Manifest
+from hitherto.core.log.ranges import Ranges, joined
+from hitherto.core.policy.span import Fate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptContext:
+    """A context that was kept: the conversation's `rebuild` makes it again from its `manifest`. Ids ascend as contexts
+    are kept."""
+
+    id: int
+    kept_at: datetime
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextRecord:
+    """A manifest as a store writes it. `manifest` is its JSON text without the instructions and the tools, which are
+    the same in many; `instructions` and `tools` are the JSON texts of these, None where there are none.
+
+    `shown` are the messages of the conversation that the context showed, word for word or in a digest, and those that
+    were incoming, under the seqs that they get when they are appended. `others` are the conversations of the user that
+    something was taken from: agent and name.
+    """
+
+    manifest: str
+    instructions: str | None
+    tools: str | None
+    shown: Ranges
+    others: tuple[tuple[str, str], ...]
+
+
+def record_of(manifest: Manifest) -> ContextRecord:
+    """The record of a manifest."""
+    request = manifest.request
+    bare = manifest.model_copy(update={"request": request.model_copy(update={"instructions": None, "tools": []})})
+    shown = [(span.start, span.end) for span in manifest.fates if span.fate is not Fate.DROPPED]
+    if request.incoming:
+        shown.append((manifest.next_seq, manifest.next_seq + len(request.incoming) - 1))
+    own = (manifest.agent, manifest.conversation)
+    names = [(one.agent or manifest.agent, one.conversation) for one in manifest.recalled if one.conversation]
+    if manifest.injected is not None:
+        names.append((manifest.agent, manifest.injected.conversation))
+    return ContextRecord(
+        manifest=json.dumps(bare.to_json()),
+        instructions=None if request.instructions is None else json.dumps(request.instructions),
+        tools=json.dumps(request.tools) if request.tools else None,
+        shown=joined(shown),
+        others=tuple(sorted({name for name in names if name != own})),
+    )
+
+
+def manifest_of(manifest: str, instructions: str | None, tools: str | None) -> Manifest:
+    """The manifest of a record's texts."""
+    bare = Manifest.from_json(manifest)
+    told: dict[str, object] = {
+        "instructions": None if instructions is None else json.loads(instructions),
+        "tools": [] if tools is None else json.loads(tools),
+    }
+    return bare.model_copy(update={"request": bare.request.model_copy(update=told)})

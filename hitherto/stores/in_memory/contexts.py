@@ -1,0 +1,84 @@
+"""Kept contexts in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from itertools import count
+from typing import NamedTuple
+
+from hitherto.core.context.kept import ContextRecord, KeptContext, manifest_of
+from hitherto.core.scope import Scope
+from hitherto.stores.in_memory.claims import Name
+
+
+class _Kept(NamedTuple):
+    name: Name
+    at: datetime
+    record: ContextRecord
+
+    def took_from(self, name: Name) -> bool:
+        """Whether it took something from another conversation, of that name."""
+        scope, conversation = name
+        mine = (self.name[0].tenant, self.name[0].user) == (scope.tenant, scope.user)
+        return mine and (scope.agent, conversation) in self.record.others
+
+
+class InMemoryContexts:
+    """`ContextStore` in this process's memory."""
+
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        self._clock = clock
+        self._ids = count(1)
+        self._kept: dict[int, _Kept] = {}
+
+    async def keep(self, scope: Scope, conversation: str, record: ContextRecord, *, newest: int | None = None) -> None:
+        name = (scope, conversation)
+        self._kept[next(self._ids)] = _Kept(name, self._clock(), record)
+        if newest is not None:
+            for number in sorted((n for n, one in self._kept.items() if one.name == name), reverse=True)[newest:]:
+                del self._kept[number]
+
+    async def kept(
+        self, scope: Scope, conversation: str, *, before: int | None = None, limit: int
+    ) -> list[KeptContext]:
+        found = [
+            KeptContext(
+                id=number,
+                kept_at=one.at,
+                manifest=manifest_of(one.record.manifest, one.record.instructions, one.record.tools),
+            )
+            for number, one in reversed(self._kept.items())
+            if one.name == (scope, conversation) and (before is None or number < before)
+        ]
+        return found[: max(limit, 0)]
+
+    async def forget(self, *, older_than: timedelta | None = None) -> int:
+        if older_than is None:
+            return 0
+        limit = self._clock() - older_than
+        return self._drop(lambda one: one.at < limit)
+
+    def forget_within(self, name: Name, first: int, last: int) -> None:
+        """Delete the contexts that showed any of these messages; of other conversations, all that took something from
+        this one."""
+        self._drop(
+            lambda one: (
+                one.took_from(name)
+                or (one.name == name and any(start <= last and end >= first for start, end in one.record.shown))
+            )
+        )
+
+    def forget_all(self, name: Name) -> None:
+        """Delete the contexts of a conversation, and those that took something from it."""
+        self._drop(lambda one: one.name == name or one.took_from(name))
+
+    def forget_owner(self, tenant: str, user: str | None) -> None:
+        """Delete the contexts of a tenant, or of a user of it."""
+        self._drop(lambda one: one.name[0].tenant == tenant and user in (None, one.name[0].user))
+
+    def _drop(self, gone: Callable[[_Kept], bool]) -> int:
+        numbers = [number for number, one in self._kept.items() if gone(one)]
+        for number in numbers:
+            del self._kept[number]
+        return len(numbers)

@@ -1,0 +1,85 @@
+"""`ContextStore` on PostgreSQL."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from psycopg import AsyncConnection
+from psycopg.errors import ForeignKeyViolation
+
+from hitherto.core.context.kept import ContextRecord, KeptContext, manifest_of
+from hitherto.core.scope import Scope
+from hitherto.stores.postgres import rows
+from hitherto.stores.postgres.recall.index import WithConnection
+from hitherto.stores.postgres.sql import SQL
+
+_Connection = AsyncConnection[Any]
+
+
+class PostgresContexts:
+    """`ContextStore` on the connections of a store."""
+
+    def __init__(self, got: WithConnection) -> None:
+        self._with_connection = got
+
+    async def keep(self, scope: Scope, conversation: str, record: ContextRecord, *, newest: int | None = None) -> None:
+        values = {
+            **rows.scope_values(scope, conversation),
+            "manifest": record.manifest,
+            "instructions": record.instructions,
+            "tools": record.tools,
+            "texts": [one for one in (record.instructions, record.tools) if one is not None],
+            "shown": "{" + ",".join(f"[{first},{last}]" for first, last in record.shown) + "}",
+            "agents": [agent for agent, _ in record.others],
+            "names": [name for _, name in record.others],
+            "newest": newest,
+        }
+
+        async def put(connection: _Connection) -> None:
+            async with connection.transaction(), connection.pipeline():
+                await connection.execute(SQL["keep_context_texts"], values)
+                await connection.execute(SQL["keep_context"], values)
+                if newest is not None:
+                    await connection.execute(SQL["keep_newest_contexts"], values)
+
+        async def put_again(connection: _Connection) -> None:
+            while True:
+                try:
+                    return await put(connection)
+                except ForeignKeyViolation:
+                    """A text was there, and was dropped as unused in between."""
+
+        async with self._with_connection(put_again):
+            pass
+
+    async def kept(
+        self, scope: Scope, conversation: str, *, before: int | None = None, limit: int
+    ) -> list[KeptContext]:
+        values = {**rows.scope_values(scope, conversation), "before": before, "limit": max(limit, 0)}
+
+        async def read(connection: _Connection) -> list[rows.Row]:
+            return await (await connection.execute(SQL["contexts"], values)).fetchall()
+
+        async with self._with_connection(read) as found:
+            return [KeptContext(id=row[0], kept_at=row[1], manifest=manifest_of(*row[2:])) for row in found]
+
+    async def forget(self, *, older_than: timedelta | None = None) -> int:
+        async def delete(connection: _Connection) -> int:
+            gone = 0
+            if older_than is not None:
+                gone = (await connection.execute(SQL["forget_contexts"], {"older_than": older_than})).rowcount
+            async with connection.transaction():
+                await drop_unused_texts(connection)
+            return gone
+
+        async with self._with_connection(delete) as gone:
+            return gone
+
+
+async def drop_unused_texts(connection: _Connection) -> None:
+    """Drop instructions and tools that no context has, within a transaction."""
+    held = await (await connection.execute(SQL["hold_unused_texts"])).fetchall()
+    if held:
+        unused = {"tenants": [tenant for tenant, _ in held], "hashes": [hashed for _, hashed in held]}
+        await connection.execute(SQL["drop_unused_texts"], unused)

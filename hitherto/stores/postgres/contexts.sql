@@ -1,0 +1,60 @@
+-- Kept contexts.
+
+-- name: keep_context_texts
+-- Instructions and tools, unless they are there.
+insert into hitherto.context_text (tenant, hash, text)
+select %(tenant)s, sha256(convert_to(t, 'UTF8')), t from unnest(%(texts)s::text[]) t order by 2
+on conflict do nothing;
+
+-- name: keep_context
+-- A context, with the conversations that it took something from as far as they are there.
+insert into hitherto.context (tenant, user_id, agent, conversation, manifest, instructions, tools, shown, others)
+select %(tenant)s, %(user)s, %(agent)s, %(conversation)s, %(manifest)s, sha256(convert_to(%(instructions)s::text, 'UTF8')),
+       sha256(convert_to(%(tools)s::text, 'UTF8')), %(shown)s::int8multirange, array(
+           select c.ref from unnest(%(agents)s::text[], %(names)s::text[]) as o (agent, name)
+           join hitherto.conversation c on c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = o.agent and c.id = o.name);
+
+-- name: keep_newest_contexts
+-- Delete the oldest contexts of a conversation, so that only so many stay.
+delete from hitherto.context
+where tenant = %(tenant)s and id in (
+    select id from hitherto.context
+    where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and conversation = %(conversation)s
+    order by id desc offset %(newest)s);
+
+-- name: contexts
+-- The newest contexts of a conversation.
+select c.id, c.kept_at, c.manifest::text, i.text, t.text
+from hitherto.context c
+left join hitherto.context_text i on i.tenant = c.tenant and i.hash = c.instructions
+left join hitherto.context_text t on t.tenant = c.tenant and t.hash = c.tools
+where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.conversation = %(conversation)s
+  and (%(before)s::bigint is null or c.id < %(before)s)
+order by c.id desc limit %(limit)s;
+
+-- name: forget_contexts
+-- Delete old contexts.
+delete from hitherto.context where kept_at < statement_timestamp() - %(older_than)s;
+
+-- name: forget_contexts_within
+-- Delete the contexts that showed any of these messages; of other conversations, all that took something from this one.
+delete from hitherto.context
+where tenant = %(tenant)s and (
+    user_id = %(user)s and agent = %(agent)s and conversation = %(conversation)s
+    and (%(first)s::bigint is null or shown && int8multirange(int8range(%(first)s, %(last)s, '[]')))
+    or others @> array[%(ref)s::bigint]);
+
+-- name: hold_unused_texts
+-- Lock instructions and tools that no context has; those that somebody is about to use are left out.
+select t.tenant, t.hash from hitherto.context_text t
+where not exists (select from hitherto.context c where c.tenant = t.tenant and c.instructions = t.hash)
+  and not exists (select from hitherto.context c where c.tenant = t.tenant and c.tools = t.hash)
+order by t.tenant, t.hash for update skip locked;
+
+-- name: drop_unused_texts
+-- Delete those of them that no context has by now.
+delete from hitherto.context_text t
+using unnest(%(tenants)s::text[], %(hashes)s::bytea[]) as u (tenant, hash)
+where t.tenant = u.tenant and t.hash = u.hash
+  and not exists (select from hitherto.context c where c.tenant = t.tenant and c.instructions = t.hash)
+  and not exists (select from hitherto.context c where c.tenant = t.tenant and c.tools = t.hash);
