@@ -37,7 +37,7 @@ import pytest
 from openai import AsyncOpenAI
 
 import hitherto
-from hitherto import Conversation, Memory, errors
+from hitherto import Conversation, Memory, Scope, assistant, errors, user
 from hitherto.cli import app
 from hitherto.core.context.manifest import Manifest
 from hitherto.core.policy.component import _KNOWN
@@ -45,7 +45,6 @@ from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.presets import PRESETS
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.settings import Settings
-from hitherto.stores.postgres import schema
 from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from tests import forked
 from tests.providers.models.endpoint import Answer, Body, Endpoint, said
@@ -134,15 +133,18 @@ async def home() -> AsyncIterator[Path]:
     """The directory of a server that stays up while this file's tests come and go."""
     folder = Path(tempfile.mkdtemp(prefix="hitherto-"))
     server = await EmbeddedServer.start(folder / "pg")
-    await schema.ensure(server.url, patience=10)
+    async with hitherto.open(server.url) as memory:  # what the pages' commands are asked of
+        chat = memory.conversation("porto", scope=Scope(tenant="acme", user="ada", agent="travel"))
+        await chat.append(user("Dinner at eight, please."), assistant("Booked."))
     yield folder / "pg"
     await server.stop()
     shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture
-def surroundings(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A reader's machine: nothing set, the project as the working directory, and an endpoint for the OpenAI SDK."""
+def surroundings(home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """A reader's machine: nothing set, a copy of the project as the working directory, and an endpoint for the OpenAI
+    SDK."""
     for name in [name for name in os.environ if name.startswith(("HITHERTO_", "OPENAI_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HITHERTO_DATA_DIR", str(home))
@@ -150,7 +152,9 @@ def surroundings(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     monkeypatch.setenv("OPENAI_AGENTS_DISABLE_TRACING", "1")  # traces would go to OpenAI
     before = {slot: dict(words) for slot, words in _KNOWN.items()}
-    monkeypatch.chdir(ROOT)
+    for one in ROOT.iterdir():
+        (tmp_path / one.name).symlink_to(one)
+    monkeypatch.chdir(tmp_path)
     with Endpoint(reply) as endpoint:
         monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
         yield

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from agents import Agent, RunConfig, Runner, SessionSettings, function_tool
 from agents.testing import ScriptedModel
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hitherto
@@ -359,6 +359,7 @@ async def test_automatic_compaction_replaces_what_the_model_saw_and_no_more(memo
 
 
 @pytest.mark.parametrize("name", ["plain", "trimming", "summarizing", "compacting"])
+@settings(max_examples=25)
 @given(log=logs(wire="openai.responses", max_turns=8), budget=st.integers(1, 2_000))
 def test_whatever_the_history_the_items_fit_and_are_the_newest(
     name: str, log: tuple[str, list[list[Item]]], budget: int
