@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 if _TYPE_CHECKING:
     from hitherto.core.context.expansion import Expansion
+    from hitherto.core.context.kept import KeptContext
     from hitherto.core.context.manifest import Manifest
     from hitherto.core.cross_session import CrossSession
     from hitherto.core.digests.digest import Digest
@@ -65,6 +66,7 @@ if _TYPE_CHECKING:
 
 _NAMES = {
     "hitherto.core.context.expansion": ("Expansion",),
+    "hitherto.core.context.kept": ("KeptContext",),
     "hitherto.core.context.manifest": ("Manifest",),
     "hitherto.core.cross_session": ("CrossSession",),
     "hitherto.core.digests.digest": ("Digest",),
@@ -166,6 +168,7 @@ __all__ = [
     "Hit",
     "HithertoError",
     "ImportReport",
+    "KeptContext",
     "KeptDocument",
     "Logged",
     "Manifest",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -18,12 +19,16 @@ from hitherto.cli.policies import parse_policy
 from hitherto.cli.terminal import output
 from hitherto.cli.terminal.output import plain
 from hitherto.cli.terminal.tables import NONE, numbers, or_none, seq_range, table_of
+from hitherto.core.context.kept import changes_since
 from hitherto.core.context.manifest import FactsShown, Manifest
 from hitherto.core.log.message import CHAT, Wire
 from hitherto.core.policy.span import Fate
+from hitherto.errors import InvalidInput, NotFound, NotReproducible
 
 if TYPE_CHECKING:
+    from hitherto.core.context.kept import KeptContext
     from hitherto.engine.context.context import Context
+    from hitherto.engine.conversation import Conversation
 
 _COLORS = {
     Fate.IN: "green",
@@ -44,11 +49,17 @@ def context(
         str | None, typer.Option(metavar="POLICY", help="Use this policy instead of the conversation's.")
     ] = None,
     wire: Annotated[str, typer.Option(metavar="FORMAT", help="openai.chat, openai.responses or anthropic.")] = CHAT,
+    last: Annotated[bool, typer.Option("--last", help="The newest context that was kept: what the model saw.")] = False,
     *,
     target: Target,
     as_json: options.Json = False,
 ) -> None:
-    """Show the context of the next request, and its manifest."""
+    """Show the context of the next request, and its manifest; or, with --last, the newest one that was kept."""
+    if last:
+        if (message, at, policy, wire) != (None, None, None, CHAT):
+            raise InvalidInput("--last shows a context as it was; leave the other options out")
+        _show_last(target, id, as_json=as_json)
+        return
     other = None if policy is None else parse_policy(policy)[1]
     incoming = None if message is None else hitherto.user(message)
     found, _ = with_conversation(
@@ -60,6 +71,46 @@ def context(
         output.print_json({"request": found.request, "manifest": found.manifest.to_json()})
     else:
         output.show(*context_and_manifest(found))
+
+
+def _show_last(target: Target, id: str, *, as_json: bool) -> None:
+    """The newest kept context, and what is different in it from the one before."""
+
+    async def work(conversation: Conversation) -> tuple[list[KeptContext], Context | None, str]:
+        kept = await conversation.contexts(limit=2)
+        try:
+            return kept, None if not kept else await conversation.rebuild(kept[0].manifest), ""
+        except NotReproducible as error:
+            return kept, None, str(error)
+
+    (kept, found, why), _ = with_conversation(target, id, work)
+    if not kept:
+        raise NotFound(f"no context of {id!r} is kept; set HITHERTO_KEEP_CONTEXTS where they are made")
+    newest, *before = kept
+    changes = None if not before else changes_since(before[0].manifest, newest.manifest)
+    if as_json:
+        output.print_json(
+            {
+                "id": newest.id,
+                "kept_at": newest.kept_at.isoformat(),
+                "request": None if found is None else found.request,
+                "manifest": newest.manifest.to_json(),
+                "since_the_one_before": changes,
+            }
+        )
+        return
+    output.say(f"Context {newest.id}, kept at {newest.kept_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC.")
+    if found is None:
+        output.warn(why)
+        output.show(manifest_tables(newest.manifest))
+    else:
+        output.show(*context_and_manifest(found))
+    if changes is not None:
+        added, removed, recalled, tokens = changes.values()
+        output.say(
+            f"Since the one before: {added:,} messages more word for word, {removed:,} no longer; "
+            f"{recalled:,} recalled anew; {tokens:+,} tokens."
+        )
 
 
 def context_and_manifest(found: Context) -> tuple[Panel, Group]:

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from hitherto.core.context.budget import checked_budget
 from hitherto.core.context.expansion import Expansion
+from hitherto.core.context.kept import KeptContext
 from hitherto.core.context.manifest import Manifest
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.cross_session import CrossSessionLike, cross_session_of
@@ -30,6 +31,7 @@ from hitherto.engine.context.context import Context
 from hitherto.engine.context.expand import Expandable, expanded
 from hitherto.engine.context.fit import ContextBuilder
 from hitherto.engine.context.injection import chosen, earlier_than
+from hitherto.engine.context.keep import keep, keeps
 from hitherto.engine.context.rebuild import rebuilt
 from hitherto.engine.context.recalled import RecallOptions, recall_options_of
 from hitherto.engine.context.view import ViewBuilder
@@ -39,7 +41,7 @@ from hitherto.engine.log.append import Appender, AppendResult, check_key
 from hitherto.engine.log.erase import erase_messages
 from hitherto.engine.log.rewind import Rewinder, cleared
 from hitherto.engine.purge import purge
-from hitherto.engine.recall.arguments import checked_revision, checked_switch, checked_words
+from hitherto.engine.recall.arguments import checked_limit, checked_revision, checked_switch, checked_words
 from hitherto.engine.recall.recall import Recaller
 from hitherto.engine.services import Services
 from hitherto.engine.turn import Partial, Turn
@@ -240,7 +242,22 @@ class Conversation:
             )
             span.set(tokens=made.tokens, rev=made.manifest.rev, missing=" ".join(made.manifest.missing))
         watch.context_built(seconds=time.perf_counter() - began)
+        if at is None and keeps(self._handle):
+            await keep(self._handle, made.manifest)
         return made
+
+    async def contexts(self, *, before: int | None = None, limit: int = 20) -> list[KeptContext]:
+        """The contexts of this conversation that were kept, the newest first, at most `limit`; those before the id
+        `before`. `rebuild` makes one again from its manifest.
+
+        Contexts are kept where the settings `keep_contexts` or `keep_contexts_for` say so: those that `context` and
+        `turn` made, and the items that SDK sessions were shown. One that showed a message that is erased goes with it.
+        Raises InvalidInput for an unusable `limit` or `before`.
+        """
+        limit = checked_limit(limit)
+        if before is not None and not isinstance(cast(object, before), int):
+            raise InvalidInput(f"before is {before!r}; give the id of a kept context")
+        return await self._services.store.contexts.kept(self.scope, self.id, before=before, limit=limit)
 
     async def rebuild(self, manifest: Manifest) -> Context:
         """Build the context of `manifest` again, byte for byte.

@@ -387,6 +387,7 @@ class Memory:
         which something was removed, of all tenants. When this returns, the database's rows hold nothing that was
         erased before the call."""
         await resume_erasures(self._services.store)
+        await self._services.store.contexts.forget()
         if self._indexer is not None:
             await self._indexer.tidied()
 

@@ -11,10 +11,11 @@ log = logger("hitherto")
 
 
 async def purge_expired(services: Services) -> int:
-    """Erase all expired messages, drop receipts beyond their retention. Returns how many conversations were touched.
-    Raises StoreError."""
+    """Erase all expired messages, drop receipts and kept contexts beyond their retention. Returns how many
+    conversations were touched. Raises StoreError."""
     touched = await _erased(services, None)
     await services.store.forget_receipts(older_than=services.settings.keep_receipts)
+    await services.store.contexts.forget(older_than=services.settings.keep_contexts_for)
     return touched
 
 

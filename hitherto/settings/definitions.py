@@ -212,8 +212,11 @@ class FactSettings(_Group):
 
 class ProcessSettings(_Group):
     """`tracing`: whether there are OpenTelemetry spans. `keep_receipts`: how long an idempotency key is remembered.
-    `grace`: seconds that running digests get when a memory is closed."""
+    `keep_contexts`: how many contexts of a conversation are kept (0: none), `keep_contexts_for`: for how long (unset:
+    only as many as `keep_contexts` says). `grace`: seconds that running digests get when a memory is closed."""
 
     tracing: bool = False
     keep_receipts: Duration = Field(default=timedelta(days=30), gt=timedelta(0), le=timedelta(days=36_500))
+    keep_contexts: int = Field(default=0, ge=0, le=1_000_000)
+    keep_contexts_for: Duration | None = Field(default=None, gt=timedelta(0), le=timedelta(days=36_500))
     grace: float = Field(default=5.0, ge=0)

@@ -74,4 +74,6 @@ class SettingsOptions(TypedDict, total=False):
     single_fact_categories: Sequence[str] | None
     tracing: bool | None
     keep_receipts: timedelta | float | str | None
+    keep_contexts: int | None
+    keep_contexts_for: timedelta | float | str | None
     grace: float | None

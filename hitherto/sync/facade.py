@@ -7,6 +7,7 @@ from datetime import date, datetime, timedelta
 from typing import Any, BinaryIO, Literal, Unpack
 
 from hitherto.core.context.expansion import Expansion
+from hitherto.core.context.kept import KeptContext
 from hitherto.core.context.manifest import Manifest
 from hitherto.core.cross_session import CrossSessionLike
 from hitherto.core.digests.digest import Digest
@@ -400,6 +401,11 @@ class SyncConversation(SyncPart[Conversation]):
                 wait=wait,
             )
         )
+
+    def contexts(self, *, before: int | None = None, limit: int = 20) -> list[KeptContext]:
+        """The contexts of this conversation that were kept, the newest first, at most `limit`; those before the id
+        `before`. `rebuild` makes one again from its manifest. See `Conversation.contexts`."""
+        return self._run(lambda conversation: conversation.contexts(before=before, limit=limit))
 
     def rebuild(self, manifest: Manifest) -> Context:
         """Build the context of `manifest` again, byte for byte. See `Conversation.rebuild`."""

@@ -27,7 +27,8 @@ KILLS = 8
 @pytest.fixture
 async def memory(database: str) -> AsyncIterator[Memory]:
     model = Scripted(then=remembers)
-    async with hitherto.open(database, model=model, embedder=ScriptedEmbedder(dimensions=64), **ONE_TRY) as opened:
+    embedder = ScriptedEmbedder(dimensions=64)
+    async with hitherto.open(database, model=model, embedder=embedder, keep_contexts=99, **ONE_TRY) as opened:
         yield opened
 
 

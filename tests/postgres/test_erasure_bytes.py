@@ -55,18 +55,21 @@ def marks(*secrets: str) -> list[str]:
 @pytest.fixture
 async def memory(database: str) -> AsyncIterator[Memory]:
     model = Scripted(then=remembers)
-    async with hitherto.open(database, model=model, embedder=ScriptedEmbedder(dimensions=64), **ONE_TRY) as opened:
+    embedder = ScriptedEmbedder(dimensions=64)
+    async with hitherto.open(database, model=model, embedder=embedder, keep_contexts=99, **ONE_TRY) as opened:
         yield opened
 
 
 async def filled(memory: Memory, scope: Scope, *, name: str = "c", rounds: int = 4) -> None:
     chat = memory.conversation(name, scope=scope, policy=POLICY)
     said = user(f"{SECRET} likes tuna.").with_metadata({"note": SECRET})
+    await chat.context(said, budget=4_000, instructions=f"{scope.user} is {SECRET}.")  # which is kept
     await chat.append(said, assistant(f"{SECRET}, noted."), key="k")
     for number in range(rounds):
         await chat.append(user(f"Ann likes {number}."), assistant(f"Noted {number}."))
     await memory.wait_for_digests()
     await memory.wait_for_index()
+    await chat.context(f"What of {SECRET}?" if rounds else None, budget=4_000, recall=True)
 
 
 async def vectors(url: str) -> set[str]:

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from datetime import datetime
 
-from hitherto.core.context.manifest import Manifest
+from hitherto.core.context.manifest import Manifest, RecalledEntry
 from hitherto.core.log.ranges import Ranges, joined
 from hitherto.core.policy.span import Fate
 
@@ -66,3 +66,25 @@ def manifest_of(manifest: str, instructions: str | None, tools: str | None) -> M
         "tools": [] if tools is None else json.loads(tools),
     }
     return bare.model_copy(update={"request": bare.request.model_copy(update=told)})
+
+
+def changes_since(before: Manifest, now: Manifest) -> dict[str, int]:
+    """What is different between two contexts of a conversation: how many messages are shown word for word that were not
+    ("added") and the other way around ("removed"), how many things are recalled that were not ("recalled"), and how
+    many tokens more there are ("tokens")."""
+    shown, earlier = _shown(now), _shown(before)
+    recalled = {_place(one) for one in now.recalled} - {_place(one) for one in before.recalled}
+    return {
+        "added": len(shown - earlier),
+        "removed": len(earlier - shown),
+        "recalled": len(recalled),
+        "tokens": now.total - before.total,
+    }
+
+
+def _shown(manifest: Manifest) -> set[int]:
+    return {seq for span in manifest.fates if span.fate is Fate.IN for seq in range(span.start, span.end + 1)}
+
+
+def _place(entry: RecalledEntry) -> tuple[object, ...]:
+    return entry.conversation, entry.agent, entry.start, entry.end, entry.digest, entry.document, entry.passage

@@ -70,11 +70,21 @@ class FactsShown(_Frozen):
     shown: list[ShownFact]
 
 
+class SavedItems(_Frozen):
+    """That a session's items were shown and not a request: the newest `limit` of them (None: all), within `budget`
+    tokens (None: whatever they are), for `model`."""
+
+    budget: int | None
+    limit: int | None
+    model: str | None
+
+
 class SavedRequest(_Frozen):
     """The caller's request: enough, with the rev, to build the context again. `incoming` are pairs of a wire format and
     an item's JSON text; `tools` are the schemas' JSON texts; `model` is the model that tokens were counted for,
     `family` that of the opaque items that could be sent. `recall_tokens` and `facts_room` were set aside for recalled
-    content and for facts. `cache_breakpoints` is whether the request was made with them."""
+    content and for facts. `cache_breakpoints` is whether the request was made with them. `items` is there for what a
+    session of an SDK was shown: items that went to the model with the SDK's own instructions and input."""
 
     incoming: list[tuple[str, str]]
     instructions: str | None
@@ -84,6 +94,7 @@ class SavedRequest(_Frozen):
     recall_tokens: int = 0
     facts_room: int = 0
     cache_breakpoints: bool = False
+    items: SavedItems | None = None
 
 
 PolicyFrom = Literal["request", "conversation", "agent", "memory", "default"]

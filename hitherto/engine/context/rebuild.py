@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
-from hitherto.core.context.manifest import Manifest
+from hitherto.core.context.manifest import Manifest, SavedItems
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.cross_session import CrossSession
 from hitherto.core.policy.policy import stored
@@ -15,6 +16,7 @@ from hitherto.engine.context.facts import again as known_again
 from hitherto.engine.context.fit import ContextBuilder
 from hitherto.engine.context.injection import again
 from hitherto.engine.context.recalled_texts import again as recalled_again
+from hitherto.engine.context.session_items import items_within
 from hitherto.errors import InvalidInput, NotFound, NotReproducible
 
 NOTHING_ELSE = CrossSession(latest=False, triggers=False, always=False)
@@ -32,6 +34,8 @@ async def rebuilt(contexts: ContextBuilder, manifest: Manifest) -> Context:
     if theirs != (scope.tenant, scope.user, scope.agent, handle.id):
         raise InvalidInput(f"the manifest is not of {handle.id!r} in {scope}; ask the conversation it names")
     asked = manifest.request
+    if asked.items is not None:
+        return await _items_again(contexts, manifest, asked.items)
     try:
         incoming = tuple(services.read(json.loads(raw), wire) for wire, raw in asked.incoming)
         tools = tuple(json.loads(tool) for tool in asked.tools)
@@ -63,12 +67,8 @@ async def rebuilt(contexts: ContextBuilder, manifest: Manifest) -> Context:
             facts=await known_again(handle, manifest.facts) or False,
         )
     except NotFound as error:
-        raise NotReproducible(f"{handle.id!r} does not reach revision {manifest.rev}; was it erased since?") from error
-    if request_sha256(made.request) != manifest.sha256:
-        raise NotReproducible(
-            f"{handle.id!r} at revision {manifest.rev} no longer gives the context of this manifest: something it "
-            "showed was erased since"
-        )
+        raise _out_of_reach(manifest) from error
+    _check(manifest, made.request)
     return replace(
         made,
         manifest=made.manifest.model_copy(
@@ -80,3 +80,33 @@ async def rebuilt(contexts: ContextBuilder, manifest: Manifest) -> Context:
             }
         ),
     )
+
+
+async def _items_again(contexts: ContextBuilder, manifest: Manifest, saved: SavedItems) -> Context:
+    """The items that a session was shown, as the input of a request."""
+    try:
+        items, _ = await items_within(
+            saved.budget,
+            contexts.handle,
+            policy=stored(json.dumps(manifest.policy)),
+            model=saved.model,
+            limit=saved.limit,
+            at=manifest.rev,
+        )
+    except NotFound as error:
+        raise _out_of_reach(manifest) from error
+    request = {"input": items}
+    _check(manifest, request)
+    return Context(request=request, manifest=manifest)
+
+
+def _check(manifest: Manifest, request: Mapping[str, Any]) -> None:
+    if request_sha256(request) != manifest.sha256:
+        raise NotReproducible(
+            f"{manifest.conversation!r} at revision {manifest.rev} no longer gives the context of this manifest: "
+            "something it showed was erased since"
+        )
+
+
+def _out_of_reach(manifest: Manifest) -> NotReproducible:
+    return NotReproducible(f"{manifest.conversation!r} does not reach revision {manifest.rev}; was it erased since?")

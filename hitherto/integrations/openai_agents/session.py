@@ -16,12 +16,13 @@ from hitherto.core.log.message import RESPONSES, Logged, Payload
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.presets import policy_of
 from hitherto.core.scope import Scope, checked_name
+from hitherto.engine.context.keep import keep, keeps
+from hitherto.engine.context.session_items import items_within
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.log.append import AppendResult
 from hitherto.engine.memory import Memory
 from hitherto.errors import ConcurrentWrite, InvalidInput, InvalidScope
 from hitherto.integrations.openai_agents.arguments import checked_items, checked_limit, checked_seconds
-from hitherto.integrations.openai_agents.budget import items_within
 from hitherto.integrations.openai_agents.compaction import Clears, Snapshot, replaced_suffix
 from hitherto.integrations.openai_agents.encrypted import sealed, unsealed
 from hitherto.integrations.openai_agents.event_loop import MemoryLoop, loop_of
@@ -102,7 +103,15 @@ class HithertoSession:
                 return []
             if self._wait > 0:
                 await _wait_for_digests(conversation, self._wait)
-            return await self._fitted(conversation, newest)
+            handle = conversation._handle  # pyright: ignore[reportPrivateUsage] — sessions are part of Hitherto
+            if not keeps(handle):
+                return await self._fitted(conversation, newest)
+            items, manifest = await items_within(
+                self._budget, handle, policy=self.policy, model=self._model, limit=newest
+            )
+            if manifest is not None:
+                await keep(handle, manifest)
+            return list(map(unsealed, items))
 
         return cast("list[TResponseInputItem]", await self._do(shown, wrapper))
 
@@ -256,7 +265,8 @@ class HithertoSession:
         """What of it fits the budget."""
         if self._budget is None:
             return await self._shown(conversation, limit)
-        items = await items_within(self._budget, conversation, policy=self.policy, model=self._model, limit=limit)
+        handle = conversation._handle  # pyright: ignore[reportPrivateUsage]
+        items, _ = await items_within(self._budget, handle, policy=self.policy, model=self._model, limit=limit)
         return list(map(unsealed, items))
 
     async def _replaced(

@@ -19,8 +19,8 @@ from hitherto.core.scope import Scope
 from hitherto.ports.embedder import Space
 from hitherto.ports.facts import AddedFact, CurrentFacts, FactChange, FactFilter, KnownFacts
 from hitherto.stores.in_memory.fact_rows import FactRow, FactRows
-from hitherto.stores.in_memory.index import InMemoryIndex
-from hitherto.stores.in_memory.sources import SourceKey
+from hitherto.stores.in_memory.recall.index import InMemoryIndex
+from hitherto.stores.in_memory.recall.sources import SourceKey
 from hitherto.stores.in_memory.unexpired import Unexpired
 
 

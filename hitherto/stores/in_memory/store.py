@@ -48,8 +48,8 @@ from hitherto.stores.in_memory.documents import InMemoryDocuments
 from hitherto.stores.in_memory.export import InMemoryExport, InMemoryReader, receipt_record, stored
 from hitherto.stores.in_memory.fact_rows import FactRows
 from hitherto.stores.in_memory.facts import InMemoryFacts
-from hitherto.stores.in_memory.index import InMemoryIndex
 from hitherto.stores.in_memory.ledger import InMemoryLedger
+from hitherto.stores.in_memory.recall.index import InMemoryIndex
 from hitherto.stores.in_memory.unexpired import Unexpired
 from hitherto.stores.in_memory.unit import InMemoryUnit
 

@@ -35,8 +35,8 @@ from hitherto.stores.in_memory.claims import Name
 from hitherto.stores.in_memory.conversation import MAX_AHEAD, StoredConversation
 from hitherto.stores.in_memory.documents import InMemoryDocuments, StoredDocument
 from hitherto.stores.in_memory.fact_rows import FactRow
-from hitherto.stores.in_memory.scope_index import Entry, Owner, ScopeIndex
-from hitherto.stores.in_memory.sources import SearchableText, SourceKey, of_conversation, of_document, of_fact
+from hitherto.stores.in_memory.recall.scope_index import Entry, Owner, ScopeIndex
+from hitherto.stores.in_memory.recall.sources import SearchableText, SourceKey, of_conversation, of_document, of_fact
 from hitherto.stores.in_memory.unexpired import Unexpired
 
 _Found = dict[Owner, dict[SourceKey, SearchableText]]

@@ -16,7 +16,7 @@ from hitherto.core.recall.filter import CODES, FURTHER, EntryKind, SearchFilter
 from hitherto.core.scope import Scope
 from hitherto.ports.embedder import Space, Vector
 from hitherto.ports.recall import OF_NO_AGENT, IndexBlock, IndexEntry
-from hitherto.stores.in_memory.sources import SearchableText, SourceKey
+from hitherto.stores.in_memory.recall.sources import SearchableText, SourceKey
 
 _IN_BLOCK = 2**16
 """Entries of a block: offsets in it have 16 bits."""

@@ -1,0 +1,32 @@
+"""Keeping contexts: what a model was sent, for later."""
+
+from __future__ import annotations
+
+from hitherto.core.context.kept import record_of
+from hitherto.core.context.manifest import Manifest
+from hitherto.engine.handle import Handle
+from hitherto.errors import HithertoError
+from hitherto.logs import logger
+
+log = logger("hitherto")
+
+
+def keeps(handle: Handle) -> bool:
+    """Whether contexts are kept: see the settings `keep_contexts` and `keep_contexts_for`."""
+    settings = handle.services.settings
+    return not settings.read_only and (settings.keep_contexts > 0 or settings.keep_contexts_for is not None)
+
+
+async def keep(handle: Handle, manifest: Manifest) -> None:
+    """Keep the manifest, as the settings say. Where that fails, a warning is logged, and the context goes on."""
+    newest = handle.services.settings.keep_contexts or None
+    try:
+        await handle.services.store.contexts.keep(handle.scope, handle.id, record_of(manifest), newest=newest)
+    except HithertoError as error:
+        log.warning(
+            "The context of %s could not be kept: %s",
+            handle.id,
+            error,
+            tenant=handle.scope.tenant,
+            conversation=handle.id,
+        )

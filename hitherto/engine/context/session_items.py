@@ -1,0 +1,104 @@
+"""The items of an SDK's session: what the policy leaves of a conversation, perhaps within a token budget."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hitherto.core.context.manifest import Manifest, SavedItems
+from hitherto.core.context.request import ContextRequest
+from hitherto.core.cross_session import cross_session_of
+from hitherto.core.log.message import RESPONSES, Payload, Role, plain_message
+from hitherto.core.policy.policy import Policy
+from hitherto.core.policy.span import Reason
+from hitherto.engine.context.context import Context, request_sha256
+from hitherto.engine.context.fit import ContextBuilder
+from hitherto.engine.context.view import ViewBuilder
+from hitherto.engine.handle import Handle
+from hitherto.errors import BudgetExceeded
+from hitherto.logs import logger
+
+log = logger("hitherto.session")
+
+_STAND_IN = plain_message(Role.SYSTEM, "")
+
+_UNLIMITED = 2**40
+"""Tokens: more than any conversation has."""
+
+
+async def items_within(
+    budget: int | None,
+    handle: Handle,
+    *,
+    policy: Policy | None,
+    model: str | None,
+    limit: int | None,
+    at: int | None = None,
+) -> tuple[list[Payload], Manifest | None]:
+    """The newest `limit` items of what the policy leaves, at most `budget` tokens of them, counted as `model` does; and
+    their manifest, None where nothing fits. `at`: as it was at that revision.
+
+    Where all fit, they are the items as they are. Where the budget cuts, they are those of a context: whole groups, a
+    result right behind its call, a placeholder for the result of a call that has none; a digest that is a system
+    message is the first item. Where not even the newest group fits, what stands for the older part is shown alone;
+    where that does not fit, nothing.
+    """
+    request = _request(_UNLIMITED if budget is None else budget, handle, model)
+    try:
+        made = await _context(request, handle, policy, at)
+    except BudgetExceeded as error:
+        if at is None:
+            log.warning(
+                "The newest items take %d tokens more than the session's budget of %d; the model is shown none of them",
+                error.over_by,
+                budget,
+                tenant=handle.scope.tenant,
+                conversation=handle.id,
+            )
+        try:
+            # A context has the incoming message or the newest group in it: here an empty message that is left out.
+            made = await _context(replace(request, incoming=(_STAND_IN,)), handle, policy, at)
+        except BudgetExceeded:
+            return [], None
+        items = _items(made)[:-1]
+    else:
+        items = _items(made)
+        if not any(span.reason is Reason.BUDGET for span in made.manifest.fates):
+            views = ViewBuilder(handle)
+            whole = await views.items(wire=RESPONSES, policy=policy, model=model, limit=None, at=made.manifest.rev)
+            # What stands for messages that were all retracted is left out without a trace in the fates.
+            items = whole if request.codec.framing + request.cost(whole) <= request.budget else items
+    items = items if limit is None else items[max(len(items) - limit, 0) :]
+    return items, _manifest(made.manifest, items, SavedItems(budget=budget, limit=limit, model=model))
+
+
+def _manifest(manifest: Manifest, items: list[Payload], saved: SavedItems) -> Manifest:
+    request = manifest.request.model_copy(update={"incoming": [], "items": saved})
+    told = {"request": request, "sha256": request_sha256({"input": items})}
+    return manifest.model_copy(update=told if saved.budget is not None else {**told, "budget": manifest.total})
+
+
+def _request(budget: int, handle: Handle, model: str | None) -> ContextRequest:
+    services = handle.services
+    return ContextRequest(
+        incoming=(),
+        instructions=None,
+        tools=(),
+        budget=budget,
+        reserve=0,
+        counter=services.counter(model),
+        codec=services.codec(RESPONSES),
+        family=services.family(model),
+    )
+
+
+async def _context(request: ContextRequest, handle: Handle, policy: Policy | None, at: int | None) -> Context:
+    """A context of the conversation's own messages and digests. `Conversation.context` would add cache breakpoints and
+    what a policy recalls, which are for a request and not for a list of items."""
+    return await ContextBuilder(handle).fitted(
+        request, handle.services.usable(policy), at, recall=False, cross_session=cross_session_of(()), facts=False
+    )
+
+
+def _items(made: Context) -> list[Payload]:
+    digest = made.request.get("instructions")
+    return [*([] if digest is None else [{"role": "system", "content": digest}]), *made.messages]

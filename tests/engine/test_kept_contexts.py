@@ -1,0 +1,128 @@
+"""Kept contexts: what a model saw is listed, made again, and forgotten with what it showed; on both stores."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+import hitherto
+from hitherto import Memory, assistant, user
+from hitherto.core.context.kept import changes_since
+from hitherto.errors import InvalidInput, NotReproducible, StoreError
+from hitherto.ports.store import Store
+from hitherto.providers.scripted.embedder import ScriptedEmbedder
+from hitherto.stores.postgres.store import PostgresStore
+from tests.conftest import SCOPE
+
+TOOL = {"type": "function", "function": {"name": "sail", "parameters": {"type": "object", "properties": {}}}}
+
+
+def opened(store: Store, **options: Any) -> Any:
+    return hitherto.open(store=store, embedder=ScriptedEmbedder(), **options)
+
+
+@pytest.fixture
+async def memory(store: Store) -> AsyncIterator[Memory]:
+    async with opened(store, keep_contexts=3) as found:
+        yield found
+
+
+async def test_what_the_model_saw_is_made_again(memory: Memory) -> None:
+    chat = memory.conversation("c", scope=SCOPE)
+    first = await chat.context("Where is Ada?", instructions="Be brief.", tools=[TOOL], budget=400)
+    (kept,) = await chat.contexts()
+    assert kept.manifest == first.manifest
+    for number in range(30):
+        await chat.append(user(f"Ada is in town {number}."), assistant(f"Noted {number}."))
+    await memory.wait_for_index()
+    second = await chat.context("Where was Ada, in town 3?", budget=400, recall=True)
+    assert second.manifest.recalled
+    newest, oldest = await chat.contexts()
+    assert (newest.manifest, oldest.id) == (second.manifest, kept.id)
+    assert (await chat.rebuild(newest.manifest)).request == second.request
+    assert (await chat.rebuild(oldest.manifest)).request == first.request
+    assert len(await chat.contexts()) == 2, "what is made again is not kept"
+    assert await chat.contexts(before=newest.id) == [oldest]
+    assert await chat.contexts(limit=1) == [newest]
+    changes = changes_since(oldest.manifest, newest.manifest)
+    assert changes["added"] > 0 == changes["removed"]
+    assert changes["recalled"] == len(second.manifest.recalled)
+    assert changes["tokens"] == second.tokens - first.tokens
+
+
+async def test_each_request_of_a_turn_is_kept_and_only_so_many(memory: Memory) -> None:
+    chat = memory.conversation("c", scope=SCOPE)
+    for number in range(4):
+        async with chat.turn(f"Question {number}", budget=2_000) as turn:
+            assert turn.request
+            await turn.add({"role": "assistant", "content": f"Answer {number}"})
+    kept = await chat.contexts()
+    assert [one.manifest.next_seq for one in kept] == [6, 4, 2]
+    await chat.context("As it was", at=1)
+    assert await chat.contexts() == kept, "what is looked at later is not kept"
+
+
+async def test_what_an_erased_message_stood_in_is_forgotten(memory: Memory) -> None:
+    chat = memory.conversation("c", scope=SCOPE)
+    await chat.context("Before all.")
+    await chat.append(user("A secret."), assistant("Noted."))
+    await chat.context("And then?")
+    kept = await chat.contexts()
+    await chat.append(user("Beside."), assistant("Yes."))
+    await chat.erase([1])
+    assert [one.manifest.next_seq for one in await chat.contexts()] == [0]
+    with pytest.raises(NotReproducible):
+        await chat.rebuild(kept[0].manifest)
+    assert await chat.erase([0]) == 1
+    assert await chat.contexts() == [], "the first message was the incoming one"
+
+
+async def test_none_is_kept_unless_that_was_asked_for(store: Store) -> None:
+    async with opened(store) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.context("Hello.")
+        assert await chat.contexts() == []
+
+
+async def test_for_how_long(store: Store) -> None:
+    async with opened(store, keep_contexts_for=timedelta(days=1)) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        for number in range(5):
+            await chat.context(f"Hello {number}.")
+        assert len(await chat.contexts()) == 5
+    async with opened(store, keep_contexts_for=timedelta(microseconds=1)) as memory:
+        await memory.purge_expired()
+        assert await memory.conversation("c", scope=SCOPE).contexts() == []
+
+
+async def test_a_context_that_cannot_be_kept_is_made_all_the_same(
+    memory: Memory, store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fails(*_: Any, **__: Any) -> None:
+        raise StoreError("the disk is full")
+
+    monkeypatch.setattr(store.contexts, "keep", fails)
+    with caplog.at_level(logging.WARNING, logger="hitherto"):
+        made = await memory.conversation("c", scope=SCOPE).context("Hello.")
+    assert made.messages == [{"role": "user", "content": "Hello."}]
+    assert "could not be kept: the disk is full" in caplog.text
+
+
+async def test_nothing_is_kept_where_nothing_is_written(database: str) -> None:
+    store = PostgresStore(database)
+    await store.open()
+    await store.aclose()
+    async with hitherto.open(database, keep_contexts=3, read_only=True) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.context("Hello.")
+        assert await chat.contexts() == []
+
+
+@pytest.mark.parametrize("given", [{"limit": 0}, {"limit": "x"}, {"before": "x"}])
+async def test_bad_arguments(memory: Memory, given: Any) -> None:
+    with pytest.raises(InvalidInput):
+        await memory.conversation("c", scope=SCOPE).contexts(**given)
