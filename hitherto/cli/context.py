@@ -108,8 +108,8 @@ def _show_last(target: Target, id: str, *, as_json: bool) -> None:
     if changes is not None:
         added, removed, recalled, tokens = changes.values()
         output.say(
-            f"Since the one before: {added:,} messages more word for word, {removed:,} no longer; "
-            f"{recalled:,} recalled anew; {tokens:+,} tokens."
+            f"Since the one before: {added:,} messages added, {removed:,} removed, {recalled:,} recalled, "
+            f"{tokens:+,} tokens."
         )
 
 
