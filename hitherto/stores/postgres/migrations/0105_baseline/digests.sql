@@ -46,7 +46,6 @@ comment on column hitherto.digest.policy is 'The policy under which it fired, wh
 comment on column hitherto.digest.needs is 'What a process must have to make it; null: nothing.';
 create index digest_of_conversation on hitherto.digest (tenant, conversation, id);
 create index digest_of_base on hitherto.digest (tenant, base_id) where base_id is not null;
-create index digest_stuck on hitherto.digest (created_at) where status = 'processing';
 create index digest_clears on hitherto.digest (tenant, conversation, visible_rev, end_seq) where action = 'clear';
 create unique index digest_one_per_range on hitherto.digest (tenant, conversation, stage, start_seq, end_seq)
     where status = 'completed';
