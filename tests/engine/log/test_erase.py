@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import hitherto
 from hitherto import Conversation, Memory, Scope, assistant, user
+from hitherto.core.context.kept import record_of
 from hitherto.core.digests.digest import Status
 from hitherto.core.digests.prompts import ArchiveTask, DigestTask
 from hitherto.core.prompt import Prompt
@@ -201,8 +202,9 @@ async def test_a_replay_writes_nothing(memory: Memory) -> None:
 @settings(max_examples=25)
 @given(st.data())
 async def test_contexts_stay_whole_whatever_is_erased(data: st.DataObject) -> None:
-    """Every message with one fate, calls with their results, and nothing of what was erased."""
-    async with hitherto.open("memory:", model=Scripted(then=says_each), **ONE_TRY) as memory:
+    """Every message with one fate, calls with their results, and nothing of what was erased. Of the contexts that are
+    kept, none showed it, and each can be made again."""
+    async with hitherto.open("memory:", model=Scripted(then=says_each), keep_contexts=50, **ONE_TRY) as memory:
         policy = data.draw(
             st.sampled_from(
                 [
@@ -229,6 +231,10 @@ async def test_contexts_stay_whole_whatever_is_erased(data: st.DataObject) -> No
             erased = [one.seq for one in await chat.messages() if one.erased]
             standing = "".join(row.text for row in await chat.digests())
             assert all(f"<{seq}>" not in standing for seq in erased)
+            for kept in await chat.contexts(limit=50):
+                shown = record_of(kept.manifest).shown
+                assert not any(first <= seq <= last for seq in erased for first, last in shown)
+                await chat.rebuild(kept.manifest)
 
 
 @pytest.mark.parametrize("seqs", [[7], [-1], -1, [True], ["0"], [0.0], [0, 99]])
