@@ -23,14 +23,17 @@ READ = {
     "live": True, "live_at": LENGTH,
 }  # fmt: skip
 
-HALFWAY = datetime.now(UTC) - timedelta(seconds=OTHERS // 2)
+NOW = datetime.now(UTC)
+HALFWAY = NOW - timedelta(seconds=OTHERS // 2)
 LISTED = {"after": None, "before": None, "beyond_at": None, "beyond_ref": None, "metadata": "{}", "limit": 20}
 ITEMS = {name: value for name, value in READ.items() if name not in ("tokens", "tools_from", "limit")}
 ITEMS["wire"] = "openai.chat"
 
 FILL = f"""
     insert into hitherto.conversation (tenant, ref, user_id, agent, id, rev, next_seq, tokens, turns, dialogue,
-    updated_at) select 'acme', n + 1, 'u', 'a', 'c-' || n, 1, 20, 200, 5, 10, now() - n * interval '1 second' from
+    updated_at) select 'acme', n + 1, 'u', 'a', 'c-' || n, 1, 20, 200, 5, 10, '{
+    NOW
+}'::timestamptz - n * interval '1 second' from
     generate_series(0, {OTHERS}) n;
 
     update hitherto.conversation set digested_at = updated_at;
