@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from datetime import UTC
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -13,7 +14,7 @@ from rich.text import Text
 
 import hitherto
 from hitherto.cli import options
-from hitherto.cli.memory import with_conversation
+from hitherto.cli.memory import existing, with_conversation, with_memory
 from hitherto.cli.options import Target
 from hitherto.cli.policies import parse_policy
 from hitherto.cli.terminal import output
@@ -28,7 +29,9 @@ from hitherto.errors import InvalidInput, NotFound, NotReproducible
 if TYPE_CHECKING:
     from hitherto.core.context.kept import KeptContext
     from hitherto.engine.context.context import Context
-    from hitherto.engine.conversation import Conversation
+    from hitherto.engine.memory import Memory
+
+_BUDGET = 4_000
 
 _COLORS = {
     Fate.IN: "green",
@@ -42,7 +45,9 @@ _ORIGINS = {"default": "nobody set another", "memory": "the default of this memo
 
 def context(
     id: options.Conversation,
-    budget: options.Budget = 4_000,
+    budget: Annotated[
+        int | None, typer.Option(min=1, metavar="TOKENS", help="Tokens that one request may take. [default: 4000]")
+    ] = None,
     message: Annotated[str | None, typer.Option(metavar="TEXT", help="The user's next message.")] = None,
     at: Annotated[int | None, typer.Option(min=0, metavar="REV", help="As it was at this revision.")] = None,
     policy: Annotated[
@@ -56,7 +61,7 @@ def context(
 ) -> None:
     """Show the context of the next request, and its manifest; or, with --last, the newest one that was kept."""
     if last:
-        if (message, at, policy, wire) != (None, None, None, CHAT):
+        if (budget, message, at, policy, wire) != (None, None, None, None, CHAT):
             raise InvalidInput("--last shows a context as it was; leave the other options out")
         _show_last(target, id, as_json=as_json)
         return
@@ -65,7 +70,9 @@ def context(
     found, _ = with_conversation(
         target,
         id,
-        lambda conversation: conversation.context(incoming, budget=budget, at=at, policy=other, wire=cast(Wire, wire)),
+        lambda conversation: conversation.context(
+            incoming, budget=budget or _BUDGET, at=at, policy=other, wire=cast(Wire, wire)
+        ),
     )
     if as_json:
         output.print_json({"request": found.request, "manifest": found.manifest.to_json()})
@@ -76,16 +83,21 @@ def context(
 def _show_last(target: Target, id: str, *, as_json: bool) -> None:
     """The newest kept context, and what is different in it from the one before."""
 
-    async def work(conversation: Conversation) -> tuple[list[KeptContext], Context | None, str]:
+    async def work(memory: Memory) -> tuple[list[KeptContext], Context | None, str]:
+        conversation = memory.conversation(id, scope=target.scope)
         kept = await conversation.contexts(limit=2)
+        if not kept:
+            await existing(memory, id, target.scope)
+            raise NotFound(
+                f"no context of {id!r} is kept; set HITHERTO_KEEP_CONTEXTS or HITHERTO_KEEP_CONTEXTS_FOR where contexts "
+                "are made"
+            )
         try:
-            return kept, None if not kept else await conversation.rebuild(kept[0].manifest), ""
+            return kept, await conversation.rebuild(kept[0].manifest), ""
         except NotReproducible as error:
             return kept, None, str(error)
 
-    (kept, found, why), _ = with_conversation(target, id, work)
-    if not kept:
-        raise NotFound(f"no context of {id!r} is kept; set HITHERTO_KEEP_CONTEXTS where they are made")
+    kept, found, why = with_memory(target.database, work)
     newest, *before = kept
     changes = None if not before else changes_since(before[0].manifest, newest.manifest)
     if as_json:
@@ -95,7 +107,7 @@ def _show_last(target: Target, id: str, *, as_json: bool) -> None:
                 "kept_at": newest.kept_at.isoformat(),
                 "request": None if found is None else found.request,
                 "manifest": newest.manifest.to_json(),
-                "since_the_one_before": changes,
+                "changes": None if changes is None else asdict(changes),
             }
         )
         return
@@ -106,10 +118,9 @@ def _show_last(target: Target, id: str, *, as_json: bool) -> None:
     else:
         output.show(*context_and_manifest(found))
     if changes is not None:
-        added, removed, recalled, tokens = changes.values()
         output.say(
-            f"Since the one before: {added:,} messages added, {removed:,} removed, {recalled:,} recalled, "
-            f"{tokens:+,} tokens."
+            f"Since the one before: {changes.added:,} messages added, {changes.removed:,} removed, "
+            f"{changes.recalled:,} recalled, {changes.tokens:+,} tokens."
         )
 
 

@@ -251,12 +251,12 @@ class Conversation:
         `before`. `rebuild` makes one again from its manifest.
 
         Contexts are kept where the settings `keep_contexts` or `keep_contexts_for` say so: those that `context` and
-        `turn` made, and the items that SDK sessions were shown. One that showed a message that is erased goes with it.
-        Raises InvalidInput for an unusable `limit` or `before`.
+        `turn` made, and the items that runs of an SDK asked their session for. One that showed a message that is erased
+        goes with it. Raises InvalidInput for an unusable `limit` or `before`.
         """
         limit = checked_limit(limit)
-        if before is not None and not isinstance(cast(object, before), int):
-            raise InvalidInput(f"before is {before!r}; give the id of a kept context")
+        if before is not None:
+            before = checked_limit(before, minimum=0, most=2**62, name="before")
         return await self._services.store.contexts.kept(self.scope, self.id, before=before, limit=limit)
 
     async def rebuild(self, manifest: Manifest) -> Context:

@@ -15,7 +15,7 @@ async def purge_expired(services: Services) -> int:
     conversations were touched. Raises StoreError."""
     touched = await _erased(services, None)
     await services.store.forget_receipts(older_than=services.settings.keep_receipts)
-    await services.store.contexts.forget(older_than=services.settings.keep_contexts_for)
+    await services.store.contexts.forget()
     return touched
 
 

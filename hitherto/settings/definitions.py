@@ -212,8 +212,8 @@ class FactSettings(_Group):
 
 class ProcessSettings(_Group):
     """`tracing`: whether there are OpenTelemetry spans. `keep_receipts`: how long an idempotency key is remembered.
-    `keep_contexts`: how many contexts of a conversation are kept (0: none), `keep_contexts_for`: for how long (unset:
-    only as many as `keep_contexts` says). `grace`: seconds that running digests get when a memory is closed."""
+    `keep_contexts`: how many contexts of a conversation are kept (0: none), `keep_contexts_for`: for how long each
+    (unset: without an end). `grace`: seconds that running digests get when a memory is closed."""
 
     tracing: bool = False
     keep_receipts: Duration = Field(default=timedelta(days=30), gt=timedelta(0), le=timedelta(days=36_500))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -49,9 +50,9 @@ async def test_what_the_model_saw_is_made_again(memory: Memory) -> None:
     assert await chat.contexts(before=newest.id) == [oldest]
     assert await chat.contexts(limit=1) == [newest]
     changes = changes_since(oldest.manifest, newest.manifest)
-    assert changes["added"] > 0 == changes["removed"]
-    assert changes["recalled"] == len(second.manifest.recalled)
-    assert changes["tokens"] == second.tokens - first.tokens
+    assert changes.added > 0 == changes.removed
+    assert changes.recalled == len(second.manifest.recalled)
+    assert changes.tokens == second.tokens - first.tokens
 
 
 async def test_each_request_of_a_turn_is_kept_and_only_so_many(memory: Memory) -> None:
@@ -68,17 +69,19 @@ async def test_each_request_of_a_turn_is_kept_and_only_so_many(memory: Memory) -
 
 async def test_what_an_erased_message_stood_in_is_forgotten(memory: Memory) -> None:
     chat = memory.conversation("c", scope=SCOPE)
-    await chat.context("Before all.")
-    await chat.append(user("A secret."), assistant("Noted."))
+    await chat.context("A secret.", wire="anthropic")
+    await chat.append(user("Somebody else was faster."), user("A secret."), assistant("Noted."))
     await chat.context("And then?")
     kept = await chat.contexts()
     await chat.append(user("Beside."), assistant("Yes."))
-    await chat.erase([1])
+    await chat.erase([2])
     assert [one.manifest.next_seq for one in await chat.contexts()] == [0]
     with pytest.raises(NotReproducible):
         await chat.rebuild(kept[0].manifest)
     assert await chat.erase([0]) == 1
-    assert await chat.contexts() == [], "the first message was the incoming one"
+    assert len(await chat.contexts()) == 1
+    assert await chat.erase([1]) == 1
+    assert await chat.contexts() == [], "that was the incoming message"
 
 
 async def test_none_is_kept_unless_that_was_asked_for(store: Store) -> None:
@@ -94,9 +97,14 @@ async def test_for_how_long(store: Store) -> None:
         for number in range(5):
             await chat.context(f"Hello {number}.")
         assert len(await chat.contexts()) == 5
-    async with opened(store, keep_contexts_for=timedelta(microseconds=1)) as memory:
+    async with opened(store, keep_contexts_for=timedelta(milliseconds=1)) as memory:
+        await memory.conversation("d", scope=SCOPE).context("Hello.")
+    async with opened(store) as memory:  # whoever purges
+        await asyncio.sleep(0.01)
         await memory.purge_expired()
-        assert await memory.conversation("c", scope=SCOPE).contexts() == []
+        assert await store.contexts.forget() == 0
+        assert await memory.conversation("d", scope=SCOPE).contexts() == []
+        assert len(await memory.conversation("c", scope=SCOPE).contexts()) == 5
 
 
 async def test_a_context_that_cannot_be_kept_is_made_all_the_same(
@@ -122,7 +130,7 @@ async def test_nothing_is_kept_where_nothing_is_written(database: str) -> None:
         assert await chat.contexts() == []
 
 
-@pytest.mark.parametrize("given", [{"limit": 0}, {"limit": "x"}, {"before": "x"}])
+@pytest.mark.parametrize("given", [{"limit": 0}, {"limit": "x"}, {"before": "x"}, {"before": True}, {"before": 10**30}])
 async def test_bad_arguments(memory: Memory, given: Any) -> None:
     with pytest.raises(InvalidInput):
         await memory.conversation("c", scope=SCOPE).contexts(**given)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from agents import RunContextWrapper
 
 import hitherto
+from hitherto.core.policy.span import Fate
 from tests.conftest import SCOPE
 from tests.integrations.planner import dialogue
 from tests.integrations.test_budget import SESSIONS
@@ -19,12 +21,17 @@ async def test_what_a_run_was_shown_is_kept(database: str, name: str, budget: in
         session = SESSIONS[name](memory, budget=budget)
         await dialogue(session, 6, tools=True)
         await memory.wait_for_digests()
-        shown: list[Any] = await session.get_items()
-        newest: list[Any] = await session.get_items(2)
+        await session.get_items()  # nobody's run
+        wrapper = RunContextWrapper(None)
+        shown: list[Any] = await session.get_items(wrapper=wrapper)
+        newest: list[Any] = await session.get_items(2, wrapper=wrapper)
         chat = memory.conversation("trip", scope=SCOPE)
         kept = await chat.contexts(limit=50)
         assert len(kept) == 6 + 2
         assert (await chat.rebuild(kept[0].manifest)).request == {"input": newest}
+        visible = [span for span in kept[0].manifest.fates if span.fate in (Fate.IN, Fate.REDACTED)]
+        assert 1 <= sum(span.end - span.start + 1 for span in visible) <= 2, "a digest may be one"
+        assert kept[0].manifest.total == sum(kept[0].manifest.sections.values()) < kept[1].manifest.total
         rebuilt = await chat.rebuild(kept[1].manifest)
         assert rebuilt.request == {"input": shown}
         assert rebuilt.manifest.fates[-1].end == rebuilt.manifest.next_seq - 1

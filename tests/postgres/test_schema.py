@@ -215,7 +215,7 @@ class TestKeys:
         others = {row["name"] for row in found if row["columns"][0] != "tenant" and row["of"] != "search_space"}
         assert others == {
             *("conversation_expiring", "conversation_resting", "receipt_by_age", "digest_due"),
-            *("search_filling_behind", "context_by_age", "context_of_others"),
+            *("search_filling_behind", "context_expiring", "context_of_others"),
         }
         assert not any(row["only"] for row in found if row["name"] in others)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from hitherto.core.context.kept import record_of
 from hitherto.core.context.manifest import Manifest
 from hitherto.engine.handle import Handle
@@ -19,9 +21,12 @@ def keeps(handle: Handle) -> bool:
 
 async def keep(handle: Handle, manifest: Manifest) -> None:
     """Keep the manifest, as the settings say. Where that fails, a warning is logged, and the context goes on."""
-    newest = handle.services.settings.keep_contexts or None
+    services, settings = handle.services, handle.services.settings
+    read = [services.read(json.loads(raw), wire) for wire, raw in manifest.request.incoming]
+    record = record_of(manifest, [(one.raw, one.text) for one in read])
+    newest, lifetime = settings.keep_contexts or None, settings.keep_contexts_for
     try:
-        await handle.services.store.contexts.keep(handle.scope, handle.id, record_of(manifest), newest=newest)
+        await services.store.contexts.keep(handle.scope, handle.id, record, newest=newest, lifetime=lifetime)
     except HithertoError as error:
         log.warning(
             "The context of %s could not be kept: %s",

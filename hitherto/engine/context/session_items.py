@@ -9,7 +9,7 @@ from hitherto.core.context.request import ContextRequest
 from hitherto.core.cross_session import cross_session_of
 from hitherto.core.log.message import RESPONSES, Payload, Role, plain_message
 from hitherto.core.policy.policy import Policy
-from hitherto.core.policy.span import Reason
+from hitherto.core.policy.span import Fate, Reason, Span, merged
 from hitherto.engine.context.context import Context, request_sha256
 from hitherto.engine.context.fit import ContextBuilder
 from hitherto.engine.context.view import ViewBuilder
@@ -67,14 +67,40 @@ async def items_within(
             whole = await views.items(wire=RESPONSES, policy=policy, model=model, limit=None, at=made.manifest.rev)
             # What stands for messages that were all retracted is left out without a trace in the fates.
             items = whole if request.codec.framing + request.cost(whole) <= request.budget else items
-    items = items if limit is None else items[max(len(items) - limit, 0) :]
-    return items, _manifest(made.manifest, items, SavedItems(budget=budget, limit=limit, model=model))
+    shown = items if limit is None else items[max(len(items) - limit, 0) :]
+    manifest = _limited(made.manifest, request, shown) if len(shown) < len(items) else made.manifest
+    return shown, _manifest(manifest, shown, SavedItems(budget=budget, limit=limit, model=model))
 
 
 def _manifest(manifest: Manifest, items: list[Payload], saved: SavedItems) -> Manifest:
     request = manifest.request.model_copy(update={"incoming": [], "items": saved})
-    told = {"request": request, "sha256": request_sha256({"input": items})}
+    told: dict[str, object] = {"request": request, "sha256": request_sha256({"input": items})}
     return manifest.model_copy(update=told if saved.budget is not None else {**told, "budget": manifest.total})
+
+
+def _limited(manifest: Manifest, request: ContextRequest, items: list[Payload]) -> Manifest:
+    """The manifest where a limit has left only the newest items. An item is a message, but for the first ones, which
+    may stand for a digest."""
+    left, cost, fates = len(items), request.cost(items), list[Span]()
+    for span in reversed(manifest.fates):
+        if span.fate not in (Fate.IN, Fate.REDACTED):
+            fates.append(span)
+            continue
+        first = max(span.start, span.end + 1 - left)
+        left -= span.end + 1 - first
+        tokens = span.tokens if first == span.start else max(cost - sum(one.tokens for one in fates), 0)
+        stays = Span(start=first, end=span.end, fate=span.fate, reason=span.reason, digest=span.digest, tokens=tokens)
+        gone = Span(start=span.start, end=first - 1, fate=Fate.DROPPED, reason=Reason.BUDGET)
+        fates += [one for one in (stays, gone) if one.start <= one.end]
+    sections = {**dict.fromkeys(manifest.sections, 0), "framing": request.codec.framing, "verbatim": cost}
+    told: dict[str, object] = {
+        "fates": list(merged(reversed(fates))),
+        "sections": sections,
+        "total": sum(sections.values()),
+        "digest": manifest.digest if left > 0 else None,
+        "opaque": manifest.opaque if left > 0 else None,
+    }
+    return manifest.model_copy(update=told)
 
 
 def _request(budget: int, handle: Handle, model: str | None) -> ContextRequest:

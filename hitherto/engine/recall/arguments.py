@@ -14,10 +14,10 @@ MOST = 1_000
 """The most hits that can be asked for."""
 
 
-def checked_limit(value: object, *, minimum: int = 1, name: str = "limit") -> int:
-    """The number. Raises InvalidInput for anything but a whole number from `minimum` to `MOST`."""
-    if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= MOST:
-        raise InvalidInput(f"{name} is {value!r}; give a whole number from {minimum} to {MOST}")
+def checked_limit(value: object, *, minimum: int = 1, most: int = MOST, name: str = "limit") -> int:
+    """The number. Raises InvalidInput for anything but a whole number from `minimum` to `most`."""
+    if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= most:
+        raise InvalidInput(f"{name} is {value!r}; give a whole number from {minimum} to {most}")
     return value
 
 

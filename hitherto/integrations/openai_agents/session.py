@@ -104,7 +104,7 @@ class HithertoSession:
             if self._wait > 0:
                 await _wait_for_digests(conversation, self._wait)
             handle = conversation._handle  # pyright: ignore[reportPrivateUsage] — sessions are part of Hitherto
-            if not keeps(handle):
+            if wrapper is None or not keeps(handle):  # outside of a run, no model is shown them
                 return await self._fitted(conversation, newest)
             items, manifest = await items_within(
                 self._budget, handle, policy=self.policy, model=self._model, limit=newest

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from itertools import count
 from typing import NamedTuple
 
 from hitherto.core.context.kept import ContextRecord, KeptContext, manifest_of
+from hitherto.core.log.ranges import Ranges
 from hitherto.core.scope import Scope
 from hitherto.stores.in_memory.claims import Name
+from hitherto.stores.in_memory.conversation import StoredConversation
 
 
 class _Kept(NamedTuple):
     name: Name
     at: datetime
+    until: datetime | None
     record: ContextRecord
 
     def took_from(self, name: Name) -> bool:
@@ -27,14 +30,27 @@ class _Kept(NamedTuple):
 class InMemoryContexts:
     """`ContextStore` in this process's memory."""
 
-    def __init__(self, clock: Callable[[], datetime]) -> None:
+    def __init__(self, conversations: Mapping[Name, StoredConversation], clock: Callable[[], datetime]) -> None:
+        self._conversations = conversations
         self._clock = clock
         self._ids = count(1)
         self._kept: dict[int, _Kept] = {}
 
-    async def keep(self, scope: Scope, conversation: str, record: ContextRecord, *, newest: int | None = None) -> None:
-        name = (scope, conversation)
-        self._kept[next(self._ids)] = _Kept(name, self._clock(), record)
+    async def keep(
+        self,
+        scope: Scope,
+        conversation: str,
+        record: ContextRecord,
+        *,
+        newest: int | None = None,
+        lifetime: timedelta | None = None,
+    ) -> None:
+        name, now = (scope, conversation), self._clock()
+        if record.next_seq > 0:
+            kept = self._conversations.get(name)
+            if kept is None or kept.head.next_seq < record.next_seq or _overlap(kept.head.erased, record.shown):
+                return
+        self._kept[next(self._ids)] = _Kept(name, now, None if lifetime is None else now + lifetime, record)
         if newest is not None:
             for number in sorted((n for n, one in self._kept.items() if one.name == name), reverse=True)[newest:]:
                 del self._kept[number]
@@ -49,23 +65,26 @@ class InMemoryContexts:
                 manifest=manifest_of(one.record.manifest, one.record.instructions, one.record.tools),
             )
             for number, one in reversed(self._kept.items())
-            if one.name == (scope, conversation) and (before is None or number < before)
+            if one.name == (scope, conversation)
+            and (before is None or number < before)
+            and (one.until is None or one.until > self._clock())
         ]
         return found[: max(limit, 0)]
 
-    async def forget(self, *, older_than: timedelta | None = None) -> int:
-        if older_than is None:
-            return 0
-        limit = self._clock() - older_than
-        return self._drop(lambda one: one.at < limit)
+    async def forget(self) -> int:
+        now = self._clock()
+        return self._drop(lambda one: one.until is not None and one.until <= now)
 
-    def forget_within(self, name: Name, first: int, last: int) -> None:
-        """Delete the contexts that showed any of these messages; of other conversations, all that took something from
-        this one."""
+    def forget_within(self, name: Name, erased: Ranges, hashes: set[bytes]) -> None:
+        """Delete the contexts that showed any of these messages, or for which one with such a hash was incoming; of
+        other conversations, all that took something from this one."""
         self._drop(
             lambda one: (
                 one.took_from(name)
-                or (one.name == name and any(start <= last and end >= first for start, end in one.record.shown))
+                or (
+                    one.name == name
+                    and (_overlap(erased, one.record.shown) or not hashes.isdisjoint(one.record.incoming))
+                )
             )
         )
 
@@ -82,3 +101,7 @@ class InMemoryContexts:
         for number in numbers:
             del self._kept[number]
         return len(numbers)
+
+
+def _overlap(some: Ranges, others: Ranges) -> bool:
+    return any(start <= last and end >= first for first, last in some for start, end in others)

@@ -15,6 +15,7 @@ from itertools import count
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
+from hitherto.core.context.kept import content_hashes
 from hitherto.core.digests.digest import Digest, Needs, Status
 from hitherto.core.export.records import KeptConversation, LatestRecord, ReceiptRecord
 from hitherto.core.ledger import Costs, ModelCall, Spending
@@ -78,7 +79,7 @@ class InMemoryStore:
         self.documents = InMemoryDocuments(self._unexpired, clock)
         self.fact_rows = FactRows(clock)
         self.index = InMemoryIndex(self._kept, self.documents, self.fact_rows.by_id, self._unexpired, clock)
-        self.contexts = InMemoryContexts(clock)
+        self.contexts = InMemoryContexts(self._kept, clock)
         self.facts = InMemoryFacts(self.fact_rows, self.index, self._unexpired, clock)
         self.export = InMemoryExport(self)
         self._erasures: dict[tuple[str, str | None], Erasure] = {}
@@ -317,6 +318,10 @@ class InMemoryStore:
             raise Conflict("nothing was written: this idempotency key has a receipt already; begin with the key")
         fired = tuple(self.next_digest() if fire.id is None else fire.id for fire in changes.fire)
         before, view_start = kept.digests, kept.head.view_start
+        if changes.erase:
+            gone = [one.message for first, last in changes.erase for one in kept.log[first : last + 1]]
+            hashes = {hashed for one in gone for hashed in content_hashes(one.raw, one.text)}
+            self.contexts.forget_within(name, changes.erase, hashes)
         kept.apply(changes, fired, now, due_at=self._clock())
         self.index.changed(name)
         self.documents.follow(name, before, changes, view_start)
@@ -331,20 +336,19 @@ class InMemoryStore:
             self.fact_rows.erase(kept.head.ref, changes.erase, forget=changes.forget)
         for first, last in changes.erase:
             self._forget_content(name, first, last)
-            self.contexts.forget_within(name, first, last)
         if changes.receipt is not None and changes.key is not None:
             self._receipts[name, key_hash(*name, changes.key)] = KeptReceipt(changes.receipt, now, kept.head.ref)
         return fired
 
     def drop(self, name: Name, *, facts: bool) -> None:
         self.index.changed(name)
+        self.contexts.forget_all(name)
         kept = self._kept.pop(name, None)
         if kept is not None:
             self.ledger.forget(kept.head.ref)
             self.fact_rows.leave(kept.head.ref, facts=facts)
             self.documents.remove(name, ((0, kept.head.last_seq),))
             self._forget_content(name, 0, kept.head.last_seq)
-            self.contexts.forget_all(name)
             for key, one in self._receipts.items():
                 if key[0] == name:
                     self._receipts[key] = one._replace(ref=None)

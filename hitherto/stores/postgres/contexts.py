@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -23,7 +24,15 @@ class PostgresContexts:
     def __init__(self, got: WithConnection) -> None:
         self._with_connection = got
 
-    async def keep(self, scope: Scope, conversation: str, record: ContextRecord, *, newest: int | None = None) -> None:
+    async def keep(
+        self,
+        scope: Scope,
+        conversation: str,
+        record: ContextRecord,
+        *,
+        newest: int | None = None,
+        lifetime: timedelta | None = None,
+    ) -> None:
         values = {
             **rows.scope_values(scope, conversation),
             "manifest": record.manifest,
@@ -33,22 +42,25 @@ class PostgresContexts:
             "shown": "{" + ",".join(f"[{first},{last}]" for first, last in record.shown) + "}",
             "agents": [agent for agent, _ in record.others],
             "names": [name for _, name in record.others],
+            "next_seq": record.next_seq,
+            "incoming": list(record.incoming),
             "newest": newest,
+            "lifetime": lifetime,
         }
 
         async def put(connection: _Connection) -> None:
-            async with connection.transaction(), connection.pipeline():
+            async with connection.pipeline(), connection.transaction():
                 await connection.execute(SQL["keep_context_texts"], values)
                 await connection.execute(SQL["keep_context"], values)
                 if newest is not None:
                     await connection.execute(SQL["keep_newest_contexts"], values)
 
         async def put_again(connection: _Connection) -> None:
-            while True:
-                try:
+            for _ in range(2):
+                # A text that was there may be dropped as unused before the context that needs it is.
+                with suppress(ForeignKeyViolation):
                     return await put(connection)
-                except ForeignKeyViolation:
-                    """A text was there, and was dropped as unused in between."""
+            return await put(connection)
 
         async with self._with_connection(put_again):
             pass
@@ -64,11 +76,9 @@ class PostgresContexts:
         async with self._with_connection(read) as found:
             return [KeptContext(id=row[0], kept_at=row[1], manifest=manifest_of(*row[2:])) for row in found]
 
-    async def forget(self, *, older_than: timedelta | None = None) -> int:
+    async def forget(self) -> int:
         async def delete(connection: _Connection) -> int:
-            gone = 0
-            if older_than is not None:
-                gone = (await connection.execute(SQL["forget_contexts"], {"older_than": older_than})).rowcount
+            gone = (await connection.execute(SQL["forget_contexts"])).rowcount
             async with connection.transaction():
                 await drop_unused_texts(connection)
             return gone

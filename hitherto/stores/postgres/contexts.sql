@@ -7,12 +7,23 @@ select %(tenant)s, sha256(convert_to(t, 'UTF8')), t from unnest(%(texts)s::text[
 on conflict do nothing;
 
 -- name: keep_context
--- A context, with the conversations that it took something from as far as they are there.
-insert into hitherto.context (tenant, user_id, agent, conversation, manifest, instructions, tools, shown, others)
-select %(tenant)s, %(user)s, %(agent)s, %(conversation)s, %(manifest)s, sha256(convert_to(%(instructions)s::text, 'UTF8')),
-       sha256(convert_to(%(tools)s::text, 'UTF8')), %(shown)s::int8multirange, array(
+-- A context, with the conversations that it took something from as far as they are there. Not if its conversation, or
+-- what it showed of it, was erased meanwhile: the lock waits for who may be about to.
+with c as (
+    select erased, next_seq from hitherto.conversation
+    where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id = %(conversation)s
+    for share
+)
+insert into hitherto.context (tenant, user_id, agent, conversation, kept_until, manifest, instructions, tools, shown, incoming,
+    others)
+select %(tenant)s, %(user)s, %(agent)s, %(conversation)s, clock_timestamp() + %(lifetime)s::interval, %(manifest)s, sha256(convert_to(%(instructions)s::text, 'UTF8')),
+       sha256(convert_to(%(tools)s::text, 'UTF8')), %(shown)s::int8multirange, %(incoming)s::bytea[], array(
            select c.ref from unnest(%(agents)s::text[], %(names)s::text[]) as o (agent, name)
-           join hitherto.conversation c on c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = o.agent and c.id = o.name);
+           join hitherto.conversation c on c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = o.agent and c.id = o.name)
+where %(next_seq)s = 0 or exists (
+    select from c where next_seq >= %(next_seq)s and not exists (
+        select from json_array_elements(c.erased) e
+        where %(shown)s::int8multirange && int8range((e ->> 0)::bigint, (e ->> 1)::bigint, '[]')));
 
 -- name: keep_newest_contexts
 -- Delete the oldest contexts of a conversation, so that only so many stay.
@@ -30,18 +41,24 @@ left join hitherto.context_text i on i.tenant = c.tenant and i.hash = c.instruct
 left join hitherto.context_text t on t.tenant = c.tenant and t.hash = c.tools
 where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.conversation = %(conversation)s
   and (%(before)s::bigint is null or c.id < %(before)s)
+  and (c.kept_until is null or c.kept_until > statement_timestamp())
 order by c.id desc limit %(limit)s;
 
 -- name: forget_contexts
--- Delete old contexts.
-delete from hitherto.context where kept_at < statement_timestamp() - %(older_than)s;
+-- Delete contexts whose lifetime has ended.
+delete from hitherto.context where kept_until <= statement_timestamp();
 
 -- name: forget_contexts_within
--- Delete the contexts that showed any of these messages; of other conversations, all that took something from this one.
+-- Delete the contexts that showed any of these messages (null: of the conversation), or for which it was incoming; of
+-- other conversations, all that took something from this one.
 delete from hitherto.context
 where tenant = %(tenant)s and (
     user_id = %(user)s and agent = %(agent)s and conversation = %(conversation)s
-    and (%(first)s::bigint is null or shown && int8multirange(int8range(%(first)s, %(last)s, '[]')))
+    and (%(first)s::bigint is null or shown && int8range(%(first)s, %(last)s, '[]') or incoming && array(
+        select h from hitherto.message m
+        cross join lateral (values (sha256(convert_to(m.payload::text, 'UTF8'))),
+                                   (case when m.text <> '' then sha256(convert_to(m.text, 'UTF8')) end)) as hashes (h)
+        where m.tenant = %(tenant)s and m.conversation = %(ref)s and m.seq between %(first)s and %(last)s))
     or others @> array[%(ref)s::bigint]);
 
 -- name: hold_unused_texts

@@ -226,9 +226,9 @@ class PostgresUnit:
             await connection.execute(SQL["supersede_digests"], values)
         for first, last in changes.erase:
             values = {**at, "first": first, "last": last}
+            await connection.execute(SQL["forget_contexts_within"], {**self._names, **values})
             await connection.execute(SQL["erase_messages"], values)
             await connection.execute(SQL["forget_receipts_within"], values)
-            await connection.execute(SQL["forget_contexts_within"], {**self._names, **values})
         for digest in changes.rewritten:
             await connection.execute(SQL["rewrite_digest"], {**at, **rows.rewritten_values(digest)})
 

@@ -27,8 +27,12 @@ async def test_what_the_model_saw(database: str) -> None:
         found = bare(*shows, "--json", HITHERTO_DATABASE=database).json
         assert found["request"] == sent.request
         assert found["manifest"] == sent.manifest.to_json()
-        assert (found["id"], found["since_the_one_before"]["added"]) == (2, 2)
+        assert (found["id"], found["changes"]["added"]) == (2, 2)
         second = bare(*shows, HITHERTO_DATABASE=database)
         assert "Since the one before: 2 messages added, 0 removed, 0 recalled, +" in second.out
-        wrong = bare(*shows, "--message", "Hello", HITHERTO_DATABASE=database)
-        assert (wrong.code, "leave the other options out" in wrong.err) == (2, True)
+        for more in (("--message", "Hello"), ("--budget", "4000")):
+            wrong = bare(*shows, *more, HITHERTO_DATABASE=database)
+            assert (wrong.code, "leave the other options out" in wrong.err) == (2, True)
+        await memory.conversation("failed", scope=MINE).context("The first request.")
+        first = bare("context", "failed", "--last", HITHERTO_DATABASE=database)
+        assert (first.code, "The first request." in first.out) == (0, True), "nothing was appended"

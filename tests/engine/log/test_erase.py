@@ -232,7 +232,7 @@ async def test_contexts_stay_whole_whatever_is_erased(data: st.DataObject) -> No
             standing = "".join(row.text for row in await chat.digests())
             assert all(f"<{seq}>" not in standing for seq in erased)
             for kept in await chat.contexts(limit=50):
-                shown = record_of(kept.manifest).shown
+                shown = record_of(kept.manifest, []).shown
                 assert not any(first <= seq <= last for seq in erased for first, last in shown)
                 await chat.rebuild(kept.manifest)
 

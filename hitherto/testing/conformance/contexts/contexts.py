@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from datetime import timedelta
 
-from hitherto.core.context.kept import ContextRecord, record_of
+from hitherto.core.context.kept import record_of
 from hitherto.core.context.manifest import Injected, Manifest, RecalledEntry, SavedRequest
 from hitherto.core.policy.span import Fate, Reason, Span
 from hitherto.core.scope import Scope
@@ -68,10 +68,17 @@ def dropped(start: int, end: int) -> Span:
     return Span(start=start, end=end, fate=Fate.DROPPED, reason=Reason.BUDGET)
 
 
-async def keep(store: Store, found: Manifest, *, newest: int | None = None, scope: Scope = SCOPE) -> ContextRecord:
-    record = record_of(found)
-    await store.contexts.keep(scope, found.conversation, record, newest=newest)
-    return record
+async def keep(
+    store: Store,
+    found: Manifest,
+    *,
+    newest: int | None = None,
+    lifetime: timedelta | None = None,
+    scope: Scope = SCOPE,
+    said: str = "Hello.",
+) -> None:
+    record = record_of(found, [("{}", said)] * len(found.request.incoming))
+    await store.contexts.keep(scope, found.conversation, record, newest=newest, lifetime=lifetime)
 
 
 async def revs(store: Store, conversation: str = "c", *, scope: Scope = SCOPE) -> list[int]:
@@ -83,6 +90,7 @@ async def revs(store: Store, conversation: str = "c", *, scope: Scope = SCOPE) -
 class ContextCases:
     async def test_a_context_comes_back_as_it_was(self, store: Store) -> None:
         """Also of a conversation that is not there, and with text that no column has."""
+        await write(store, "c", *dialogue(5))
         made = [
             manifest(instructions="Be brief. \x00 \ud800", incoming=2, injected="d"),
             manifest("c", dropped(0, 3), shown(4, 9), rev=2, takes=("d", "c")),
@@ -98,7 +106,7 @@ class ContextCases:
         assert await store.contexts.kept(SCOPE, "c", limit=1) == found[:1]
         assert await store.contexts.kept(SCOPE, "c", before=found[0].id, limit=9) == found[1:]
         assert await revs(store, scope=OTHER_USER) == []
-        assert await store.head(SCOPE, "c") is None
+        assert await store.head(SCOPE, "other") is None
 
     async def test_only_the_newest_of_a_conversation_stay(self, store: Store) -> None:
         await keep(store, manifest("other", rev=7))
@@ -117,11 +125,24 @@ class ContextCases:
         assert {len(one.manifest.request.tools) for one in await store.contexts.kept(SCOPE, "other", limit=9)} == {1}
 
     async def test_old_ones_are_forgotten(self, store: Store) -> None:
-        await keep(store, manifest())
-        assert await store.contexts.forget(older_than=timedelta(hours=1)) == 0
-        assert await revs(store) == [1]
-        await asyncio.sleep(0.01)
-        assert await store.contexts.forget(older_than=timedelta(milliseconds=5)) == 1
+        await keep(store, manifest(rev=1))
+        await keep(store, manifest(rev=2), lifetime=timedelta(hours=1))
+        await keep(store, manifest(rev=3), lifetime=timedelta(milliseconds=5))
+        await asyncio.sleep(0.02)
+        assert await revs(store) == [2, 1], "it is not shown any more"
+        assert await store.contexts.forget() == 1
+        assert await store.contexts.forget() == 0
+        assert await revs(store) == [2, 1]
+
+    async def test_what_was_erased_meanwhile_is_not_kept(self, store: Store) -> None:
+        await write(store, "c", *dialogue(2))
+        await write(store, "c", erase=((1, 1),))
+        await keep(store, manifest("c", shown(0, 3)))
+        await keep(store, manifest("c", shown(0, 0), dropped(1, 1), shown(2, 3), rev=2))
+        assert await revs(store) == [2]
+        async with store.write(SCOPE, "c") as unit:
+            await unit.delete()
+        await keep(store, manifest("c", shown(0, 3)))
         assert await revs(store) == []
 
     async def test_those_that_showed_an_erased_message_go(self, store: Store) -> None:
@@ -129,13 +150,14 @@ class ContextCases:
         await write(store, "d", *dialogue(1))
         await keep(store, manifest("c", dropped(0, 3), shown(4, 9), rev=1))
         await keep(store, manifest("c", shown(0, 9), rev=2))
-        await keep(store, manifest("c", shown(0, 1), rev=3, incoming=2))
+        await keep(store, manifest("c", shown(0, 1), rev=3, incoming=2), said="answer 1")
+        await keep(store, manifest("c", incoming=1, rev=4), said="Another")
         await keep(store, manifest("d", shown(0, 1), rev=4, takes=("c",)))
         await keep(store, manifest("d", shown(0, 1), rev=5, takes=("e",)))
         await keep(store, manifest("d", shown(0, 1), rev=6, injected="c"))
-        await keep(store, manifest("c", shown(0, 9), rev=7, scope=OTHER_USER), scope=OTHER_USER)
+        await keep(store, manifest("c", incoming=1, rev=7, scope=OTHER_USER), scope=OTHER_USER, said="answer 1")
         await write(store, "c", erase=((3, 3),))
-        assert await revs(store) == [1], "3 was incoming in the third"
+        assert await revs(store) == [4, 1], "the content of 3 was incoming in the third"
         assert await revs(store, "d") == [5]
         assert await revs(store, scope=OTHER_USER) == [7]
 
@@ -150,6 +172,10 @@ class ContextCases:
             await unit.delete()
         assert await revs(store) == []
         assert await revs(store, "d") == [2]
+        await keep(store, manifest("never", incoming=1))
+        async with store.write(SCOPE, "never") as unit:
+            await unit.delete()
+        assert await revs(store, "never") == [], "of one that was never appended to, too"
 
     async def test_an_erasure_takes_those_of_conversations_along_that_never_were(self, store: Store) -> None:
         other = replace(SCOPE, agent="another")
