@@ -25,7 +25,7 @@ CLASSES = {
     "Turn": "hitherto/engine/turn.py",
 }
 OPEN = "hitherto/wiring.py"
-LEFT_OUT = {"start", "aclose", "stream", "reading", "read"}
+LEFT_OUT = {"start", "aclose", "stream", "begin_stream", "break_stream", "end_stream"}
 """What the synchronous classes have in another form."""
 
 HEADER = '''\

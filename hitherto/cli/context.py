@@ -89,8 +89,8 @@ def _show_last(target: Target, id: str, *, as_json: bool) -> None:
         if not kept:
             await existing(memory, id, target.scope)
             raise NotFound(
-                f"no context of {id!r} is kept; set HITHERTO_KEEP_CONTEXTS or HITHERTO_KEEP_CONTEXTS_FOR where contexts "
-                "are made"
+                f"no context of {id!r} is kept; set HITHERTO_KEEP_CONTEXTS, or HITHERTO_KEEP_CONTEXTS_FOR, where "
+                "contexts are made"
             )
         try:
             return kept, await conversation.rebuild(kept[0].manifest), ""

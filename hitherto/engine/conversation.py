@@ -131,15 +131,16 @@ class Conversation:
 
         `key` makes the turn idempotent: a retry of an answered one has the stored answer, is `done` at once, and writes
         nothing. If the block ends by an exception or a cancellation before the answer is there, or the stream breaks
-        off, the question stays with the text that came, marked in the metadata as `"partial": true`, without tool calls
-        that have no result, and sets off nothing; with `partial="drop"`, and where nothing came, nothing stays. A retry
-        with the same `key` takes such a rest back first.
+        off, the question stays with what came, marked in the metadata as `"partial": true`, without tool calls that
+        have no result, and sets off nothing; with `partial="drop"`, and where nothing came, nothing stays. So does a
+        turn that is left while a request is due. A retry with the same `key` takes such a rest back first, if nothing
+        was said since.
 
         The other parameters are those of `context`, for each request of the turn. Raises InvalidInput and what
-        `context` and `append` raise; inside of the block IdempotencyKeyReused for a key that was used for another
-        question.
+        `context` and `append` raise; at the beginning of the block IdempotencyKeyReused for a key that was used for
+        another question or without an answer, and NotFound if the answer was erased.
         """
-        asked = [self._services.read(message) for message in _listed(question)]
+        asked = [self._services.read(message) for message in _listed(question, "question")]
         governing = self._services.usable(policy)
 
         async def contexts(incoming: Sequence[Message]) -> Context:
@@ -524,7 +525,7 @@ class Conversation:
             return
 
 
-def _listed(incoming: str | Appendable | Sequence[Appendable] | None) -> Sequence[Appendable]:
+def _listed(incoming: str | Appendable | Sequence[Appendable] | None, name: str = "incoming") -> Sequence[Appendable]:
     if incoming is None:
         return ()
     if isinstance(incoming, str):
@@ -532,5 +533,5 @@ def _listed(incoming: str | Appendable | Sequence[Appendable] | None) -> Sequenc
     if isinstance(incoming, Message | Mapping):
         return (incoming,)
     if not isinstance(cast(object, incoming), Iterable):
-        raise InvalidMessage(f"incoming is {incoming!r}; give a text, a message such as user(…), or a list of messages")
+        raise InvalidMessage(f"{name} is {incoming!r}; give a text, a message such as user(…), or a list of messages")
     return incoming

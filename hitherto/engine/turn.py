@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self, TypeVar, cast
+from typing import Any, Literal, Protocol, Self, TypeVar, cast, get_args
 
 from hitherto.core.context.request import WireFormat
 from hitherto.core.context.stream import StreamedAnswer
-from hitherto.core.log.message import Call, Message, Payload, Role, plain_message
+from hitherto.core.log.message import Call, Kind, Message, Payload, Role, Wire, plain_message
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.presets import none
 from hitherto.engine.context.context import Context
 from hitherto.engine.handle import Handle
 from hitherto.engine.log.append import AppendResult, check_key
 from hitherto.engine.log.rewind import Rewinder
-from hitherto.errors import IdempotencyKeyReused, InvalidInput, InvalidMessage, NotFound
+from hitherto.errors import ConcurrentWrite, IdempotencyKeyReused, InvalidInput, InvalidMessage, NotFound
 from hitherto.logs import logger
 from hitherto.ports.log import MessageRange
 from hitherto.uninterrupted import uninterrupted
@@ -24,6 +24,12 @@ from hitherto.uninterrupted import uninterrupted
 Event = TypeVar("Event")
 
 Partial = Literal["keep", "drop"]
+
+_MARK = "hitherto_turn"
+"""The metadata of a partial answer's last message by which a retry finds what to take back."""
+
+_LONGEST = 1_000
+"""A partial answer of more messages is not taken back."""
 
 log = logger("hitherto")
 
@@ -62,12 +68,14 @@ class Turn:
             raise InvalidInput(f"partial is {partial!r}; give 'keep' or 'drop'")
         if not question:
             raise InvalidInput("the turn has no question; give a text, a message, or several")
-        self._handle, self._codec, self._contexts, self._appended = handle, codec, contexts, append
+        self._handle, self._codec, self._build_context, self._append_batch = handle, codec, contexts, append
         self._question = tuple(question)
         self._key, self._partial = key, partial
         self._answer: list[Message] = []
         self._context: Context | None = None
         self._streaming: StreamedAnswer | None = None
+        self._rest = ""
+        """What a stream that broke off had said, if no other answer has come since."""
         self._state: Literal["new", "open", "over"] = "new"
         self._replayed = False
         self._broken = False
@@ -77,8 +85,7 @@ class Turn:
     def context(self) -> Context:
         """The context of the next request, with its manifest. Raises InvalidInput where there is no next request: the
         turn is done, or calls wait for their results."""
-        if self._state != "open":
-            raise InvalidInput("this turn is over or did not begin; use it inside of `async with chat.turn(…) as turn`")
+        self._check_open()
         if self._context is None:
             waits = ", ".join(call.id for call in self.calls)
             raise InvalidInput(
@@ -97,8 +104,9 @@ class Turn:
     def done(self) -> bool:
         """Whether the answer is there: the model's last message calls no tool, its stream broke off, or the turn's key
         was answered before."""
-        last = self._answer[-1].role if self._answer else None
-        return self._replayed or self._broken or (last is Role.ASSISTANT and not self.calls)
+        last = self._answer[-1] if self._answer else None
+        said = last is not None and last.role is Role.ASSISTANT and last.kind is not Kind.REASONING
+        return self._replayed or self._broken or (said and not self.calls)
 
     @property
     def replayed(self) -> bool:
@@ -114,9 +122,9 @@ class Turn:
 
     @property
     def text(self) -> str:
-        """What the assistant's last message says; "" before there is one."""
-        said = [one.text for one in self._answer if one.role is Role.ASSISTANT]
-        return said[-1] if said else ""
+        """What the assistant's last message says, without its calls and its reasoning; "" before there is one."""
+        said = [one for one in self._answer if one.role is Role.ASSISTANT and one.kind is not Kind.REASONING]
+        return self._codec.spoken(said[-1]) if said else ""
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -133,45 +141,78 @@ class Turn:
         SDK of the turn's API gives it, or as a dict; an item of the API; a `Message`; or the text of an answer.
 
         When no call waits for its result any more and the answer is not there, the next request is made: raises what
-        `Conversation.context` does. Raises InvalidMessage for what is none of these, InvalidInput once the turn is
-        done.
+        `Conversation.context` does. Raises InvalidMessage for what is none of these, and for the result of a call that
+        does not wait for one; InvalidInput once the turn is done. Nothing is added then.
         """
-        if self._state != "open" or self.done:
-            raise InvalidInput("this turn has its answer already; begin the next one with chat.turn(…)")
+        self._check_due()
         given = [message for answer in answers for message in self._read(answer)]
         if not given:
             raise InvalidMessage("there is nothing to add; give an answer, or the result of a call")
+        self._check_results(given)
+        before, context = list(self._answer), self._context
         self._answer += given
-        await self._go_on()
+        try:
+            await self._go_on()
+        except BaseException:
+            self._answer, self._context = before, context
+            raise
+        self._streaming, self._rest = None, ""
 
     async def stream(self, events: AsyncIterable[Event]) -> AsyncIterator[Event]:
         """The events of a streamed answer as they come; at their end the answer is added, as by `add`. Raises what the
         events raise."""
-        take = self.reading()
-        async for event in events:
-            take(event)
-            yield event
-        await self.read()
+        take = self.begin_stream()
+        mine = self._streaming
+        try:
+            async for event in events:
+                take(event)
+                yield event
+        except BaseException:
+            if self._streaming is mine:  # a generator may be closed late
+                self.break_stream()
+            raise
+        await self.end_stream()
 
-    def reading(self) -> Callable[[object], None]:
+    def begin_stream(self) -> Callable[[object], None]:
         """What `stream` begins with: a function that takes each event."""
-        if self._state != "open" or self.done or self._streaming is not None:
-            raise InvalidInput("no answer is due in this turn; stream one for each request")
+        self._check_due()
+        if self._context is None:
+            raise InvalidInput("no answer is due: calls wait for their results; add them first")
+        if self._streaming is not None:
+            raise InvalidInput("another answer is being streamed in this turn; let it end first")
         answer = self._streaming = self._codec.streamed()
         return lambda event: answer.take(_dumped(event))
 
-    async def read(self) -> None:
+    def break_stream(self) -> None:
+        """What `stream` does when the events raise: the answer can be asked for again. If the block ends without
+        another, the text that has come is what stays."""
+        if self._streaming is not None:
+            self._rest, self._streaming = self._streaming.text, None
+
+    async def end_stream(self) -> None:
         """What `stream` ends with: the answer whose events have been taken is added. One that the API did not complete
-        is a partial one. Raises InvalidMessage if the events said nothing at all in the turn's format."""
-        before = len(self._answer)
-        self._take_streamed()
-        if len(self._answer) == before:
-            raise InvalidMessage(
-                f"the stream ended and said nothing in the format {self._codec.name!r}; is it the one of the API that "
-                "was asked? Give the turn wire=…"
-            )
-        if not self._broken:
-            await self._go_on()
+        is a partial one. Raises InvalidMessage if the events said nothing at all in the turn's format, or nothing that
+        can be stored."""
+        answer, self._streaming = self._streaming, None
+        if answer is None:
+            raise InvalidInput("no answer is being streamed in this turn")
+        if not answer.complete:
+            if not answer.text:
+                raise InvalidMessage(
+                    f"the stream ended and said nothing in the format {self._codec.name!r}: the API broke it off, or "
+                    "it is that of another API; then give the turn wire=…"
+                )
+            self._break_off(answer.text)
+            return
+        try:
+            given = [self._handle.services.read(item, self._codec.name) for item in answer.items()]
+        except InvalidMessage:
+            self._rest = answer.text
+            raise
+        if not given:
+            raise InvalidMessage("the stream ended and said nothing; ask again")
+        self._answer, self._rest = [*self._answer, *given], ""
+        await self._go_on()
 
     async def __aenter__(self) -> Self:
         if self._state != "new":
@@ -185,46 +226,85 @@ class Turn:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._take_streamed()
-        self._broken = self._broken or (kind is not None and not self.done)
+        self.break_stream()
+        if not self.done and self._rest:
+            self._break_off(self._rest)
+        # Also where a request is due that nobody sent: a loop that was left too early.
+        self._broken = self._broken or (not self.done and (kind is not None or self._context is not None))
         self._state, self._context = "over", None
         if not self._replayed:
             await uninterrupted(self._append())
 
     async def _append(self) -> None:
-        answer = _without_open_calls(self._answer, {call.id for call in self.calls}) if self._broken else self._answer
+        answer = self._without_open_calls() if self._broken else self._answer
+        whose = {"tenant": self._handle.scope.tenant, "conversation": self._handle.id}
         if not answer or (self._broken and self._partial == "drop"):
-            log.debug("A turn of %s left nothing: it has no answer", self._handle.id)
+            log.debug("A turn of %s left nothing: it was not answered", self._handle.id, **whose)
             return
         if self._broken:
             batch = [*self._question, *answer[:-1], self._marked(answer[-1], len(self._question) + len(answer))]
-            self._result = await self._appended(batch, None, none())  # under which nothing is due
+            self._result = await self._append_batch(batch, None, none())  # under which nothing is due
             return
         try:
-            self._result = await self._appended([*self._question, *answer], self._key, None)
+            self._result = await self._append_batch([*self._question, *answer], self._key, None)
         except IdempotencyKeyReused:
             if self._key is None or not await self._find_answer(self._key):
                 raise
-            log.warning("Two turns of %s with one key were answered at once; the first is kept", self._handle.id)
+            log.warning(
+                "Two turns of %s with one key were answered at once; the first is kept", self._handle.id, **whose
+            )
 
     async def _go_on(self) -> None:
         """Make the next request if one is due: nothing waits for a result, and the answer is not there."""
+        if self._answer and self._answer[-1].kind is Kind.REASONING:
+            return  # what it belongs to is still to come
         self._context = None
         if not self.done and not self.calls:
-            self._context = await self._contexts([*self._question, *self._answer])
+            self._context = await self._build_context([*self._question, *self._answer])
 
-    def _take_streamed(self) -> None:
-        """Add the answer that is being streamed, if one is: all of it, or the text that has come so far."""
-        answer, self._streaming = self._streaming, None
-        if answer is None:
-            return
-        self._context = None
-        if answer.complete:
-            self._answer += [self._handle.services.read(item, self._codec.name) for item in answer.items()]
-            return
-        self._broken = True
-        if answer.text:
-            self._answer.append(plain_message(Role.ASSISTANT, answer.text))
+    def _check_open(self) -> None:
+        if self._state != "open":
+            raise InvalidInput(
+                "this turn has not begun; use it inside of `async with chat.turn(…) as turn`"
+                if self._state == "new"
+                else "this turn is over; begin the next one with chat.turn(…)"
+            )
+
+    def _check_due(self) -> None:
+        self._check_open()
+        if self._replayed:
+            raise InvalidInput("this turn's key was answered before; results of its calls go into another turn")
+        if self._broken:
+            raise InvalidInput("this turn's stream broke off; leave the block, and retry with the same key")
+        if self.done:
+            raise InvalidInput("this turn has its answer already; begin the next one with chat.turn(…)")
+
+    def _check_results(self, given: Sequence[Message]) -> None:
+        """Raises InvalidMessage for a result of a call that does not wait for one."""
+        waiting = {call.id for call in self.calls}
+        for message in given:
+            for call in message.answers:
+                if call not in waiting:
+                    there = ", ".join(sorted(waiting)) or "none"
+                    raise InvalidMessage(f"no call {call!r} waits for a result in this turn; those that do: {there}")
+                waiting.discard(call)
+            waiting.update(message.calls)
+
+    def _break_off(self, text: str) -> None:
+        """The answer is no more than this text."""
+        self._broken, self._context, self._rest = True, None, ""
+        self._answer.append(plain_message(Role.ASSISTANT, text))
+
+    def _without_open_calls(self) -> list[Message]:
+        """The answer up to the first message that makes a call without a result, of which the words stay; reasoning
+        that nothing follows goes too."""
+        left = {call.id for call in self.calls}
+        at = next((at for at, one in enumerate(self._answer) if left & set(one.calls)), None)
+        kept = self._answer[:at]
+        while kept and kept[-1].kind is Kind.REASONING:
+            kept.pop()
+        words = "" if at is None else self._codec.spoken(self._answer[at])
+        return [*kept, plain_message(Role.ASSISTANT, words)] if words else kept
 
     def _read(self, answer: Answer) -> list[Message]:
         if isinstance(answer, str):
@@ -233,19 +313,28 @@ class Turn:
             return [answer]
         given = _dumped(answer)
         items = self._codec.answered(given)
+        if items is None:
+            other = next(
+                (name for name in get_args(Wire) if self._handle.services.codec(name).answered(given) is not None), None
+            )
+            if other is not None:
+                raise InvalidMessage(f"this is an answer of another API; give the turn wire={other!r}")
+        if not items and given.get("error"):
+            raise InvalidMessage("the API answered with an error, which the field `error` tells; ask again")
         wire = self._codec.name if items is not None else None
         return [self._handle.services.read(item, wire) for item in ([given] if items is None else items)]
 
     def _marked(self, message: Message, size: int) -> Message:
-        """The last message of a partial answer. Its metadata says so, with the key and the number of messages."""
-        return message.with_metadata(
-            {**json.loads(message.metadata), "partial": True, "key": self._key, "messages": size}
-        )
+        """The last message of a partial answer. Its metadata says so; `_MARK` has the key and the number of messages,
+        by which a retry finds them."""
+        mark = {"key": self._key, "messages": size}
+        return message.with_metadata({**json.loads(message.metadata), "partial": True, _MARK: mark})
 
     async def _find_answer(self, key: str) -> bool:
         """Take the stored answer of the key, if there is one; returns whether there is.
 
-        Raises IdempotencyKeyReused if the key was used for another question, NotFound if its answer was erased.
+        Raises IdempotencyKeyReused if the key was used for another question or without an answer, NotFound if its
+        answer was erased.
         """
         store, scope, name = self._handle.services.store, self._handle.scope, self._handle.id
         receipt = await store.receipt(scope, name, key)
@@ -256,35 +345,46 @@ class Turn:
         if not stored or any(one.erased for one in stored):
             raise NotFound(f"key={key!r} was answered before, and the answer was erased since; use another key")
         count = len(self._question)
-        if [one.message.raw for one in stored[:count]] != [one.raw for one in self._question]:
+        follows = stored[count].message.role if len(stored) > count else None
+        if not self._asks([one.message for one in stored[:count]]) or follows is not Role.ASSISTANT:
             raise IdempotencyKeyReused(
-                f"key={key!r} was used for another question (seq {receipt.start} to {receipt.end}); give every turn a "
-                "key of its own, and the same key only to a retry of the same turn"
+                f"key={key!r} was used for another question, or without an answer (seq {receipt.start} to "
+                f"{receipt.end}); give every turn a key of its own, and the same key only to a retry of the same turn"
             )
         self._replayed, self._answer = True, [one.message for one in stored[count:]]
         self._result = AppendResult(start=receipt.start, end=receipt.end, rev=receipt.rev, replayed=True)
         return True
 
     async def _take_back_partial(self, key: str) -> None:
-        """Take back what an earlier turn with this key left when it broke off, if nothing was said since."""
+        """Take back what an earlier turn with this key and this question left when it broke off, if nothing was said
+        since."""
         store, scope, name = self._handle.services.store, self._handle.scope, self._handle.id
-        head = await self._handle.head()
-        if head.next_seq <= head.view_start:
+        while True:
+            head = await self._handle.head()
+            start = max(head.view_start, head.next_seq - _LONGEST)
+            newest = MessageRange(start=start, stop=head.next_seq, live_at=head.rev)
+            there = await store.messages(scope, name, head.ref, newest) if start < head.next_seq else []
+            size = _size_of_partial(there[-1].message, key) if there else 0
+            left = there[-size:] if size else []
+            if len(left) < size or not left or not self._asks([one.message for one in left[: len(self._question)]]):
+                return
+            try:
+                await Rewinder(self._handle).rewind(left[0].seq - 1, expect=head.rev)
+            except ConcurrentWrite:  # something was said meanwhile: look again
+                continue
             return
-        newest = MessageRange(start=head.last_seq, stop=head.next_seq, live_at=head.rev)
-        for last in await store.messages(scope, name, head.ref, newest):
-            mark = json.loads(last.message.metadata)
-            if mark.get("partial") is True and mark.get("key") == key:
-                await Rewinder(self._handle).rewind(max(last.seq - int(mark["messages"]), head.view_start - 1))
+
+    def _asks(self, stored: Sequence[Message]) -> bool:
+        """Whether these messages are the turn's question."""
+        return [one.raw for one in stored] == [one.raw for one in self._question]
 
 
-def _without_open_calls(answer: Sequence[Message], left: set[str]) -> list[Message]:
-    """The messages up to the first that makes a call without a result; reasoning before it goes too."""
-    at = next((at for at, one in enumerate(answer) if left & set(one.calls)), len(answer))
-    kept = list(answer[:at])
-    while kept and kept[-1].role is Role.ASSISTANT and not kept[-1].text and not kept[-1].answers:
-        kept.pop()
-    return kept
+def _size_of_partial(last: Message, key: str) -> int:
+    """How many messages a turn with this key has left, of which `last` is the last; 0 if it is none of that kind."""
+    mark: object = json.loads(last.metadata).get(_MARK)
+    found = cast("dict[str, object]", mark) if isinstance(mark, dict) else {}
+    size = found.get("messages")
+    return size if found.get("key") == key and isinstance(size, int) and 0 < size <= _LONGEST else 0
 
 
 def _dumped(value: object) -> Payload:

@@ -51,6 +51,14 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_start_afresh)
 
 
+def _check_thread() -> None:
+    if _background.is_current():
+        raise InvalidInput(
+            "this is the thread in which the verbs themselves run, so that it would wait for itself for ever; in a "
+            "model or embedder of your own, use the asynchronous memory, or another thread"
+        )
+
+
 class BackgroundMemory:
     """A memory that is opened when it is first used. Any number of threads may share it. If it could not be opened, the
     next use tries again; after a fork, the child opens one of its own.
@@ -65,6 +73,7 @@ class BackgroundMemory:
         self._first = asyncio.Lock()
         self._memory: Memory | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._closing: Future[None] | None = None
 
     def run(self, work: Work[Result]) -> Result:
         """The result of `work`; the calling thread waits for it. An interrupt (Ctrl-C) cancels the work.
@@ -72,11 +81,7 @@ class BackgroundMemory:
         Raises InvalidInput if the memory is closed, before or meanwhile, and on the background loop itself, which would
         wait for ever; and what opening the memory raises.
         """
-        if _background.is_current():
-            raise InvalidInput(
-                "this is the thread in which the verbs themselves run, so that it would wait for itself for ever; in a "
-                "model or embedder of your own, use the asynchronous memory, or another thread"
-            )
+        _check_thread()
         future = self._submitted(work)
         try:
             return future.result()
@@ -106,15 +111,17 @@ class BackgroundMemory:
         return there if there is not None and self._home is _background and not self._closed else self.run(opened)
 
     def close(self) -> None:
-        """Close the memory as `Memory.aclose` does. Returns when that is done; safe to call twice. Work that is still
-        running then is cancelled."""
+        """Close the memory as `Memory.aclose` does. Returns when that is done, however often it is called. Work that is
+        still running then is cancelled. Raises InvalidInput on the background loop itself."""
+        _check_thread()
         with _background.guard:
-            done = self._closed or self._home is not _background
             self._closed = True
-            if done:
+            if self._home is not _background:
                 return
-            leaving = asyncio.run_coroutine_threadsafe(self._leave(), _background.loop())
-        leaving.result()
+            if self._closing is None:
+                self._closing = asyncio.run_coroutine_threadsafe(self._leave(), _background.loop())
+            closing = self._closing
+        closing.result()
 
     def _submitted(self, work: Work[Result]) -> Future[Result]:
         # Under the lock, so that `close` sees all work that was submitted, and ends it.

@@ -75,11 +75,15 @@ class SyncTurnBase:
     def stream(self, events: Iterable[Event]) -> Iterator[Event]:
         """The events of a streamed answer as they come; at their end the answer is added, as by `add`. Raises what the
         events raise."""
-        take = self._part.reading()
-        for event in events:
-            take(event)
-            yield event
-        self._run(lambda turn: turn.read())
+        take = self._part.begin_stream()
+        try:
+            for event in events:
+                take(event)
+                yield event
+        except BaseException:
+            self._part.break_stream()
+            raise
+        self._run(lambda turn: turn.end_stream())
 
     def _run(self, verb: Callable[[Turn], Coroutine[Any, Any, Result]]) -> Result:
         return self._background.run(lambda _: verb(self._part))

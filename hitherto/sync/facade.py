@@ -712,7 +712,8 @@ class SyncTurn(SyncTurnBase):
 
     @property
     def text(self) -> str:
-        """What the assistant's last message says; "" before there is one. See `Turn.text`."""
+        """What the assistant's last message says, without its calls and its reasoning; "" before there is one. See
+        `Turn.text`."""
         return self._part.text
 
     @property

@@ -8,6 +8,9 @@ from typing import Any, cast
 
 from hitherto.core.log.message import Payload
 
+EMPTY = "[empty message]"
+"""Stands in for a message of white space, or of nothing, which Anthropic's API refuses."""
+
 
 def chat_answer(response: Mapping[str, Any]) -> list[Payload] | None:
     """The message of a chat completion's first choice; None for anything else."""
@@ -163,7 +166,7 @@ class AnthropicStream:
 def _anthropic_message(blocks: list[Payload]) -> Payload:
     """Its blocks without empty texts, which the API sends and does not take back."""
     said = [_filled(block) for block in blocks if block.get("type") != "text" or str(block.get("text", "")).strip()]
-    return {"role": "assistant", "content": said or ""}
+    return {"role": "assistant", "content": said or EMPTY}
 
 
 def _filled(item: Payload) -> Payload:

@@ -15,7 +15,7 @@ from hitherto.core.context.stream import StreamedAnswer
 from hitherto.core.log.message import ANTHROPIC, Call, Message, Payload, Role
 from hitherto.errors import InvalidMessage
 from hitherto.wire import breakpoints, cost
-from hitherto.wire.answers import AnthropicStream, anthropic_answer
+from hitherto.wire.answers import EMPTY, AnthropicStream, anthropic_answer
 from hitherto.wire.exchange import Exchange, exchanges
 from hitherto.wire.fields import content, identifier, mapping, own, shown, text, too_deep
 from hitherto.wire.neutral import (
@@ -36,14 +36,12 @@ from hitherto.wire.neutral import (
     readable,
     reads,
     said,
+    spoken,
 )
 from hitherto.wire.redaction import Replace, redacted
 
 LEFT_OUT = "[earlier messages left out]"
 """Opens a request whose first message would not be a user's."""
-
-EMPTY = "[empty message]"
-"""Stands in for a message of white space, which this API refuses."""
 
 TOOL_USE = 530
 """What having tools costs beside their schemas: the most that any model is listed with (Anthropic, "Tool use",
@@ -115,6 +113,9 @@ class AnthropicFormat:
 
     def calls(self, message: Message) -> tuple[Call, ...]:
         return calls_of(message)
+
+    def spoken(self, message: Message) -> str:
+        return spoken(message)
 
     def takes_breakpoints(self, model: str | None) -> bool:
         return True

@@ -32,6 +32,7 @@ from hitherto.wire.neutral import (
     readable,
     reads,
     said,
+    spoken,
 )
 from hitherto.wire.redaction import Replace, redacted
 
@@ -91,6 +92,9 @@ class ChatFormat:
 
     def calls(self, message: Message) -> tuple[Call, ...]:
         return calls_of(message)
+
+    def spoken(self, message: Message) -> str:
+        return spoken(message)
 
     def takes_breakpoints(self, model: str | None) -> bool:
         return model is not None and takes_cache_breakpoints(model)

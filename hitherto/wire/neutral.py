@@ -169,6 +169,11 @@ def calls_of(message: Message) -> tuple[Call, ...]:
     return tuple(Call(id=call.id, name=call.name, arguments=call.arguments) for call in calls)
 
 
+def spoken(message: Message) -> str:
+    """The words of a message, without calls, reasoning and images."""
+    return "\n".join(part.text for part in said(message).parts if isinstance(part, Text))
+
+
 def reader(message: Message) -> Reader:
     """The function that reads the message's item. Raises InvalidInput for a wire format that is not known."""
     try:

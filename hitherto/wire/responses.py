@@ -33,6 +33,7 @@ from hitherto.wire.neutral import (
     readable,
     reads,
     said,
+    spoken,
 )
 from hitherto.wire.redaction import Replace, redacted
 
@@ -106,6 +107,9 @@ class ResponsesFormat:
 
     def calls(self, message: Message) -> tuple[Call, ...]:
         return calls_of(message)
+
+    def spoken(self, message: Message) -> str:
+        return spoken(message)
 
     def takes_breakpoints(self, model: str | None) -> bool:
         return model is not None and takes_cache_breakpoints(model)

@@ -212,7 +212,10 @@ async def test_a_stream_that_breaks_leaves_the_text_that_came(chat: Conversation
             await streamed(api, turn, endpoint.root)
     assert texts(await chat.messages()) == ["What is the weather?", "It is sunny."]
     (_, answer) = await chat.messages()
-    assert json.loads(answer.message.metadata) == {"partial": True, "key": None, "messages": 2}
+    assert json.loads(answer.message.metadata) == {
+        "partial": True,
+        "hitherto_turn": {"key": None, "messages": 2},
+    }
     assert not answer.message.calls
 
 
@@ -317,7 +320,9 @@ async def test_a_tool_that_fails_leaves_what_is_complete(chat: Conversation) -> 
     one, two = hitherto.Call(id="1", name="f"), hitherto.Call(id="2", name="g")
     looked = [assistant("I look.", calls=[one]), tool_result("1", "found"), assistant("And again.", calls=[two])]
     await failed(chat.turn("Is it?"), *looked)
-    assert [one.message.role.value for one in await chat.messages()] == ["user", "assistant", "tool"]
+    kept = await chat.messages()
+    assert [one.message.role.value for one in kept] == ["user", "assistant", "tool", "assistant"]
+    assert (kept[-1].message.text, kept[-1].message.calls) == ("And again.", ()), "the words without the call"
     async with chat.turn("And now?") as turn:
         assert "found" in json.dumps(turn.request)
         await turn.add("It is.")
@@ -402,7 +407,7 @@ async def test_a_turn_that_is_never_answered_leaves_nothing(chat: Conversation) 
 
 async def test_a_turn_is_used_once(chat: Conversation) -> None:
     turn = chat.turn("Is it?")
-    with pytest.raises(InvalidInput, match="did not begin"):
+    with pytest.raises(InvalidInput, match="has not begun"):
         _ = turn.request
     async with turn:
         with pytest.raises(InvalidInput, match="used already"):
@@ -411,7 +416,7 @@ async def test_a_turn_is_used_once(chat: Conversation) -> None:
         await turn.add("Yes.")
         with pytest.raises(InvalidInput, match="its answer already"):
             await turn.add("No.")
-        with pytest.raises(InvalidInput, match="no answer is due"):
+        with pytest.raises(InvalidInput, match="has its answer already"):
             async for _ in turn.stream(events()):
                 pass
     with pytest.raises(InvalidInput, match="used already"):
@@ -420,6 +425,148 @@ async def test_a_turn_is_used_once(chat: Conversation) -> None:
     with pytest.raises(InvalidInput):
         await turn.add("No.")
     assert texts(await chat.messages()) == ["Is it?", "Yes."]
+
+
+async def test_a_stream_that_broke_can_be_asked_for_again_in_the_block(chat: Conversation) -> None:
+    for stream in (False, True):
+        key = f"k{stream}"
+        async with chat.turn("Is it?", key=key) as turn:
+            with pytest.raises(ConnectionResetError):
+                async for _ in turn.stream(events(piece("No, that"))):
+                    pass
+            assert (turn.done, turn.text) == (False, "")
+            assert turn.request
+            if stream:
+                whole = [piece("Yes."), {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}]
+                async for _ in turn.stream(unbroken(*whole)):
+                    pass
+            else:
+                await turn.add("Yes.")
+        assert turn.text == "Yes."
+        (*_, answer) = await chat.messages()
+        assert (answer.message.text, json.loads(answer.message.metadata)) == ("Yes.", {})
+        async with chat.turn("Is it?", key=key) as again:
+            assert (again.replayed, again.text) == (True, "Yes.")
+
+
+async def unbroken(*found: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+    for one in found:
+        yield one
+
+
+async def test_what_is_refused_is_not_added(chat: Conversation) -> None:
+    async with chat.turn("Is it?") as turn:
+        await turn.add(assistant(calls=[hitherto.Call(id="1", name="f"), hitherto.Call(id="2", name="g")]))
+        for wrong in (
+            [tool_result("9", "x")],
+            [tool_result("1", "x"), tool_result("1", "y")],
+            [tool_result("1", "x"), 7],
+        ):
+            with pytest.raises(InvalidMessage):
+                await turn.add(*wrong)  # pyright: ignore[reportArgumentType] — as a caller may
+        await turn.add(tool_result("1", "found"))
+        with pytest.raises(InvalidMessage, match="those that do: 2"):
+            await turn.add(tool_result("1", "again"))
+        with pytest.raises(BudgetExceeded):
+            await turn.add(tool_result("2", "word " * 50_000))
+        assert [call.id for call in turn.calls] == ["2"], "the caller may give a shorter one"
+        await turn.add(tool_result("2", "too long"))
+        await turn.add("It is.")
+    assert texts(await chat.messages())[-2:] == ["too long", "It is."]
+
+
+async def test_a_turn_that_is_left_while_a_request_is_due_is_not_answered(chat: Conversation) -> None:
+    """As by a loop with a limit: a retry goes on from the question."""
+    async with chat.turn("Is it?", key="k") as turn:
+        await turn.add(assistant("I look.", calls=[hitherto.Call(id="1", name="f")]))
+        await turn.add(tool_result("1", "found"))
+    assert await shown(chat) == ["Is it?", "I look.\n[calls f({})]", "found"]
+    async with chat.turn("Is it?", key="k") as again:
+        assert (again.done, again.replayed) == (False, False)
+        await again.add("It is.")
+    assert await shown(chat) == ["Is it?", "It is."]
+
+
+async def test_a_key_without_an_answer_is_another_ones(chat: Conversation) -> None:
+    await chat.append(user("Is it?"), key="asked")
+    async with chat.turn([user("Is it?"), user("Or not?")], key="two") as turn:
+        await turn.add("It is.")
+    for key in ("asked", "two"):
+        with pytest.raises(IdempotencyKeyReused, match="without an answer"):
+            async with chat.turn("Is it?", key=key):
+                pass
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        {"partial": True, "key": "k"},
+        {"partial": True, "key": "k", "messages": 2},
+        {"hitherto_turn": {"key": "k"}},
+        {"hitherto_turn": {"key": "k", "messages": "x"}},
+        {"hitherto_turn": {"key": "k", "messages": 3}},
+        {"hitherto_turn": {"key": "k", "messages": 10**9}},
+        {"hitherto_turn": ["k", 2]},
+    ],
+)
+async def test_metadata_of_ones_own_takes_nothing_back(chat: Conversation, mark: Any) -> None:
+    await chat.append(user("Old."), assistant("Yes."), user("Is it?").with_metadata(mark))
+    async with chat.turn("Is it?", key="k") as turn:
+        await turn.add("It is.")
+    assert await shown(chat) == ["Old.", "Yes.", "Is it?", "Is it?", "It is."]
+
+
+async def test_what_is_said_while_a_retry_begins_stays(chat: Conversation) -> None:
+    for number in range(15):
+        await broken_off(chat, "Ye", key=f"{number}")
+
+        async def again(key: str) -> None:
+            async with chat.turn("Is it?", key=key) as turn:
+                if not turn.done:
+                    await turn.add("It is.")
+
+        said = f"Important {number}."
+        await asyncio.gather(again(f"{number}"), chat.append(user(said)), again(f"{number}"))
+        now = await shown(chat)
+        assert said in now
+        assert "It is." in now[-2:]
+
+
+async def test_thinking_is_not_said(chat: Conversation) -> None:
+    thought = {"type": "thinking", "thinking": "They want a yes.", "signature": "s"}
+    content = [thought, {"type": "text", "text": "It is."}]
+    async with chat.turn("Is it?", wire="anthropic") as turn:
+        await turn.add({"type": "message", "role": "assistant", "stop_reason": "end_turn", "content": content})
+    assert turn.text == "It is."
+    reasoning = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Hm."}]}
+    await failed(chat.turn("And this?", wire="openai.responses"), reasoning)
+    assert texts(await chat.messages())[-1] == "They want a yes.\nIt is.", "reasoning alone leaves nothing"
+
+
+async def test_half_an_emoji(chat: Conversation) -> None:
+    async with chat.turn("Is it?") as turn:
+        await turn.add("Half: \ud83d")
+    await broken_off(chat, "Ha\ud83d")
+    assert [one.message.text for one in await chat.messages()][1::2] == ["Half: \ufffd", "Ha\ufffd"]
+    assert (await chat.messages())[1].message.payload["content"] == "Half: \ud83d"
+
+
+async def test_an_answer_of_nothing_can_be_sent_again(chat: Conversation) -> None:
+    async with chat.turn("Is it?", wire="anthropic") as turn:
+        await turn.add({"type": "message", "role": "assistant", "stop_reason": "end_turn", "content": []})
+    async with chat.turn("And now?", wire="anthropic") as turn:
+        assert "[empty message]" in json.dumps(turn.request["messages"][1])
+        await turn.add("It is.")
+
+
+async def test_an_answer_of_another_api_is_told(chat: Conversation) -> None:
+    async with chat.turn("Is it?") as turn:
+        with pytest.raises(InvalidMessage, match="wire='anthropic'"):
+            await turn.add({"type": "message", "role": "assistant", "stop_reason": "end_turn", "content": []})
+        with pytest.raises(InvalidMessage, match=r"wire='openai\.responses'"):
+            await turn.add({"object": "response", "output": [], "status": "completed"})
+        with pytest.raises(InvalidMessage, match="with an error"):
+            await turn.add({"error": {"message": "no"}})
 
 
 async def test_two_tasks_cannot_share_a_turn(chat: Conversation) -> None:

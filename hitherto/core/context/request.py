@@ -29,7 +29,8 @@ class WireFormat(Protocol):
     ids of the request so far; it adds those of the group.
 
     `answered` are the items of a whole response of the API, None if it is none; `streamed` takes the events of one.
-    `calls` are the tool calls that a message makes, whatever its own format.
+    `calls` are the tool calls that a message makes, whatever its own format, `spoken` are its words, without calls and
+    reasoning.
 
     `request` are the arguments for the API call. With `stable` they have cache breakpoints where that part of the
     request ends, and `cache_key` where the API has a field for it, unless `items` or `tools` bring breakpoints of their
@@ -53,6 +54,7 @@ class WireFormat(Protocol):
     def answered(self, response: Mapping[str, Any]) -> list[Payload] | None: ...
     def streamed(self) -> StreamedAnswer: ...
     def calls(self, message: Message) -> tuple[Call, ...]: ...
+    def spoken(self, message: Message) -> str: ...
     def takes_breakpoints(self, model: str | None) -> bool: ...
     def request(
         self,

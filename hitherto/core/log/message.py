@@ -144,7 +144,7 @@ class Call:
 def plain_message(role: Role, text: str) -> Message:
     """A text message that Hitherto writes itself, in OpenAI's chat format."""
     raw = json.dumps({"role": role.value, "content": text})
-    return Message(raw=raw, wire=CHAT, role=role, kind=Kind.TEXT, text=text)
+    return Message(raw=raw, wire=CHAT, role=role, kind=Kind.TEXT, text=storable(text))
 
 
 class Sums(NamedTuple):

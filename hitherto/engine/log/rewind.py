@@ -48,10 +48,15 @@ class Rewinder:
                 tail = await unit.tail(1)
                 return (await self._retract(unit, tail[0].seq))[0] if tail else None
 
-    async def rewind(self, to: int) -> int:
-        """See `Conversation.rewind`."""
+    async def rewind(self, to: int, *, expect: int | None = None) -> int:
+        """See `Conversation.rewind`. `expect` is the revision that the conversation must have: raises ConcurrentWrite
+        for another."""
         async with self.handle.services.store.write(self.handle.scope, self.handle.id) as unit:
             head = unit.head
+            if expect is not None and head.rev != expect:
+                raise ConcurrentWrite(
+                    f"expect={expect}, but {self.handle.id!r} is at revision {head.rev}", actual=head.rev
+                )
             if not head.view_start - 1 <= to < head.next_seq:
                 there = f"from {head.view_start - 1} to {head.last_seq}" if head.next_seq else "-1, as it is empty"
                 raise InvalidInput(
