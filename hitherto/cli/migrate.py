@@ -20,6 +20,8 @@ def migrate(database: options.Database = None, as_json: options.Json = False) ->
     settings = Settings.load(database=database)
     if settings.database == IN_MEMORY:
         raise InvalidInput("memory: has no schema; name a PostgreSQL server, or leave --database out")
+    if settings.read_only:
+        raise InvalidInput("the setting read_only (HITHERTO_READ_ONLY) is on, and nothing may be written; unset it")
     before, now = run(_migrated(settings))
     if as_json:
         output.print_json({"before": before, "revision": now})

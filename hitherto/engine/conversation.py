@@ -258,7 +258,14 @@ class Conversation:
         limit = checked_limit(limit)
         if before is not None:
             before = checked_limit(before, minimum=0, most=2**62, name="before")
+        await self._handle.head()  # erases what has expired
         return await self._services.store.contexts.kept(self.scope, self.id, before=before, limit=limit)
+
+    def _follow(self, other: Conversation) -> None:
+        """Go by the policy and the subject that `other`, which was made alike, goes by now: the stored ones, if it has
+        appended already."""
+        self._policy = other._policy
+        self._handle = replace(self._handle, policy=other._handle.policy, subject=other._handle.subject)
 
     async def rebuild(self, manifest: Manifest) -> Context:
         """Build the context of `manifest` again, byte for byte.

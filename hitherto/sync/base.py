@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
+from hitherto.engine.conversation import Conversation
 from hitherto.engine.memory import Memory
 from hitherto.engine.turn import Turn
 from hitherto.sync.background import BackgroundMemory
@@ -50,7 +51,10 @@ class SyncPart(Generic[Part]):
 
     def _of(self, memory: Memory) -> Part:
         if self._made[0] is not memory:
-            self._made = memory, self._make(memory)
+            before, part = self._made[1], self._make(memory)
+            if isinstance(before, Conversation) and isinstance(part, Conversation):
+                part._follow(before)  # pyright: ignore[reportPrivateUsage] — its double in this process
+            self._made = memory, part
         return self._made[1]
 
     def _run(self, verb: Callable[[Part], Coroutine[Any, Any, Result]]) -> Result:

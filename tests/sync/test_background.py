@@ -175,6 +175,39 @@ def test_it_never_waits_for_itself() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_closing_never_waits_for_itself() -> None:
+    async def close(_: Memory) -> None:
+        with pytest.raises(InvalidInput, match="wait for itself"):
+            background.close()
+
+    background = BackgroundMemory(hitherto.open("memory:"))
+    background.run(close)
+    background.close()
+
+
+def test_whoever_closes_waits_until_it_is_closed() -> None:
+    background = BackgroundMemory(hitherto.open("memory:"))
+    left = background._leave
+    background.run(_nothing)
+
+    async def slowly() -> None:
+        await asyncio.sleep(0.2)
+        await left()
+        ended.set()
+
+    ended = threading.Event()
+    background._leave = slowly
+    with ThreadPoolExecutor(2) as threads:
+        both = [threads.submit(background.close) for _ in range(2)]
+        for one in both:
+            one.result(timeout=PATIENCE)
+            assert ended.is_set()
+
+
+async def _nothing(_: Memory) -> None:
+    pass
+
+
 def test_a_fork_starts_afresh(database: str) -> None:
     """As the workers of a server that has loaded the application before it forks. The parent goes on."""
     program = (
@@ -182,23 +215,26 @@ def test_a_fork_starts_afresh(database: str) -> None:
         "memory = hitherto.open_sync(sys.argv[1], worker=False)\n"
         "chat = memory.conversation('c', scope=hitherto.Scope(tenant='acme', user='u-17', agent='planner'))\n"
         "chat.append(hitherto.user('parent'))\n"
+        "told = memory.conversation('told', scope=chat.scope, policy='none')\n"
+        "told.append(hitherto.user('parent')); told.configure(policy='rolling')\n"
         "children = []\n"
         "for number in range(3):\n"
         "    child = os.fork()\n"
         "    if child == 0:\n"
         "        for _ in range(5): chat.append(hitherto.user(f'child {number}'))\n"
+        "        told.append(hitherto.user('child'))\n"
         "        memory.close()\n"
         "        os._exit(0)\n"
         "    children.append(child)\n"
         "for _ in range(5): chat.append(hitherto.user('parent'))\n"
         "codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]\n"
-        "print(codes, len(chat.messages()))\n"
+        "print(codes, len(chat.messages()), told.policy().name)\n"
         "memory.close()\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, database], capture_output=True, text=True, check=False, timeout=PATIENCE
     )
-    assert (done.stdout, done.stderr) == ("[0, 0, 0] 21\n", "")
+    assert (done.stdout, done.stderr) == ("[0, 0, 0] 21 rolling\n", "")
 
 
 def test_a_conversation_goes_by_what_is_stored_after_its_first_append() -> None:

@@ -102,8 +102,8 @@ def metadata_json(metadata: object) -> str:
         raise InvalidDocument(f"metadata is not JSON: {error}; pass only what json.dumps can write") from error
     if len(text) > LONGEST_METADATA:
         raise InvalidDocument(
-            f"metadata has {len(text):,} characters as JSON; at most {LONGEST_METADATA:,} are kept, so put the rest "
-            "into the text"
+            f"metadata has {len(text):,} characters as JSON; at most {LONGEST_METADATA:,} are kept, so keep the "
+            "rest elsewhere"
         )
     return text
 

@@ -104,7 +104,7 @@ def _check(manifest: Manifest, request: Mapping[str, Any]) -> None:
     if request_sha256(request) != manifest.sha256:
         raise NotReproducible(
             f"{manifest.conversation!r} at revision {manifest.rev} no longer gives the context of this manifest: "
-            "something it showed was erased since"
+            "something that it showed, or had no room for, was erased since"
         )
 
 

@@ -33,8 +33,8 @@ def ours() -> Generator[None]:
         raise
     except psycopg.errors.ReadOnlySqlTransaction as error:
         raise DatabaseReadOnly(
-            f"the database refuses to write ({error.diag.message_primary}); connect to the primary server, or end "
-            "its read-only mode (default_transaction_read_only)"
+            f"the database refuses to write ({error.diag.message_primary}); connect to the primary server, "
+            "end its read-only mode (default_transaction_read_only), or open the memory without read_only"
         ) from error
     except psycopg.errors.UniqueViolation as error:
         taken = _DUPLICATES.get(error.diag.constraint_name or "", str(error.diag.message_primary))

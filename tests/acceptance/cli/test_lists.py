@@ -110,5 +110,6 @@ def test_migrate(empty_database: str) -> None:
     again = bare("migrate", "--database", empty_database)
     assert again.out == f"The schema is at revision {made['revision']} already.\n"
     assert "--database" in bare("migrate", "--database", "memory:").failed(2)
+    assert "HITHERTO_READ_ONLY" in bare("migrate", "--database", empty_database, HITHERTO_READ_ONLY="1").failed(2)
     ran = bare("conversations", "--database", empty_database, "--json")
     assert json.loads(ran.out) == {"conversations": [], "next": None}

@@ -16,6 +16,7 @@ from hitherto import Conversation, Memory, Scope, assistant, user
 from hitherto.core.context.kept import record_of
 from hitherto.core.digests.digest import Status
 from hitherto.core.digests.prompts import ArchiveTask, DigestTask
+from hitherto.core.policy.span import Reason
 from hitherto.core.prompt import Prompt
 from hitherto.errors import InvalidInput, InvalidScope, NotReproducible
 from hitherto.ports.model import Completion
@@ -234,7 +235,11 @@ async def test_contexts_stay_whole_whatever_is_erased(data: st.DataObject) -> No
             for kept in await chat.contexts(limit=50):
                 shown = record_of(kept.manifest, []).shown
                 assert not any(first <= seq <= last for seq in erased for first, last in shown)
-                await chat.rebuild(kept.manifest)
+                try:
+                    await chat.rebuild(kept.manifest)
+                except NotReproducible:  # a summary that had no room is smaller now
+                    assert kept.manifest.digest is None
+                    assert any(span.reason is Reason.BUDGET for span in kept.manifest.fates)
 
 
 @pytest.mark.parametrize("seqs", [[7], [-1], -1, [True], ["0"], [0.0], [0, 99]])
