@@ -94,6 +94,7 @@ def passed_on(arguments: ast.arguments) -> str:
 def described(function: Function, of: str) -> str:
     """The first paragraph of the docstring, and where the rest is."""
     first = " ".join((ast.get_docstring(function) or "").partition("\n\n")[0].split())
+    first = first.replace("`async with", "`with").removesuffix(" See `Turn`.")
     lines = textwrap.wrap(f'"""{first} See `{of}`."""', 112)
     return textwrap.indent("\n".join(lines), " " * 8)
 

@@ -62,7 +62,7 @@ def conversations(
         output.print_json({"conversations": [_json(one) for one in page.conversations], "next": page.next})
         return
     if not page.conversations:
-        output.say(f"There is no such conversation of the tenant {tenant}. Its tenants are listed by: hitherto scopes")
+        output.say(f"No conversation of the tenant {tenant} matches. For the tenants: hitherto scopes")
         return
     output.show(_table(page.conversations, users=user is None, agents=agent is None))
     if page.next is not None:

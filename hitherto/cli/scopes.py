@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated, Any
 
 import typer
@@ -39,7 +40,9 @@ def scopes(
         return
     found = page.scopes
     if not found:
-        output.say(f"There is no {by}{'' if tenant is None else f' of the tenant {tenant}'} of which anything is kept.")
+        whose = "" if tenant is None else f" of the tenant {tenant}"
+        whose = whose if user is None else f" of the user {user}{whose}"
+        output.say(f"There is no {by}{whose} of which anything is kept.")
         return
     columns = [
         Column(by, [output.one_line(one.name) for one in found], most=key_width(), key=True),
@@ -52,4 +55,8 @@ def scopes(
     ]
     output.show(fitted(None, columns))
     if page.next is not None:
-        output.say(f"There are more: --cursor {page.next}")
+        # A name that a terminal cannot show as it is: --json has it.
+        shown = (
+            shlex.quote(page.next) if output.one_line(page.next) == page.next else "…, with the name that --json gives"
+        )
+        output.say(f"There are more: --cursor {shown}")

@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields
 from hitherto.errors import InvalidScope
 
 LONGEST_NAME = 200
+_LONGEST_IN_BYTES = 600
+"""In UTF-8: four names stand in one index entry, which has room for 2,700 bytes."""
 
 THE_USER = ""
 """The subject of facts about the user; no other subject can have this id."""
@@ -14,7 +16,7 @@ THE_USER = ""
 
 def checked_name(value: object, what: str) -> str:
     """`value` as a usable name. Raises InvalidScope unless it is a string, not blank, of at most LONGEST_NAME
-    characters, without NUL and lone surrogates.
+    characters and 600 bytes in UTF-8, without NUL and lone surrogates.
 
     Names are compared exactly, in code and in the database; nothing is trimmed or folded.
     """
@@ -24,6 +26,10 @@ def checked_name(value: object, what: str) -> str:
         raise InvalidScope(f"{what} has {len(value)} characters; at most {LONGEST_NAME} are kept as a name")
     if "\x00" in value or any("\ud800" <= character <= "\udfff" for character in value):
         raise InvalidScope(f"{what} is {value!r}; NUL and lone surrogates cannot be part of a name")
+    if len(value.encode()) > _LONGEST_IN_BYTES:
+        raise InvalidScope(
+            f"{what} has {len(value.encode())} bytes in UTF-8; at most {_LONGEST_IN_BYTES} are kept as a name"
+        )
     return value
 
 

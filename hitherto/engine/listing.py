@@ -78,8 +78,10 @@ async def scope_page(
     limit = checked_limit(limit)
     if by not in get_args(ScopePart):
         raise InvalidInput(f"by is {by!r}; give 'tenant', 'user' or 'agent'")
-    if (by != "tenant" and tenant is None) or (by == "tenant" and user is not None):
-        raise InvalidScope("users and agents are listed of a tenant, and tenants without a user")
+    if by != "tenant" and tenant is None:
+        raise InvalidScope(f"whose {by}s? Name the tenant: tenant=…")
+    if by == "tenant" and user is not None:
+        raise InvalidScope("tenants have no user; leave user=… out, or list the users of a tenant: scopes('user', …)")
     found = await store.scopes(
         by,
         tenant=None if tenant is None else checked_name(tenant, "tenant"),
@@ -97,13 +99,14 @@ def _cursor(last: ConversationInfo) -> str:
 
 
 def _beyond(cursor: object) -> tuple[datetime, int]:
+    wrong = InvalidInput(f"cursor is {str(cursor)[:80]!r}; give the `next` of an earlier page")
+    if not isinstance(cursor, str):
+        raise wrong
     try:
-        assert isinstance(cursor, str)
         at, ref = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        place = datetime.fromisoformat(at), ref
-        assert place[0].tzinfo is not None
-        assert type(ref) is int
-        assert 0 <= ref < 2**63
-    except (AssertionError, ValueError, TypeError, RecursionError):
-        raise InvalidInput(f"cursor is {str(cursor)[:80]!r}; give the `next` of an earlier page") from None
-    return place
+        time = datetime.fromisoformat(at)
+    except (ValueError, TypeError, RecursionError):
+        raise wrong from None
+    if time.tzinfo is None or type(ref) is not int or not 0 <= ref < 2**63:
+        raise wrong
+    return time, ref

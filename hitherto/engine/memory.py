@@ -349,9 +349,8 @@ class Memory:
         cursor: str | None = None,
     ) -> ScopePage:
         """The tenants, the users of a `tenant`, or the agents of a `tenant` or of one `user` of it, by name, with how
-        much is kept of each: at most `limit` of them (1,000), and the `cursor` with which the next page goes on. Of
-        tenants, or users, only the one that is named, if it is. For operators. Raises InvalidScope and
-        InvalidInput."""
+        much is kept of each: `limit` of them, at most 1,000, and the `cursor` with which the next page goes on.
+        `tenant` or `user` narrows the list to that one. For operators. Raises InvalidScope and InvalidInput."""
         return await scope_page(self._services.store, by, tenant=tenant, user=user, limit=limit, cursor=cursor)
 
     async def wait_for_digests(self) -> None:
@@ -360,8 +359,9 @@ class Memory:
         await self._services.queue.wait_for_digests()
 
     async def purge_expired(self) -> int:
-        """Housekeeping over all tenants: erase expired messages, drop receipts beyond their retention. Returns how many
-        conversations were touched. Runs at each start, and every minute in a process that makes digests."""
+        """Housekeeping over all tenants: erase expired messages, drop receipts and kept contexts beyond their
+        retention. Returns how many conversations were touched. Runs at each start, and every minute in a process that
+        makes digests."""
         return await purge_expired(self._services)
 
     async def erase_user(self, tenant: str, user: str) -> ErasureReport:
@@ -384,8 +384,8 @@ class Memory:
 
     async def wait_for_erasure(self) -> None:
         """Go on with erasures that a process has begun and not ended, and rebuild the parts of the search index from
-        which something was removed, of all tenants. When this returns, the database's rows hold nothing that was
-        erased before the call."""
+        which something was removed, of all tenants; drop instructions and tools that no kept context has. When this
+        returns, the database's rows hold nothing that was erased before the call."""
         await resume_erasures(self._services.store)
         await self._services.store.contexts.forget()
         if self._indexer is not None:

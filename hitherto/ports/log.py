@@ -158,7 +158,8 @@ class ExpiredConversation:
 class ConversationInfo:
     """A conversation in a list. `title` is the one it was given; else it is made of its first user message that is
     shown; "" where there is none. `messages` and `tokens` are those of its whole log. It was written to last at
-    `updated_at`: by an append, `pop`, `replace`, `clear` or `configure`. `ref` is the store's number for it."""
+    `updated_at`: by an append, `pop`, `rewind`, `replace`, `clear`, `finish` or `configure`. `ref` is the store's
+    number for it."""
 
     scope: Scope
     conversation: str
@@ -287,7 +288,7 @@ class LogStore(Protocol):
         self, by: ScopePart, *, tenant: str | None = None, user: str | None = None, beyond: str = "", limit: int
     ) -> list[ScopeCounts]:
         """At most `limit` tenants, or users or agents of a `tenant` (agents of one `user`, if named), by name in the
-        store's own order; those after the name `beyond`. Of tenants, or users, only the one that is named, if it is.
+        store's own order; those after the name `beyond`. `tenant` or `user` narrows the list to that one.
         There are those that have a conversation, a document or a current fact."""
         ...
 

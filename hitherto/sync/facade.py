@@ -221,9 +221,9 @@ class SyncMemory(SyncBase):
         cursor: str | None = None,
     ) -> ScopePage:
         """The tenants, the users of a `tenant`, or the agents of a `tenant` or of one `user` of it, by name, with how
-        much is kept of each: at most `limit` of them (1,000), and the `cursor` with which the next page goes on. Of
-        tenants, or users, only the one that is named, if it is. For operators. Raises InvalidScope and InvalidInput.
-        See `Memory.scopes`."""
+        much is kept of each: `limit` of them, at most 1,000, and the `cursor` with which the next page goes on.
+        `tenant` or `user` narrows the list to that one. For operators. Raises InvalidScope and InvalidInput. See
+        `Memory.scopes`."""
         return self._run(lambda memory: memory.scopes(by, tenant=tenant, user=user, limit=limit, cursor=cursor))
 
     def wait_for_digests(self) -> None:
@@ -233,9 +233,9 @@ class SyncMemory(SyncBase):
         return self._run(lambda memory: memory.wait_for_digests())
 
     def purge_expired(self) -> int:
-        """Housekeeping over all tenants: erase expired messages, drop receipts beyond their retention. Returns how many
-        conversations were touched. Runs at each start, and every minute in a process that makes digests. See
-        `Memory.purge_expired`."""
+        """Housekeeping over all tenants: erase expired messages, drop receipts and kept contexts beyond their
+        retention. Returns how many conversations were touched. Runs at each start, and every minute in a process that
+        makes digests. See `Memory.purge_expired`."""
         return self._run(lambda memory: memory.purge_expired())
 
     def erase_user(self, tenant: str, user: str) -> ErasureReport:
@@ -253,8 +253,8 @@ class SyncMemory(SyncBase):
 
     def wait_for_erasure(self) -> None:
         """Go on with erasures that a process has begun and not ended, and rebuild the parts of the search index from
-        which something was removed, of all tenants. When this returns, the database's rows hold nothing that was erased
-        before the call. See `Memory.wait_for_erasure`."""
+        which something was removed, of all tenants; drop instructions and tools that no kept context has. When this
+        returns, the database's rows hold nothing that was erased before the call. See `Memory.wait_for_erasure`."""
         return self._run(lambda memory: memory.wait_for_erasure())
 
     def export_to(
@@ -343,8 +343,8 @@ class SyncConversation(SyncPart[Conversation]):
         facts: bool | None = None,
         wait: bool | float = False,
     ) -> SyncTurn:
-        """One turn: `async with chat.turn(question) as turn` gives the request for the model, takes its answer whole or
-        as a stream, and appends both together when the block ends. See `Turn`. See `Conversation.turn`."""
+        """One turn: `with chat.turn(question) as turn` gives the request for the model, takes its answer whole or as a
+        stream, and appends both together when the block ends. See `Conversation.turn`."""
         return SyncTurn(
             self._background,
             self._part.turn(

@@ -14,7 +14,8 @@ EMPTY = "[empty message]"
 
 def chat_answer(response: Mapping[str, Any]) -> list[Payload] | None:
     """The message of a chat completion's first choice; None for anything else."""
-    message = _at(response, "choices", 0, "message")
+    choices = _list(response.get("choices"))
+    message = choices[0].get("message") if choices else None
     return [_filled(cast("Payload", message))] if isinstance(message, dict) else None
 
 
@@ -176,13 +177,3 @@ def _filled(item: Payload) -> Payload:
 
 def _list(value: object) -> list[Payload]:
     return [one for one in cast("list[Any]", value) if isinstance(one, dict)] if isinstance(value, list) else []
-
-
-def _at(value: object, *path: str | int) -> Any:
-    for step in path:
-        if isinstance(step, str):
-            value = cast("Mapping[str, Any]", value).get(step) if isinstance(value, Mapping) else None
-        else:
-            listed = cast("list[Any]", value) if isinstance(value, list) else []
-            value = listed[step] if step < len(listed) else None
-    return value

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from hitherto.cli.doctor.check import Check, CheckState, failed, ok, skipped, warning
 from hitherto.cli.doctor.settings import UsableSettings
 from hitherto.core.digests.digest import Needs
-from hitherto.errors import StoreError
+from hitherto.errors import NotFound, StoreError
 from hitherto.ports.digests import Backlog
 from hitherto.ports.embedder import Space
 from hitherto.ports.model import EXTRACTIVE
@@ -49,6 +49,9 @@ async def check_database(loaded: UsableSettings, space: Space | None) -> list[Ch
         try:
             url, home = await _address(loaded.settings, opened)
             examined = await examine(url, patience=loaded.settings.database_timeout)
+        except NotFound as error:
+            none = ok(name, f"{error}; the first program that opens it sets it up, and so does: hitherto migrate")
+            return [none, *(skipped(check, "not looked at: no database yet") for check in _REST)]
         except StoreError as error:
             return [failed(name, error), *(skipped(check, "not looked at: no database") for check in _REST)]
         checks = [_server(examined, home), _schema(examined)]
@@ -64,7 +67,7 @@ async def _address(settings: Settings, opened: AsyncExitStack) -> tuple[str, Pat
     from hitherto.stores.postgres.embedded.server import EmbeddedServer, default_data_directory
 
     home = settings.data_dir or default_data_directory()
-    server = await EmbeddedServer.start(home)
+    server = await EmbeddedServer.start(home, create=False)
     opened.push_async_callback(server.stop)
     return server.url, home
 

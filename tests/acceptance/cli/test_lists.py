@@ -73,7 +73,7 @@ async def test_conversations_of_a_tenant(database: str) -> None:
     for wanted in (["--user", "me"], ["--metadata", "ticket=7"], ["--metadata", "tag=vip"]):
         found = cli("conversations", *wanted, "--json").json["conversations"]
         assert [one["conversation"] for one in found] == ["keys"], wanted
-    assert cli("conversations", "--before", "2001-01-01").out.startswith("There is no such conversation")
+    assert cli("conversations", "--before", "2001-01-01").out.startswith("No conversation of the tenant local matches")
     assert "NAME=VALUE" in cli("conversations", "--metadata", "x").failed(2)
     assert "cursor" in cli("conversations", "--cursor", "x").failed(2)
 
@@ -101,6 +101,13 @@ def test_what_only_shows_something_creates_nothing(empty_database: str, words: l
         assert connection.execute("select to_regnamespace('hitherto')").fetchone() == (None,)
     folder = Path(tempfile.mkdtemp()) / "pg"
     assert f"{folder} does not exist" in Cli(folder)(*words).failed(1)
+    assert not folder.exists()
+
+
+def test_the_doctor_creates_nothing() -> None:
+    folder = Path(tempfile.mkdtemp()) / "pg"
+    ran = Cli(folder)("doctor")
+    assert (ran.code, "there is no database yet" in ran.out) == (0, True), ran
     assert not folder.exists()
 
 
