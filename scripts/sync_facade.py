@@ -135,7 +135,7 @@ def attributes(node: ast.ClassDef) -> list[str]:
 def synchronous(name: str, source: Source, imports: set[str]) -> str:
     node = source.find(name)
     assert isinstance(node, ast.ClassDef)
-    base = {"Memory": "SyncBase", "Turn": "SyncTurnBase"}.get(name, f"SyncPart[{name}]")
+    base = {"Memory": "SyncMemoryBase", "Turn": "SyncTurnBase"}.get(name, f"SyncPart[{name}]")
     parts = [f'class Sync{name}({base}):\n    """{DOC[name]}"""\n']
     imports.add(f"from {source.module} import {name}")
     if name == "Conversation":
@@ -165,7 +165,7 @@ def opening(source: Source, imports: set[str]) -> str:
         "from hitherto.wiring import open as open_memory",
         "from hitherto.sync.background import BackgroundMemory",
     }
-    imports.add("from hitherto.sync.base import SyncBase, SyncPart, SyncTurnBase")
+    imports.add("from hitherto.sync.base import SyncMemoryBase, SyncPart, SyncTurnBase")
     return f'''\
 def open_sync({ast.unparse(function.args)}) -> SyncMemory:
     """Open a memory for code without an event loop: `with hitherto.open_sync() as memory`, or keep it and call `close`

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import threading
 from collections.abc import Callable, Coroutine
@@ -16,6 +17,10 @@ from hitherto.wiring import Opening
 
 Result = TypeVar("Result")
 Work = Callable[[Memory], Coroutine[Any, Any, Result]]
+
+
+def _say_nothing(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    pass
 
 
 class _Thread:
@@ -32,6 +37,8 @@ class _Thread:
             self._loop = asyncio.new_event_loop()
             self._thread = threading.Thread(target=self._loop.run_forever, name="hitherto", daemon=True)
             self._thread.start()
+            # A program that ends without closing its memories leaves tasks; they end with it, and nobody needs to hear.
+            atexit.register(self._loop.set_exception_handler, _say_nothing)
         return self._loop
 
     def is_current(self) -> bool:

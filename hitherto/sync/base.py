@@ -1,4 +1,4 @@
-"""What the synchronous classes have in common."""
+"""What the synchronous classes are made of: a memory in the background, its parts, and a turn."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Part = TypeVar("Part")
 Event = TypeVar("Event")
 
 
-class SyncBase:
+class SyncMemoryBase:
     """A memory in the background: `with` it, or call `close` when it is not needed any more."""
 
     def __init__(self, background: BackgroundMemory) -> None:

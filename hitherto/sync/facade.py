@@ -47,11 +47,11 @@ from hitherto.ports.store import Store
 from hitherto.ports.watch import Watch
 from hitherto.settings.open_options import SettingsOptions
 from hitherto.sync.background import BackgroundMemory
-from hitherto.sync.base import SyncBase, SyncPart, SyncTurnBase
+from hitherto.sync.base import SyncMemoryBase, SyncPart, SyncTurnBase
 from hitherto.wiring import open as open_memory
 
 
-class SyncMemory(SyncBase):
+class SyncMemory(SyncMemoryBase):
     """A `Memory` for code without an event loop. Any number of threads may share it."""
 
     def conversation(

@@ -208,6 +208,18 @@ async def _nothing(_: Memory) -> None:
     pass
 
 
+def test_a_program_that_never_closes_ends_in_silence(database: str) -> None:
+    program = (
+        "import sys, hitherto\n"
+        "memory = hitherto.open_sync(sys.argv[1], worker=False)\n"
+        "chat = memory.conversation('c', scope=hitherto.Scope(tenant='acme', user='u-17', agent='planner'))\n"
+        "chat.append(hitherto.user('Hello.'))\n"
+    )
+    command = [sys.executable, "-c", program, database]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 def test_a_fork_starts_afresh(database: str) -> None:
     """As the workers of a server that has loaded the application before it forks. The parent goes on."""
     program = (
