@@ -21,7 +21,7 @@ COMMANDS = {
     "conversations": "List conversations, the one that was written to last first.",
     "scopes": "List tenants, users or agents, and how much is kept of each.",
     "log": "Show the log: every message as it was stored.",
-    "context": "Show the context of the next request, and its manifest.",
+    "context": "Show the context of the next request, or the last one kept, and its manifest.",
     "digests": "Show the chain of digests, and the newest in full.",
     "recall": "Search messages, digests, documents and facts for what answers a question.",
     "facts": "Review facts about a user or another subject, with their sources.",

@@ -59,7 +59,7 @@ def context(
     target: Target,
     as_json: options.Json = False,
 ) -> None:
-    """Show the context of the next request, and its manifest; or, with --last, the newest one that was kept."""
+    """Show the context of the next request, or the last one kept, and its manifest."""
     if last:
         if (budget, message, at, policy, wire) != (None, None, None, None, CHAT):
             raise InvalidInput("--last shows a context as it was; leave the other options out")

@@ -144,7 +144,7 @@ async def test_figures_that_are_none_are_left_out(figures: dict[str, object]) ->
         took = [(call.tokens_in, call.tokens_cached, call.tokens_out, call.cost) for call in ledger]
         assert took == [(None, None, None, None)] * 2
         assert [call.cause for call in ledger] == [None, FailureCause.UNUSABLE]
-    (costs,) = await store.costs("tenant", tenant=SCOPE.tenant)
+    (costs,) = await store.costs("model")
     assert (costs.calls, costs.unpriced) == (2, 2)
 
 

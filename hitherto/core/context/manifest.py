@@ -145,7 +145,10 @@ class Manifest(_Frozen):
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values; `from_json` reads them back equal."""
-        return self.model_dump(mode="json")
+        found = self.model_dump(mode="json")
+        if self.request.items is None:  # a request's, as almost all are
+            del found["request"]["items"]
+        return found
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | str) -> Manifest:
