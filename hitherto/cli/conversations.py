@@ -32,7 +32,9 @@ def conversations(
     ] = None,
     metadata: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="With this in their metadata; may be given several times."),
+        typer.Option(
+            metavar="NAME=VALUE", help="With this in their metadata, as JSON or as a text; several times for several."
+        ),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=MOST, help="Show at most so many.")] = 50,
     cursor: Annotated[str | None, typer.Option(metavar="CURSOR", help="Go on where an earlier list ended.")] = None,
@@ -76,6 +78,8 @@ def _entries(given: Iterable[str]) -> Mapping[str, Any]:
         name, sign, value = one.partition("=")
         if not sign or not name:
             raise InvalidInput(f"--metadata is {one!r}; write it as NAME=VALUE")
+        if name in found:
+            raise InvalidInput(f"--metadata names {name!r} twice; a conversation has one value of each")
         try:
             found[name] = json.loads(value)
         except ValueError:

@@ -33,14 +33,18 @@ def log(
 
     Cleared messages are included. Long ones are shortened, except with --json.
     """
+    most = None if limit is None else limit + 1
     messages, view_start = with_conversation(
-        target, id, lambda conversation: conversation.messages(start=start, limit=limit)
+        target, id, lambda conversation: conversation.messages(start=start, limit=most)
     )
+    messages, more = messages[:limit], limit is not None and len(messages) > limit
     if as_json:
         listed = [_json(logged, cleared=logged.seq < view_start) for logged in messages]
         output.print_json({"conversation": id, "messages": listed})
     else:
         output.show(_table(messages, view_start))
+        if more:
+            output.say(f"There are more: --start {messages[-1].seq + 1}")
 
 
 def _table(log: Sequence[Logged], view_start: int) -> Table:

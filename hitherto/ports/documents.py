@@ -44,10 +44,11 @@ class DocumentStore(Protocol):
         namespace: str | None = None,
         doc_type: str | None = None,
         metadata: Mapping[str, object] | None = None,
+        before: int | None = None,
         limit: int = 100,
     ) -> list[Document]:
         """The documents, the last stored first, their texts cut after `PREVIEW` characters. `metadata`: only documents
-        that have every entry of it, as an equal value or in a list."""
+        that have every entry of it, as an equal value or in a list; `before`: only those before that id."""
         ...
 
     async def document(self, scope: Scope, id: int, *, all_agents: bool = False) -> Document | None:

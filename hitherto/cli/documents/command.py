@@ -78,17 +78,28 @@ def add(
 
 
 def list_documents(
-    doc_type: TypeFilter = "all", limit: Limit = 100, *, target: Target, as_json: options.Json = False
+    doc_type: TypeFilter = "all",
+    limit: Limit = 100,
+    before: Annotated[
+        int | None, typer.Option(min=1, metavar="ID", help="Go on where a page has ended: before this document.")
+    ] = None,
+    *,
+    target: Target,
+    as_json: options.Json = False,
 ) -> None:
     """List the user's documents, the newest first: archived conversations, and what was added."""
     found = with_memory(
         target.database,
-        lambda memory: memory.documents(target.scope).list(doc_type=doc_type, limit=limit),
+        lambda memory: memory.documents(target.scope).list(doc_type=doc_type, before=before, limit=limit + 1),
     )
+    found, more = found[:limit], len(found) > limit
     if as_json:
-        output.print_json({"documents": [_json(document) for document in found]})
+        listed = [_json(document) for document in found]
+        output.print_json({"documents": listed, "next": found[-1].id if more else None})
     elif found:
         output.show(_table(found))
+        if more:
+            output.say(f"There are more: --before {found[-1].id}")
     else:
         output.say(f"User {target.scope.user} has no documents here. Try: hitherto documents add FILE")
 

@@ -100,9 +100,11 @@ class Documents:
         doc_type: str | None = None,
         namespace: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        before: int | None = None,
         limit: int = 100,
     ) -> DocumentList:
-        """The documents, the last stored first, with their texts cut to 1,000 characters. `doc_type` is one type
+        """The documents, the last stored first, with their texts cut to 1,000 characters; at most `limit`, and those
+        stored before the one with the id `before`: the next page is that before the last one's. `doc_type` is one type
         ("conversations" is "conversation"), or "all". `metadata`: only documents that have every entry of it, as an
         equal value or in a list. Raises InvalidDocument."""
         await purge(self._services, self._scope.tenant)
@@ -112,6 +114,7 @@ class Documents:
             namespace=namespace,
             doc_type=type_of(doc_type),
             metadata=json.loads(metadata_json(metadata)),
+            before=None if before is None else _number(before),
             limit=limit,
         )
 

@@ -99,6 +99,7 @@ class InMemoryDocuments:
         namespace: str | None = None,
         doc_type: str | None = None,
         metadata: Mapping[str, object] | None = None,
+        before: int | None = None,
         limit: int = 100,
     ) -> list[Document]:
         found = [
@@ -108,6 +109,7 @@ class InMemoryDocuments:
             and namespace in (None, one.document.namespace)
             and doc_type in (None, one.document.doc_type)
             and has(json.loads(one.document.metadata), metadata or {})
+            and (before is None or one.document.id < before)
         ]
         return [replace(document, text=document.text[:PREVIEW]) for document in found[: max(limit, 0)]]
 

@@ -48,6 +48,7 @@ class PostgresDocuments:
         namespace: str | None = None,
         doc_type: str | None = None,
         metadata: Mapping[str, object] | None = None,
+        before: int | None = None,
         limit: int = 100,
     ) -> list[Document]:
         values = {
@@ -55,6 +56,7 @@ class PostgresDocuments:
             "namespace": namespace,
             "doc_type": doc_type,
             "metadata": json.dumps(dict(metadata or {})),
+            "before": before,
             "limit": max(limit, 0),
             "text": PREVIEW,
         }

@@ -59,6 +59,7 @@ where hitherto.within(d.tenant, d.user_id, d.agent, %(tenant)s, %(user)s, %(agen
   and (%(namespace)s::text is null or d.namespace = %(namespace)s)
   and (%(doc_type)s::text is null or d.doc_type = %(doc_type)s)
   and hitherto.has_metadata(d.metadata, %(metadata)s::jsonb)
+  and (%(before)s::bigint is null or d.id < %(before)s)
 order by d.id desc
 limit %(limit)s;
 

@@ -123,6 +123,9 @@ class DocumentCases:
         assert await titles(store, limit=2) == ["4", "3"]
         assert await titles(store, limit=0) == await titles(store, limit=-1) == []
         (newest,) = await documents.documents(SCOPE, limit=1)
+        everything = await documents.documents(SCOPE)
+        assert await documents.documents(SCOPE, before=newest.id) == everything[1:]
+        assert await documents.documents(SCOPE, before=everything[-1].id) == []
         assert newest.text == long[:PREVIEW]
         whole = await documents.document(SCOPE, newest.id)
         assert whole is not None
