@@ -67,10 +67,11 @@ class ExportStore(Protocol):
         """Everything that is kept, as it is now. Nobody waits for whoever reads it."""
         ...
 
-    async def restore(self, tenant: str, kept: KeptConversation, messages: AsyncIterable[Sequence[Logged]]) -> None:
+    async def restore(self, tenant: str, kept: KeptConversation, messages: AsyncIterable[Sequence[Logged]]) -> int:
         """Write a conversation as it was, with its messages (ascending, all of them), but for `latest`. Its digests get
-        ids of this store's, and its search index is made in the background. It is there whole, or not at all. Raises
-        Conflict if there is a conversation of that name."""
+        ids of this store's, and its search index is made in the background. It is there whole, or not at all; of its
+        archived documents those whose content is not there yet, of which it returns the number. Raises Conflict if
+        there is a conversation of that name."""
         ...
 
     async def restore_latest(self, tenant: str, latest: LatestRecord) -> None:

@@ -131,6 +131,7 @@ async def test_what_is_imported_is_what_was_exported(memory: Memory, elsewhere: 
     assert kinds == {*KINDS}, "a bit of everything"
     done = await imported(elsewhere, data)
     assert (done.conversations, done.skipped, done.refused) == (9, 0, ())
+    assert done.documents == data.count(b'\n{"document"') == 4
     assert told(await exported(elsewhere)) == told(data)
     for name in ("c", "second", "cleared", "replaced", "empty"):
         one, other = (each.conversation(name, scope=SCOPE) for each in (memory, elsewhere))

@@ -198,12 +198,12 @@ class _Import:
         if await self.services.store.head(scope, name) is None:
             begun = self.line
             try:
-                await self.services.store.export.restore(self.tenant, kept, self._messages(kept))
+                documents = await self.services.store.export.restore(self.tenant, kept, self._messages(kept))
             except Conflict as error:
                 if self.line != begun:
                     self._fail(f"{name!r} cannot be imported: {error}")
             else:
-                self._count(conversations=True, messages=kept.record.head.next_seq, documents=len(archived))
+                self._count(conversations=True, messages=kept.record.head.next_seq, documents=documents)
                 self.there[scope.user, scope.agent, name] = kept.record.head.erased
                 return
         await self._compare(scope, kept)

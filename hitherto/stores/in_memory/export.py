@@ -183,7 +183,7 @@ class InMemoryExport:
     async def snapshot(self) -> AsyncGenerator[InMemoryReader]:
         yield self._store.reader()
 
-    async def restore(self, tenant: str, kept: KeptConversation, messages: AsyncIterable[Sequence[Logged]]) -> None:
+    async def restore(self, tenant: str, kept: KeptConversation, messages: AsyncIterable[Sequence[Logged]]) -> int:
         record = kept.record
         name = (Scope(tenant=tenant, user=record.user, agent=record.agent), record.conversation)
         async with self._store.write(*name):
@@ -191,7 +191,7 @@ class InMemoryExport:
                 raise Conflict(f"there is a conversation {name[1]!r} in scope {name[0]}; nothing was written")
             log = [one async for batch in messages for one in batch]
             written = renumbered(kept, [self._store.next_digest() for _ in kept.digests])
-            self._store.put(name, written, log)
+            return self._store.put(name, written, log)
 
     async def restore_latest(self, tenant: str, latest: LatestRecord) -> None:
         scope = Scope(tenant=tenant, user=latest.user, agent=latest.agent)

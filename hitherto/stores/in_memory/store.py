@@ -372,17 +372,17 @@ class InMemoryStore:
             self.ledger.entries(),
         )
 
-    def put(self, name: Name, kept: KeptConversation, log: Sequence[Logged]) -> None:
-        """Write a conversation of an export, which is not there."""
+    def put(self, name: Name, kept: KeptConversation, log: Sequence[Logged]) -> int:
+        """Write a conversation of an export, which is not there; returns how many archived documents came with it."""
         made = self._kept[name] = stored(kept, log, next(self._refs), self._clock())
         self.index.changed(name)
         self._claims.note(name, [one.id for one in made.digests])
-        for one in kept.archived:
-            self.documents.restore(name[0].tenant, one)
+        documents = sum(self.documents.restore(name[0].tenant, one) for one in kept.archived)
         for one in kept.receipts:
             receipt = Receipt(start=one.start, end=one.end, rev=one.rev, fingerprint=one.fingerprint)
             hashed = bytes.fromhex(one.key_hash)
             self._receipts[name, hashed] = KeptReceipt(receipt, one.created_at, made.head.ref)
+        return documents
 
     def _latest(self, name: Name, kept: StoredConversation) -> LatestRecord | None:
         """The digest that was chosen for a conversation, by its number among the other conversation's."""

@@ -145,7 +145,7 @@ class PostgresExport:
         async with self._with_connection(begin) as reader:
             yield reader
 
-    async def restore(self, tenant: str, kept: KeptConversation, messages: AsyncIterable[Sequence[Logged]]) -> None:
+    async def restore(self, tenant: str, kept: KeptConversation, messages: AsyncIterable[Sequence[Logged]]) -> int:
         record = kept.record
         scope = Scope(tenant=tenant, user=record.user, agent=record.agent)
         names = rows.scope_values(scope, record.conversation)
@@ -161,8 +161,9 @@ class PostgresExport:
             if ref is None:
                 raise Conflict(f"there is a conversation {record.conversation!r} in scope {scope}; nothing was written")
             with ours():
-                await _restore(connection, scope, ref, renumbered(kept, ids), messages)
+                documents = await _restore(connection, scope, ref, renumbered(kept, ids), messages)
                 await connection.execute("commit")
+        return documents
 
     async def restore_latest(self, tenant: str, latest: LatestRecord) -> None:
         names = rows.scope_values(Scope(tenant=tenant, user=latest.user, agent=latest.agent), latest.conversation)
@@ -206,7 +207,7 @@ async def _restore(
     ref: int,
     kept: KeptConversation,
     messages: AsyncIterable[Sequence[Logged]],
-) -> None:
+) -> int:
     record, at = kept.record, {"tenant": scope.tenant, "ref": ref}
     cursor = connection.cursor()
     await connection.execute(
@@ -230,6 +231,7 @@ async def _restore(
     await cursor.executemany(SQL["import_receipt"], receipts)
     archived = [_document_values(scope.tenant, ref, one) for one in kept.archived]
     await cursor.executemany(SQL["keep_document"], archived)
+    documents = cursor.rowcount if archived else 0
     retracted: list[tuple[int, int, int]] = []
     async for batch in messages:
         values = [
@@ -246,6 +248,7 @@ async def _restore(
     dates = {"created_at": record.created_at, "retracted": json.dumps(retracted)}
     await connection.execute(SQL["import_dates"], {**at, **dates})
     await connection.execute(SQL["note_digested"], at)
+    return documents
 
 
 async def _restored_fact(connection: _Connection, tenant: str, record: FactRecord) -> tuple[int, bool]:

@@ -63,7 +63,7 @@ class ExportCases:
         assert [one.id for one in kept.digests] == [1]
         async with store.write(SCOPE, "c") as unit:
             await unit.delete()
-        await store.export.restore(SCOPE.tenant, kept, in_two(log))
+        assert await store.export.restore(SCOPE.tenant, kept, in_two(log)) == len(kept.archived)
         assert await kept_of(store, "c") == kept
         assert await log_of(store, "c") == log
         after = await head_of(store, "c")
