@@ -46,6 +46,19 @@ async def main() -> Policy:
         found = await memory.recall("x", limit=3, kinds=["message"], scope=chat.scope)
         print(found.hits[0].scores.fused)
         return await chat.policy()
+
+
+hitherto.open_sync("memory:", bugdet=5)  # wrong
+with hitherto.open_sync("memory:") as memory:
+    chat = memory.conversation("c", scope=Scope(tenant="t", user="u", agent="a"))
+    start: int = chat.append(hitherto.user("hello")).start
+    chat.append(hitherto.user("hello"), wire="openai.chta")  # wrong
+    chat.turn("hello", budjet=3)  # wrong
+    with chat.turn("hello", budget=3) as turn:
+        turn.add("hello")
+        whole: str = turn.result  # wrong
+    first: str = memory.recall("x", scope=chat.scope).hits[0].text
+    ids: list[str] = memory.conversations(scope=chat.scope)  # wrong
 """
 WRONG = {number for number, line in enumerate(PROGRAM.splitlines(), 1) if line.endswith("# wrong")}
 CHECKERS = {

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
 
 import hitherto
@@ -82,6 +83,31 @@ async def test_what_an_erased_message_stood_in_is_forgotten(memory: Memory) -> N
     assert len(await chat.contexts()) == 1
     assert await chat.erase([1]) == 1
     assert await chat.contexts() == [], "that was the incoming message"
+
+
+async def test_instructions_and_tools_are_stored_once(database: str) -> None:
+    async with (
+        hitherto.open(database, keep_contexts=9) as memory,
+        await psycopg.AsyncConnection[Any].connect(database, autocommit=True) as connection,
+    ):
+
+        async def count() -> int:
+            (number,) = await (await connection.execute("select count(*) from hitherto.context_text")).fetchone() or ()
+            return number
+
+        first, second = (memory.conversation(name, scope=SCOPE) for name in "cd")
+        for number in range(3):
+            for chat in (first, second):
+                await chat.context(f"Question {number}", instructions="Be brief.", tools=[TOOL])
+        assert await count() == 2
+        await second.context("Hello.", instructions="Be kind.", tools=[TOOL])
+        assert await count() == 3
+        await second.delete()
+        await memory.purge_expired()
+        assert await count() == 2
+        await first.delete()
+        await memory.purge_expired()
+        assert await count() == 0
 
 
 async def test_none_is_kept_unless_that_was_asked_for(store: Store) -> None:
