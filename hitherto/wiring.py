@@ -32,6 +32,9 @@ from hitherto.settings import Settings
 from hitherto.settings.open_options import SettingsOptions
 from hitherto.watching import watch_of
 
+if TYPE_CHECKING:
+    from hitherto.stores.postgres.embedded.server import EmbeddedServer
+
 IN_MEMORY = "memory:"
 
 log = logger("hitherto")
@@ -167,12 +170,7 @@ async def _store(settings: Settings, opened: AsyncExitStack, can: frozenset[Need
 
     url, start_again = settings.database, None
     if url is None:
-        from hitherto.stores.postgres.embedded.server import EmbeddedServer, default_data_directory
-
-        server = await EmbeddedServer.start(
-            settings.data_dir or default_data_directory(), create=not settings.read_only
-        )
-        opened.push_async_callback(server.stop)
+        server = await own_server(settings, opened, create=not settings.read_only)
         url, start_again = server.url, server.start_again
     store = PostgresStore(
         url,
@@ -192,6 +190,16 @@ async def _store(settings: Settings, opened: AsyncExitStack, can: frozenset[Need
         prepared=settings.prepared_statements,
     )
     return store, queue
+
+
+async def own_server(settings: Settings, opened: AsyncExitStack, *, create: bool) -> EmbeddedServer:
+    """Hitherto's own PostgreSQL, in the directory that the settings name; it is left when `opened` ends. Raises as
+    `EmbeddedServer.start` does."""
+    from hitherto.stores.postgres.embedded.server import EmbeddedServer, default_data_directory
+
+    server = await EmbeddedServer.start(settings.data_dir or default_data_directory(), create=create)
+    opened.push_async_callback(server.stop)
+    return server
 
 
 def model_of(settings: Settings, opened: AsyncExitStack) -> Model:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
+
 from hitherto.cli import options
 from hitherto.cli.memory import run
 from hitherto.cli.terminal import output
 from hitherto.errors import InvalidInput
 from hitherto.settings import Settings
 from hitherto.stores.postgres import schema
-from hitherto.wiring import IN_MEMORY
+from hitherto.wiring import IN_MEMORY, own_server
 
 
 def migrate(database: options.Database = None, as_json: options.Json = False) -> None:
@@ -32,12 +34,6 @@ def migrate(database: options.Database = None, as_json: options.Json = False) ->
 
 
 async def _migrated(settings: Settings) -> tuple[str | None, str]:
-    if settings.database is not None:
-        return await schema.ensure(settings.database, patience=settings.database_timeout)
-    from hitherto.stores.postgres.embedded.server import EmbeddedServer, default_data_directory
-
-    server = await EmbeddedServer.start(settings.data_dir or default_data_directory())
-    try:
-        return await schema.ensure(server.url, patience=settings.database_timeout)
-    finally:
-        await server.stop()
+    async with AsyncExitStack() as opened:
+        url = settings.database or (await own_server(settings, opened, create=True)).url
+        return await schema.ensure(url, patience=settings.database_timeout)

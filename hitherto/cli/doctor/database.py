@@ -17,7 +17,7 @@ from hitherto.ports.embedder import Space
 from hitherto.ports.model import EXTRACTIVE
 from hitherto.settings import Settings
 from hitherto.stores.postgres.inspection import COUNTED, InspectionReport, examine, undigested
-from hitherto.wiring import IN_MEMORY
+from hitherto.wiring import IN_MEMORY, own_server
 
 if TYPE_CHECKING:
     from hitherto.stores.postgres.store import PostgresStore
@@ -64,12 +64,8 @@ async def _address(settings: Settings, opened: AsyncExitStack) -> tuple[str, Pat
     """The database's address, and the directory if it is Hitherto's own server."""
     if settings.database is not None:
         return settings.database, None
-    from hitherto.stores.postgres.embedded.server import EmbeddedServer, default_data_directory
-
-    home = settings.data_dir or default_data_directory()
-    server = await EmbeddedServer.start(home, create=False)
-    opened.push_async_callback(server.stop)
-    return server.url, home
+    server = await own_server(settings, opened, create=False)
+    return server.url, server.directory
 
 
 def _server(examined: InspectionReport, home: Path | None) -> Check:

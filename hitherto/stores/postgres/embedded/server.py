@@ -76,7 +76,7 @@ class EmbeddedServer:
         """Where to connect as the role `hitherto`, which owns the database `hitherto` and is no superuser."""
         self.admin_url: str = cluster.url("postgres", directory)
         """Where to connect as the superuser, for tests that make databases of their own."""
-        self._directory: Path = directory
+        self.directory: Path = directory
         self._stopped: bool = False
         self._starting: bool = False
         self._rests_until: float = 0.0
@@ -103,8 +103,8 @@ class EmbeddedServer:
             return
         self._starting = True
         try:
-            if await asyncio.to_thread(_start_again, self._directory):
-                log.warning("The embedded PostgreSQL in %s had stopped; it was started again", self._directory)
+            if await asyncio.to_thread(_start_again, self.directory):
+                log.warning("The embedded PostgreSQL in %s had stopped; it was started again", self.directory)
         except EmbeddedServerError as error:
             self._rests_until = time.monotonic() + _REST
             log.error(
@@ -117,7 +117,7 @@ class EmbeddedServer:
         """Ends this use; if it was the last of all, returns when the server has stopped. Idempotent."""
         if not self._stopped:
             self._stopped = True
-            await asyncio.to_thread(_leave, self._directory)
+            await asyncio.to_thread(_leave, self.directory)
 
 
 @dataclass
