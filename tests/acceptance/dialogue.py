@@ -3,6 +3,7 @@ short forms of what a context and its manifest say."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -38,6 +39,12 @@ def opener(store: Store, policy: hitherto.Policy | str | None = None) -> Opened:
             yield memory, memory.conversation("conv_123", scope=SCOPE, policy=of)
 
     return make
+
+
+async def made(memory: Memory) -> None:
+    """Returns when no digest waits or is being made, whichever process set it off."""
+    while (backlog := await memory.backlog()).due or backlog.claimed:  # noqa: ASYNC110 (another process sets no event)
+        await asyncio.sleep(0.01)
 
 
 def asks(number: int) -> Message:

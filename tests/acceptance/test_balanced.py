@@ -20,7 +20,7 @@ from hitherto.ports.store import Store
 from hitherto.providers.extractive.model import Extractive
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
 from hitherto.providers.scripted.model import Scripted, items
-from tests.acceptance.dialogue import ONE_TRY, fates, says_each
+from tests.acceptance.dialogue import ONE_TRY, fates, made, says_each
 from tests.acceptance.receipts import check
 from tests.conftest import SCOPE
 
@@ -157,8 +157,7 @@ async def test_a_process_that_only_appends_names_the_model_too(database: str) ->
         assert (row.status, row.needs, row.attempt) == (Status.PROCESSING, Needs.MODEL, 0)
     async with hitherto.open(database, model=Scripted(then=says_each), **given) as worker:
         chat = worker.conversation("c", scope=SCOPE)
-        while (await worker.backlog()).due:
-            await worker.wait_for_digests()
+        await made(worker)
         assert {one.status for one in await chat.digests()} == {Status.COMPLETED}
 
 

@@ -14,7 +14,7 @@ from hitherto.core.digests.digest import Status
 from hitherto.errors import ModelUnavailable
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Gate, Scripted, items
-from tests.acceptance.dialogue import ONE_TRY, answers, asks, each, opener, ranges, round_, says_each
+from tests.acceptance.dialogue import ONE_TRY, answers, asks, each, made, opener, ranges, round_, says_each
 from tests.conftest import SCOPE
 
 PAIRS = chunks(threshold=2, batch=2, context=2)
@@ -239,8 +239,7 @@ async def test_only_a_process_with_a_model_makes_what_a_process_with_a_model_set
         rows = [row for chat in chats for row in await without.conversation(chat.id, scope=SCOPE).digests()]
         assert [(row.status, row.attempt) for row in rows] == [(Status.PROCESSING, 0)] * 20
         async with hitherto.open(database, model=model, **ONE_TRY) as able:
-            while (await able.backlog()).due:
-                await able.wait_for_digests()
+            await made(able)
             rows = [row for chat in chats for row in await able.conversation(chat.id, scope=SCOPE).digests()]
             assert {row.model for row in rows} == {"scripted"}
             assert len(await able.facts(SCOPE).list()) == 1
