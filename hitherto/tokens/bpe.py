@@ -14,11 +14,10 @@ from hitherto.tokens.images import LOW_DETAIL, TILES
 
 Encoding = Literal["o200k_base", "cl100k_base"]
 
-# Instructions and tool schemas are counted again at every turn. Between these lengths a count is remembered:
-# it then takes 0.1 microseconds instead of one per 75 characters. Shorter texts gain little and would push
-# the others out; longer ones would be kept alive.
-_REMEMBERED: Final = 256
-_REMEMBER_FROM: Final = 128
+# Messages, instructions and tool schemas are counted again at every turn. A count of a text of at most so many
+# characters is remembered: it then takes 0.1 microseconds instead of two and one per 75 characters. Longer texts would
+# be kept alive.
+_REMEMBERED: Final = 2_048
 _REMEMBER_UP_TO: Final = 16_384
 
 
@@ -53,9 +52,7 @@ class BpeCounter:
 
     def count(self, text: str) -> int:
         """Returns the number of tokens of `text`; 0 for ''."""
-        if _REMEMBER_FROM <= len(text) <= _REMEMBER_UP_TO:
-            return self._remembered(text)
-        return self._count(text)
+        return self._remembered(text) if len(text) <= _REMEMBER_UP_TO else self._count(text)
 
     def __repr__(self) -> str:
         return f"BpeCounter({self.name!r})"
@@ -84,7 +81,7 @@ def _without_long_runs(text: str) -> tuple[str, int]:
         removed += tokens
         return run[0][tokens * _RUN_TOKEN :]
 
-    if any(run in text for run in _RUNS):
+    if len(text) >= _RUN and any(run in text for run in _RUNS):
         text = _LONG_RUN.sub(shorter, text)
     return text, removed
 

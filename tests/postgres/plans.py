@@ -48,9 +48,10 @@ def bound(query: str, values: dict[str, Any], rows: int, examined: int) -> Bound
 
 @asynccontextmanager
 async def filled_database(
-    databases: Databases, *fill: str, cases: Iterable[Case], analyzed: bool
+    databases: Databases, *fill: str, cases: Iterable[Case], analyzed: bool, early: str = ""
 ) -> AsyncGenerator[Connection]:
-    """A connection to a database that was filled, with statistics or without, after the `cases` were prepared."""
+    """A connection to a database that was filled, with statistics or without, after the `cases` were prepared and the
+    statement `early` was run."""
     name = await databases.take_new()  # plans go by what tables were, too
     async with await Connection.connect(databases.url(name), autocommit=True) as connection:
         tables = await connection.execute(
@@ -64,8 +65,11 @@ async def filled_database(
         for number, case in enumerate(cases):
             await prepare(connection, f"early_{number}", case)
         await connection.execute("set plan_cache_mode = force_generic_plan")
+        await connection.execute(early.encode())
         for statements in fill:
-            await connection.execute(statements.encode())
+            # On a connection of its own: one that has checked a foreign key goes on as it did when the table was empty.
+            async with await Connection.connect(databases.url(name), autocommit=True) as filling:
+                await filling.execute(statements.encode())
         if analyzed:
             await connection.execute("analyze")
         yield connection

@@ -144,7 +144,9 @@ STATEMENTS = [one.case for one in CASES.values()]
 async def filled(request: pytest.FixtureRequest, databases: Databases) -> AsyncIterator[Connection]:
     """A database with one large scope and many small ones, whether the planner has seen statistics or not."""
     analyzed = request.param == "analyzed"
-    async with filled_database(databases, GONE, FILL, SEARCH_FILL, cases=STATEMENTS, analyzed=analyzed) as connection:
+    async with filled_database(
+        databases, FILL, SEARCH_FILL, cases=STATEMENTS, analyzed=analyzed, early=GONE
+    ) as connection:
         yield connection
 
 
