@@ -42,6 +42,11 @@ from hitherto.stores.postgres.recall.index import WithConnection
 from hitherto.stores.postgres.sql import SQL
 
 _NEVER = 2**62
+
+_REPLANNED = 100
+"""After so many conversations a connection plans anew. PostgreSQL checks the foreign key of a message by a plan that it
+keeps; one made for an empty table would read all conversations of the tenant each time, until the table is analyzed."""
+
 _Connection = AsyncConnection[Any]
 
 
@@ -155,6 +160,8 @@ class PostgresExport:
             made = (await connection.execute(SQL["create"], names)).rowcount
             ref = await (await connection.execute(SQL["lock"], names)).fetchone()
             ids = await (await connection.execute(SQL["import_ids"], {"count": len(kept.digests)})).fetchall()
+            if ref and ref[0] % _REPLANNED == 0:
+                await connection.execute("discard plans")
             return connection, ref[0] if made and ref else None, [one[0] for one in ids]
 
         async with self._with_connection(begin) as (connection, ref, ids):
