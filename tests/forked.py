@@ -29,12 +29,13 @@ import atexit, gc, json, os, pkgutil, runpy, signal, socket, sys, threading
 import hitherto, tests.engine.log.writer, tests.faults.worker, tests.faults.writer
 from hitherto.providers import wordllama
 from hitherto.tokens.bpe import BpeCounter
+# Anthropic's and the Agents SDK's packages take a second each, and few programs need them.
+left_out = "__main__", "hitherto.integrations", "hitherto.providers.anthropic", "hitherto.testing"
 for module in pkgutil.walk_packages(hitherto.__path__, "hitherto."):
-    if not module.name.endswith("__main__"):
+    if not any(name in module.name for name in left_out):
         __import__(module.name)
 wordllama._model()
-for encoding in "o200k_base", "cl100k_base":
-    BpeCounter(encoding).count("")
+BpeCounter("o200k_base").count("")
 
 gc.freeze()
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
