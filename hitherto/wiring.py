@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 
 from hitherto import tokens, wire
@@ -78,6 +79,7 @@ def open(  # noqa: A001 (the name users read: hitherto.open)
     previous_embedders: Sequence[Embedder] = (),
     reranker: Reranker | str | None = None,
     watch: Watch | None = None,
+    config: Path | str | None = None,
     **settings: Unpack[SettingsOptions],
 ) -> Opening:
     """Open a memory.
@@ -89,7 +91,8 @@ def open(  # noqa: A001 (the name users read: hitherto.open)
     `previous_embedders` are objects whose vectors are searched until those of the embedder have caught up. A `store`,
     model, compactor, embedder or reranker object given here must be open, and is not closed; digests in a store of
     yours are made in this process. `watch` receives metrics and traces, in place of our own. Everything in `Settings`
-    can be passed by its name, or stand in the environment as HITHERTO_….
+    can be passed by its name, stand in the environment as HITHERTO_…, or in the file `config` (without it: the one that
+    HITHERTO_CONFIG names, or hitherto.toml in the working folder).
 
     Entering raises InvalidSettings, InvalidPolicy, DatabaseUnavailable, SchemaMismatch or EmbeddedServerError.
     """
@@ -98,7 +101,7 @@ def open(  # noqa: A001 (the name users read: hitherto.open)
         discover()
         named_ones = {"model": model, "embedder": embedder, "reranker": reranker}
         names = {setting: name for setting, name in named_ones.items() if isinstance(name, str)}
-        loaded = Settings.load(database=database, **names, **settings)
+        loaded = Settings.load(config, database=database, **names, **settings)
         async with AsyncExitStack() as opened:
             maker = model_of(loaded, opened) if model is None or isinstance(model, str) else model
             compacts = compactor or await _compactor(loaded, opened)
@@ -127,7 +130,7 @@ def open(  # noqa: A001 (the name users read: hitherto.open)
             services = replace(services, **await _recalling(loaded, opened, services.model, embedder, reranker))
             if previous_embedders:
                 services = replace(services, previous=(*previous_embedders, *services.previous))
-            services = replace(services, policy=services.usable(policy))
+            services = replace(services, policy=services.usable(loaded.policy if policy is None else policy))
             return await Memory(services, opened=opened.pop_all()).start()
 
     return Opening(make)

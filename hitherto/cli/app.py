@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Annotated, Any
@@ -13,6 +14,7 @@ from typer.main import get_command
 from hitherto.cli.options import expanded
 from hitherto.cli.terminal import output
 from hitherto.errors import HithertoError, InvalidDocument, InvalidExport, InvalidInput, InvalidTranscript
+from hitherto.settings.sources import CONFIG
 
 COMMANDS = {
     "demo": "Replay a conversation that ships with Hitherto, and ask about its beginning.",
@@ -32,13 +34,18 @@ COMMANDS = {
     "costs": "Show what model calls cost, by day, model, purpose, tenant or user.",
     "worker": "Make the digests that other processes request, until stopped.",
     "migrate": "Set up the database, or bring its schema up to date.",
+    "config": "Show the settings that are in force, and where each comes from.",
     "doctor": "Check the database, the schema, the queue, the models and the rest, and say what to do.",
     "bench": "Measure Hitherto on your own data.",
 }
 """Each command's name and the first paragraph of its help. The function, or the group, of that name is in the module
 of that name, which is imported when the command is used, but for `_ELSEWHERE`."""
 
-_ELSEWHERE = {"import": ("export", "import_")}
+_ELSEWHERE = {
+    "conversations": ("lists.conversations", "conversations"),
+    "scopes": ("lists.scopes", "scopes"),
+    "import": ("export", "import_"),
+}
 
 _STYLE: dict[str, Any] = {
     "pretty_exceptions_enable": False,
@@ -99,9 +106,18 @@ def _options(
     _: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
+    config: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="The file of settings, TOML or YAML. Without it: HITHERTO_CONFIG, or hitherto.toml in this folder.",
+        ),
+    ] = None,
 ) -> None:
     """Conversation memory for LLM agents: every message kept, every turn within its token budget."""
     _help(context)
+    if config is not None:
+        os.environ[CONFIG] = config
     from hitherto.policies import discover
 
     discover()

@@ -1,14 +1,16 @@
-"""The settings, read from the environment, in one frozen object."""
+"""The settings, from calls, the environment and a file, in one frozen object."""
 
 from __future__ import annotations
 
-import difflib
 import re
-from typing import Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
 
 from pydantic import ValidationError
 
 from hitherto.errors import InvalidSettings
+from hitherto.settings.aliases import ALIASES, without_aliases
 from hitherto.settings.definitions import (
     ContextSettings,
     DatabaseSettings,
@@ -19,6 +21,7 @@ from hitherto.settings.definitions import (
     ProcessSettings,
     RecallSettings,
 )
+from hitherto.settings.sources import SettingValue, environment_values, file_values, given_values, nearest
 
 
 class Settings(
@@ -31,28 +34,46 @@ class Settings(
     ModelSettings,
     DatabaseSettings,
 ):
-    """Read from the environment (`HITHERTO_DATABASE`, …); `load` overrides it with what a call passes. `definitions`
-    says what each setting means. Durations are a number of seconds or ISO 8601 (PT5M)."""
+    """What each setting means, `definitions` says. Durations are a number of seconds or ISO 8601 (PT5M)."""
 
     @classmethod
-    def load(cls, **given: Any) -> Settings:
-        """The environment's settings, overridden by those of `given` that are not None.
+    def load(cls, config: Path | str | None = None, **given: Any) -> Self:
+        """The settings that are in force; see `find`."""
+        return cls.find(config, **given)[0]
 
+    @classmethod
+    def find(cls, config: Path | str | None = None, **given: Any) -> tuple[Self, dict[str, str]]:
+        """The settings that are in force, and where each comes from that has not its default.
+
+        What is `given` and is not None comes first, then the environment (`HITHERTO_DATABASE`, …), then a file: the one
+        at `config`, else the one that HITHERTO_CONFIG names, else hitherto.toml in the working folder, if there is one.
         Raises InvalidSettings naming the setting that is wrong.
         """
         unknown = sorted(set(given) - set(cls.model_fields))
         if unknown:
-            near = difflib.get_close_matches(unknown[0], cls.model_fields, n=1)
-            known = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(cls.model_fields))}"
-            raise InvalidSettings(f"{unknown[0]!r} is not a setting; {known}")
+            raise InvalidSettings(f"{unknown[0]!r} is not a setting; {nearest(unknown[0], cls.model_fields)}")
+        values = cls.found(config, given)
         try:
-            return cls(**{name: value for name, value in given.items() if value is not None})
+            found = cls.model_validate({name: one.value for name, one in values.items()})
         except ValidationError as error:
             first = error.errors(include_input=False)[0]
             name = ".".join(str(part) for part in first["loc"])
-            raise InvalidSettings(
-                f"the setting {name} (HITHERTO_{name.upper()}) is unusable: {why_unusable(first['msg'])}"
-            ) from error
+            where = values[name].where if name in values and values[name].level else variable(name)
+            raise InvalidSettings(f"the setting {name} ({where}) is unusable: {why_unusable(first['msg'])}") from error
+        return found, {name: one.where for name, one in values.items()}
+
+    @classmethod
+    def found(cls, config: Path | str | None, given: Mapping[str, object]) -> dict[str, SettingValue]:
+        """The values of all sources, by setting, not checked yet. Raises InvalidSettings for a file that cannot be
+        used, and for names of one source that contradict each other."""
+        variables = {name: variable(name) for name in cls.model_fields} | ALIASES
+        values = file_values(config, variables) | environment_values(variables) | given_values(given)
+        return without_aliases(values)
+
+
+def variable(name: str) -> str:
+    """The variable of the environment for a setting."""
+    return f"HITHERTO_{name.upper()}"
 
 
 def why_unusable(said: str) -> str:

@@ -6,18 +6,24 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationInfo, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+)
 
 from hitherto.core.facts.fact import CATEGORIES, category_of
 from hitherto.core.recall.trigger_phrases import TRIGGERS
-from hitherto.settings.values import Categories, CrossSessionWays, Duration, Phrases, daily_limit
+from hitherto.settings.values import Categories, CrossSessionWays, Duration, Phrases, PolicyText, daily_limit
 
 
-class _Group(BaseSettings):
-    model_config = SettingsConfigDict(
-        env_prefix="HITHERTO_", env_ignore_empty=True, frozen=True, extra="ignore", protected_namespaces=()
-    )
+class _Group(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
 
 
 class DatabaseSettings(_Group):
@@ -68,13 +74,15 @@ class ModelSettings(_Group):
 class ContextSettings(_Group):
     """How contexts are made where a request does not say.
 
-    `encoding`: the tokenizer, or the name of the agent's model, that budgets are counted with. `budget`: tokens of a
-    context. `context_window`: the tokens that the agent's model takes (unset: the budget). Of the newest digest of
-    earlier conversations ("latest" of `cross_session`), contexts show at most `injection_tokens`, and none that is
-    older than `injection_age`. `cache_breakpoints`: whether requests tell the provider's prompt cache where what stays
-    the same ends, if it is known that the API takes that.
+    `policy`: what governs conversations that have none of their own, nor their agent: a policy's name, its command-line
+    form or its JSON (unset: `balanced`). `encoding`: the tokenizer, or the name of the agent's model, that budgets are
+    counted with. `budget`: tokens of a context. `context_window`: the tokens that the agent's model takes (unset: the
+    budget). Of the newest digest of earlier conversations ("latest" of `cross_session`), contexts show at most
+    `injection_tokens`, and none that is older than `injection_age`. `cache_breakpoints`: whether requests tell the
+    provider's prompt cache where what stays the same ends, if it is known that the API takes that.
     """
 
+    policy: PolicyText | None = None
     encoding: str = "o200k_base"
     budget: int = Field(default=16_000, ge=1)
     context_window: int | None = Field(default=None, ge=1)

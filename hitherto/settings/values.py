@@ -7,10 +7,11 @@ from datetime import timedelta
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator
-from pydantic_settings import NoDecode
 
 from hitherto.core.cross_session import Way
 from hitherto.core.facts.fact import LONGEST_CATEGORY
+from hitherto.core.policy.presets import policy_of
+from hitherto.errors import InvalidPolicy
 
 
 def _seconds(value: object) -> object:
@@ -85,7 +86,18 @@ def _checked_phrases(phrases: tuple[str, ...]) -> tuple[str, ...]:
     return phrases
 
 
+def _policy(value: object) -> str:
+    """A table in a file is the policy's JSON. One that compacts is checked later: that needs an endpoint."""
+    text = json.dumps(value) if isinstance(value, dict) else value
+    try:
+        policy_of(text)
+    except InvalidPolicy as error:
+        raise ValueError(str(error)) from error
+    return str(text)
+
+
+PolicyText = Annotated[str, BeforeValidator(_policy)]
 Duration = Annotated[timedelta, BeforeValidator(_seconds)]
-Categories = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names), AfterValidator(_categories)]
-CrossSessionWays = Annotated[tuple[Way, ...], NoDecode, BeforeValidator(_ways)]
-Phrases = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_phrases), AfterValidator(_checked_phrases)]
+Categories = Annotated[tuple[str, ...], BeforeValidator(_names), AfterValidator(_categories)]
+CrossSessionWays = Annotated[tuple[Way, ...], BeforeValidator(_ways)]
+Phrases = Annotated[tuple[str, ...], BeforeValidator(_phrases), AfterValidator(_checked_phrases)]

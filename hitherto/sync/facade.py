@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
+from pathlib import Path
 from typing import Any, BinaryIO, Literal, Unpack
 
 from hitherto.core.context.expansion import Expansion
@@ -749,6 +750,7 @@ def open_sync(
     previous_embedders: Sequence[Embedder] = (),
     reranker: Reranker | str | None = None,
     watch: Watch | None = None,
+    config: Path | str | None = None,
     **settings: Unpack[SettingsOptions],
 ) -> SyncMemory:
     """Open a memory for code without an event loop: `with hitherto.open_sync() as memory`, or keep it and call `close`
@@ -767,6 +769,7 @@ def open_sync(
             previous_embedders=previous_embedders,
             reranker=reranker,
             watch=watch,
+            config=config,
             **settings,
         )
     )

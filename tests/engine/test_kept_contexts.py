@@ -92,8 +92,8 @@ async def test_instructions_and_tools_are_stored_once(database: str) -> None:
     ):
 
         async def count() -> int:
-            (number,) = await (await connection.execute("select count(*) from hitherto.context_text")).fetchone() or ()
-            return number
+            row = await (await connection.execute("select count(*) from hitherto.context_text")).fetchone()
+            return row[0] if row else 0
 
         first, second = (memory.conversation(name, scope=SCOPE) for name in "cd")
         for number in range(3):

@@ -13,7 +13,9 @@ from pydantic import ValidationError
 from hitherto.cli.doctor.check import Check, failed, ok, skipped, warning
 from hitherto.errors import InvalidInput, InvalidSettings
 from hitherto.pricing import listed
-from hitherto.settings import Settings, why_unusable
+from hitherto.settings import Settings, variable, why_unusable
+from hitherto.settings.aliases import ALIASES
+from hitherto.settings.sources import CONFIG
 from hitherto.watching import watch_of
 
 _PREFIX = "HITHERTO_"
@@ -41,46 +43,59 @@ _NEEDED: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class UsableSettings:
-    """The settings, with defaults for those that are unusable; `broken` has the reason for each of these."""
+    """The settings, with defaults for those that are unusable; `broken` has the reason for each of these. `unreadable`
+    says why not even their sources can be read; then all are defaults."""
 
     settings: Settings
     broken: Mapping[str, str]
+    places: Mapping[str, str]
+    unreadable: str | None = None
 
     def skipped(self, name: str) -> Check | None:
         """The check of that name as skipped, if a setting that it needs is unusable."""
+        if self.unreadable is not None:
+            return skipped(name, "not looked at: see settings")
         broken = [setting for setting in _NEEDED[name] if setting in self.broken]
         return skipped(name, f"not looked at: {' and '.join(broken)} cannot be used") if broken else None
 
 
 def usable_settings(**options: Any) -> UsableSettings:
-    """The settings of the environment, overridden by `options`, whatever is wrong with some of them."""
-    given = {name: value for name, value in options.items() if value is not None}
+    """The settings in force, overridden by `options`, whatever is wrong with some of them."""
     try:
-        return UsableSettings(Settings(**given), {})
+        found = Settings.found(None, options)
+    except InvalidSettings as error:
+        return UsableSettings(Settings(), {}, {}, str(error))
+    given = {name: one.value for name, one in found.items()}
+    places = {name: one.where if one.level else variable(name) for name, one in found.items()}
+    try:
+        return UsableSettings(Settings.model_validate(given), {}, places)
     except ValidationError as error:
         broken = {
             str(each["loc"][0]): why_unusable(each["msg"]) for each in error.errors(include_input=False) if each["loc"]
         }
     defaults = {name: Settings.model_fields[name].default for name in broken}
-    return UsableSettings(Settings(**{**given, **defaults}), broken)
+    return UsableSettings(Settings.model_validate({**given, **defaults}), broken, places)
 
 
 def check_settings(loaded: UsableSettings) -> Iterator[Check]:
     """A check for each unusable setting and each variable that only looks like one; else one that is ok."""
     name = "settings"
+    if loaded.unreadable is not None:
+        yield failed(name, loaded.unreadable)
+        return
     for setting, why in loaded.broken.items():
         yield failed(
             name,
-            f"the setting {setting} ({_PREFIX}{setting.upper()}) is unusable: {why}",
+            f"the setting {setting} ({loaded.places.get(setting, variable(setting))}) is unusable: {why}",
             "give it a value as in docs/settings.md, or leave it out; until then no process starts",
         )
-    known = {f"{_PREFIX}{setting.upper()}" for setting in Settings.model_fields}
-    variables = sorted(name for name in map(str.upper, os.environ) if name.startswith(_PREFIX))
-    unknown = [name for name in variables if name not in known | _OTHER_VARIABLES]
-    for variable in unknown:
-        near = difflib.get_close_matches(variable, known, n=1)
+    known = {*map(variable, Settings.model_fields), *ALIASES.values(), CONFIG}
+    there = sorted(name for name in map(str.upper, os.environ) if name.startswith(_PREFIX))
+    unknown = [name for name in there if name not in known | _OTHER_VARIABLES]
+    for one in unknown:
+        near = difflib.get_close_matches(one, known, n=1)
         advice = f"if {near[0]} is meant, rename it" if near else "leave it out, or see docs/settings.md for its name"
-        yield warning(name, f"{variable} is in the environment, and no setting is called so; it is ignored", advice)
+        yield warning(name, f"{one} is in the environment, and no setting is called so; it is ignored", advice)
     if not loaded.broken and not unknown:
         names = ", ".join(sorted(loaded.settings.model_fields_set))
         yield ok(name, f"readable; set: {names}" if names else "readable; all are defaults")
@@ -89,6 +104,8 @@ def check_settings(loaded: UsableSettings) -> Iterator[Check]:
 def check_prices(loaded: UsableSettings) -> Check:
     """The price list, and whether the model for digests is in it."""
     name = "prices"
+    if loaded.unreadable is not None:
+        return skipped(name, "not looked at: see settings")
     if "prices" in loaded.broken:
         return skipped(name, "not looked at: prices cannot be used")
     try:

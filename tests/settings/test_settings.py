@@ -63,7 +63,7 @@ def test_a_home_below_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_an_unusable_setting_is_named(name: str, value: object) -> None:
     with pytest.raises(InvalidSettings, match=f"HITHERTO_{name.upper()}"):
-        Settings.load(**{name: value})
+        Settings.load(None, **{name: value})
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_an_unusable_setting_is_named(name: str, value: object) -> None:
 )
 def test_why_it_is_unusable_is_said_in_plain_words(name: str, value: object, why: str) -> None:
     with pytest.raises(InvalidSettings) as raised:
-        Settings.load(**{name: value})
+        Settings.load(None, **{name: value})
     assert str(raised.value) == f"the setting {name} (HITHERTO_{name.upper()}) is unusable: {why}"
 
 

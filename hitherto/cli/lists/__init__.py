@@ -1,0 +1,1 @@
+"""Lists of conversations, and of tenants, users and agents."""
