@@ -14,7 +14,6 @@ from typer.main import get_command
 from hitherto.cli.options import expanded
 from hitherto.cli.terminal import output
 from hitherto.errors import HithertoError, InvalidDocument, InvalidExport, InvalidInput, InvalidTranscript
-from hitherto.settings.sources import CONFIG
 
 COMMANDS = {
     "demo": "Replay a conversation that ships with Hitherto, and ask about its beginning.",
@@ -117,7 +116,7 @@ def _options(
     """Conversation memory for LLM agents: every message kept, every turn within its token budget."""
     _help(context)
     if config is not None:
-        os.environ[CONFIG] = config
+        os.environ["HITHERTO_CONFIG"] = config  # where the settings look for it, whoever loads them
     from hitherto.policies import discover
 
     discover()

@@ -157,9 +157,10 @@ class ExpiredConversation:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationInfo:
     """A conversation in a list. `title` is the one it was given; else it is made of its first user message that is
-    shown; "" where there is none. `messages` and `tokens` are those of its whole log. It was written to last at
-    `updated_at`: by an append, `pop`, `rewind`, `replace`, `clear`, `finish` or `configure`. `ref` is the store's
-    number for it."""
+    shown; "" where there is none. `messages` and `tokens` are those of its whole log. `summary` is what stands for its
+    older part now, "" where nothing does, and `summarized_count` how many user and final assistant messages that
+    covers. It was written to last at `updated_at`: by an append, `pop`, `rewind`, `replace`, `clear`, `finish` or
+    `configure`. `ref` is the store's number for it."""
 
     scope: Scope
     conversation: str
@@ -171,6 +172,8 @@ class ConversationInfo:
     created_at: datetime
     updated_at: datetime
     ref: int
+    summary: str = ""
+    summarized_count: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

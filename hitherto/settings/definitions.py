@@ -23,7 +23,7 @@ from hitherto.settings.values import Categories, CrossSessionWays, Duration, Phr
 
 
 class _Group(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, protected_namespaces=())
 
 
 class DatabaseSettings(_Group):

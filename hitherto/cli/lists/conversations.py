@@ -106,5 +106,5 @@ def _json(one: ConversationInfo) -> dict[str, Any]:
     return {
         **output.attributes(one.scope, "tenant", "user", "agent"),
         **output.attributes(one, "conversation", "title", "metadata", "messages", "tokens", "rev"),
-        **output.attributes(one, "created_at", "updated_at"),
+        **output.attributes(one, "created_at", "updated_at", "summary", "summarized_count"),
     }

@@ -210,6 +210,15 @@ class StoredConversation:
         """The standing summary: of those that views use now, the one that reaches furthest."""
         return rows.standing(self.digests, self.head.view_start, self.head.rev)
 
+    def summary(self, now: datetime) -> tuple[str, int]:
+        """The text of the standing summary, if it may be shown, and how many user and final assistant messages it
+        covers."""
+        found = None if self.expiring(now) else self.standing()
+        if found is None:
+            return "", 0
+        before = self._sums(found.start - 1, self.head.rev)
+        return found.text, self._sums(found.end, self.head.rev).dialogue - before.dialogue
+
     def _retract(self, seqs: Sequence[int], rev: int) -> None:
         for seq in set(seqs).intersection(self.live):
             self.log[seq] = replace(self.log[seq], retracted_rev=rev)

@@ -25,7 +25,7 @@ def listed(kept: Kept, asked: ConversationFilter, now: datetime) -> list[Convers
     """See `LogStore.listed`; all of them."""
     found = [(name, one) for name, one in kept if _wanted(name[0], one, asked)]
     found.sort(key=lambda one: (one[1].updated_at, one[1].head.ref), reverse=True)
-    return [info(name, one, title=one.title or title_of(_opening(one, now))) for name, one in found]
+    return [info(name, one, title=one.title or title_of(_opening(one, now)), now=now) for name, one in found]
 
 
 def scopes(
@@ -76,8 +76,9 @@ def _wanted(scope: Scope, kept: StoredConversation, asked: ConversationFilter) -
     )
 
 
-def info(name: Name, kept: StoredConversation, *, title: str) -> ConversationInfo:
-    """The conversation as lists show it, under that title."""
+def info(name: Name, kept: StoredConversation, *, title: str, now: datetime | None = None) -> ConversationInfo:
+    """The conversation as lists show it, under that title, with its summary at the time `now`."""
+    summary, count = ("", 0) if now is None else kept.summary(now)
     return ConversationInfo(
         scope=name[0],
         conversation=name[1],
@@ -89,6 +90,8 @@ def info(name: Name, kept: StoredConversation, *, title: str) -> ConversationInf
         created_at=kept.created_at,
         updated_at=kept.updated_at,
         ref=kept.head.ref,
+        summary=summary,
+        summarized_count=count,
     )
 
 

@@ -27,7 +27,9 @@ def listed_values(asked: ConversationFilter, limit: int) -> dict[str, Any]:
 
 
 def info_from(tenant: str, row: Row) -> ConversationInfo:
-    user, agent, name, title, opening, metadata, messages, tokens, rev, created_at, updated_at, ref = row
+    """A row of `listed`, or one that ends before the summary."""
+    user, agent, name, title, opening, metadata, messages, tokens, rev, created_at, updated_at, ref, *rest = row
+    summary, count = rest or ("", 0)
     return ConversationInfo(
         scope=Scope(tenant=tenant, user=user, agent=agent),
         conversation=name,
@@ -39,6 +41,8 @@ def info_from(tenant: str, row: Row) -> ConversationInfo:
         created_at=created_at,
         updated_at=updated_at,
         ref=ref,
+        summary=summary,
+        summarized_count=count,
     )
 
 

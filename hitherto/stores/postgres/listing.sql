@@ -3,8 +3,10 @@
 -- name: listed
 -- A scope's conversations, most recently written first, read in the order of an index.
 select c.user_id, c.agent, c.id, c.title, case when c.title is null then hitherto.opening(c.tenant, c.ref, c.view_turns) end,
-       c.metadata::text, c.next_seq, c.tokens, c.rev, c.created_at, c.updated_at, c.ref
+       c.metadata::text, c.next_seq, c.tokens, c.rev, c.created_at, c.updated_at, c.ref, coalesce(s.summary, ''),
+       coalesce(s.summarized_count, 0)
 from hitherto.conversation c
+left join lateral hitherto.summary_of(c.tenant, c.ref, c.view_start, c.next_expiry) s on true
 where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s
   and c.updated_at >= coalesce(%(after)s::timestamptz, '-infinity') and c.updated_at <= coalesce(%(before)s::timestamptz, 'infinity')
   and (c.updated_at, c.ref) < (coalesce(%(beyond_at)s::timestamptz, 'infinity'), coalesce(%(beyond_ref)s::bigint, 0))
@@ -15,7 +17,8 @@ limit %(limit)s;
 -- name: listed_within
 -- The same of a tenant, or of a user or an agent of it: all of these are read.
 select c.user_id, c.agent, c.id, c.title, case when c.title is null then hitherto.opening(c.tenant, c.ref, c.view_turns) end,
-       c.metadata::text, c.next_seq, c.tokens, c.rev, c.created_at, c.updated_at, c.ref
+       c.metadata::text, c.next_seq, c.tokens, c.rev, c.created_at, c.updated_at, c.ref, coalesce(s.summary, ''),
+       coalesce(s.summarized_count, 0)
 from (
     select * from hitherto.conversation c
     where c.tenant = %(tenant)s and (%(user)s::text is null or c.user_id = %(user)s)
@@ -27,6 +30,7 @@ from (
     order by c.updated_at desc, c.ref desc
     limit %(limit)s
 ) c
+left join lateral hitherto.summary_of(c.tenant, c.ref, c.view_start, c.next_expiry) s on true
 order by c.updated_at desc, c.ref desc;
 
 -- name: tenants

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from hitherto.core.digests.digest import Item
 from hitherto.core.log.append import extended
 from hitherto.core.scope import Scope
 from hitherto.ports.log import (
@@ -17,7 +18,22 @@ from hitherto.ports.log import (
     ScopePart,
 )
 from hitherto.ports.store import Store
-from hitherto.testing.conformance.samples import HOUR, SCOPE, assistant, clear, dialogue, fire, head_of, user, write
+from hitherto.testing.conformance.samples import (
+    HOUR,
+    LONG_AGO,
+    SCOPE,
+    assistant,
+    call,
+    clear,
+    dialogue,
+    digested,
+    ending,
+    fire,
+    head_of,
+    result,
+    user,
+    write,
+)
 
 ELSEWHERE = Scope(tenant="another", user="u", agent="a")
 
@@ -77,6 +93,25 @@ class ListingCases:
             ref=written.head.ref,
         )
         assert found.created_at <= first.head.now
+
+    async def test_listed_tells_the_summary_and_what_it_covers(self, store: Store) -> None:
+        """It covers user and final assistant messages, of which those taken back are none."""
+        await write(store, "c", *dialogue(2), user("a"), call("x"), result("x"), assistant("b"), *dialogue(1))
+        assert [(one.summary, one.summarized_count) for one in await listed(store)] == [("", 0)]
+        first = await digested(store, "c", 0, 3, Item("They meet.", ((0, 1),)))
+        await fire(store, "c", 0, 7, base=first)
+        assert [(one.summary, one.summarized_count) for one in await listed(store)] == [("They meet.", 4)]
+        await write(store, "c", outcomes=[ending("completed", first + 1)])
+        assert [(one.summary, one.summarized_count) for one in await listed(store, agent=None)] == [("a", 6)]
+        await digested(store, "c", 4, 9, Item("Later.", ((4, 9),)), stage="window")
+        assert [(one.summary, one.summarized_count) for one in await listed(store)] == [("Later.", 4)]
+        await clear(store, "c")
+        assert [(one.summary, one.summarized_count) for one in await listed(store)] == [("", 0)]
+
+    async def test_listed_shows_no_summary_that_may_rest_on_what_expired(self, store: Store) -> None:
+        await write(store, "c", user().expiring(LONG_AGO), *dialogue(2))
+        await digested(store, "c", 0, 3, Item("They meet.", ((1, 1),)))
+        assert [one.summary for one in await listed(store)] == [""]
 
     async def test_listed_goes_on_though_conversations_move(self, store: Store) -> None:
         for name in ("a", "b", "c", "d", "e"):

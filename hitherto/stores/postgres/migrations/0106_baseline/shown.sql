@@ -62,3 +62,20 @@ create function hitherto.shown_facts(tenant_ text) returns setof hitherto.fact l
             where e.tenant = f.tenant and e.fact = f.id and not e.retracted
               and (m.expires_at is null or m.expires_at > statement_timestamp()) limit 1))
 $$;
+
+-- The summary that stands for a conversation, if it may be shown, and how many of the messages that it covers are the user's
+-- or final answers.
+create function hitherto.summary_of(tenant_ text, conversation_ bigint, view_start_ bigint, next_expiry_ timestamptz)
+returns table (id bigint, summary text, summarized_count bigint, created_at timestamptz, updated_at timestamptz)
+language sql stable as $$
+    select s.id, s.text,
+           coalesce((select m.sum_dialogue from hitherto.message m
+                     where m.tenant = tenant_ and m.conversation = conversation_ and m.seq <= s.end_seq and m.retracted_rev is null
+                     order by m.seq desc limit 1), 0)
+           - coalesce((select m.sum_dialogue from hitherto.message m
+                       where m.tenant = tenant_ and m.conversation = conversation_ and m.seq < s.start_seq and m.retracted_rev is null
+                       order by m.seq desc limit 1), 0),
+           s.created_at, s.completed_at
+    from hitherto.standing_summary(tenant_, conversation_, view_start_) s
+    where not hitherto.expiring(next_expiry_)
+$$;

@@ -1,0 +1,98 @@
+-- Views for operators, with the names that other systems' tables have: set search_path to hitherto, and queries written for
+-- those tables run on them. Each has a column "tenant" beside. Nothing can be written through them: each is a join.
+
+-- Every summary of a conversation with the one that it was built on.
+create view hitherto.memory as
+select d.id                 as memory_id,
+       c.id                 as conversation_id,
+       d.text               as memory_text,
+       d.start_seq::integer as start_sequence,
+       d.end_seq::integer   as end_sequence,
+       d.base_id            as base_memory_id,
+       d.status             as status,
+       d.created_at         as created_at,
+       d.generation_time_ms as generation_time_ms,
+       c.tenant             as tenant,
+       c.user_id            as user_id,
+       c.agent              as agent
+from hitherto.digest d
+join hitherto.conversation c on c.tenant = d.tenant and c.ref = d.conversation
+where d.action = 'summarize';
+
+-- What the user and the agent said; active is what the summary does not cover yet.
+create view hitherto.memory_entries as
+select m.conversation || '-' || m.seq as id, c.user_id, c.id as session_id, c.agent as agent_id,
+       json_build_object('role', m.role, 'content', m.text)::text as content, m.metadata::text as entry_metadata,
+       m.created_at, m.created_at as updated_at, m.expires_at,
+       m.retracted_rev is null and m.seq >= c.view_start and m.seq > coalesce(s.end_seq, -1) as is_active, c.tenant
+from hitherto.conversation c
+left join lateral hitherto.standing_summary(c.tenant, c.ref, c.view_start) s on true
+join hitherto.message m on m.tenant = c.tenant and m.conversation = c.ref
+where m.kind = 'text' and not m.erased and (m.expires_at is null or m.expires_at > statement_timestamp());
+
+-- The summary that stands for each conversation now.
+create view hitherto.memory_session_summaries as
+select s.id::text as id, c.user_id, c.id as session_id, c.agent as agent_id, s.summary, s.created_at, s.updated_at, c.tenant
+from hitherto.conversation c
+cross join lateral hitherto.summary_of(c.tenant, c.ref, c.view_start, c.next_expiry) s;
+
+-- Searchable digests of parts of conversations; a range ends before message_range_end.
+create view hitherto.conversation_chunks as
+select d.id, c.conversation_id, c.user_id, nullif(c.subject, '') as legacy_id, c.text as content,
+       c.start_seq::integer as message_range_start, c.end_seq::integer + 1 as message_range_end, d.created_at, c.tenant, c.agent
+from hitherto.shown_digest c
+join hitherto.digest d on d.tenant = c.tenant and d.id = c.id
+where c.action = 'chunk';
+
+-- Facts that hold now.
+create view hitherto.legacy_facts as
+select f.id, f.subject as legacy_id, f.user_id, f.category, f.content, f.visibility,
+       (select c.id from hitherto.fact_evidence e
+        join hitherto.conversation c on c.tenant = e.tenant and c.ref = e.conversation
+        where e.tenant = f.tenant and e.fact = f.id and not e.retracted
+        order by e.said_at, e.seq limit 1) as source_conversation_id,
+       f.extracted_at, f.updated_at, f.tenant, f.agent
+from hitherto.fact f
+cross join (select) as read_only
+where f.state = 'current';
+
+-- Conversations, with what each says of its own strategy; null where the agent or the settings decide.
+create view hitherto.agent_conversations as
+select c.ref as id, c.id as conversation_id, c.user_id, c.agent as agent_id,
+       coalesce(c.title, left(hitherto.opening(c.tenant, c.ref, c.view_turns), 60)) as title,
+       c.policy ->> 'name' as memory_strategy, (c.cross_session ->> 'latest')::boolean as memory_injection,
+       c.next_seq as message_count, c.created_at, c.updated_at, c.tenant
+from hitherto.conversation c
+cross join (select) as read_only;
+
+-- Every message, whatever is still shown to the model.
+create view hitherto.agent_messages as
+select m.conversation || '-' || m.seq as id, c.id as conversation_id, m.seq, m.role, m.kind, m.text as content,
+       m.payload as item, m.retracted_rev is not null or m.seq < c.view_start as hidden, m.created_at, c.user_id,
+       c.agent as agent_id, c.tenant
+from hitherto.conversation c
+join hitherto.message m on m.tenant = c.tenant and m.conversation = c.ref
+where not m.erased and (m.expires_at is null or m.expires_at > statement_timestamp());
+
+-- The newest summary of each conversation, for others to show.
+create view hitherto.conversation_summaries as
+select s.id, c.id as conversation_id, c.user_id, c.agent as agent_id, s.summary, s.created_at, s.updated_at, c.tenant
+from hitherto.conversation c
+cross join lateral hitherto.summary_of(c.tenant, c.ref, c.view_start, c.next_expiry) s;
+
+-- Conversations with the running synopsis, and how many messages it covers.
+create view hitherto.chat_sessions as
+select c.id, c.user_id, coalesce(c.title, left(hitherto.opening(c.tenant, c.ref, c.view_turns), 60)) as name,
+       coalesce(s.summary, '') as summary, coalesce(s.summarized_count, 0)::integer as summarized_count, c.created_at,
+       c.updated_at, c.agent, c.tenant
+from hitherto.conversation c
+left join lateral hitherto.summary_of(c.tenant, c.ref, c.view_start, c.next_expiry) s on true;
+
+-- What users asked and what was answered in the end, as far as it is shown.
+create view hitherto.chat_messages as
+select m.conversation || '-' || m.seq as id, c.id as session_id, m.role, m.text as content, m.created_at, m.seq,
+       c.user_id, c.agent, c.tenant
+from hitherto.conversation c
+join hitherto.message m on m.tenant = c.tenant and m.conversation = c.ref
+where m.kind = 'text' and m.role in ('user', 'assistant') and m.seq >= c.view_start and m.retracted_rev is null
+  and not m.erased and (m.expires_at is null or m.expires_at > statement_timestamp());
