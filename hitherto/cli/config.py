@@ -18,7 +18,7 @@ _DEFAULT = "default"
 _HIDDEN = "***"
 _SECRET = (
     (re.compile(r"(?<=://)[^/?#]*:.*@"), f"{_HIDDEN}@"),
-    (re.compile(r"(?<=https://)[^/?#]*@"), f"{_HIDDEN}@"),
+    (re.compile(r"(?<=http://)[^/?#]*@|(?<=https://)[^/?#]*@"), f"{_HIDDEN}@"),
     (re.compile(r"(?i)(password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&]+)"), rf"\1{_HIDDEN}"),
     (re.compile(r"^(https?://[^?#]*)[?#].+"), rf"\1?{_HIDDEN}"),
 )
@@ -34,7 +34,7 @@ def config(
     A command's own options come first, then the environment, then the file that --config or HITHERTO_CONFIG names, or
     hitherto.toml in this folder. Keys and passwords are not shown.
     """
-    settings, places = Settings.find()
+    settings, places = Settings.load_with_places()
     values = {name: shown(value) for name, value in settings.model_dump(mode="python").items()}
     listed = sorted(values if not changed else places)
     if as_json:

@@ -38,11 +38,11 @@ class Settings(
 
     @classmethod
     def load(cls, config: Path | str | None = None, **given: Any) -> Self:
-        """The settings that are in force; see `find`."""
-        return cls.find(config, **given)[0]
+        """The settings that are in force; see `load_with_places`."""
+        return cls.load_with_places(config, **given)[0]
 
     @classmethod
-    def find(cls, config: Path | str | None = None, **given: Any) -> tuple[Self, dict[str, str]]:
+    def load_with_places(cls, config: Path | str | None = None, **given: Any) -> tuple[Self, dict[str, str]]:
         """The settings that are in force, and where each comes from that has not its default.
 
         What is `given` and is not None comes first, then the environment (`HITHERTO_DATABASE`, …), then a file: the one
@@ -52,7 +52,7 @@ class Settings(
         unknown = sorted(set(given) - set(cls.model_fields))
         if unknown:
             raise InvalidSettings(f"{unknown[0]!r} is not a setting; {nearest(unknown[0], cls.model_fields)}")
-        values = cls.found(config, given)
+        values = cls.read_sources(config, given)
         try:
             found = cls.model_validate({name: one.value for name, one in values.items()})
         except ValidationError as error:
@@ -63,7 +63,7 @@ class Settings(
         return found, {name: one.where for name, one in values.items()}
 
     @classmethod
-    def found(cls, config: Path | str | None, given: Mapping[str, object]) -> dict[str, SettingValue]:
+    def read_sources(cls, config: Path | str | None, given: Mapping[str, object]) -> dict[str, SettingValue]:
         """The values of all sources, by setting, not checked yet. Raises InvalidSettings for a file that cannot be
         used, and for names of one source that contradict each other."""
         variables = {name: variable(name) for name in cls.model_fields} | ALIASES

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -55,7 +55,8 @@ def _policy(values: Mapping[str, SettingValue]) -> SettingValue | None:
             *([values["policy"]] if "policy" in values else []),
             *([_preset("sliding_window", sliding)] if any(sliding.values()) else []),
             *([_preset("rolling", rolling, enabled)] if enabled else []),
-        ]
+        ],
+        _as_policy,
     )
 
 
@@ -78,17 +79,20 @@ def _first(values: Mapping[str, SettingValue], *names: str) -> SettingValue | No
     return _agreed([values[name] for name in names if name in values])
 
 
-def _agreed(choices: Sequence[SettingValue]) -> SettingValue | None:
-    """The choice of the source that comes first."""
+def _agreed(
+    choices: Sequence[SettingValue], meaning: Callable[[object], object] = lambda value: value
+) -> SettingValue | None:
+    """The choice of the source that comes first. Raises InvalidSettings for two of that source that differ in their
+    meaning."""
     first = min(choices, key=lambda one: one.level, default=None)
     for other in choices:
-        if first is not None and other.level == first.level and _meant(other.value) != _meant(first.value):
+        if first is not None and other.level == first.level and meaning(other.value) != meaning(first.value):
             raise InvalidSettings(f"{first.where} and {other.where} say different things; leave one of them out")
     return first
 
 
-def _meant(value: object) -> object:
-    """A policy, if the value is one in any of its forms."""
+def _as_policy(value: object) -> object:
+    """The policy that a value is in any of its forms. One that is none stays as it is, and is refused later."""
     try:
         return policy_of(value)
     except InvalidPolicy:

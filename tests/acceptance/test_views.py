@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from typing import Any, LiteralString
+from typing import Any
 
 import psycopg
 import pytest
@@ -51,11 +51,11 @@ class Views:
     def __init__(self, database: str) -> None:
         self._database = database
 
-    async def __call__(self, query: LiteralString) -> list[dict[str, Any]]:
+    async def __call__(self, query: str) -> list[dict[str, Any]]:
         async with await psycopg.AsyncConnection[Any].connect(
             self._database, autocommit=True, options="-c search_path=hitherto"
         ) as connection:
-            return await (await connection.cursor(row_factory=dict_row).execute(query)).fetchall()
+            return await (await connection.cursor(row_factory=dict_row).execute(query.encode())).fetchall()
 
 
 @pytest.fixture
@@ -167,7 +167,7 @@ async def test_what_expired_or_was_erased_is_in_no_view(select: Views, memory: M
     async def secrets() -> list[str]:
         found: list[str] = []
         for view in COLUMNS:
-            rows = await select(f"select v::text as row from {view} v")  # pyright: ignore[reportArgumentType]
+            rows = await select(f"select v::text as row from {view} v")
             found += [view for row in rows if "secret" in row["row"]]
         return found
 

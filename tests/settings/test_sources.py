@@ -44,7 +44,7 @@ class TestOrder:
         written("budget = 1_000\ngrace = 1\npool_size = 1")
         monkeypatch.setenv("HITHERTO_BUDGET", "2000")
         monkeypatch.setenv("HITHERTO_GRACE", "2")
-        found, places = Settings.find(budget=3_000)
+        found, places = Settings.load_with_places(budget=3_000)
         assert (found.budget, found.grace, found.pool_size, found.facts_share) == (3_000, 2, 1, 0.15)
         assert places == {"budget": "given", "grace": "HITHERTO_GRACE", "pool_size": "hitherto.toml: pool_size"}
 
@@ -246,6 +246,7 @@ class TestCommand:
             ("database", "host=h password='my secret' user=me"),
             ("database", "postgresql://host/db?user=me&password=secret"),
             ("model_base_url", "https://secret@host/v1"),
+            ("model_base_url", "http://secret@host/v1"),
             ("embedder_base_url", "http://me:secret@host/v1"),
             ("reranker_base_url", "https://host/v1?key=secret"),
         ],
@@ -265,7 +266,7 @@ class TestCommand:
 
 
 def test_the_example_is_usable() -> None:
-    found, places = Settings.find(EXAMPLE)
+    found, places = Settings.load_with_places(EXAMPLE)
     assert (found.model, found.budget) == ("gpt-4.1-mini", 16_000)
     assert policy_of(found.policy) == rolling()
     assert len(places) == 7

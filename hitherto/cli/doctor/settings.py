@@ -62,7 +62,7 @@ class UsableSettings:
 def usable_settings(**options: Any) -> UsableSettings:
     """The settings in force, overridden by `options`, whatever is wrong with some of them."""
     try:
-        found = Settings.found(None, options)
+        found = Settings.read_sources(None, options)
     except InvalidSettings as error:
         return UsableSettings(Settings(), {}, {}, str(error))
     given = {name: one.value for name, one in found.items()}

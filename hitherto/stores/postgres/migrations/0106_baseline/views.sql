@@ -5,7 +5,7 @@
 create view hitherto.memory as
 select d.id                 as memory_id,
        c.id                 as conversation_id,
-       d.text               as memory_text,
+       case when hitherto.expiring(c.next_expiry) then '' else d.text end as memory_text,
        d.start_seq::integer as start_sequence,
        d.end_seq::integer   as end_sequence,
        d.base_id            as base_memory_id,
