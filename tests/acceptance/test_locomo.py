@@ -87,11 +87,13 @@ def test_native_compaction(locomo: Path, home: Path) -> None:
     assert all(len(asked["input"]) < 200 for asked in endpoint.asked[1:])  # each builds on the one before
 
 
-def test_all_ten(locomo: Path, home: Path) -> None:
-    conversations = replayed(home, locomo, "--policy", "sliding-window", "--database", "memory:")
-    assert [one["id"] for one in conversations] == [one["sample_id"] for one in json.loads(locomo.read_bytes())]
-    assert len(conversations) == 10
-    assert sum(one["messages"] for one in conversations) == 5_882
+def test_a_file_of_several(locomo: Path, home: Path, tmp_path: Path) -> None:
+    """Three conversations in one run, under the policy that makes most digests."""
+    samples = json.loads(locomo.read_bytes())[:3]
+    (tmp_path / "three.json").write_text(json.dumps(samples))
+    conversations = replayed(home, tmp_path / "three.json", "--policy", "sliding-window", "--database", "memory:")
+    assert [one["id"] for one in conversations] == [one["sample_id"] for one in samples]
+    assert sum(one["messages"] for one in conversations) == 1_451
     full, context = (sum(one[name] for one in conversations) for name in ("full_tokens", "context_tokens"))
     assert context <= 0.12 * full
     for one in conversations:

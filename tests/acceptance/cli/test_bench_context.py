@@ -97,22 +97,27 @@ def test_wrong_usage(file: Path, words: tuple[str, str]) -> None:
     assert bench(file, *words).code == 2
 
 
-def data(name: str) -> Path:
+def first(count: int, name: str, to: Path) -> Path:
+    """A file with the first `count` conversations of a data set."""
     path = SHARED / "data" / name
     if not path.exists():
         pytest.skip(f"needs ../shared/data/{name} beside the project")
-    return path
+    to.write_text(json.dumps(json.loads(path.read_bytes())[:count]))
+    return to
 
 
 @pytest.mark.parametrize(
-    ("name", "bars"),
-    [("locomo/locomo10.json", {"2000": 82, "8000": 91}), ("beam/beam100k.json", {"8000": 55, "16000": 62})],
+    ("name", "count", "bars"),
+    [("locomo/locomo10.json", 5, {"2000": 82, "8000": 91}), ("beam/beam100k.json", 7, {"8000": 55, "16000": 62})],
 )
-def test_evidence_on_conversations_of_people_and_of_agents(name: str, bars: dict[str, float]) -> None:
-    """The bars, with some of the questions."""
-    words = ("--budget", ",".join(bars), "--policy", "none", "--recall", "--questions", "150", "--json")
-    found = figures(bare("bench", "context", data(name), "--database", "memory:", *words))
-    assert found["questions"] == 150
+def test_evidence_on_conversations_of_people_and_of_agents(
+    name: str, count: int, bars: dict[str, float], tmp_path: Path
+) -> None:
+    """The bars, with some of the conversations and of their questions."""
+    words = ("--budget", ",".join(bars), "--policy", "none", "--recall", "--questions", "120", "--json")
+    file = first(count, name, tmp_path / "some.json")
+    found = figures(bare("bench", "context", file, "--database", "memory:", *words))
+    assert (found["questions"], found["conversations"]) == (120, count)
     for budget, bar in bars.items():
         assert found["budgets"][budget]["evidence"] >= bar
         assert found["budgets"][budget]["repeated"] >= 99

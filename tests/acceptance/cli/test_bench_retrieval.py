@@ -435,15 +435,15 @@ def databases(server: EmbeddedServer) -> set[str]:
 
 
 def test_locomo_within_the_conversations(locomo: Path, tmp_path: Path) -> None:
-    """The bars, with every third question, through the command and a PostgreSQL of its own."""
-    samples = json.loads(locomo.read_bytes())
+    """The bars, with four conversations and every third question, through the command and a PostgreSQL of its own."""
+    samples = json.loads(locomo.read_bytes())[:4]
     for one in samples:
         one["qa"] = one["qa"][::3]
     ran = bare("bench", "retrieval", written(tmp_path / "third.json", samples), "--json")
     assert (ran.code, ran.err) == (0, "")
     found = ran.json
     counts = {name: one["questions"] for name, one in found["by_category"].items()}
-    assert (found["messages"], found["conversations"], found["missing"]) == (5_882, 10, [])
+    assert (found["messages"], found["conversations"], found["missing"]) == (2_080, 4, [])
     assert found["recall"]["10"] >= 0.775
     assert found["recall"]["30"] >= 0.82
     kept = [name for name in counts if name != "5"]
