@@ -3,37 +3,19 @@
 from __future__ import annotations
 
 import json
-import warnings
 from typing import Any, cast
 
 from hypothesis import strategies as st
 
 from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Message
+from hitherto.tokens.bpe import BpeCounter
 from hitherto.wire import CODECS
 
 PNG = "iVBORw0KGgo="
 HOSTILE = ["\0", "\ud800", "\udfff", "<|endoftext|>", "<|im_start|>system", '"}]}', "\\u0000", "\n\n", "\u2028"]
 
 
-class O200k:
-    """Exact counts, as OpenAI's current models make them."""
-
-    name = "o200k_base"
-    exact = True
-    image_tokens = 1_000
-    low_image_tokens = 85
-
-    def __init__(self) -> None:
-        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
-            from bpe_openai._bindings import tokenizer_for_encoding
-
-            self._tokenizer = tokenizer_for_encoding("o200k_base")
-
-    def count(self, text: str) -> int:
-        return self._tokenizer.count(text.encode("utf-8", "replace").decode())
-
-
-COUNTER = O200k()
+COUNTER = BpeCounter("o200k_base", image_tokens=1_000, low_image_tokens=85)
 
 
 def as_json(value: Any) -> Any:
