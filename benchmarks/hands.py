@@ -17,7 +17,7 @@ import hitherto
 from benchmarks.ground import turn
 from hitherto import Memory, Scope, sliding_window
 from hitherto.core.prompt import Prompt
-from hitherto.ports.model import Completion, Model
+from hitherto.ports.models.model import Completion, Model
 from hitherto.providers.scripted.model import items
 from hitherto.tokens import CANONICAL
 

@@ -17,11 +17,11 @@ from hitherto.engine.services import Services, able
 from hitherto.errors import ModelError, ModelUnavailable
 from hitherto.logs import logger
 from hitherto.policies import discover
-from hitherto.ports.compactor import Compactor
-from hitherto.ports.embedder import Embedder
-from hitherto.ports.model import Model
+from hitherto.ports.models.compactor import Compactor
+from hitherto.ports.models.embedder import Embedder
+from hitherto.ports.models.model import Model
+from hitherto.ports.models.reranker import Reranker
 from hitherto.ports.queue import DigestQueue
-from hitherto.ports.reranker import Reranker
 from hitherto.ports.store import Store
 from hitherto.ports.watch import Watch
 from hitherto.pricing import listed

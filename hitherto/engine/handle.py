@@ -15,9 +15,9 @@ from hitherto.engine.log.erase import erase_expired, is_due
 from hitherto.engine.purge import purge
 from hitherto.engine.services import Services
 from hitherto.errors import NotFound
-from hitherto.ports.embedder import Space
 from hitherto.ports.facts import KnownFacts, KnownFactsQuery
 from hitherto.ports.log import AgentDefaults
+from hitherto.ports.models.embedder import Space
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,14 +18,14 @@ from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.presets import policy_of
 from hitherto.core.price import Price
 from hitherto.errors import InvalidPolicy
-from hitherto.ports.compactor import Compactor, family_of
 from hitherto.ports.documents import DocumentStore
-from hitherto.ports.embedder import Embedder
 from hitherto.ports.facts import FactStore
-from hitherto.ports.model import EXTRACTIVE, Model
+from hitherto.ports.models.compactor import Compactor, family_of
+from hitherto.ports.models.embedder import Embedder
+from hitherto.ports.models.model import EXTRACTIVE, Model
+from hitherto.ports.models.reranker import Reranker
 from hitherto.ports.queue import DigestQueue
 from hitherto.ports.recall import SearchIndex
-from hitherto.ports.reranker import Reranker
 from hitherto.ports.store import Store
 from hitherto.ports.watch import NoWatch, Watch
 from hitherto.settings import Settings

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hitherto.core.facts.fact import Fact, FactAction, FactEvent, FactState, KnownFact, NewFact, Subject
 from hitherto.core.facts.relevance import FactColumns
 from hitherto.core.scope import Scope
-from hitherto.ports.embedder import Space
+from hitherto.ports.models.embedder import Space
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

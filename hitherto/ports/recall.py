@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from hitherto.core.documents.checks import has
 from hitherto.core.recall.filter import EntryKind, SearchFilter
 from hitherto.core.recall.terms import TermCounts
-from hitherto.ports.embedder import Space, Vector, Vectors
+from hitherto.ports.models.embedder import Space, Vector, Vectors
 
 Key = tuple[int, int]
 """An entry: its scope's number, and its own in that scope."""

@@ -22,7 +22,7 @@ from anthropic import (
 from hitherto.core.log.message import storable
 from hitherto.core.prompt import Prompt
 from hitherto.errors import ModelRejected
-from hitherto.ports.model import Completion, Model
+from hitherto.ports.models.model import Completion, Model
 from hitherto.providers.endpoints.address import EndpointSettingNames
 from hitherto.providers.endpoints.failures import Endpoint, name_of, paid
 from hitherto.providers.endpoints.json_body import at, is_json, tokens

@@ -12,7 +12,7 @@ import numpy as np
 
 from hitherto.core.log.message import storable
 from hitherto.errors import InvalidSettings, ModelRejected, ModelUnavailable
-from hitherto.ports.embedder import Embedder, Embeddings, Space, usable
+from hitherto.ports.models.embedder import Embedder, Embeddings, Space, usable
 from hitherto.providers.names.embedding_models import known_model
 
 _PACKAGE = "sentence_transformers"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hitherto.core.context.budget import TokenCounter
 from hitherto.core.log.message import CHAT
 from hitherto.core.prompt import Prompt
-from hitherto.ports.model import Completion, Model
+from hitherto.ports.models.model import Completion, Model
 from hitherto.wire import codec
 from hitherto.wire.cost import compact
 

@@ -35,15 +35,15 @@ from hitherto.engine.log.append import AppendResult
 from hitherto.engine.log.erase_scope import ErasureReport
 from hitherto.engine.recall.recall import Hit, RecallResult
 from hitherto.engine.turn import Answer, Partial
-from hitherto.ports.compactor import Compactor
 from hitherto.ports.digests import Backlog
 from hitherto.ports.documents import KeptDocument
-from hitherto.ports.embedder import Embedder
 from hitherto.ports.facts import AddedFact
 from hitherto.ports.ledger import By
 from hitherto.ports.log import ScopePart
-from hitherto.ports.model import Model
-from hitherto.ports.reranker import Reranker
+from hitherto.ports.models.compactor import Compactor
+from hitherto.ports.models.embedder import Embedder
+from hitherto.ports.models.model import Model
+from hitherto.ports.models.reranker import Reranker
 from hitherto.ports.store import Store
 from hitherto.ports.watch import Watch
 from hitherto.settings.open_options import SettingsOptions

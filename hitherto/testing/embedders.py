@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 
-from hitherto.ports.embedder import Embedder, Embeddings, Vectors
+from hitherto.ports.models.embedder import Embedder, Embeddings, Vectors
 
 _TALK = (
     "We took the Granary in Leith for Friday.",

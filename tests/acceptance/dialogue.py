@@ -15,7 +15,7 @@ from hitherto.core.context.recalled import LEAD
 from hitherto.core.digests.digest import Digest
 from hitherto.core.digests.prompts import DigestTask
 from hitherto.core.policy.span import Fate, Reason
-from hitherto.ports.model import Prompt
+from hitherto.ports.models.model import Prompt
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted, items
 from tests.conftest import SCOPE

@@ -14,7 +14,7 @@ from hitherto import Context, Conversation, Fact, Memory, Scope, assistant, chun
 from hitherto.core.context.facts_block import CLOSING
 from hitherto.core.context.manifest import FactsShown
 from hitherto.core.plain_text import plain
-from hitherto.ports.model import Prompt
+from hitherto.ports.models.model import Prompt
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted, ScriptedFact, items
 from tests.acceptance.dialogue import ONE_TRY

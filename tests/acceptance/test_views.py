@@ -14,7 +14,7 @@ from psycopg.rows import dict_row
 import hitherto
 from hitherto import Call, Memory, assistant, chunks, rolling, tool_result, trim, user
 from hitherto.core.digests.prompts import DigestTask
-from hitherto.ports.model import Prompt
+from hitherto.ports.models.model import Prompt
 from hitherto.providers.scripted.model import Scripted, items
 from tests.acceptance.dialogue import ONE_TRY, rounds
 from tests.conftest import SCOPE

@@ -11,8 +11,8 @@ from hitherto.core.digests.prompts import DigestTask
 from hitherto.core.log.message import Payload
 from hitherto.core.prompt import Prompt
 from hitherto.errors import ModelRejected, ModelUnavailable
-from hitherto.ports.compactor import CompactionResult
-from hitherto.ports.model import Completion
+from hitherto.ports.models.compactor import CompactionResult
+from hitherto.ports.models.model import Completion
 from hitherto.ports.queue import DigestJob, Work
 from hitherto.providers.scripted.model import items
 

@@ -10,7 +10,7 @@ from typing import Any
 from hitherto import tokens, wire
 from hitherto.core.ledger import ModelCall
 from hitherto.engine.services import Services
-from hitherto.ports.model import Completion
+from hitherto.ports.models.model import Completion
 from hitherto.ports.store import Store
 from hitherto.ports.watch import NoWatch
 from hitherto.pricing import shipped

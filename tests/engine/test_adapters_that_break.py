@@ -17,8 +17,8 @@ from hitherto.core.ledger import FailureCause, Purpose
 from hitherto.engine.calls import CallContext, Calls
 from hitherto.engine.daily_limit import CallPostponed
 from hitherto.errors import InvalidModelAnswer, ModelUnavailable
-from hitherto.ports.embedder import Vectors
-from hitherto.ports.model import Completion
+from hitherto.ports.models.embedder import Vectors
+from hitherto.ports.models.model import Completion
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
 from hitherto.providers.scripted.model import Scripted

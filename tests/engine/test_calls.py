@@ -11,7 +11,7 @@ import pytest
 from hitherto.core.ledger import FailureCause, ModelCall, Purpose
 from hitherto.engine.calls import CallContext, CallPostponed, Calls
 from hitherto.errors import HithertoError, InvalidModelAnswer, ModelRateLimited, ModelRejected, ModelUnavailable
-from hitherto.ports.model import Completion
+from hitherto.ports.models.model import Completion
 from hitherto.stores.in_memory.store import InMemoryStore
 from tests.conftest import SCOPE
 from tests.engine.metered import PRICED, Told, services_of

@@ -13,8 +13,8 @@ import pytest
 import hitherto
 from hitherto import Conversation, Memory, assistant, native, sliding_window, user
 from hitherto.core.digests.digest import Status
-from hitherto.ports.model import Prompt
-from hitherto.ports.reranker import RerankResult
+from hitherto.ports.models.model import Prompt
+from hitherto.ports.models.reranker import RerankResult
 from hitherto.ports.store import Store
 from hitherto.providers.anthropic import Anthropic
 from hitherto.providers.chat_model_reranker import ChatModelReranker

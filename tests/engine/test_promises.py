@@ -31,7 +31,7 @@ from hitherto.errors import (
     ModelUnavailable,
     NotReproducible,
 )
-from hitherto.ports.model import Prompt
+from hitherto.ports.models.model import Prompt
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted, items
 from hitherto.tokens import counter_for

@@ -30,7 +30,7 @@ from hitherto.errors import (
     NotFound,
 )
 from hitherto.ports.log import Changes
-from hitherto.ports.model import Prompt
+from hitherto.ports.models.model import Prompt
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Gate, Hang, Scripted, items
 from tests.conftest import SCOPE

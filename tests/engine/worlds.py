@@ -24,7 +24,7 @@ from hitherto.core.policy.span import Fate, Reason
 from hitherto.core.policy.view import view
 from hitherto.engine.services import Services
 from hitherto.errors import BudgetExceeded
-from hitherto.ports.compactor import family_of
+from hitherto.ports.models.compactor import family_of
 from hitherto.ports.queue import DigestJob
 from hitherto.ports.store import Store
 from hitherto.settings import Settings

@@ -23,7 +23,7 @@ from hitherto.integrations.openai_agents import (
     TrackingCompactingSession,
     TrimmingSession,
 )
-from hitherto.ports.compactor import CompactionResult
+from hitherto.ports.models.compactor import CompactionResult
 from hitherto.providers.scripted.model import Gate, Hang, Scripted, items
 from tests.acceptance.dialogue import ONE_TRY
 from tests.conftest import SCOPE

@@ -19,7 +19,7 @@ from hitherto.core.digests.digest import Digest
 from hitherto.core.documents.document import Document
 from hitherto.core.log.message import Logged
 from hitherto.errors import BudgetExceeded, ModelUnavailable
-from hitherto.ports.model import Completion, Prompt
+from hitherto.ports.models.model import Completion, Prompt
 from hitherto.ports.store import Store
 from hitherto.providers.extractive.model import Extractive
 from hitherto.providers.scripted.embedder import ScriptedEmbedder

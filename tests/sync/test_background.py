@@ -18,7 +18,7 @@ import hitherto
 from hitherto import Memory, SyncConversation, SyncMemory, assistant, user
 from hitherto.core.prompt import Prompt
 from hitherto.errors import DatabaseUnavailable, InvalidInput, InvalidScope
-from hitherto.ports.model import Completion, Model
+from hitherto.ports.models.model import Completion, Model
 from hitherto.sync.background import BackgroundMemory
 from tests.conftest import SCOPE
 from tests.patience import PATIENCE

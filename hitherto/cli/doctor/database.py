@@ -13,8 +13,8 @@ from hitherto.cli.doctor.settings import UsableSettings
 from hitherto.core.digests.digest import Needs
 from hitherto.errors import NotFound, StoreError
 from hitherto.ports.digests import Backlog
-from hitherto.ports.embedder import Space
-from hitherto.ports.model import EXTRACTIVE
+from hitherto.ports.models.embedder import Space
+from hitherto.ports.models.model import EXTRACTIVE
 from hitherto.settings import Settings
 from hitherto.stores.postgres.inspection import COUNTED, InspectionReport, examine, undigested
 from hitherto.wiring import IN_MEMORY, own_server

@@ -10,9 +10,9 @@ from hitherto.cli.doctor.settings import UsableSettings
 from hitherto.core.digests.make import DigestContent, digest
 from hitherto.core.prompt import PromptLine
 from hitherto.errors import HithertoError, InvalidSettings
-from hitherto.ports.embedder import Embedder, Space, usable
-from hitherto.ports.model import Completion, Model
-from hitherto.ports.reranker import Reranker
+from hitherto.ports.models.embedder import Embedder, Space, usable
+from hitherto.ports.models.model import Completion, Model
+from hitherto.ports.models.reranker import Reranker
 from hitherto.providers.names.embedders import NONE, embedder_of, learn
 from hitherto.providers.names.models import compactor_of, model_of
 from hitherto.providers.names.rerankers import reranker_of

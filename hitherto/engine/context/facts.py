@@ -14,8 +14,8 @@ from hitherto.core.policy.view import View
 from hitherto.core.recall.terms import question_terms
 from hitherto.engine.handle import Handle
 from hitherto.errors import NotReproducible
-from hitherto.ports.embedder import Vector
 from hitherto.ports.facts import KnownFacts
+from hitherto.ports.models.embedder import Vector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from hitherto.engine.services import Services
 from hitherto.errors import HithertoError, InvalidModelAnswer
 from hitherto.logs import logger
 from hitherto.ports.digests import DigestOutcome, DigestWork
-from hitherto.ports.model import Completion
+from hitherto.ports.models.model import Completion
 
 log = logger("hitherto.digest")
 

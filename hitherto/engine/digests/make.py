@@ -28,9 +28,9 @@ from hitherto.engine.recall.embedding import Embedding
 from hitherto.engine.services import Services
 from hitherto.errors import InvalidMessage, InvalidModelAnswer, InvalidPolicy
 from hitherto.logs import logger
-from hitherto.ports.compactor import CompactionResult
 from hitherto.ports.digests import DigestOutcome, DigestWork
-from hitherto.ports.model import Completion
+from hitherto.ports.models.compactor import CompactionResult
+from hitherto.ports.models.model import Completion
 
 log = logger("hitherto.digest")
 

@@ -14,7 +14,7 @@ from hitherto.engine.calls import CallContext, Calls, call_adapter, told
 from hitherto.engine.services import Services
 from hitherto.errors import InvalidEmbedding, ModelError, ModelRejected, ModelUnavailable
 from hitherto.logs import logger
-from hitherto.ports.embedder import Embedder, Embeddings, Space, Vector, Vectors, usable
+from hitherto.ports.models.embedder import Embedder, Embeddings, Space, Vector, Vectors, usable
 
 log = logger("hitherto.embedding")
 

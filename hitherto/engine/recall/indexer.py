@@ -16,7 +16,7 @@ from hitherto.engine.recall.search import entries_of
 from hitherto.engine.services import Services
 from hitherto.errors import DatabaseReadOnly, StoreError
 from hitherto.logs import logger
-from hitherto.ports.embedder import Space
+from hitherto.ports.models.embedder import Space
 from hitherto.ports.recall import IndexEntry, IndexWork, SearchIndex, Source
 from hitherto.uninterrupted import uninterrupted
 

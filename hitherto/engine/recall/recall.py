@@ -24,9 +24,9 @@ from hitherto.engine.recall.search import RankedCandidate, Search, WaitingSource
 from hitherto.engine.services import Services
 from hitherto.errors import InvalidInput
 from hitherto.logs import logger
-from hitherto.ports.embedder import Space, Vector
+from hitherto.ports.models.embedder import Space, Vector
+from hitherto.ports.models.reranker import RerankResult
 from hitherto.ports.recall import SearchData, SearchIndex, Source
-from hitherto.ports.reranker import RerankResult
 from hitherto.uninterrupted import uninterrupted
 
 log = logger("hitherto.recall")

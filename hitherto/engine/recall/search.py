@@ -16,7 +16,7 @@ from hitherto.core.recall.codes import codes_of
 from hitherto.core.recall.filter import CODES, FURTHER, EntryKind, SearchFilter
 from hitherto.core.recall.passages import CharRange, passage_ranges
 from hitherto.core.recall.terms import QuestionTerms, analyzed, asks
-from hitherto.ports.embedder import Vector, Vectors
+from hitherto.ports.models.embedder import Vector, Vectors
 from hitherto.ports.recall import Candidate, IndexBlock, IndexedPassage, IndexEntry, Key, SearchData, Source, keeps
 
 Numbers = NDArray[np.int64]

@@ -13,7 +13,7 @@ from hitherto.core.digests.prompts import ArchiveTask, CondenseTask, DigestTask
 from hitherto.core.log.message import storable
 from hitherto.core.prompt import Prompt, PromptLine, Task
 from hitherto.core.recall.rerank import RerankTask
-from hitherto.ports.model import EXTRACTIVE, Completion, Model
+from hitherto.ports.models.model import EXTRACTIVE, Completion, Model
 from hitherto.providers.extractive.sentences import REMARKABLE, SUBSTANCE, key, plain, sentences, shortened, weight
 from hitherto.providers.extractive.topics import names, topics
 

@@ -6,7 +6,7 @@ import re
 from typing import Protocol, TypedDict, runtime_checkable
 
 from hitherto.errors import InvalidSettings
-from hitherto.ports.embedder import Embedder
+from hitherto.ports.models.embedder import Embedder
 from hitherto.settings import Settings
 
 WORDLLAMA = "wordllama"

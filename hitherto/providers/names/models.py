@@ -7,8 +7,8 @@ from typing import TypedDict
 from pydantic import SecretStr
 
 from hitherto.errors import InvalidSettings
-from hitherto.ports.compactor import Compactor
-from hitherto.ports.model import Model
+from hitherto.ports.models.compactor import Compactor
+from hitherto.ports.models.model import Model
 from hitherto.settings import Settings
 
 _EXTRACTIVE = "extractive"

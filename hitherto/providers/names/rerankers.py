@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hitherto.errors import InvalidSettings
-from hitherto.ports.model import Model
-from hitherto.ports.reranker import Reranker
+from hitherto.ports.models.model import Model
+from hitherto.ports.models.reranker import Reranker
 from hitherto.providers.extractive.model import Extractive
 from hitherto.settings import Settings
 

@@ -12,7 +12,7 @@ from openai import APIStatusError, omit
 
 from hitherto.core.log.message import storable
 from hitherto.errors import InvalidEmbedding, InvalidModelAnswer, ModelUnavailable
-from hitherto.ports.embedder import Embedder, Embeddings, Space, Vectors, usable
+from hitherto.ports.models.embedder import Embedder, Embeddings, Space, Vectors, usable
 from hitherto.providers.endpoints.address import EndpointSettingNames
 from hitherto.providers.endpoints.failures import paid
 from hitherto.providers.endpoints.json_body import at, tokens

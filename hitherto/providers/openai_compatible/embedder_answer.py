@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 
 from hitherto.errors import InvalidEmbedding
-from hitherto.ports.embedder import Vector
+from hitherto.ports.models.embedder import Vector
 from hitherto.providers.endpoints.json_body import at
 
 

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias, cast
 
 import numpy as np
 
-from hitherto.ports.embedder import Embedder, Embeddings, Space, Vector, Vectors
+from hitherto.ports.models.embedder import Embedder, Embeddings, Space, Vector, Vectors
 from hitherto.providers.scripted.model import Hang
 
 _WORD = re.compile(r"\w+")

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import TypeAlias, cast
 
 from hitherto.core.prompt import Prompt
-from hitherto.ports.model import Completion, Model
+from hitherto.ports.models.model import Completion, Model
 from hitherto.providers.extractive.model import Extractive
 
 Reply: TypeAlias = "str | Exception | Callable[[Prompt], str] | Delayed | Hang | Gate"

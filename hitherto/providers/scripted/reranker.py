@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
-from hitherto.ports.reranker import Reranker, RerankResult
+from hitherto.ports.models.reranker import Reranker, RerankResult
 from hitherto.providers.scripted.model import Hang
 
 Order: TypeAlias = "Sequence[int] | Callable[[str, Sequence[str]], Sequence[int]]"

@@ -16,8 +16,8 @@ from hitherto.core.recall.codes import codes_of
 from hitherto.core.recall.filter import EntryKind
 from hitherto.core.recall.terms import analyzed
 from hitherto.core.scope import Scope
-from hitherto.ports.embedder import Space
 from hitherto.ports.facts import AddedFact, CurrentFacts, FactChange, FactFilter, KnownFacts
+from hitherto.ports.models.embedder import Space
 from hitherto.stores.in_memory.fact_rows import FactRow, FactRows
 from hitherto.stores.in_memory.recall.index import InMemoryIndex
 from hitherto.stores.in_memory.recall.sources import SourceKey

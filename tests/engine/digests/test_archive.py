@@ -22,7 +22,7 @@ from hitherto.engine.memory import Memory
 from hitherto.errors import ModelRateLimited, ModelRejected, ModelUnavailable
 from hitherto.ports.digests import DigestOutcome, DigestWork
 from hitherto.ports.log import Changes
-from hitherto.ports.model import Completion
+from hitherto.ports.models.model import Completion
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Gate, Reply, items
 from hitherto.testing.conformance.documents.archive import archive_of

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hitherto import Conversation, Memory
-from hitherto.ports.model import Prompt
+from hitherto.ports.models.model import Prompt
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Gate, Scripted
 from tests.acceptance.family import (

@@ -10,7 +10,7 @@ import pytest
 import hitherto
 from hitherto import Call, assistant, tool_result, user
 from hitherto.core.facts.known import MOST_SHOWN
-from hitherto.ports.embedder import Embeddings
+from hitherto.ports.models.embedder import Embeddings
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
 from hitherto.providers.scripted.model import Scripted

@@ -22,7 +22,7 @@ from hitherto.core.facts.fact import FactState, Visibility
 from hitherto.core.log.message import Wire
 from hitherto.core.plain_text import plain
 from hitherto.errors import BudgetExceeded, InvalidFact, NotFound, NotReproducible
-from hitherto.ports.model import Prompt
+from hitherto.ports.models.model import Prompt
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted, ScriptedFact, items
 from hitherto.stores.in_memory.store import InMemoryStore

@@ -19,7 +19,7 @@ from hitherto.core.digests.prompts import ArchiveTask, DigestTask
 from hitherto.core.policy.span import Reason
 from hitherto.core.prompt import Prompt
 from hitherto.errors import InvalidInput, InvalidScope, NotReproducible
-from hitherto.ports.model import Completion
+from hitherto.ports.models.model import Completion
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
 from hitherto.providers.scripted.model import Scripted, items

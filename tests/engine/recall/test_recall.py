@@ -15,7 +15,7 @@ import hitherto
 from hitherto import Memory, Scope, assistant, user
 from hitherto.core.recall.filter import EntryKind
 from hitherto.errors import InvalidInput, InvalidScope, ModelRateLimited, ModelRejected, ModelUnavailable
-from hitherto.ports.embedder import Embeddings
+from hitherto.ports.models.embedder import Embeddings
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.embedder import (
     DelayedVectors,

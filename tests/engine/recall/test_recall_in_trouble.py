@@ -13,7 +13,7 @@ import hitherto
 from hitherto import Memory, assistant, user
 from hitherto.core.recall.filter import SearchFilter
 from hitherto.errors import ModelRejected, ModelUnavailable, StoreError
-from hitherto.ports.embedder import Vectors
+from hitherto.ports.models.embedder import Vectors
 from hitherto.ports.recall import SearchIndex
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.embedder import Hang, Reply, ScriptedEmbedder, not_a_number

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hitherto.errors import InvalidSettings
-from hitherto.ports.embedder import Embedder
+from hitherto.ports.models.embedder import Embedder
 from hitherto.providers.azure.embedder import AzureOpenAIEmbedder
 from hitherto.providers.names.embedders import embedder_of, learn, previous_of
 from hitherto.providers.ollama.embedder import OllamaEmbedder

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from hitherto.errors import InvalidEmbedding, ModelError, ModelRateLimited, ModelRejected, ModelUnavailable
-from hitherto.ports.embedder import Space, Vectors
+from hitherto.ports.models.embedder import Space, Vectors
 from hitherto.providers.azure.embedder import AzureOpenAIEmbedder
 from hitherto.providers.endpoints import response
 from hitherto.providers.ollama.embedder import OllamaEmbedder

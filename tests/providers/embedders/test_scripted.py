@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hitherto.errors import InvalidEmbedding, ModelRateLimited, ModelUnavailable
-from hitherto.ports.embedder import Embedder, Embeddings, Vectors, usable
+from hitherto.ports.models.embedder import Embedder, Embeddings, Vectors, usable
 from hitherto.providers.scripted.embedder import (
     DelayedVectors,
     EmbedCall,

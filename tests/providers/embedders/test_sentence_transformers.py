@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from hitherto.errors import InvalidEmbedding, InvalidSettings, ModelRejected, ModelUnavailable
-from hitherto.ports.embedder import Space
+from hitherto.ports.models.embedder import Space
 from hitherto.providers.sentence_transformers import SentenceTransformersEmbedder
 from hitherto.testing.embedders import check_embedder
 from tests.providers.embedders.serving import DIMENSIONS, vector

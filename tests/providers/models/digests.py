@@ -10,7 +10,7 @@ from hitherto.core.digests.prompts import DigestTask, digest_prompt
 from hitherto.core.facts.extract import FactsTask
 from hitherto.core.facts.fact import CATEGORIES, KnownFact
 from hitherto.core.prompt import Prompt, PromptLine
-from hitherto.ports.model import Model
+from hitherto.ports.models.model import Model
 from hitherto.tokens.bpe import BpeCounter
 
 count = BpeCounter("o200k_base").count

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hitherto.ports.model import Model
+from hitherto.ports.models.model import Model
 from hitherto.providers.anthropic import Anthropic
 from hitherto.providers.azure.model import AzureOpenAI
 from hitherto.providers.ollama.model import Ollama

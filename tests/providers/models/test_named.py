@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hitherto.errors import InvalidSettings
-from hitherto.ports.model import Model
+from hitherto.ports.models.model import Model
 from hitherto.providers.azure.model import AzureOpenAI
 from hitherto.providers.extractive.model import Extractive
 from hitherto.providers.names.models import compactor_of, model_of

@@ -20,7 +20,7 @@ from hitherto.errors import (
     ModelRejected,
     ModelUnavailable,
 )
-from hitherto.ports.compactor import family_of
+from hitherto.ports.models.compactor import family_of
 from hitherto.providers.endpoints import response
 from hitherto.providers.openai_compatible.compactor import OpenAICompactor
 from hitherto.wire import codec

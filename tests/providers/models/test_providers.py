@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import pytest
 
 from hitherto.errors import InvalidModelAnswer, ModelError, ModelRateLimited, ModelRejected, ModelUnavailable
-from hitherto.ports.model import Model
+from hitherto.ports.models.model import Model
 from hitherto.providers.endpoints import response
 from hitherto.providers.scripted.model import items
 from tests.providers.models.digests import FACTS, digested, prompt, spoken

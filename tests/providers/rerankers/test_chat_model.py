@@ -10,7 +10,7 @@ import pytest
 
 from hitherto.core.recall.rerank import rerank_prompt
 from hitherto.errors import InvalidModelAnswer, ModelError, ModelRateLimited, ModelRejected, ModelUnavailable
-from hitherto.ports.reranker import RerankResult
+from hitherto.ports.models.reranker import RerankResult
 from hitherto.providers.chat_model_reranker import ChatModelReranker
 from hitherto.providers.extractive.model import Extractive
 from hitherto.providers.openai_compatible.model import OpenAICompatible

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hitherto.errors import InvalidModelAnswer, ModelError, ModelRateLimited, ModelRejected, ModelUnavailable
-from hitherto.ports.reranker import RerankResult
+from hitherto.ports.models.reranker import RerankResult
 from hitherto.providers.cross_encoder import CrossEncoder
 from hitherto.providers.endpoints import response
 from tests.providers.models.endpoint import Answer, Body, Endpoint, refused

@@ -16,7 +16,7 @@ import numpy as np
 
 from hitherto.core.recall.filter import EntryKind, SearchFilter
 from hitherto.core.scope import Scope
-from hitherto.ports.embedder import Space, Vector, Vectors
+from hitherto.ports.models.embedder import Space, Vector, Vectors
 from hitherto.ports.recall import (
     OF_NO_AGENT,
     TEXT,

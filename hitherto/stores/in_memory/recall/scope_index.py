@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hitherto.core.recall.codes import codes_of
 from hitherto.core.recall.filter import CODES, FURTHER, EntryKind, SearchFilter
 from hitherto.core.scope import Scope
-from hitherto.ports.embedder import Space, Vector
+from hitherto.ports.models.embedder import Space, Vector
 from hitherto.ports.recall import OF_NO_AGENT, IndexBlock, IndexEntry
 from hitherto.stores.in_memory.recall.sources import SearchableText, SourceKey
 

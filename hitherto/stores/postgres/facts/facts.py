@@ -11,8 +11,8 @@ from hitherto.core.facts.change import check_change, no_such_fact
 from hitherto.core.facts.fact import Fact, FactAction, FactEvent, FactState, NewFact, Subject, Visibility
 from hitherto.core.log.message import storable
 from hitherto.core.scope import Scope
-from hitherto.ports.embedder import Space
 from hitherto.ports.facts import AddedFact, CurrentFacts, FactChange, FactFilter, KnownFacts, KnownFactsQuery
+from hitherto.ports.models.embedder import Space
 from hitherto.stores.postgres.errors import ours
 from hitherto.stores.postgres.facts import rows
 from hitherto.stores.postgres.facts.context_columns import known_from

@@ -10,7 +10,7 @@ from psycopg import AsyncConnection
 
 from hitherto.core.recall.codes import codes_of
 from hitherto.core.recall.filter import CODES, EntryKind
-from hitherto.ports.embedder import Vectors
+from hitherto.ports.models.embedder import Vectors
 from hitherto.ports.recall import IndexEntry, IndexWork, Source
 from hitherto.stores.postgres.sql import SQL
 

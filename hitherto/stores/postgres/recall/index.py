@@ -13,7 +13,7 @@ from psycopg import AsyncConnection
 
 from hitherto.core.recall.filter import EntryKind, SearchFilter
 from hitherto.errors import StoreError
-from hitherto.ports.embedder import Space, Vectors
+from hitherto.ports.models.embedder import Space, Vectors
 from hitherto.ports.recall import (
     Candidate,
     IndexBacklog,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hitherto.core.log.speaker import author_in
 from hitherto.core.recall.filter import CODES, FURTHER, SearchFilter
-from hitherto.ports.embedder import Space
+from hitherto.ports.models.embedder import Space
 from hitherto.ports.recall import TEXT, Candidate, IndexBlock, IndexedPassage, Source
 
 SEGMENT = 4_096

@@ -10,7 +10,7 @@ import numpy as np
 
 from hitherto.core.recall.filter import SearchFilter
 from hitherto.core.recall.terms import analyzed
-from hitherto.ports.embedder import Space, Vector, Vectors
+from hitherto.ports.models.embedder import Space, Vector, Vectors
 from hitherto.ports.recall import Candidate, IndexBlock, IndexEntry, IndexWork, Key, SearchData, SearchIndex, Source
 from hitherto.ports.store import Store
 from hitherto.testing.conformance.samples import HOUR, SCOPE

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hitherto.core.recall.codes import codes_of
-from hitherto.ports.embedder import Space
+from hitherto.ports.models.embedder import Space
 from hitherto.ports.recall import TEXT
 from hitherto.ports.store import Store
 from hitherto.testing.conformance.recall.samples import (

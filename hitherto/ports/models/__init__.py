@@ -1,0 +1,1 @@
+"""The ports to models: what writes digests, embeds, ranks and compacts."""
