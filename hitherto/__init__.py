@@ -34,6 +34,7 @@ if _TYPE_CHECKING:
     )
     from hitherto.core.policy.view import View
     from hitherto.core.recall.filter import EntryKind
+    from hitherto.core.run import EventKind, Run, RunEvent, RunStatus
     from hitherto.core.scope import Scope
     from hitherto.engine.context.context import Context
     from hitherto.engine.context.recalled import RecallOptions
@@ -47,6 +48,7 @@ if _TYPE_CHECKING:
     from hitherto.engine.log.erase_scope import ErasureReport
     from hitherto.engine.memory import Memory
     from hitherto.engine.recall.recall import Hit, RecallResult, Scores
+    from hitherto.engine.runs import Runs
     from hitherto.engine.turn import Turn
     from hitherto.errors import HithertoError
     from hitherto.ports.digests import Backlog
@@ -58,6 +60,7 @@ if _TYPE_CHECKING:
         SyncDocuments,
         SyncFacts,
         SyncMemory,
+        SyncRuns,
         SyncTurn,
         open_sync,
     )
@@ -102,6 +105,7 @@ _NAMES = {
     ),
     "hitherto.core.policy.view": ("View",),
     "hitherto.core.recall.filter": ("EntryKind",),
+    "hitherto.core.run": ("EventKind", "Run", "RunEvent", "RunStatus"),
     "hitherto.core.scope": ("Scope",),
     "hitherto.engine.context.context": ("Context",),
     "hitherto.engine.context.recalled": ("RecallOptions",),
@@ -119,13 +123,22 @@ _NAMES = {
         "Scores",
     ),
     "hitherto.engine.listing": ("ConversationPage", "ScopePage"),
+    "hitherto.engine.runs": ("Runs",),
     "hitherto.engine.turn": ("Turn",),
     "hitherto.errors": ("HithertoError",),
     "hitherto.ports.digests": ("Backlog",),
     "hitherto.ports.documents": ("KeptDocument",),
     "hitherto.ports.facts": ("AddedFact",),
     "hitherto.ports.log": ("ConversationInfo", "ScopeCounts"),
-    "hitherto.sync.facade": ("SyncConversation", "SyncDocuments", "SyncFacts", "SyncMemory", "SyncTurn", "open_sync"),
+    "hitherto.sync.facade": (
+        "SyncConversation",
+        "SyncDocuments",
+        "SyncFacts",
+        "SyncMemory",
+        "SyncRuns",
+        "SyncTurn",
+        "open_sync",
+    ),
     "hitherto.wire.chat": (
         "assistant",
         "system",
@@ -158,6 +171,7 @@ __all__ = [
     "Documents",
     "EntryKind",
     "ErasureReport",
+    "EventKind",
     "Evidence",
     "Expansion",
     "ExportReport",
@@ -178,6 +192,10 @@ __all__ = [
     "Policy",
     "RecallOptions",
     "RecallResult",
+    "Run",
+    "RunEvent",
+    "RunStatus",
+    "Runs",
     "Scope",
     "ScopeCounts",
     "ScopePage",
@@ -187,6 +205,7 @@ __all__ = [
     "SyncDocuments",
     "SyncFacts",
     "SyncMemory",
+    "SyncRuns",
     "SyncTurn",
     "Turn",
     "View",

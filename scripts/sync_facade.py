@@ -22,6 +22,7 @@ CLASSES = {
     "Conversation": "hitherto/engine/conversation.py",
     "Documents": "hitherto/engine/documents/documents.py",
     "Facts": "hitherto/engine/facts/facts.py",
+    "Runs": "hitherto/engine/runs.py",
     "Turn": "hitherto/engine/turn.py",
 }
 OPEN = "hitherto/wiring.py"
@@ -40,6 +41,7 @@ DOC = {
     "Conversation": "A `Conversation` for code without an event loop.",
     "Documents": "`Documents` for code without an event loop.",
     "Facts": "`Facts` for code without an event loop.",
+    "Runs": "`Runs` for code without an event loop.",
     "Turn": "A `Turn` for code without an event loop.",
 }
 

@@ -24,6 +24,7 @@ COMMANDS = {
     "log": "Show the log: every message as it was stored.",
     "context": "Show the context of the next request, or the last one kept, and its manifest.",
     "digests": "Show the chain of digests, and the newest in full.",
+    "runs": "List an agent's runs in a conversation, or show what happened in one.",
     "recall": "Search messages, digests, documents and facts for what answers a question.",
     "facts": "Review facts about a user or another subject, with their sources.",
     "documents": "Add, list and search the documents of a user's knowledge base.",
@@ -43,6 +44,7 @@ of that name, which is imported when the command is used, but for `_ELSEWHERE`."
 _ELSEWHERE = {
     "conversations": ("lists.conversations", "conversations"),
     "scopes": ("lists.scopes", "scopes"),
+    "runs": ("lists.runs", "runs"),
     "import": ("export", "import_"),
 }
 

@@ -48,6 +48,7 @@ from hitherto.engine.recall.arguments import (
 )
 from hitherto.engine.recall.indexer import Indexer, Wakeup
 from hitherto.engine.recall.recall import Hit, Recaller, RecallResult
+from hitherto.engine.runs import Runs
 from hitherto.engine.services import Services
 from hitherto.errors import DatabaseReadOnly, InvalidInput, InvalidScope, StoreError
 from hitherto.logs import logger
@@ -229,6 +230,10 @@ class Memory:
         """The documents of the scope's user: those archived from conversations, and those that the user adds. Raises
         InvalidScope; its methods raise InvalidInput where the store keeps no documents."""
         return Documents(self._services, Scope.checked(scope))
+
+    def runs(self, scope: Scope) -> Runs:
+        """The runs of the scope's agent: what it did, event by event. Raises InvalidScope."""
+        return Runs(self._services, Scope.checked(scope))
 
     def facts(self, scope: Scope, *, subject: str | None = None, all_agents: bool = False) -> Facts:
         """The facts of the scope's user, and those that others share with this user, about one `subject` ("": the user)

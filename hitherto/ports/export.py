@@ -11,13 +11,16 @@ from hitherto.core.export.records import (
     AgentRecord,
     CallRecord,
     DocumentRecord,
+    EventRecord,
     ExportScope,
     FactRecord,
     KeptConversation,
     LatestRecord,
+    RunRecord,
 )
 from hitherto.core.facts.fact import Subject
 from hitherto.core.log.message import Logged
+from hitherto.core.run import RunEvent
 from hitherto.core.scope import Scope
 from hitherto.ports.log import ConversationInfo
 
@@ -49,6 +52,14 @@ class ExportReader(Protocol):
 
     async def calls(self, whose: ExportScope, *, after: UUID, limit: int) -> list[CallRecord]:
         """At most `limit` calls of the ledger, ascending by key; those after the key `after`."""
+        ...
+
+    async def runs(self, whose: ExportScope, *, after: UUID, limit: int) -> list[RunRecord]:
+        """At most `limit` runs of conversations that are there, ascending by id; those after the id `after`."""
+        ...
+
+    async def events(self, tenant: str, run: UUID, *, after: int, limit: int) -> list[EventRecord]:
+        """At most `limit` events of a run in their order, those after number `after`."""
         ...
 
     async def subjects(self, *, tenant: str) -> list[Subject]:
@@ -91,6 +102,11 @@ class ExportStore(Protocol):
     async def restore_calls(self, tenant: str, records: Sequence[CallRecord]) -> None:
         """Write calls into the ledger, those whose keys are not there. What they were made for is named as far as it is
         there."""
+        ...
+
+    async def restore_run(self, tenant: str, record: RunRecord, events: AsyncIterable[Sequence[RunEvent]]) -> bool:
+        """Write a run as it was, with its events (ascending, all of them): whole, or not at all. Returns whether it is
+        new; if not, a run of that id was there, and stays as it is. Reads all of `events` in either case."""
         ...
 
     async def restore_replaced(self, tenant: str, replaced: Sequence[tuple[int, int]]) -> None:

@@ -17,6 +17,7 @@ from hitherto.ports.facts import FactStore
 from hitherto.ports.ledger import LedgerStore
 from hitherto.ports.log import LogStore
 from hitherto.ports.recall import SearchIndex
+from hitherto.ports.runs import RunStore
 
 
 class Store(LogStore, DigestStore, LedgerStore, Protocol):
@@ -24,8 +25,8 @@ class Store(LogStore, DigestStore, LedgerStore, Protocol):
 
     All methods raise DatabaseUnavailable when the store cannot be reached, DatabaseReadOnly when it refuses to write,
     and change nothing then (but see `Unit.commit`). What belongs to another scope is never found, counted or named.
-    `index`, `documents`, `facts`, `contexts` and `export` are its search index, its documents, its facts, its kept
-    contexts and its exports, on the same data.
+    `index`, `documents`, `facts`, `contexts`, `runs` and `export` are its search index, its documents, its facts, its
+    kept contexts, its runs and its exports, on the same data.
 
     What rests on an expired message is shown nowhere outside its conversation, whether the message is erased yet or
     not. As long as a conversation has expired messages that are not erased, its digests and the documents archived from
@@ -45,6 +46,9 @@ class Store(LogStore, DigestStore, LedgerStore, Protocol):
 
     @property
     def contexts(self) -> ContextStore: ...
+
+    @property
+    def runs(self) -> RunStore: ...
 
     @property
     def export(self) -> ExportStore: ...

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Unpack
+from uuid import UUID
 
 from hitherto.core.context.expansion import Expansion
 from hitherto.core.context.kept import KeptContext
@@ -21,6 +22,7 @@ from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.presets import PolicyLike
 from hitherto.core.policy.view import View
 from hitherto.core.recall.filter import EntryKind, EntryKindName
+from hitherto.core.run import Run, RunEvent
 from hitherto.core.scope import Scope
 from hitherto.engine.context.context import Context
 from hitherto.engine.context.expand import Expandable
@@ -34,6 +36,7 @@ from hitherto.engine.listing import ConversationPage, ScopePage
 from hitherto.engine.log.append import AppendResult
 from hitherto.engine.log.erase_scope import ErasureReport
 from hitherto.engine.recall.recall import Hit, RecallResult
+from hitherto.engine.runs import RunList, Runs
 from hitherto.engine.turn import Answer, Partial
 from hitherto.ports.digests import Backlog
 from hitherto.ports.documents import KeptDocument
@@ -120,6 +123,10 @@ class SyncMemory(SyncMemoryBase):
         """The documents of the scope's user: those archived from conversations, and those that the user adds. Raises
         InvalidScope; its methods raise InvalidInput where the store keeps no documents. See `Memory.documents`."""
         return SyncDocuments(self.background, lambda memory: memory.documents(scope))
+
+    def runs(self, scope: Scope) -> SyncRuns:
+        """The runs of the scope's agent: what it did, event by event. Raises InvalidScope. See `Memory.runs`."""
+        return SyncRuns(self.background, lambda memory: memory.runs(scope))
 
     def facts(self, scope: Scope, *, subject: str | None = None, all_agents: bool = False) -> SyncFacts:
         """The facts of the scope's user, and those that others share with this user, about one `subject` ("": the user)
@@ -682,6 +689,43 @@ class SyncFacts(SyncPart[Facts]):
         empty for a fact that was added by hand, or whose conversation was deleted. Raises NotFound for any other fact.
         See `Facts.sources`."""
         return self._run(lambda facts: facts.sources(id))
+
+
+class SyncRuns(SyncPart[Runs]):
+    """`Runs` for code without an event loop."""
+
+    def begin(
+        self, conversation: str, *, strategy: str | None = None, injection: bool = False, start: int | None = None
+    ) -> Run:
+        """Begin a run in a conversation, which need not be there. `strategy` and `injection` say how its memory is
+        shown (see `Run`). `start` is the first message that belongs to it; by default the next one. Raises InvalidScope
+        for an unusable name, InvalidInput for an unusable `start`. See `Runs.begin`."""
+        return self._run(lambda runs: runs.begin(conversation, strategy=strategy, injection=injection, start=start))
+
+    def add(self, run: UUID | str, *events: Mapping[str, Any]) -> None:
+        """Record events of a run in their order, all or none: dicts with `kind` (see `EventKind`), `payload` (anything
+        that JSON can hold), and if they have one `name` (of the tool, or the model) and `call_id`. Raises NotFound for
+        a run that is not there or has ended, InvalidInput or InvalidMessage for an unusable event. See `Runs.add`."""
+        return self._run(lambda runs: runs.add(run, *events))
+
+    def end(self, run: UUID | str, *, failed: bool = False, freed: int = 0) -> Run:
+        """End a run: messages that are appended from now on do not belong to it. `freed` are the tokens that left what
+        the model sees. Raises NotFound as `add` does. See `Runs.end`."""
+        return self._run(lambda runs: runs.end(run, failed=failed, freed=freed))
+
+    def get(self, run: UUID | str) -> Run | None:
+        """One run; None where there is none of that id. See `Runs.get`."""
+        return self._run(lambda runs: runs.get(run))
+
+    def list(self, conversation: str, *, before: UUID | str | None = None, limit: int = 20) -> RunList:
+        """The runs of a conversation, the last begun first, at most `limit`; those begun before the run `before`.
+        Raises InvalidInput for an unusable `limit` or `before`. See `Runs.list`."""
+        return self._run(lambda runs: runs.list(conversation, before=before, limit=limit))
+
+    def events(self, run: UUID | str, *, after: int = -1, limit: int = 1000) -> Sequence[RunEvent]:
+        """What happened in a run, in its order: at most `limit` events, those after number `after`. Raises NotFound for
+        a run that is not there, InvalidInput for an unusable `limit` or `after`. See `Runs.events`."""
+        return self._run(lambda runs: runs.events(run, after=after, limit=limit))
 
 
 class SyncTurn(SyncTurnBase):

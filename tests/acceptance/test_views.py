@@ -31,6 +31,7 @@ COLUMNS = {
     "chat_messages": "id session_id role content created_at",
     "agent_conversations": "id conversation_id memory_strategy memory_injection",
     "agent_messages": "id conversation_id role content created_at",
+    "agent_run_events": "id run_id conversation_id event_type payload created_at",
     "conversation_summaries": "id conversation_id summary created_at",
     "memory": "memory_id conversation_id memory_text start_sequence end_sequence base_memory_id status created_at",
     "legacy_facts": "id legacy_id user_id category content visibility source_conversation_id extracted_at updated_at",

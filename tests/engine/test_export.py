@@ -98,6 +98,9 @@ async def fill(memory: Memory) -> None:
         await memory.wait_for_digests()
         await chat.configure(title="Ann", metadata={"tag": ["vip"]}, ttl=timedelta(days=3, microseconds=7))
         await memory.facts(scope).add("Sails.", category="hobby")
+        run = await memory.runs(scope).begin("c", strategy="trim", start=0)
+        await memory.runs(scope).add(run.id, {"kind": "tool_call", "payload": "\x00 tuna", "name": "look"})
+        await memory.runs(scope).end(run.id, freed=3)
         await memory.documents(scope).add("# Boats\n\nA text on boats.", metadata={"of": "Ann"})
         second = memory.conversation("second", scope=scope, policy="trim:max_turns=3,keep_turns=1")
         await second.configure(cross_session="latest")
@@ -132,6 +135,7 @@ async def test_what_is_imported_is_what_was_exported(memory: Memory, elsewhere: 
     done = await imported(elsewhere, data)
     assert (done.conversations, done.skipped, done.refused) == (9, 0, ())
     assert done.documents == data.count(b'\n{"document"') == 4
+    assert done.runs == 2
     assert told(await exported(elsewhere)) == told(data)
     for name in ("c", "second", "cleared", "replaced", "empty"):
         one, other = (each.conversation(name, scope=SCOPE) for each in (memory, elsewhere))
@@ -236,9 +240,30 @@ async def test_a_repeated_import_brings_nothing_back(memory: Memory) -> None:
     learned = next(one for one in await facts.list() if not one.confirmed)
     await facts.delete(learned.id)
     before = [(one.id, one.content, one.state) for one in await facts.list(state=None)]
+    (run,) = await memory.runs(SCOPE).list("c")
     done = await imported(memory, data)
-    assert (done.conversations, done.facts, done.refused) == (0, 0, ())
+    assert (done.conversations, done.facts, done.runs, done.refused) == (0, 0, 0, ())
     assert [(one.id, one.content, one.state) for one in await facts.list(state=None)] == before
+    assert [one.raw for one in await memory.runs(SCOPE).events(run.id)] == [None]
+
+
+async def test_what_a_run_quotes_is_not_imported_once_its_messages_are_erased(
+    memory: Memory, elsewhere: Memory
+) -> None:
+    await fill(memory)
+    before = await exported(memory)
+    await memory.conversation("c", scope=SCOPE).erase([0])
+    await imported(elsewhere, await exported(memory))
+    (run,) = await elsewhere.runs(SCOPE).list("c")
+    assert [(one.name, one.raw) for one in await elsewhere.runs(SCOPE).events(run.id)] == [("look", None)]
+    lines = [line for line in before.splitlines(keepends=True) if not line.startswith((b'{"run"', b'{"event"'))]
+    lines[-1] = b'{"end":{"records":%d}}\n' % (len(lines) - 1)
+    async with hitherto.open("memory:") as third:
+        await imported(third, b"".join(lines))
+        await third.conversation("c", scope=SCOPE).erase([0])
+        assert (await imported(third, before)).runs == 2
+        (run,) = await third.runs(SCOPE).list("c")
+        assert [(one.name, one.raw) for one in await third.runs(SCOPE).events(run.id)] == [("look", None)]
 
 
 async def test_two_imports_at_once(memory: Memory, elsewhere: Memory) -> None:
@@ -316,6 +341,13 @@ BREAKS: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]] = {
         "surrogates",
     ),
     "two exports": (lambda lines: [*lines, *lines], "comes after the end"),
+    "an event less": (
+        lambda lines: [x for x in lines if b'{"event"' not in x],
+        "should have 1 events before this",
+    ),
+    "an event alone": (lambda lines: [x for x in lines if not x.startswith(b'{"run"')], "does not come before"),
+    "an event of another number": (lambda lines: changed(lines, b'"no":0', b'"no":7'), "this is event 7; event 0"),
+    "no payload": (lambda lines: changed(lines, b'"raw":"7"', b'"raw":"{"'), "line"),
     "records less": (lambda lines: [x for x in lines if b'{"receipt"' not in x], "records come before its end"),
 }
 

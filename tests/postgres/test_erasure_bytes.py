@@ -64,7 +64,10 @@ async def filled(memory: Memory, scope: Scope, *, name: str = "c", rounds: int =
     chat = memory.conversation(name, scope=scope, policy=POLICY)
     said = user(f"{SECRET} likes tuna.").with_metadata({"note": SECRET})
     await chat.context(said, budget=4_000, instructions=f"{scope.user} is {SECRET}.")  # which is kept
+    run = await memory.runs(scope).begin(name)
     await chat.append(said, assistant(f"{SECRET}, noted."), key="k")
+    await memory.runs(scope).add(run.id, {"kind": "tool_result", "payload": {"of": SECRET}})
+    await memory.runs(scope).end(run.id)
     for number in range(rounds):
         await chat.append(user(f"Ann likes {number}."), assistant(f"Noted {number}."))
     await memory.wait_for_digests()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 import pytest
 
@@ -84,7 +86,23 @@ FILL = f"""
 
     insert into hitherto.receipt (tenant, key_hash, conversation, fingerprint, start_seq, end_seq, rev, created_at)
     select 'acme', sha256(n::text::bytea), 1, 'f', n, n, n, now() from generate_series(0, {LENGTH - 1}) n;
+
+    insert into hitherto.run (tenant, id, user_id, agent, conversation, injection, start_seq, end_seq, status, events)
+    select 'acme', md5(n::text)::uuid, 'u', 'a', case when n % 4 = 0 then 'c-0' else 'c-' || n % {OTHERS} end, false,
+           n, case when n < {LENGTH - 1} then n + 3 end, case when n < {
+    LENGTH - 1
+} then 'completed' else 'running' end, 4
+    from generate_series(0, {LENGTH - 1}) n;
+
+    insert into hitherto.run_event (tenant, run, no, kind, payload)
+    select 'acme', md5(n::text)::uuid, e, 'tool_call', 'null' from generate_series(0, {
+    LENGTH - 1
+}) n, generate_series(0, 3) e;
 """
+
+RUN = {**SCOPE, "run": UUID(hashlib.md5(b"7").hexdigest())}
+RUNNING = {**SCOPE, "run": UUID(hashlib.md5(str(LENGTH - 1).encode()).hexdigest())}
+EVENTS = {"kinds": ["error"] * 2, "names": ["n"] * 2, "call_ids": ["c"] * 2, "payloads": ["null"] * 2}
 
 
 CASES = {
@@ -133,6 +151,13 @@ CASES = {
     "unsettled": Case("unsettled", {"tenants": ["acme"] * 3, "digests": [CLAIMED, CLAIMED + 7, 500]}, 2),
     "opaque": Case("opaque", {**MAIN, "digest": 500}, 1),
     "earlier": Case("earlier", {**MAIN, "within": timedelta(days=1)}, 1),
+    "begin_run": Case("begin_run", {**MAIN, "strategy": None, "injection": True, "start": None}, 1),
+    "add_run_events": Case("add_run_events", {**RUNNING, **EVENTS}, 1),
+    "end_run": Case("end_run", {**RUNNING, "status": "failed", "freed": 1}, 1),
+    "run": Case("run", RUN, 1),
+    "runs": Case("runs", {**MAIN, "before": None, "limit": 20}, 20),
+    "runs of the next page": Case("runs", {**MAIN, "before": UUID(hashlib.md5(b"400").hexdigest()), "limit": 20}, 20),
+    "run_events": Case("run_events", {**RUN, "after": 1, "limit": 20}, 2),
     "defaults": Case("defaults", {"tenant": "acme", "agent": "a7"}, 1),
     "expired": Case("expired", {**REF, "now": "2001-01-01"}, 0),
     "next_expiry": Case("next_expiry", {**REF, "now": "2001-01-01"}, 1),

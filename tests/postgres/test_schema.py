@@ -210,7 +210,7 @@ class TestKeys:
             *("search_scope", "search_space", "search_filling", "search_entry", "search_segment", "search_posting"),
             *("search_vector", "search_codes"),
             *("subject", "subject_member", "fact_subject", "fact", "fact_evidence", "fact_event"),
-            *("context", "context_text"),
+            *("context", "context_text", "run", "run_event"),
         }
         others = {row["name"] for row in found if row["columns"][0] != "tenant" and row["of"] != "search_space"}
         assert others == {
@@ -233,6 +233,8 @@ class TestKeys:
             ("message", ("tenant", "conversation", "seq"), None),
             ("receipt", ("tenant", "key_hash"), None),
             ("model_call", ("tenant", "key"), None),
+            ("run", ("tenant", "id"), None),
+            ("run_event", ("tenant", "run", "no"), None),
             ("digest", ("tenant", "id"), None),
             ("digest", ("tenant", "conversation", "stage"), "(status = 'processing'::text)"),
             ("digest", ("tenant", "conversation", "stage", "start_seq", "end_seq"), "(status = 'completed'::text)"),

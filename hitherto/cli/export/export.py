@@ -63,7 +63,7 @@ def export(
         sys.stdout.buffer.flush()
     else:
         done = _written(file.resolve(), lambda to: with_memory(database, lambda m: work(m, to), read_only=False))
-    counts = output.attributes(done, "conversations", "messages", "documents", "facts")
+    counts = output.attributes(done, "conversations", "messages", "documents", "facts", "runs")
     if as_json:
         output.print_json({"exported": counts})
     elif file != STANDARD:

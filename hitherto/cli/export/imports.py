@@ -22,7 +22,7 @@ from hitherto.errors import InvalidExport, InvalidInput, InvalidTranscript
 
 _EXPORT = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"export"\s*:')
 """How an export begins: perhaps with a mark of UTF-8 that an editor has put there."""
-_COUNTED = ("conversations", "messages", "documents", "facts", "skipped")
+_COUNTED = ("conversations", "messages", "documents", "facts", "runs", "skipped")
 
 
 class _Counted:

@@ -19,6 +19,7 @@ from hitherto.core.facts.fact import Fact, FactEvent, Subject
 from hitherto.core.ledger import FailureCause, Purpose
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import Logged
+from hitherto.core.run import Run, RunEvent
 from hitherto.errors import InvalidExport
 
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
@@ -144,6 +145,23 @@ class CallRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """A run of a conversation that is exported. Its events follow."""
+
+    user: str
+    agent: str
+    run: Run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventRecord:
+    """An event of the run `run`, which comes before it."""
+
+    run: UUID
+    event: RunEvent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LatestRecord:
     """The digest that was chosen for a conversation's instructions: number `digest` of another conversation, `of`."""
 
@@ -184,6 +202,8 @@ Record = (
     | DocumentRecord
     | FactRecord
     | CallRecord
+    | RunRecord
+    | EventRecord
     | LatestRecord
     | ExportEnd
 )
@@ -199,6 +219,8 @@ KINDS: dict[str, type[Record]] = {
     "document": DocumentRecord,
     "fact": FactRecord,
     "call": CallRecord,
+    "run": RunRecord,
+    "event": EventRecord,
     "latest": LatestRecord,
     "end": ExportEnd,
 }

@@ -24,6 +24,21 @@ def joined(parts: Iterable[tuple[int, int]]) -> Ranges:
     return tuple(found)
 
 
+def without(some: Ranges, others: Ranges) -> Ranges:
+    """The part of `some` that is not in `others`."""
+    found: list[tuple[int, int]] = []
+    for start, end in some:
+        left = start
+        for first, last in others:
+            if first <= end and left <= last:
+                if left < first:
+                    found.append((left, first - 1))
+                left = last + 1
+        if left <= end:
+            found.append((left, end))
+    return tuple(found)
+
+
 def clipped(sources: Ranges, first: int) -> Ranges:
     """The part of `sources` from seq `first` on."""
     return tuple((max(start, first), end) for start, end in sources if end >= first)

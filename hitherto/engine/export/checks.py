@@ -18,16 +18,19 @@ from hitherto.core.export.records import (
     CallRecord,
     ConversationRecord,
     DocumentRecord,
+    EventRecord,
     FactRecord,
     LatestRecord,
     ReceiptRecord,
     Record,
+    RunRecord,
 )
 from hitherto.core.facts.fact import Subject
 from hitherto.core.log.append import checked_ttl
 from hitherto.core.log.message import Logged, Wire
 from hitherto.core.log.title import checked_title
 from hitherto.core.policy.policy import stored
+from hitherto.core.run import RunStatus
 from hitherto.core.scope import checked_name
 from hitherto.errors import InvalidExport, InvalidInput
 
@@ -150,6 +153,22 @@ def _call(record: CallRecord, now: datetime) -> Record:
     if record.cost is not None and not (math.isfinite(record.cost) and record.cost >= 0):
         raise InvalidExport(f"its cost is {record.cost}; it should be a number of dollars")
     return replace(record, created_at=_made(record.created_at, now))
+
+
+@_checked.register
+def _run(record: RunRecord, now: datetime) -> Record:
+    run = record.run
+    _names(record.user, record.agent, run.conversation)
+    if run.status is RunStatus.RUNNING and run.end is not None:
+        raise InvalidExport("a run that goes on has no end")
+    started, ended = _made(run.started_at, now), _past(run.ended_at, now)
+    return replace(record, run=replace(run, started_at=started, ended_at=ended))
+
+
+@_checked.register
+def _event(record: EventRecord, now: datetime) -> Record:
+    _json(record.event.raw)
+    return replace(record, event=replace(record.event, created_at=_made(record.event.created_at, now)))
 
 
 def _names(*names: str) -> None:

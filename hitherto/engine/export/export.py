@@ -21,6 +21,7 @@ from hitherto.core.export.records import (
     FactRecord,
     LatestRecord,
     Record,
+    RunRecord,
     line_of,
 )
 from hitherto.core.log.message import Logged
@@ -42,6 +43,7 @@ _COUNTED: dict[type, str] = {
     Logged: "messages",
     DocumentRecord: "documents",
     FactRecord: "facts",
+    RunRecord: "runs",
 }
 
 
@@ -53,6 +55,7 @@ class ExportReport:
     messages: int = 0
     documents: int = 0
     facts: int = 0
+    runs: int = 0
 
 
 async def export(
@@ -111,6 +114,11 @@ async def _records(services: Services, reader: ExportReader, whose: ExportScope)
         yield fact
     async for call in _pages(partial(reader.calls, whose), lambda last: last.key, UUID(int=0)):
         yield call
+    async for run in _pages(partial(reader.runs, whose), lambda last: last.run.id, UUID(int=0)):
+        yield run
+        events = partial(reader.events, whose.tenant, run.run.id)
+        async for event in _pages(events, lambda last: last.event.no, -1):
+            yield event
     for chosen in latest:
         yield chosen
 

@@ -13,6 +13,7 @@ from hitherto.core.export.records import (
     CallRecord,
     ConversationRecord,
     DocumentRecord,
+    EventRecord,
     ExportEnd,
     ExportHeader,
     FactRecord,
@@ -20,13 +21,15 @@ from hitherto.core.export.records import (
     LatestRecord,
     ReceiptRecord,
     Record,
+    RunRecord,
     SourceRecord,
     record_of,
 )
 from hitherto.core.export.renumbering import renumbered
 from hitherto.core.facts.fact import Fact, Subject
 from hitherto.core.log.message import Logged, Sums
-from hitherto.core.log.ranges import Ranges
+from hitherto.core.log.ranges import Ranges, without
+from hitherto.core.run import Run, RunEvent
 from hitherto.core.scope import Scope, checked_name
 from hitherto.engine.export.checks import checked
 from hitherto.engine.export.export import checked_file
@@ -46,13 +49,15 @@ _LARGE = 2**24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportReport:
-    """How much was imported. `skipped` counts conversations, documents and facts that were there already, and facts of
-    which no message is there that says them; `refused` says of which conversations there are others of that name."""
+    """How much was imported. `skipped` counts conversations, documents, facts and runs that were there already, and
+    facts of which no message is there that says them; `refused` says of which conversations there are others of that
+    name."""
 
     conversations: int = 0
     messages: int = 0
     documents: int = 0
     facts: int = 0
+    runs: int = 0
     skipped: int = 0
     refused: tuple[str, ...] = ()
 
@@ -112,6 +117,8 @@ class _Import:
     there: dict[tuple[str, str, str], Ranges] = field(default_factory=dict[tuple[str, str, str], Ranges])
     """By user, agent and name, the conversations that are those of the export, with the messages that are erased. What
     refers to any other is left out."""
+    since: dict[tuple[str, str, str], Ranges] = field(default_factory=dict[tuple[str, str, str], Ranges])
+    """Those of the erased messages that the export has."""
 
     async def run(self) -> ImportReport:
         try:
@@ -147,6 +154,8 @@ class _Import:
                 await self._facts()
             case CallRecord():
                 await self._calls()
+            case RunRecord():
+                await self._run(self.record)
             case AgentRecord() | Subject():
                 await self._setting(self.record)
                 await self._advance()
@@ -214,7 +223,9 @@ class _Import:
         if await self._is_there(scope, kept):
             head = await self.services.store.head(scope, name)
             self._count(skipped=True)
-            self.there[scope.user, scope.agent, name] = () if head is None else head.erased
+            erased = () if head is None else head.erased
+            self.there[scope.user, scope.agent, name] = erased
+            self.since[scope.user, scope.agent, name] = without(erased, kept.record.head.erased)
         else:
             refused = f"{name!r} of {scope.user} with {scope.agent}"
             self.report = replace(self.report, refused=(*self.report.refused, refused))
@@ -287,6 +298,39 @@ class _Import:
             batch.append(call if known else replace(call, conversation=None, digest=None))
             await self._advance()
         await self.services.store.export.restore_calls(self.tenant, batch)
+
+    async def _run(self, record: RunRecord) -> None:
+        """A run, unless its conversation is another one now."""
+        self._scope(record.user, record.agent)
+        conversation = (record.user, record.agent, record.run.conversation)
+        await self._advance()
+        events = self._events(record.run, self.since.get(conversation, ()))
+        if conversation not in self.there:
+            async for _ in events:
+                pass
+        else:
+            new = await self.services.store.export.restore_run(self.tenant, record, events)
+            self._count(runs=new, skipped=not new)
+
+    async def _events(self, run: Run, erased: Ranges) -> AsyncIterator[Sequence[RunEvent]]:
+        """The events of a run, which come next; without what they quote if one of its messages is erased."""
+        gone = any(run.has(first, last) for first, last in erased)
+        batch, count = list[RunEvent](), 0
+        while isinstance(self.record, EventRecord) and self.record.run == run.id:
+            event = self.record.event
+            if event.no != count:
+                self._fail(f"this is event {event.no}; event {count} of the run {run.id} comes next")
+            batch.append(replace(event, raw=None) if gone and event.kind.quotes else event)
+            count += 1
+            await self._advance()
+            if len(batch) == _PAGE:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+        self._check_end()
+        if count != run.events:
+            self._fail(f"the run {run.id} should have {run.events:,} events before this")
 
     async def _setting(self, record: AgentRecord | Subject) -> None:
         """What is set for an agent, or a subject, unless something is set for it already."""

@@ -15,11 +15,13 @@ from hitherto.core.export.records import (
     CallRecord,
     ConversationRecord,
     DocumentRecord,
+    EventRecord,
     ExportScope,
     FactRecord,
     KeptConversation,
     LatestRecord,
     ReceiptRecord,
+    RunRecord,
     SourceRecord,
 )
 from hitherto.core.export.renumbering import canonical, renumbered
@@ -28,6 +30,7 @@ from hitherto.core.ledger import ModelCall
 from hitherto.core.log.message import Logged
 from hitherto.core.log.ranges import ranges
 from hitherto.core.recall.terms import analyzed
+from hitherto.core.run import Run, RunEvent
 from hitherto.core.scope import Scope
 from hitherto.errors import Conflict
 from hitherto.ports.log import AgentDefaults, ConversationInfo, Receipt
@@ -55,8 +58,9 @@ class InMemoryReader:
         defaults: dict[tuple[str, str | None], AgentDefaults],
         latest: dict[Name, LatestRecord],
         calls: list[LedgerEntry],
+        runs: list[tuple[Scope, Run, list[RunEvent]]],
     ) -> None:
-        self._calls = calls
+        self._calls, self._runs = calls, sorted(runs, key=lambda one: one[1].id)
         self._kept, self._receipts, self._latest = kept, receipts, latest
         self._documents, self._facts, self._subjects, self._defaults = documents, facts, subjects, defaults
 
@@ -162,6 +166,18 @@ class InMemoryReader:
             created_at=entry.at,
         )
 
+    async def runs(self, whose: ExportScope, *, after: UUID, limit: int) -> list[RunRecord]:
+        found = [
+            RunRecord(user=scope.user, agent=scope.agent, run=run)
+            for scope, run, _ in self._runs
+            if _within(scope, whose) and run.id > after and (scope, run.conversation) in self._kept
+        ]
+        return found[:limit]
+
+    async def events(self, tenant: str, run: UUID, *, after: int, limit: int) -> list[EventRecord]:
+        found = next(events for scope, one, events in self._runs if (scope.tenant, one.id) == (tenant, run))
+        return [EventRecord(run=run, event=one) for one in found[after + 1 :][:limit]]
+
     async def subjects(self, *, tenant: str) -> list[Subject]:
         return sorted((one for (owner, _), one in self._subjects.items() if owner == tenant), key=lambda one: one.id)
 
@@ -232,6 +248,11 @@ class InMemoryExport:
             )
             ref = None if kept is None else kept.head.ref
             self._store.ledger.add(LedgerEntry((tenant, one.user, one.agent), ref, call, one.created_at, one.key))
+
+    async def restore_run(self, tenant: str, record: RunRecord, events: AsyncIterable[Sequence[RunEvent]]) -> bool:
+        found = [one async for batch in events for one in batch]
+        scope = Scope(tenant=tenant, user=record.user, agent=record.agent)
+        return self._store.runs.restore(scope, record.run, found)
 
     async def restore_replaced(self, tenant: str, replaced: Sequence[tuple[int, int]]) -> None:
         rows = self._store.fact_rows

@@ -51,6 +51,7 @@ from hitherto.stores.in_memory.fact_rows import FactRows
 from hitherto.stores.in_memory.facts import InMemoryFacts
 from hitherto.stores.in_memory.ledger import InMemoryLedger
 from hitherto.stores.in_memory.recall.index import InMemoryIndex
+from hitherto.stores.in_memory.runs import InMemoryRuns
 from hitherto.stores.in_memory.unexpired import Unexpired
 from hitherto.stores.in_memory.unit import InMemoryUnit
 
@@ -80,6 +81,7 @@ class InMemoryStore:
         self.fact_rows = FactRows(clock)
         self.index = InMemoryIndex(self._kept, self.documents, self.fact_rows.by_id, self._unexpired, clock)
         self.contexts = InMemoryContexts(self._kept, clock)
+        self.runs = InMemoryRuns(self._kept, clock)
         self.facts = InMemoryFacts(self.fact_rows, self.index, self._unexpired, clock)
         self.export = InMemoryExport(self)
         self._erasures: dict[tuple[str, str | None], Erasure] = {}
@@ -271,6 +273,7 @@ class InMemoryStore:
         self.fact_rows.forget(tenant, user, before)
         self.ledger.forget_names(tenant, user)
         self.contexts.forget_owner(tenant, user)
+        self.runs.forget_owner(tenant, user, before)
         if user is None:
             self._defaults = {of: one for of, one in self._defaults.items() if of[0] != tenant}
         self.index.forget_all()
@@ -322,6 +325,7 @@ class InMemoryStore:
             gone = [one.message for first, last in changes.erase for one in kept.log[first : last + 1]]
             hashes = {hashed for one in gone for hashed in content_hashes(one.raw, one.text)}
             self.contexts.forget_within(name, changes.erase, hashes)
+            self.runs.forget_within(name, changes.erase)
         kept.apply(changes, fired, now, due_at=self._clock())
         self.index.changed(name)
         self.documents.follow(name, before, changes, view_start)
@@ -343,6 +347,7 @@ class InMemoryStore:
     def drop(self, name: Name, *, facts: bool) -> None:
         self.index.changed(name)
         self.contexts.forget_all(name)
+        self.runs.forget_all(name)
         kept = self._kept.pop(name, None)
         if kept is not None:
             self.ledger.forget(kept.head.ref)
@@ -370,6 +375,7 @@ class InMemoryStore:
             dict(self._defaults),
             {name: one for name, kept in self._kept.items() if (one := self._latest(name, kept)) is not None},
             self.ledger.entries(),
+            self.runs.all(),
         )
 
     def put(self, name: Name, kept: KeptConversation, log: Sequence[Logged]) -> int:

@@ -20,25 +20,30 @@ from hitherto.core.export.records import (
     CallRecord,
     ConversationRecord,
     DocumentRecord,
+    EventRecord,
     ExportScope,
     FactRecord,
     KeptConversation,
     LatestRecord,
     ReceiptRecord,
+    RunRecord,
     SourceRecord,
 )
 from hitherto.core.export.renumbering import canonical, renumbered
 from hitherto.core.facts.fact import Subject
 from hitherto.core.ledger import FailureCause, Purpose
 from hitherto.core.log.message import Logged, storable
+from hitherto.core.run import RunEvent
 from hitherto.core.scope import Scope
 from hitherto.errors import Conflict
 from hitherto.ports.log import ConversationInfo
-from hitherto.stores.postgres import heads, listing, rows
+from hitherto.stores.postgres import rows
 from hitherto.stores.postgres.documents import document_values
 from hitherto.stores.postgres.errors import ours
 from hitherto.stores.postgres.facts.rows import event_from, fact_from, set_subject_from, term_values
+from hitherto.stores.postgres.log import heads, listing
 from hitherto.stores.postgres.recall.index import WithConnection
+from hitherto.stores.postgres.runs import run_event_from, run_from
 from hitherto.stores.postgres.sql import SQL
 
 _NEVER = 2**62
@@ -121,6 +126,14 @@ class PostgresReader:
         values = {**_page(whose, 0, limit), "after": after}
         return [_call_from(row) for row in await self._all("export_calls", values)]
 
+    async def runs(self, whose: ExportScope, *, after: UUID, limit: int) -> list[RunRecord]:
+        found = await self._all("export_runs", {**_page(whose, 0, limit), "after": after})
+        return [RunRecord(user=user, agent=agent, run=run_from(row)) for user, agent, *row in found]
+
+    async def events(self, tenant: str, run: UUID, *, after: int, limit: int) -> list[EventRecord]:
+        values = {"tenant": tenant, "run": run, "after": after, "limit": limit}
+        return [EventRecord(run=run, event=run_event_from(row)) for row in await self._all("export_run_events", values)]
+
     async def subjects(self, *, tenant: str) -> list[Subject]:
         return [set_subject_from(row) for row in await self._all("subjects", {"tenant": tenant})]
 
@@ -194,6 +207,23 @@ class PostgresExport:
 
         async with self._with_connection(put):
             pass
+
+    async def restore_run(self, tenant: str, record: RunRecord, events: AsyncIterable[Sequence[RunEvent]]) -> bool:
+        values = {"tenant": tenant, "user": record.user, "agent": record.agent, **asdict(record.run)}
+
+        async def begin(connection: _Connection) -> tuple[_Connection, bool]:
+            await connection.execute("begin isolation level read committed")
+            return connection, bool((await connection.execute(SQL["import_run"], values)).rowcount)
+
+        async with self._with_connection(begin) as (connection, new):
+            with ours():
+                of = {"tenant": tenant, "run": record.run.id}
+                async for batch in events:
+                    if new:
+                        values = [{**of, **asdict(one)} for one in batch]
+                        await connection.cursor().executemany(SQL["import_run_event"], values)
+                await connection.execute("commit")
+        return new
 
     async def restore_replaced(self, tenant: str, replaced: Sequence[tuple[int, int]]) -> None:
         facts, by = [one for one, _ in replaced], [other for _, other in replaced]

@@ -72,6 +72,36 @@ where m.tenant = %(tenant)s and (%(user)s::text is null or m.user_id = %(user)s)
   and (%(agent)s::text is null or m.agent = %(agent)s) and m.key > %(after)s
 order by m.key limit %(limit)s;
 
+-- name: export_runs
+-- A page of runs of conversations that are there.
+select r.user_id, r.agent, r.id, r.conversation, r.strategy, r.injection, r.start_seq, r.end_seq, r.status, r.freed, r.events,
+       r.started_at, r.ended_at
+from hitherto.run r
+join hitherto.conversation c
+    on c.tenant = r.tenant and c.user_id = r.user_id and c.agent = r.agent and c.id = r.conversation
+where r.tenant = %(tenant)s and (%(user)s::text is null or r.user_id = %(user)s)
+  and (%(agent)s::text is null or r.agent = %(agent)s) and r.id > %(after)s
+order by r.id limit %(limit)s;
+
+-- name: export_run_events
+-- A page of the events of a run.
+select no, kind, name, call_id, payload::text, created_at from hitherto.run_event
+where tenant = %(tenant)s and run = %(run)s and no > %(after)s
+order by no limit %(limit)s;
+
+-- name: import_run
+-- A run as it was; nothing if it is there.
+insert into hitherto.run (tenant, id, user_id, agent, conversation, strategy, injection, start_seq, end_seq, status, freed, events,
+    started_at, ended_at)
+values (%(tenant)s, %(id)s, %(user)s, %(agent)s, %(conversation)s, %(strategy)s, %(injection)s, %(start)s, %(end)s, %(status)s,
+    %(freed)s, %(events)s, %(started_at)s, %(ended_at)s)
+on conflict do nothing;
+
+-- name: import_run_event
+-- An event of a run as it was.
+insert into hitherto.run_event (tenant, run, no, kind, name, call_id, payload, created_at)
+values (%(tenant)s, %(run)s, %(no)s, %(kind)s, %(name)s, %(call_id)s, %(raw)s, %(created_at)s);
+
 -- name: export_agents
 -- What is set for the agents of a tenant.
 select agent, policy::text, cross_session::text, ttl from hitherto.agent where tenant = %(tenant)s order by agent;

@@ -7,15 +7,16 @@ from importlib import resources
 from typing import LiteralString, cast
 
 _FILES = (
-    "heads.sql",
-    "log.sql",
-    "listing.sql",
+    "log/heads.sql",
+    "log/log.sql",
+    "log/listing.sql",
     "digests.sql",
-    "purge.sql",
-    "erasure.sql",
+    "log/purge.sql",
+    "log/erasure.sql",
     "export.sql",
     "ledger.sql",
     "contexts.sql",
+    "runs.sql",
     "inspection.sql",
     "documents.sql",
     "recall/search.sql",

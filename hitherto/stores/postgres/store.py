@@ -37,7 +37,7 @@ from hitherto.ports.log import (
     Unit,
 )
 from hitherto.ports.queue import DigestJob
-from hitherto.stores.postgres import erasure, errors, heads, ledger, listing, rows, schema
+from hitherto.stores.postgres import errors, ledger, rows, schema
 from hitherto.stores.postgres.connections import Connections
 from hitherto.stores.postgres.contexts import PostgresContexts
 from hitherto.stores.postgres.documents import PostgresDocuments
@@ -45,7 +45,9 @@ from hitherto.stores.postgres.export import PostgresExport
 from hitherto.stores.postgres.facts.context_columns import known_from
 from hitherto.stores.postgres.facts.facts import PostgresFacts
 from hitherto.stores.postgres.facts.rows import known_values
+from hitherto.stores.postgres.log import erasure, heads, listing
 from hitherto.stores.postgres.recall.index import PostgresIndex
+from hitherto.stores.postgres.runs import PostgresRuns
 from hitherto.stores.postgres.sql import SQL
 from hitherto.stores.postgres.unit import PostgresUnit
 
@@ -90,6 +92,7 @@ class PostgresStore:
         self.facts = PostgresFacts(self._with_connection)
         self.export = PostgresExport(self._with_connection)
         self.contexts = PostgresContexts(self._with_connection)
+        self.runs = PostgresRuns(self._with_connection)
 
     async def open(self) -> None:
         await schema.ensure(self._url, patience=self._patience, upgrade=not self._read_only)

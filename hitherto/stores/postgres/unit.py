@@ -17,11 +17,12 @@ from hitherto.core.scope import Scope
 from hitherto.ports.digests import DigestOutcome
 from hitherto.ports.facts import CurrentFacts
 from hitherto.ports.log import Changes, Receipt
-from hitherto.stores.postgres import heads, ledger, rows
+from hitherto.stores.postgres import ledger, rows
 from hitherto.stores.postgres.documents import document_values
 from hitherto.stores.postgres.errors import ours
 from hitherto.stores.postgres.facts.learn import forget_facts_of, learn
 from hitherto.stores.postgres.facts.rows import read_current_facts
+from hitherto.stores.postgres.log import heads
 from hitherto.stores.postgres.recall import removal
 from hitherto.stores.postgres.sql import SQL
 
@@ -156,6 +157,7 @@ class PostgresUnit:
                 await self._connection.execute(SQL["forget_receipts_of"], self._at)
                 everything = {**self._names, **self._at, "first": None, "last": None}
                 await self._connection.execute(SQL["forget_contexts_within"], everything)
+                await self._connection.execute(SQL["forget_runs_of"], self._names)
                 await removal.hold_all(self._connection, self._whose, last=self.head.last_seq)
                 await removal.unindex_all(self._connection, self._whose, last=self.head.last_seq)
                 if facts:
@@ -227,6 +229,7 @@ class PostgresUnit:
         for first, last in changes.erase:
             values = {**at, "first": first, "last": last}
             await connection.execute(SQL["forget_contexts_within"], {**self._names, **values})
+            await connection.execute(SQL["forget_runs_within"], {**self._names, **values})
             await connection.execute(SQL["erase_messages"], values)
             await connection.execute(SQL["forget_receipts_within"], values)
         for digest in changes.rewritten:

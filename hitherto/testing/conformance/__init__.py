@@ -10,6 +10,7 @@ from hitherto.testing.conformance.facts import FactConformance
 from hitherto.testing.conformance.ledger import LedgerConformance
 from hitherto.testing.conformance.log import LogConformance
 from hitherto.testing.conformance.recall import RecallConformance
+from hitherto.testing.conformance.runs import RunConformance
 
 
 class StoreConformance(
@@ -19,6 +20,7 @@ class StoreConformance(
     FactConformance,
     DocumentConformance,
     ContextConformance,
+    RunConformance,
     LedgerConformance,
     ExportConformance,
 ):

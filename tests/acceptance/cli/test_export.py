@@ -25,6 +25,7 @@ async def cli(database: str) -> Callable[..., Ran]:
             await memory.conversation("keys", scope=scope).append(user("Where are the keys?"), assistant("There."))
         await memory.documents(MINE).add("# Codes\n\nA text.")
         await memory.facts(MINE).add("Sails.")
+        await memory.runs(MINE).begin("keys")
     return partial(bare, HITHERTO_DATABASE=database)
 
 
@@ -40,12 +41,13 @@ def elsewhere(other_database: str) -> Callable[..., Ran]:
 
 def test_out_and_in(cli: Callable[..., Ran], elsewhere: Callable[..., Ran], tmp_path: Path) -> None:
     file = tmp_path / "all.jsonl"
-    assert cli("export", file).out == "Exported: 2 conversations, 4 messages, 1 document, 1 fact.\n"
+    assert cli("export", file).out == "Exported: 2 conversations, 4 messages, 1 document, 1 fact, 1 run.\n"
     assert list(tmp_path.iterdir()) == [file]
-    assert elsewhere("import", file).out == "Imported: 2 conversations, 4 messages, 1 document, 1 fact, 0 skipped.\n"
+    imported = elsewhere("import", file).out
+    assert imported == "Imported: 2 conversations, 4 messages, 1 document, 1 fact, 1 run, 0 skipped.\n"
     again = elsewhere("import", file, "--json").json
     assert again == {
-        "imported": {"conversations": 0, "messages": 0, "documents": 0, "facts": 0, "skipped": 4},
+        "imported": {"conversations": 0, "messages": 0, "documents": 0, "facts": 0, "runs": 0, "skipped": 5},
         "refused": [],
     }
     assert cli("log", "keys", "--json").json == elsewhere("log", "keys", "--json").json

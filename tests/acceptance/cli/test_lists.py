@@ -23,6 +23,7 @@ READING = [
     ["log", "c"],
     ["context", "c"],
     ["digests", "c"],
+    ["runs", "c"],
     ["recall", "the key"],
     ["facts", "list"],
     ["facts", "subjects"],
@@ -53,6 +54,42 @@ async def filled(url: str) -> None:
         await memory.conversation("keys", scope=Scope(tenant="local", user="me", agent="cli")).configure(
             metadata={"ticket": 7, "tag": "vip"}
         )
+
+
+async def test_runs_of_a_conversation(database: str) -> None:
+    cli, scope = at(database), Scope(tenant="local", user="me", agent="cli")
+    assert "No run of 'keys'" in cli("runs", "keys").out
+    await filled(database)
+    async with hitherto.open(database, worker=False) as memory:
+        runs = memory.runs(scope)
+        first, last = await runs.begin("keys", strategy="trim"), await runs.begin("keys")
+        hostile = {"kind": "tool_result", "name": "[red]look[/] \x1b[31m", "payload": "[bold]x[/] \x1b[31m"}
+        await runs.add(first.id, hostile, {"kind": "error", "payload": {"why": "\ud800"}})
+        await runs.end(first.id, failed=True, freed=1_234)
+    listed = cli("runs", "keys", "--json").json
+    assert [one["id"] for one in listed["runs"]] == [str(last.id), str(first.id)]
+    assert (listed["runs"][1]["status"], listed["runs"][1]["freed"], listed["runs"][0]["end"]) == (
+        "failed",
+        1_234,
+        None,
+    )
+    assert [one["id"] for one in cli("runs", "keys", "--before", str(last.id), "--json").json["runs"]] == [
+        str(first.id)
+    ]
+    shown = cli("runs", "keys", str(first.id), "--json").json
+    assert [(one["no"], one["payload"], one["erased"]) for one in shown["events"]] == [
+        (0, "[bold]x[/] \x1b[31m", False),
+        (1, {"why": "\ud800"}, False),
+    ]
+    for words in ((), (str(first.id),)):
+        ran = cli("runs", "keys", *words)
+        assert (ran.code, ran.err) == (0, "")
+        assert str(first.id)[:8] in ran.out
+        assert "1,234" in ran.out
+    assert "[bold]x[/]" in cli("runs", "keys", str(first.id)).out
+    assert "there is no run" in cli("runs", "keys", "4d3b6f0e-7f0a-4c9e-8f55-0a1b2c3d4e5f").failed(1)
+    assert "there is no run" in cli("runs", "boats", str(first.id)).failed(1)
+    assert "the run's id is 'x'" in cli("runs", "keys", "x").failed(2)
 
 
 async def test_conversations_of_a_tenant(database: str) -> None:

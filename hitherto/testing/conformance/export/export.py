@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 
@@ -12,6 +13,7 @@ from hitherto.core.documents.document import NewDocument
 from hitherto.core.export.records import ExportScope, KeptConversation, LatestRecord
 from hitherto.core.log.head import LatestDigest
 from hitherto.core.log.message import Logged
+from hitherto.core.run import EventKind, RunEvent, RunStatus, new_event
 from hitherto.core.scope import Scope
 from hitherto.errors import Conflict
 from hitherto.ports.digests import DigestOutcome
@@ -153,6 +155,38 @@ class ExportCases:
         assert await store.facts.history(scope, moved) == facts[0].events
         (kept,) = await store.documents.documents(scope)
         assert (kept.text, kept.created_at) == (documents[0].document.text, documents[0].document.created_at)
+
+    async def test_an_imported_run_is_the_one_that_was_exported(self, store: Store) -> None:
+        """Runs of conversations that are not there are left out; one that is there already stays as it is."""
+        await write(store, "c", *dialogue(1))
+        for scope in (SCOPE, *OTHERS):
+            await store.runs.begin(scope, "never", strategy=None, injection=False)
+        begun = [await store.runs.begin(SCOPE, "c", strategy="trim", injection=True) for _ in range(3)]
+        events = [new_event(EventKind.TOOL_CALL, {"at": number}, name="look") for number in range(3)]
+        await store.runs.add(SCOPE, begun[0].id, events)
+        await store.runs.end(SCOPE, begun[0].id, status=RunStatus.FAILED, freed=3)
+        async with store.export.snapshot() as reader:
+            runs = await reader.runs(MINE, after=UUID(int=0), limit=9)
+            assert [one.run.id for one in runs] == sorted(one.id for one in begun)
+            assert runs == await reader.runs(WHOLE, after=UUID(int=0), limit=9)
+            assert await reader.runs(WHOLE, after=runs[0].run.id, limit=1) == runs[1:2]
+            record = next(one for one in runs if one.run.id == begun[0].id)
+            read = await reader.events(SCOPE.tenant, begun[0].id, after=-1, limit=9)
+            assert await reader.events(SCOPE.tenant, begun[0].id, after=0, limit=1) == read[1:2]
+        assert record.run == await store.runs.run(SCOPE, begun[0].id)
+        assert [one.event for one in read] == await store.runs.events(SCOPE, begun[0].id, limit=9)
+        assert len(read) == 3
+
+        async def again() -> AsyncIterator[Sequence[RunEvent]]:
+            yield [one.event for one in read[:2]]
+            yield [one.event for one in read[2:]]
+
+        assert not await store.export.restore_run(SCOPE.tenant, record, again())
+        async with store.write(SCOPE, "c") as unit:
+            await unit.delete()
+        assert await store.export.restore_run(SCOPE.tenant, record, again())
+        assert await store.runs.run(SCOPE, begun[0].id) == record.run
+        assert await store.runs.events(SCOPE, begun[0].id, limit=9) == [one.event for one in read]
 
     async def test_the_latest_digest_is_found_by_its_number(self, store: Store) -> None:
         await digested(store, "earlier")

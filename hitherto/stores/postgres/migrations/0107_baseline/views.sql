@@ -44,7 +44,7 @@ from hitherto.shown_digest c
 join hitherto.digest d on d.tenant = c.tenant and d.id = c.id
 where c.action = 'chunk';
 
--- Facts that hold now.
+-- Facts that hold now, but for those of which each message has expired and nobody confirmed.
 create view hitherto.legacy_facts as
 select f.id, f.subject as legacy_id, f.user_id, f.category, f.content, f.visibility,
        (select c.id from hitherto.fact_evidence e
@@ -54,7 +54,13 @@ select f.id, f.subject as legacy_id, f.user_id, f.category, f.content, f.visibil
        f.extracted_at, f.updated_at, f.tenant, f.agent
 from hitherto.fact f
 cross join (select) as read_only
-where f.state = 'current';
+where f.state = 'current' and (
+    f.confirmed
+    or not exists (select from hitherto.fact_evidence e where e.tenant = f.tenant and e.fact = f.id and not e.retracted)
+    or exists (select from hitherto.fact_evidence e
+               join hitherto.message m on m.tenant = e.tenant and m.conversation = e.conversation and m.seq = e.seq
+               where e.tenant = f.tenant and e.fact = f.id and not e.retracted
+                 and (m.expires_at is null or m.expires_at > statement_timestamp())));
 
 -- Conversations, with what each says of its own strategy; null where the agent or the settings decide.
 create view hitherto.agent_conversations as
@@ -96,3 +102,13 @@ from hitherto.conversation c
 join hitherto.message m on m.tenant = c.tenant and m.conversation = c.ref
 where m.kind = 'text' and m.role in ('user', 'assistant') and m.seq >= c.view_start and m.retracted_rev is null
   and not m.erased and (m.expires_at is null or m.expires_at > statement_timestamp());
+
+-- What agents did, event by event. The payload is null once a message of the run is erased or has expired.
+create view hitherto.agent_run_events as
+select r.id || '-' || e.no as id, r.id as run_id, r.conversation as conversation_id, e.no as seq, e.kind as event_type,
+       e.name, e.call_id, case when not hitherto.expiring(c.next_expiry) or e.kind in ('model_call', 'freed') then e.payload end as payload,
+       e.created_at, r.status as run_status, r.user_id, r.agent as agent_id, r.tenant
+from hitherto.run r
+join hitherto.run_event e on e.tenant = r.tenant and e.run = r.id
+left join hitherto.conversation c
+    on c.tenant = r.tenant and c.user_id = r.user_id and c.agent = r.agent and c.id = r.conversation;

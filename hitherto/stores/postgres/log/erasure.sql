@@ -79,7 +79,7 @@ select hitherto.unindexed(tenant, scope, array_agg(no)) from entries group by te
 
 -- name: forget_names
 -- Delete what still names the user or the tenant: in the ledger, in the history of others' facts, among the members of
--- subjects, in kept contexts, and in rows that only serve to lock facts. The costs of model calls stay.
+-- subjects, in kept contexts and runs, and in rows that only serve to lock facts. The costs of model calls stay.
 with ledger as (
     update hitherto.model_call
     set user_id = '', agent = case when %(user)s = '' then '' else agent end,
@@ -97,6 +97,9 @@ with ledger as (
     where %(user)s = '' and task_name = 'hitherto.digest' and args ->> 'tenant' = %(tenant)s
 ), contexts as (
     delete from hitherto.context where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s)
+), runs as (
+    delete from hitherto.run
+    where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s) and started_at <= %(requested_at)s
 ), locks as (
     delete from hitherto.fact_subject s
     where s.tenant = %(tenant)s and (%(user)s = '' or s.user_id = %(user)s) and not exists (

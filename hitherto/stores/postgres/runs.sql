@@ -1,0 +1,84 @@
+-- Runs. One is looked up by its id; whose it is, is compared in a way that no index serves.
+
+-- name: begin_run
+-- A run, whose messages are those that come next, or those from a seq on.
+insert into hitherto.run (tenant, id, user_id, agent, conversation, strategy, injection, start_seq)
+select %(tenant)s, gen_random_uuid(), %(user)s, %(agent)s, %(conversation)s, %(strategy)s, %(injection)s,
+       coalesce(%(start)s::bigint, (
+           select next_seq from hitherto.conversation
+           where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id = %(conversation)s), 0)
+returning id, conversation, strategy, injection, start_seq, end_seq, status, freed, events, started_at, ended_at;
+
+-- name: add_run_events
+-- Events, if the run goes on: the lock waits for who may be about to erase or to end it.
+with r as (
+    update hitherto.run set events = events + cardinality(%(kinds)s::text[])
+    where tenant = %(tenant)s and id = %(run)s and user_id is not distinct from %(user)s
+      and agent is not distinct from %(agent)s and status = 'running'
+    returning tenant, id, events - cardinality(%(kinds)s::text[]) as first
+), added as (
+    insert into hitherto.run_event (tenant, run, no, kind, name, call_id, payload)
+    select r.tenant, r.id, r.first + e.place - 1, e.kind, e.name, e.call_id, e.payload::json
+    from r cross join unnest(%(kinds)s::text[], %(names)s::text[], %(call_ids)s::text[], %(payloads)s::text[])
+         with ordinality as e (kind, name, call_id, payload, place)
+)
+select from r;
+
+-- name: end_run
+-- End a run, if it goes on. The newest message is its last.
+update hitherto.run r
+set status = %(status)s, freed = %(freed)s, ended_at = clock_timestamp(),
+    end_seq = (
+        select c.next_seq - 1 from hitherto.conversation c
+        where c.tenant = r.tenant and c.user_id = r.user_id and c.agent = r.agent and c.id = r.conversation
+          and c.next_seq > r.start_seq)
+where r.tenant = %(tenant)s and r.id = %(run)s and r.user_id is not distinct from %(user)s
+  and r.agent is not distinct from %(agent)s and r.status = 'running'
+returning id, conversation, strategy, injection, start_seq, end_seq, status, freed, events, started_at, ended_at;
+
+-- name: run
+-- One run.
+select id, conversation, strategy, injection, start_seq, end_seq, status, freed, events, started_at, ended_at
+from hitherto.run where tenant = %(tenant)s and id = %(run)s and user_id is not distinct from %(user)s
+      and agent is not distinct from %(agent)s;
+
+-- name: runs
+-- The runs of a conversation that were begun last.
+select r.id, r.conversation, r.strategy, r.injection, r.start_seq, r.end_seq, r.status, r.freed, r.events, r.started_at, r.ended_at
+from hitherto.run r
+where r.tenant = %(tenant)s and r.user_id = %(user)s and r.agent = %(agent)s and r.conversation = %(conversation)s
+  and (r.started_at, r.id) < (
+      coalesce((select b.started_at from hitherto.run b where b.tenant = %(tenant)s and b.id = %(before)s),
+               case when %(before)s::uuid is null then 'infinity'::timestamptz end),
+      coalesce(%(before)s::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
+order by r.started_at desc, r.id desc limit %(limit)s;
+
+-- name: run_events
+-- Events of a run. While messages of its conversation wait to be erased, none quotes anything.
+select e.no, e.kind, e.name, e.call_id,
+       case when not hitherto.expiring(c.next_expiry) or e.kind in ('model_call', 'freed') then e.payload::text end, e.created_at
+from hitherto.run r
+join hitherto.run_event e on e.tenant = r.tenant and e.run = r.id
+left join lateral (
+    select next_expiry from hitherto.conversation c
+    where c.tenant = r.tenant and c.user_id = r.user_id and c.agent = r.agent and c.id = r.conversation limit 1
+) c on true
+where r.tenant = %(tenant)s and r.id = %(run)s and r.user_id is not distinct from %(user)s
+  and r.agent is not distinct from %(agent)s and e.no > %(after)s
+order by e.no limit %(limit)s;
+
+-- name: forget_runs_within
+-- Erase what the runs quote that have any of these messages.
+with r as (
+    select tenant, id from hitherto.run
+    where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and conversation = %(conversation)s
+      and start_seq <= %(last)s and (status = 'running' or end_seq >= %(first)s)
+    order by id for update
+)
+update hitherto.run_event e set payload = null
+from r where e.tenant = r.tenant and e.run = r.id and e.kind not in ('model_call', 'freed');
+
+-- name: forget_runs_of
+-- Delete the runs of a conversation, with their events.
+delete from hitherto.run
+where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and conversation = %(conversation)s;

@@ -1,0 +1,130 @@
+"""`memory.runs`: an audit trail beside the log."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+import hitherto
+from hitherto import EventKind, Memory, RunStatus, Scope, assistant, user
+from hitherto.errors import InvalidInput, InvalidMessage, InvalidScope, NotFound
+from hitherto.ports.store import Store
+from tests.acceptance.dialogue import ONE_TRY
+from tests.conftest import SCOPE
+from tests.times import time_of
+
+
+@pytest.fixture
+async def memory(store: Store) -> Any:
+    async with hitherto.open(store=store, **ONE_TRY) as opened:
+        yield opened
+
+
+async def test_a_run_beside_the_log(memory: Memory) -> None:
+    runs, chat = memory.runs(SCOPE), memory.conversation("c", scope=SCOPE)
+    await chat.append(user("Is it sunny?"))
+    run = await runs.begin("c", strategy="trim", start=0)
+    await runs.add(
+        run.id,
+        {"kind": "tool_call", "name": "weather", "call_id": "c1", "payload": {"city": "Lisbon"}},
+        {"kind": EventKind.TOOL_RESULT, "name": "weather", "call_id": "c1", "payload": "sunny"},
+    )
+    await chat.append(assistant("It is."))
+    assert (await runs.get(run.id)) == (await runs.list("c"))[0]
+    ended = await runs.end(str(run.id), freed=7)
+    assert (ended.start, ended.end, ended.events, ended.freed) == (0, 1, 2, 7)
+    assert ended.status is RunStatus.COMPLETED
+    events = await runs.events(run.id)
+    assert [(one.no, one.kind, one.name, one.payload) for one in events] == [
+        (0, "tool_call", "weather", {"city": "Lisbon"}),
+        (1, "tool_result", "weather", "sunny"),
+    ]
+    assert (await runs.events(run.id, after=0, limit=5)) == events[1:]
+    head = await chat.head()
+    assert head is not None
+    assert head.rev == 2, "no context shows it, and no digest is set off"
+
+
+async def test_what_has_ended_takes_nothing(memory: Memory) -> None:
+    runs = memory.runs(SCOPE)
+    run = await runs.begin("c")
+    assert (await runs.end(run.id, failed=True)).status is RunStatus.FAILED
+    for gone in (run.id, uuid4()):
+        with pytest.raises(NotFound, match="has ended, or was deleted"):
+            await runs.add(gone, {"kind": "error", "payload": "x"})
+        with pytest.raises(NotFound, match="has ended, or was deleted"):
+            await runs.end(gone)
+    with pytest.raises(NotFound, match="there is no run"):
+        await runs.events(uuid4())
+    assert await runs.get(uuid4()) is None
+    assert await memory.runs(Scope(tenant="other", user="u", agent="a")).get(run.id) is None
+
+
+async def test_what_expires_takes_along_what_runs_quote(memory: Memory, store: Store) -> None:
+    runs, chat = memory.runs(SCOPE), memory.conversation("c", scope=SCOPE)
+    await chat.configure(ttl=timedelta(days=1))
+    run = await runs.begin("c")
+    await chat.append(user("Is it sunny?"))
+    await runs.add(run.id, {"kind": "tool_result", "payload": "sunny"}, {"kind": "model_call", "payload": {"n": 1}})
+    assert [one.payload for one in await runs.events(run.id)] == ["sunny", {"n": 1}]
+    await time_of(store).pass_days(2)
+    assert [one.payload for one in await runs.events(run.id)] == [None, {"n": 1}], "nothing is erased yet"
+    await chat.head()
+    assert [one.payload for one in await runs.events(run.id)] == [None, {"n": 1}]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {},
+        "text",
+        {"payload": 1},
+        {"kind": "laugh"},
+        {"kind": ["error"]},
+        {"kind": "error", "payload": 1, "more": 2},
+        {"kind": "error", "name": 7},
+        {"kind": "error", "call_id": b"x"},
+        {"kind": "error", "payload": b"bytes"},
+        {"kind": "error", "payload": float("nan")},
+    ],
+    ids=repr,
+)
+async def test_wrong_events(in_memory: Store, event: Any) -> None:
+    async with hitherto.open(store=in_memory) as memory:
+        run = await memory.runs(SCOPE).begin("c")
+        with pytest.raises((InvalidInput, InvalidMessage)):
+            await memory.runs(SCOPE).add(run.id, {"kind": "error"}, event)
+        assert await memory.runs(SCOPE).events(run.id) == []
+
+
+async def test_wrong_arguments(in_memory: Store) -> None:
+    async with hitherto.open(store=in_memory) as memory:
+        runs = memory.runs(SCOPE)
+        wrong: list[Any] = [
+            runs.begin("c", start=-1),
+            runs.end(uuid4(), freed=-1),
+            runs.get("x"),
+            runs.get(7),  # pyright: ignore[reportArgumentType]
+            runs.list("c", limit=0),
+            runs.list("c", before="x"),
+            runs.events(uuid4(), after=-2),
+        ]
+        for one in wrong:
+            with pytest.raises(InvalidInput):
+                await one
+        with pytest.raises(InvalidScope):
+            await runs.begin("")
+        with pytest.raises(InvalidScope):
+            memory.runs("acme")  # pyright: ignore[reportArgumentType]
+
+
+def test_without_an_event_loop() -> None:
+    with hitherto.open_sync("memory:") as memory:
+        runs = memory.runs(SCOPE)
+        run = runs.begin("c")
+        runs.add(run.id, {"kind": "error", "payload": "\x00 \ud800"})
+        runs.end(run.id)
+        assert [one.payload for one in runs.events(run.id)] == ["\x00 \ud800"]
