@@ -7,6 +7,10 @@ if find_spec("agents") is None:
 
 from hitherto.integrations.openai_agents.conversation import conversation_tools
 from hitherto.integrations.openai_agents.documents import document_tools
+from hitherto.integrations.openai_agents.fit import within_budget
+from hitherto.integrations.openai_agents.memory_strategy import MemoryStrategy
+from hitherto.integrations.openai_agents.recorder import OnEvent, Recorder
+from hitherto.integrations.openai_agents.runtime import AgentSpec, RunOutcome, run_agent
 from hitherto.integrations.openai_agents.session import HithertoSession, Route
 from hitherto.integrations.openai_agents.strategies import (
     CompactingSession,
@@ -18,14 +22,21 @@ from hitherto.integrations.openai_agents.strategies import (
 )
 
 __all__ = [
+    "AgentSpec",
     "CompactingSession",
     "DefaultSession",
     "Freed",
     "HithertoSession",
+    "MemoryStrategy",
+    "OnEvent",
+    "Recorder",
     "Route",
+    "RunOutcome",
     "SummarizingSession",
     "TrackingCompactingSession",
     "TrimmingSession",
     "conversation_tools",
     "document_tools",
+    "run_agent",
+    "within_budget",
 ]

@@ -1,0 +1,105 @@
+"""Records what a run of the SDK does, as events of a run of Hitherto's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+from uuid import UUID
+
+from agents import Agent, ModelResponse, RunContextWrapper, RunHooks, Tool
+from agents.tool_context import ToolContext
+
+from hitherto.core.run import EventKind
+from hitherto.core.scope import Scope
+from hitherto.engine.memory import Memory
+from hitherto.errors import NotFound
+from hitherto.integrations.openai_agents.event_loop import MemoryLoop
+from hitherto.logs import logger
+
+log = logger("hitherto.agents")
+
+OnEvent = Callable[[Mapping[str, Any]], None]
+"""Takes an event as it happens: a dict with `kind`, `name`, `call_id` and `payload`."""
+
+
+class Recorder(RunHooks[Any]):
+    """Hooks for `Runner.run(hooks=…)` that record each model call, message, tool call and result in the run `run`.
+
+    A run that is deleted while it goes on, with its conversation, is recorded no further, and the logger
+    `hitherto.agents` warns. Other errors of the store end the run.
+    """
+
+    def __init__(self, home: MemoryLoop, scope: Scope, run: UUID, *, on_event: OnEvent | None = None) -> None:
+        self._home, self._scope, self._run = home, scope, run
+        self._on_event = on_event
+        self._deleted = False
+
+    async def on_llm_end(self, context: RunContextWrapper[Any], agent: Agent[Any], response: ModelResponse) -> None:
+        usage = response.usage
+        tokens = {
+            "tokens_in": usage.input_tokens,
+            "tokens_cached": usage.input_tokens_details.cached_tokens,
+            "tokens_out": usage.output_tokens,
+        }
+        found: list[dict[str, Any]] = [{"kind": EventKind.MODEL_CALL, "name": _model_of(agent), "payload": tokens}]
+        for one in response.to_input_items():
+            item: Mapping[str, Any] = dict(one)
+            if item.get("type") == "message" or item.get("role") == "assistant":
+                found.append({"kind": EventKind.MESSAGE, "payload": _said(item)})
+            elif "call_id" in item or str(item.get("type", "")).endswith("_call"):
+                found.append(_called(item))
+        await self.add(*found)
+
+    async def on_tool_end(self, context: RunContextWrapper[Any], agent: Agent[Any], tool: Tool, result: object) -> None:
+        call = context.tool_call_id if isinstance(context, ToolContext) else None
+        event = {"kind": EventKind.TOOL_RESULT, "name": tool.name, "call_id": call, "payload": json_of(result)}
+        await self.add(event)
+
+    async def add(self, *events: Mapping[str, Any]) -> None:
+        """Record events, and hand them to `on_event`."""
+
+        async def work(memory: Memory) -> None:
+            await memory.runs(self._scope).add(self._run, *events)
+
+        if not self._deleted:
+            try:
+                await self._home.arun(work)
+            except NotFound:
+                self._deleted = True
+                log.warning("The run %s was deleted while it went on, and is recorded no further", self._run)
+        if self._on_event is not None:
+            for one in events:
+                self._on_event({"name": None, "call_id": None, **one, "kind": str(one["kind"])})
+
+
+def json_of(value: object) -> Any:
+    """The value if JSON can hold it, else what `str` makes of it."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return str(value)
+    return value
+
+
+def _model_of(agent: Agent[Any]) -> str | None:
+    model = agent.model
+    return model if isinstance(model, str | None) else getattr(model, "model", None) or type(model).__name__
+
+
+def _said(item: Mapping[str, Any]) -> Any:
+    content = item.get("content")
+    if not isinstance(content, list):
+        return json_of(content)
+    parts = [one.get("text", one.get("refusal")) for one in cast("list[Mapping[str, Any]]", content)]
+    return "".join(part for part in parts if isinstance(part, str))
+
+
+def _called(item: Mapping[str, Any]) -> dict[str, Any]:
+    arguments = item.get("arguments", item.get("input"))
+    try:
+        payload = json.loads(arguments, parse_constant=str) if isinstance(arguments, str) else arguments
+    except (ValueError, RecursionError):
+        payload = arguments
+    name = item.get("name") or str(item.get("type", "")).removesuffix("_call")
+    return {"kind": EventKind.TOOL_CALL, "name": name, "call_id": item.get("call_id"), "payload": json_of(payload)}

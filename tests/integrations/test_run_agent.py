@@ -1,0 +1,305 @@
+"""`run_agent`: one run on a conversation, over real HTTP, with its audit trail."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from agents import MaxTurnsExceeded, ModelBehaviorError, OpenAIProvider, function_tool
+
+from hitherto import Memory, RunStatus, user
+from hitherto.errors import BudgetExceeded, InvalidInput, InvalidPolicy
+from hitherto.integrations.openai_agents import AgentSpec, run_agent
+from tests.conftest import SCOPE
+from tests.providers.models.endpoint import Answer, Body, Endpoint, refused, said
+
+
+@function_tool
+def weather(city: str) -> str:
+    """The weather in a city."""
+    return f"sunny in {city}"
+
+
+@function_tool
+def broken() -> str:
+    """Fails."""
+    raise RuntimeError("the sensor is gone")
+
+
+@function_tool(failure_error_function=None)
+def fatal() -> str:
+    """Fails for good."""
+    raise RuntimeError("the sensor burns")
+
+
+@function_tool
+def large() -> str:
+    """A megabyte."""
+    return "word " * 200_000
+
+
+@function_tool
+def raw() -> bytes:
+    """Bytes."""
+    return b"\x00\xff"
+
+
+@function_tool(timeout=0.05)
+async def hanging() -> str:
+    """Never ends."""
+    await asyncio.sleep(3_600)
+    return ""
+
+
+TOOLS = [weather, broken, fatal, large, raw, hanging]
+
+
+def calls(name: str, arguments: str = "{}", id: str = "c1") -> Answer:
+    function = {"name": name, "arguments": arguments}
+    return said(None, finish="tool_calls", tool_calls=[{"id": id, "type": "function", "function": function}])
+
+
+def texts(body: Body) -> list[str]:
+    return [str(one["content"]) for one in body["messages"]]
+
+
+class Agents:
+    """Runs an agent on a conversation, asking an endpoint that gives these answers."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.events: list[dict[str, Any]] = []
+        self.asked: list[Body] = []
+
+    async def __call__(
+        self, message: str, *answers: Any, spec: AgentSpec | None = None, name: str = "c", **options: Any
+    ) -> Any:
+        self.events = []
+        with Endpoint(*answers) as endpoint:
+            provider = OpenAIProvider(base_url=endpoint.url, api_key="none", use_responses=False)
+            try:
+                return await run_agent(
+                    self.memory,
+                    spec or AgentSpec(name="helper", model="small", tools=TOOLS),
+                    message,
+                    scope=SCOPE,
+                    conversation=name,
+                    on_event=lambda event: self.events.append(dict(event)),
+                    model_provider=provider,
+                    **options,
+                )
+            finally:
+                self.asked = endpoint.asked
+                await provider.aclose()
+
+    async def runs(self, name: str = "c") -> list[Any]:
+        return await self.memory.runs(SCOPE).list(name)
+
+
+@pytest.fixture
+def agents(memory: Memory) -> Agents:
+    return Agents(memory)
+
+
+async def test_a_run_with_a_tool(agents: Agents) -> None:
+    outcome = await agents("How is it?", calls("weather", '{"city": "Lisbon"}'), said("Sunny."))
+    assert outcome.output == "Sunny."
+    assert outcome.run.status is RunStatus.COMPLETED
+    assert (outcome.run.start, outcome.run.end, outcome.run.strategy) == (0, 3, "none")
+    events = await agents.memory.runs(SCOPE).events(outcome.run.id)
+    tokens = {"tokens_in": 91, "tokens_cached": 64, "tokens_out": 17}
+    assert [(one.kind, one.name, one.call_id, one.payload) for one in events] == [
+        ("model_call", "small", None, tokens),
+        ("tool_call", "weather", "c1", {"city": "Lisbon"}),
+        ("tool_result", "weather", "c1", "sunny in Lisbon"),
+        ("model_call", "small", None, tokens),
+        ("message", None, None, "Sunny."),
+    ]
+    assert [(one["kind"], one["payload"]) for one in agents.events] == [(one.kind, one.payload) for one in events]
+    await agents("And tomorrow?", said("Rain."))
+    assert texts(agents.asked[0])[0] == "How is it?"
+    assert texts(agents.asked[0])[-2:] == ["Sunny.", "And tomorrow?"]
+
+
+async def test_a_stored_question_is_not_appended_again(agents: Agents) -> None:
+    chat = agents.memory.conversation("c", scope=SCOPE)
+    await chat.append(user("How is it?"))
+    outcome = await agents("How is it?", said("Sunny."))
+    assert texts(agents.asked[0]) == ["How is it?"]
+    assert [one.message.text for one in await chat.messages()] == ["How is it?", "Sunny."]
+    assert (outcome.run.start, outcome.run.end) == (0, 1)
+    await agents("How is it?", said("Sunny still."))
+    assert [one.message.text for one in await chat.messages()][2:] == ["How is it?", "Sunny still."]
+
+
+@pytest.mark.parametrize(
+    ("tool", "payload"),
+    [("broken", "An error occurred"), ("hanging", "timed out"), ("raw", "xff"), ("large", "word word")],
+)
+async def test_what_tools_may_do(agents: Agents, tool: str, payload: str) -> None:
+    outcome = await agents("Look.", calls(tool), said("Done."), budget=2_000)
+    assert outcome.output == "Done."
+    result = next(one for one in agents.events if one["kind"] == "tool_result")
+    assert payload in json.dumps(result["payload"])
+    assert "messages" in agents.asked[1]
+    assert len(json.dumps(agents.asked[1])) < 12_000
+    log = await agents.memory.conversation("c", scope=SCOPE).messages()
+    assert len(log) == 4
+    assert (tool != "large") or log[2].tokens > 190_000, "the log has all of it"
+
+
+@pytest.mark.parametrize(
+    ("answers", "error"),
+    [
+        ([calls("nothing_of_that_name")], ModelBehaviorError),
+        ([calls("fatal")], Exception),
+        ([calls("weather", '{"city": "Lisbon"}')], MaxTurnsExceeded),
+        ([refused(400, "no such model")], Exception),
+    ],
+    ids=["unknown tool", "a tool that raises", "for ever", "refused"],
+)
+async def test_what_fails_is_recorded_and_raised(agents: Agents, answers: list[Any], error: type[Exception]) -> None:
+    spec = AgentSpec(name="helper", model="small", tools=TOOLS, max_turns=3)
+    with pytest.raises(error):
+        await agents("Look.", *answers, spec=spec)
+    (run,) = await agents.runs()
+    assert run.status is RunStatus.FAILED
+    events = await agents.memory.runs(SCOPE).events(run.id)
+    assert events[-1].kind == "error"
+    assert {"type", "message"} == set(events[-1].payload)
+    outcome = await agents("And now?", said("All is well."))
+    assert outcome.output == "All is well."
+
+
+async def test_a_message_that_does_not_fit(agents: Agents) -> None:
+    with pytest.raises(BudgetExceeded):
+        await agents("word " * 3_000, said("Never."), budget=1_000)
+    assert agents.asked == []
+    (run,) = await agents.runs()
+    assert run.status is RunStatus.FAILED
+
+
+async def test_a_cancelled_run(agents: Agents) -> None:
+    with Endpoint(Answer(silent=True)) as endpoint:
+        provider = OpenAIProvider(base_url=endpoint.url, api_key="none", use_responses=False)
+        spec = AgentSpec(name="helper", model="small")
+        running = asyncio.create_task(
+            run_agent(agents.memory, spec, "Wait.", scope=SCOPE, conversation="c", model_provider=provider)
+        )
+        await asyncio.to_thread(endpoint.reached.wait)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+    (run,) = await agents.runs()
+    assert run.status is RunStatus.FAILED
+    assert [one.payload["type"] for one in await agents.memory.runs(SCOPE).events(run.id)] == ["CancelledError"]
+
+
+# Memory strategies
+
+
+async def test_precedence(agents: Agents) -> None:
+    """Request, conversation, agent, and in the end everything."""
+    chat = agents.memory.conversation("c", scope=SCOPE)
+    spec = AgentSpec(name="helper", model="small", memory_strategy="memoryTrimming")
+    assert (await agents("1", said("a"))).run.strategy == "none"
+    await agents.memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, policy="rolling")
+    assert (await agents("2", said("a"))).run.strategy == "rolling"
+    assert (await agents("3", said("a"), spec=spec)).run.strategy == "trim"
+    await chat.configure(memory_strategy="summarize")
+    assert (await agents("4", said("a"), spec=spec)).run.strategy == "summarize"
+    compacting = {"memoryCompacting": {"trigger": 2, "keep": 1}}
+    assert (await agents("5", said("a"), spec=spec, memory_strategy=compacting)).run.strategy == "redact"
+    assert (await agents("6", said("a"), spec=spec)).run.strategy == "summarize", "a request's strategy is its own"
+
+
+async def test_what_a_run_freed(agents: Agents) -> None:
+    trimming = {"memoryTrimming": {"max_turns": 3, "keep_last_n_turns": 1}}
+    freed = [
+        (await agents(f"Question {at}", said("An answer of some words."), memory_strategy=trimming)).run.freed
+        for at in range(4)
+    ]
+    assert [one > 0 for one in freed] == [False, False, True, False]
+    assert "Question 0" not in texts(agents.asked[0])
+    events = await agents.memory.runs(SCOPE).events((await agents.runs())[1].id)
+    assert (events[-1].kind, events[-1].payload) == ("freed", {"tokens": freed[2]})
+
+
+async def test_memory_injection(agents: Agents) -> None:
+    rolling = {"memorySummarization": {"context_limit": 2, "keep_last_n_turns": 1}}
+    for at in range(3):
+        await agents(f"My bicycle has number {at}.", said("Noted."), name="monday", memory_strategy=rolling)
+    await agents.memory.wait_for_digests()
+    spec = AgentSpec(name="helper", model="small", instructions="Be brief.", memory_injection=True)
+    off = {"memoryInjection": False}
+    outcome = await agents("Hello.", said("Hi."), spec=spec, name="tuesday", memory_strategy=off)
+    assert texts(agents.asked[0])[0] == "Be brief."
+    assert not outcome.run.injection
+    outcome = await agents("Hello.", said("Hi."), spec=spec, name="wednesday")
+    assert texts(agents.asked[0])[0].startswith("Be brief.\n\nCross-session memory: ")
+    assert outcome.run.injection
+
+
+@pytest.mark.parametrize(
+    ("strategy", "error"),
+    [
+        ({"memoryTrimming": True, "memoryCompacting": True}, InvalidInput),
+        ({"memoryTrimming": {"turns": 1}}, InvalidPolicy),
+        ({"memoryTrimming": {"max_turns": 0}}, InvalidPolicy),
+        ({"memoryTriming": True}, InvalidInput),
+        ({"memoryTrimming": 3}, InvalidInput),
+        ({"memoryInjection": "yes"}, InvalidInput),
+        ("nothing", InvalidPolicy),
+        (7, InvalidPolicy),
+    ],
+    ids=repr,
+)
+async def test_wrong_strategies(agents: Agents, strategy: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        await agents("Hello.", said("Never."), memory_strategy=strategy)
+    assert await agents.runs() == []
+
+
+# Others at the same conversation
+
+
+async def test_two_runs_at_once(memory: Memory) -> None:
+    async def one(number: int) -> str:
+        spec = AgentSpec(name="helper", model="small", tools=TOOLS)
+        with Endpoint(calls("weather", '{"city": "Lisbon"}', id=f"c{number}"), said(f"Sunny {number}.")) as endpoint:
+            provider = OpenAIProvider(base_url=endpoint.url, api_key="none", use_responses=False)
+            done = await run_agent(
+                memory, spec, f"Question {number}", scope=SCOPE, conversation="c", model_provider=provider
+            )
+            await provider.aclose()
+            return done.output
+
+    assert sorted(await asyncio.gather(*map(one, range(4)))) == [f"Sunny {number}." for number in range(4)]
+    log = await memory.conversation("c", scope=SCOPE).messages()
+    assert len(log) == 16
+    runs = await memory.runs(SCOPE).list("c")
+    assert {one.status for one in runs} == {RunStatus.COMPLETED}
+    assert {one.events for one in runs} == {5}
+
+
+@pytest.mark.parametrize("verb", ["clear", "delete", "erase"])
+async def test_what_happens_to_the_conversation_in_mid_run(agents: Agents, verb: str) -> None:
+    chat = agents.memory.conversation("c", scope=SCOPE)
+
+    @function_tool
+    async def interrupting() -> str:
+        """Clears, deletes or erases."""
+        if verb == "erase":
+            await chat.erase([0])
+        else:
+            await (chat.clear() if verb == "clear" else chat.delete())
+        return "done"
+
+    spec = AgentSpec(name="helper", model="small", tools=[interrupting])
+    outcome = await agents("My secret is xyzzy.", calls("interrupting"), said("Gone."), spec=spec)
+    assert outcome.output == "Gone."
+    outcome = await agents("And now?", said("All is well."))
+    assert outcome.output == "All is well."
+    assert "xyzzy" not in json.dumps(agents.asked[0])
