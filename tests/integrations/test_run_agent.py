@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from agents import MaxTurnsExceeded, ModelBehaviorError, OpenAIProvider, function_tool
 
-from hitherto import Memory, RunStatus, user
+from hitherto import Memory, RunStatus, assistant, user
 from hitherto.errors import BudgetExceeded, InvalidInput, InvalidPolicy
 from hitherto.integrations.openai_agents import AgentSpec, run_agent
 from tests.conftest import SCOPE
@@ -195,6 +195,27 @@ async def test_a_cancelled_run(agents: Agents) -> None:
     (run,) = await agents.runs()
     assert run.status is RunStatus.FAILED
     assert [one.payload["type"] for one in await agents.memory.runs(SCOPE).events(run.id)] == ["CancelledError"]
+
+
+async def test_it_begins_with_the_context(agents: Agents) -> None:
+    """What a policy recalls, and where it puts a digest: on the first user message, which may be the new one."""
+    chat = agents.memory.conversation("c", scope=SCOPE, policy="sliding-window:after_seq=1")
+    await chat.append(user("My bicycle is the green one."), assistant("Noted."))
+    await agents.memory.wait_for_digests()
+    await agents("What next?", said("Nothing."))
+    (sent,) = texts(agents.asked[0])
+    assert sent.startswith("[Previous context: ")
+    assert sent.endswith("What next?")
+    log = await chat.messages()
+    assert [one.message.text for one in log][2:] == ["What next?", "Nothing."]
+
+    long = agents.memory.conversation("long", scope=SCOPE)
+    await long.append(
+        user("My bicycle is the green one."), *(assistant(f"Of the sea, {at}. " * 20) for at in range(60))
+    )
+    await agents("Which bicycle is mine?", said("Green."), name="long", memory_strategy="balanced", budget=2_000)
+    assert any("green one" in text for text in texts(agents.asked[0]))
+    assert len(texts(agents.asked[0])) < 40
 
 
 # Memory strategies

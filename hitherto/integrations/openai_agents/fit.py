@@ -151,7 +151,7 @@ def _instructs(group: Group) -> tuple[bool, int]:
 async def fixed_tokens(agent: Agent[Any], instructions: str | None, context: Any, counter: TokenCounter) -> int:
     """The tokens of what is sent beside the items: instructions, tools and the form of the answer."""
     wrapper = RunContextWrapper(context=context)
-    tools: list[Mapping[str, Any]] = [_schema(one) for one in await agent.get_all_tools(wrapper)]
+    tools: list[Mapping[str, Any]] = [schema_of(one) for one in await agent.get_all_tools(wrapper)]
     for one in agent.handoffs:
         to = one if isinstance(one, Handoff) else handoff(one)
         tools.append(_function(to.tool_name, to.tool_description, to.input_json_schema))
@@ -172,7 +172,8 @@ def _output_schema(output: Any) -> Any:
     return AgentOutputSchema(output, strict_json_schema=False).json_schema()
 
 
-def _schema(tool: Any) -> Mapping[str, Any]:
+def schema_of(tool: Any) -> Mapping[str, Any]:
+    """A tool as the Responses API has it, for counting; of one that the endpoint runs itself, only the name."""
     if isinstance(tool, FunctionTool):
         return _function(tool.name, tool.description, tool.params_json_schema)
     return {"type": str(getattr(tool, "name", type(tool).__name__))}

@@ -8,12 +8,14 @@ from typing import Any, cast
 
 from agents import Agent, Model, RunConfig, Runner, Tool, TResponseInputItem
 from agents.models.interface import ModelProvider
+from agents.run import CallModelData, ModelInputData
 
 from hitherto.core.context.budget import checked_budget
-from hitherto.core.cross_session import CrossSession
+from hitherto.core.cross_session import CrossSession, CrossSessionLike, cross_session_of
 from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.log.frontier import DigestAction
-from hitherto.core.log.message import RESPONSES, Message
+from hitherto.core.log.head import Head
+from hitherto.core.log.message import RESPONSES, Payload
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.presets import none
 from hitherto.core.run import EventKind, Run
@@ -23,21 +25,19 @@ from hitherto.engine.log.append import AppendResult
 from hitherto.engine.memory import Memory
 from hitherto.errors import InvalidInput, NotFound
 from hitherto.integrations.openai_agents.event_loop import loop_of
-from hitherto.integrations.openai_agents.fit import fixed_tokens, within_budget
+from hitherto.integrations.openai_agents.fit import schema_of, within_budget
 from hitherto.integrations.openai_agents.memory_strategy import MemoryStrategy, strategy_of
 from hitherto.integrations.openai_agents.recorder import OnEvent, Recorder
 from hitherto.integrations.openai_agents.session import HithertoSession, Wrapper
 from hitherto.sync.facade import SyncMemory
-from hitherto.tokens import CANONICAL, counter_for
 from hitherto.uninterrupted import uninterrupted
-from hitherto.wire import codec
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgentSpec:
     """An agent as `run_agent` runs it. `model` is a name or a model of the SDK. `memory_strategy` and
-    `memory_injection` apply where neither the request nor the conversation says anything. `max_turns` is how often the
-    model is called at most."""
+    `memory_injection` apply where neither the request nor the conversation says anything, and so does `cross_session`
+    (see `Conversation.context`). `max_turns` is how often the model is called at most."""
 
     name: str
     instructions: str = ""
@@ -45,6 +45,7 @@ class AgentSpec:
     tools: Sequence[Tool] = ()
     memory_strategy: MemoryStrategy | None = None
     memory_injection: bool | None = None
+    cross_session: CrossSessionLike | None = None
     max_turns: int = 10
 
 
@@ -70,7 +71,8 @@ async def run_agent(
     on_event: OnEvent | None = None,
     model_provider: ModelProvider | None = None,
 ) -> RunOutcome:
-    """Answer `message` in the conversation: one run of the SDK's Runner, with a session of the conversation.
+    """Answer `message` in the conversation: one run of the SDK's Runner, which begins with the conversation's context
+    for that message (see `Conversation.context`) and appends what comes of it.
 
     `memory_strategy` and `memory_injection` say how memory is shown in this run; without them the conversation's own
     apply, then the agent's (those of `spec`, then those stored by `Memory.configure_agent`), then the memory's setting
@@ -92,36 +94,15 @@ async def run_agent(
 
     async def begin(opened: Memory) -> tuple[_Plan, Run]:
         chat = opened.conversation(conversation, scope=scope)
-        plan = await _planned(chat, spec, message, request, injecting)
-        start = plan.next_seq - 1 if plan.stored else None
+        plan = await _planned(chat, spec, message, request=request, injecting=injecting, budget=budget)
         run = await opened.runs(scope).begin(
-            conversation, strategy=plan.strategy, injection=plan.injected is not None, start=start
+            conversation, strategy=plan.strategy, injection=plan.injects, start=plan.start
         )
         return plan, run
 
     plan, run = await home.arun(begin)
     recorder = Recorder(home, scope, run.id, on_event=on_event)
-    counter = counter_for(model or CANONICAL)
-    most, reserve = checked_budget(plan.budget if budget is None else budget, reserve)
-    instructions = "\n\n".join(part for part in (spec.instructions, plan.injected, plan.known) if part) or None
-    agent.instructions = instructions
-    incoming = codec(RESPONSES).tokens({"role": "user", "content": message}, counter)
-    taken = incoming + reserve + await fixed_tokens(agent, instructions, None, counter)
-    session = _RunSession(
-        conversation,
-        memory,
-        scope=scope,
-        policy=plan.policy,
-        model=model,
-        budget=max(most - taken, 1),
-        stored=message if plan.stored else None,
-    )
-    config = RunConfig(
-        tracing_disabled=True,
-        call_model_input_filter=within_budget(most, model=model, reserve=reserve),
-    )
-    if model_provider is not None:
-        config = replace(config, model_provider=model_provider)
+    session = _RunSession(conversation, memory, scope=scope, policy=plan.policy, model=model)
 
     async def ended(failed: bool) -> Run:
         freed = await home.arun(lambda opened: _freed(opened.conversation(conversation, scope=scope), session.fired))
@@ -132,79 +113,136 @@ async def run_agent(
         except NotFound:  # deleted meanwhile, with its conversation
             return run
 
-    try:
+    async def answered() -> Any:
+        tools = [schema_of(one) for one in spec.tools]
+
+        async def shown(opened: Memory) -> dict[str, Any]:
+            made = await opened.conversation(conversation, scope=scope).context(
+                message,
+                budget=plan.budget,
+                reserve=reserve,
+                instructions=spec.instructions or None,
+                tools=tools,
+                wire=RESPONSES,
+                model=model,
+                policy=plan.policy,
+                cross_session=plan.crossing,
+                at=plan.at,
+            )
+            return dict(made.request)
+
+        sent = await home.arun(shown)
+        agent.instructions = sent.get("instructions")
+        *session.shown, asked = sent["input"]
+        session.stored = message if plan.start is not None else None
+        config = RunConfig(tracing_disabled=True, call_model_input_filter=_filter(plan.budget, reserve, model, asked))
+        if model_provider is not None:
+            config = replace(config, model_provider=model_provider)
         result = await Runner.run(
             agent, message, session=session, hooks=recorder, run_config=config, max_turns=spec.max_turns
         )
+        return result.final_output
+
+    try:
+        output = await answered()
     except BaseException as error:
         told = {"type": type(error).__name__, "message": str(error) or type(error).__name__}
         await uninterrupted(recorder.add({"kind": EventKind.ERROR, "payload": told}))
         await uninterrupted(ended(failed=True))
         raise
-    return RunOutcome(output=result.final_output, run=await uninterrupted(ended(failed=False)))
+    return RunOutcome(output=output, run=await uninterrupted(ended(failed=False)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Plan:
-    """What a run is begun with. `policy` is None where the conversation or the stored agent has one. `stored` is
-    whether the log ends with the message."""
+    """What a run is begun with. `policy` is None where the conversation or the stored agent has one. Where the log ends
+    with the message, `start` is its seq and `at` the revision before it."""
 
     policy: Policy | None
     strategy: str
-    injected: str | None
-    known: str | None
+    crossing: CrossSession
+    injects: bool
     budget: int
-    stored: bool
-    next_seq: int
+    start: int | None
+    at: int | None
 
 
 async def _planned(
-    chat: Conversation, spec: AgentSpec, message: str, request: Policy | None, injecting: bool | None
+    chat: Conversation,
+    spec: AgentSpec,
+    message: str,
+    *,
+    request: Policy | None,
+    injecting: bool | None,
+    budget: int | None,
 ) -> _Plan:
     services = chat._services  # pyright: ignore[reportPrivateUsage] — runs are part of Hitherto
     head = await chat.head()
     defaults = await services.store.defaults(tenant=chat.scope.tenant, agent=chat.scope.agent)
-    own = None if head is None else head.policy
     of_agent, agent_injects = strategy_of(spec.memory_strategy)
     policy = request
-    if policy is None and own is None:
+    if policy is None and (head is None or head.policy is None):
         policy = of_agent
         if policy is None and defaults.policy is None and services.policy is None:
             policy = none()
-    if injecting is None and (head is None or head.cross_session.latest is None):
-        injecting = spec.memory_injection if spec.memory_injection is not None else agent_injects
-    last = await chat.messages(start=head.next_seq - 1) if head is not None and head.next_seq > head.view_start else []
+    stored = CrossSession() if head is None else head.cross_session
+    injects = spec.memory_injection if spec.memory_injection is not None else agent_injects
+    crossing = (
+        CrossSession(latest=injecting)
+        .over(stored)
+        .over(CrossSession(latest=injects).over(cross_session_of(spec.cross_session)))
+    )
+    start, at = await _stored(chat, head, message)
     return _Plan(
         policy=policy,
         strategy=(policy or await chat.policy()).name,
-        injected=await chat.injected(cross_session=CrossSession(latest=injecting)),
-        known=await chat.known(),
-        budget=services.settings.budget,
-        stored=bool(last) and last[-1].retracted_rev is None and _asks(last[-1].message, message),
-        next_seq=0 if head is None else head.next_seq,
+        crossing=crossing,
+        injects=await chat.injected(cross_session=crossing) is not None,
+        budget=checked_budget(services.settings.budget if budget is None else budget, 0)[0],
+        start=start,
+        at=at,
     )
 
 
-def _asks(last: Message, message: str) -> bool:
-    return last.opens_turn and last.text == message
+async def _stored(chat: Conversation, head: Head | None, message: str) -> tuple[int | None, int | None]:
+    """The seq of the message if the log ends with it, and the revision before it."""
+    if head is None or head.next_seq == head.view_start:
+        return None, None
+    (last,) = await chat.messages(start=head.last_seq)
+    same = last.live(head.rev) and last.message.opens_turn and last.message.text == message
+    return (last.seq, last.rev - 1) if same else (None, None)
+
+
+def _filter(budget: int, reserve: int, model: str | None, asked: Payload) -> Any:
+    """What the context has in the place of the message (a policy may put a summary on it) is sent in its place."""
+    fitted = within_budget(budget, model=model, reserve=reserve)
+
+    async def filtered(data: CallModelData[Any]) -> ModelInputData:
+        items = cast("list[Payload]", data.model_data.input)
+        place = max((at for at, one in enumerate(items) if one.get("role") == "user"), default=None)
+        if place is not None:
+            items[place] = asked
+        return await fitted(data)
+
+    return filtered
 
 
 class _RunSession(HithertoSession):
-    """The session of one run. `fired` are the digests that it set off. `stored` is the message that the log ends with,
-    which the Runner adds anew: it is neither shown twice nor appended again."""
+    """The session of one run. `shown` is what it begins with, `fired` are the digests that it sets off. `stored` is the
+    message that the log ends with, which the Runner adds anew: it is not appended again."""
 
-    def __init__(self, *given: Any, stored: str | None, **options: Any) -> None:
+    def __init__(self, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)
-        self._stored = stored
+        self.shown: list[Any] = []
+        self.stored: str | None = None
         self.fired: list[int] = []
 
     async def get_items(self, limit: int | None = None, *, wrapper: Wrapper | None = None) -> list[TResponseInputItem]:
-        items = await super().get_items(limit, wrapper=wrapper)
-        return items[:-1] if self._stored is not None and items else items
+        return list(self.shown)
 
     async def add_items(self, items: list[TResponseInputItem], *, wrapper: Wrapper | None = None) -> None:
-        if self._stored is not None and items and items[0].get("content") == self._stored:
-            items, self._stored = items[1:], None
+        if self.stored is not None and items and items[0].get("content") == self.stored:
+            items, self.stored = items[1:], None
         await super().add_items(items, wrapper=wrapper)
 
     async def _appended(self, conversation: Conversation, appended: AppendResult) -> None:
