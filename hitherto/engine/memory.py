@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
@@ -56,6 +57,7 @@ from hitherto.ports.digests import Backlog
 from hitherto.ports.facts import FactStore
 from hitherto.ports.ledger import By
 from hitherto.ports.log import AgentDefaults, ScopePart
+from hitherto.ports.models.reranker import Reranker
 from hitherto.uninterrupted import uninterrupted
 
 log = logger("hitherto")
@@ -148,6 +150,15 @@ class Memory:
         Raises InvalidScope for an unusable id or subject, InvalidPolicy for an unusable policy.
         """
         return Conversation(self._services, id, scope=scope, policy=policy, subject=subject, recaller=self._recaller)
+
+    def _with(self, *, reranker: Reranker | None = None, **settings: Any) -> Memory:
+        """This memory with other settings of recall, for one agent of it. It is closed with this one."""
+        made = copy.copy(self)
+        services = self._services
+        changed = services.settings.model_copy(update=settings)
+        made._services = replace(services, settings=changed, reranker=reranker or services.reranker)
+        made._recaller = Recaller(made._services, Calls(made._services))
+        return made
 
     async def recall(
         self,

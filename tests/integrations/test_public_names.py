@@ -5,21 +5,26 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
-from hitherto.integrations import openai_agents
+import pytest
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "openai-agents.md"
+from hitherto.integrations import agents, openai_agents
 
-
-def test_every_name_is_there_and_on_the_page() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    for name in openai_agents.__all__:
-        assert hasattr(openai_agents, name)
-        assert f"`{name}" in page, f"{name} is not in {PAGE.name}"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
-def test_without_the_sdk_the_import_says_what_to_install() -> None:
-    program = "import sys; sys.modules['agents'] = None; import hitherto.integrations.openai_agents"
+@pytest.mark.parametrize(("module", "page"), [(openai_agents, "openai-agents.md"), (agents, "agents.md")])
+def test_every_name_is_there_and_on_the_page(module: ModuleType, page: str) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    for name in module.__all__:
+        assert hasattr(module, name)
+        assert f"`{name}" in text, f"{name} is not in {page}"
+
+
+@pytest.mark.parametrize("name", ["openai_agents", "agents"])
+def test_without_the_sdk_the_import_says_what_to_install(name: str) -> None:
+    program = f"import sys; sys.modules['agents'] = None; import hitherto.integrations.{name}"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.rstrip().endswith("install it with: pip install 'hitherto[agents]'")

@@ -84,21 +84,28 @@ class Redact(Action):
 class Summarize(Action):
     """Derive a digest of the range, built on the digest before; at most `max_tokens` tokens of text.
 
-    With `archive`, the messages that are new to it also become a document of the user's knowledge base. With `facts`,
-    the same call to the model finds facts about the conversation's subject in them. With `needs_model` it fires only
-    where a language model is named: not with "extractive".
+    With `archive`, the messages that are new to it also become a document of the user's knowledge base, which is cut
+    into passages of `passage_tokens` tokens, of which neighbors share `passage_overlap` (None: the settings of these
+    names). With `facts`, the same call to the model finds facts about the conversation's subject in them. With
+    `needs_model` it fires only where a language model is named: not with "extractive".
     """
 
     max_tokens: int = 1_000
     archive: bool = False
     facts: bool = field(default=False, metadata={"later": True})
     needs_model: bool = field(default=False, metadata={"later": True})
+    passage_tokens: int | None = field(default=None, metadata={"later": True})
+    passage_overlap: int | None = field(default=None, metadata={"later": True})
     word: ClassVar[str] = "summarize"
     digest_action: ClassVar[DigestAction] = DigestAction.SUMMARIZE
 
     def __post_init__(self) -> None:
         whole(self, max_tokens=self.max_tokens)
         flags(self, archive=self.archive, facts=self.facts, needs_model=self.needs_model)
+        if self.passage_tokens is not None:
+            whole(self, 16, passage_tokens=self.passage_tokens)
+        if self.passage_overlap is not None:
+            whole(self, 0, passage_overlap=self.passage_overlap)
 
 
 @register

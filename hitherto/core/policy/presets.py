@@ -123,12 +123,16 @@ class _TokenThresholdAliases(TypedDict, total=False):
     threshold_tokens: int
     recent_messages_to_keep: int
     archive_conversations: bool
+    chunk_size: int | None
+    chunk_overlap: int | None
 
 
 @_preset(
     threshold_tokens="threshold",
     recent_messages_to_keep="keep_messages",
     archive_conversations="archive",
+    chunk_size="passage_tokens",
+    chunk_overlap="passage_overlap",
 )
 def token_threshold(
     threshold: int = 10_000,
@@ -137,14 +141,16 @@ def token_threshold(
     max_tokens: int = 1_000,
     *,
     facts: bool = False,
+    passage_tokens: int | None = None,
+    passage_overlap: int | None = None,
     **aliases: Unpack[_TokenThresholdAliases],
 ) -> Policy:
-    """Above `threshold` tokens, all but the newest `keep_messages` messages become a summary. `threshold_tokens`,
-    `recent_messages_to_keep` and `archive_conversations` are aliases."""
-    stage = Stage(
-        Tokens(threshold), LastMessages(keep_messages), Summarize(max_tokens, archive, facts), SystemMessage()
-    )
-    return Policy("token_threshold", (stage,))
+    """Above `threshold` tokens, all but the newest `keep_messages` messages become a summary, which is archived too
+    with `archive`, in passages of `passage_tokens` tokens that share `passage_overlap` (None: as the settings say).
+    `threshold_tokens`, `recent_messages_to_keep`, `archive_conversations`, `chunk_size` and `chunk_overlap` are
+    aliases."""
+    action = Summarize(max_tokens, archive, facts, passage_tokens=passage_tokens, passage_overlap=passage_overlap)
+    return Policy("token_threshold", (Stage(Tokens(threshold), LastMessages(keep_messages), action, SystemMessage()),))
 
 
 class _ChunksAliases(TypedDict, total=False):

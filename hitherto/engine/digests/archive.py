@@ -11,6 +11,7 @@ from hitherto.core.digests.archive import Excerpt, archive_prompt, archive_task,
 from hitherto.core.digests.archive_answer import ArchiveSummary, archive_from
 from hitherto.core.documents.document import NewDocument
 from hitherto.core.ledger import FailureCause, ModelCall
+from hitherto.core.policy.action import Summarize
 from hitherto.core.prompt import Prompt
 from hitherto.engine.calls import CallContext, Calls, told
 from hitherto.engine.daily_limit import CallPostponed
@@ -35,10 +36,10 @@ class Archiver:
         self._calls = calls
 
     async def document(
-        self, work: DigestWork, made: DigestOutcome, ledger: list[ModelCall], *, limit: int
+        self, work: DigestWork, made: DigestOutcome, ledger: list[ModelCall], *, action: Summarize
     ) -> NewDocument | None:
-        """The archived document of the messages that are new to the digest `made`; None where there are none, and where
-        the store keeps no documents.
+        """The archived document of the messages that are new to the digest `made`, as `action` says; None where there
+        are none, and where the store keeps no documents.
 
         The model call, failed or not, is added to `ledger`. A failure of the model is never raised: without a usable
         answer, the document is made from the digest's statements.
@@ -48,10 +49,13 @@ class Archiver:
         excerpt = Excerpt(
             scope=work.scope, conversation=work.conversation, digest=work.digest.id, messages=work.messages
         )
-        archive = await self._asked(excerpt, made, ledger, limit)
+        archive = await self._asked(excerpt, made, ledger, action.max_tokens)
         if archive is None:
             archive = fallback_summary(excerpt, made.items)
-        return await asyncio.to_thread(archived, excerpt, archive, cut=partial(cut, self._services, markdown=True))
+        sizes = {"tokens": action.passage_tokens, "overlap": action.passage_overlap}
+        return await asyncio.to_thread(
+            archived, excerpt, archive, cut=partial(cut, self._services, markdown=True, **sizes)
+        )
 
     async def _asked(
         self, excerpt: Excerpt, made: DigestOutcome, ledger: list[ModelCall], limit: int

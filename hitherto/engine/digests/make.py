@@ -111,7 +111,7 @@ class DigestMaker:
             if made.left_out:
                 _tell_left_out(work, made.left_out)
         if isinstance(action, Summarize) and action.archive:
-            archive = await self._archivist.document(work, outcome, ledger, limit=action.max_tokens)
+            archive = await self._archivist.document(work, outcome, ledger, action=action)
             outcome = replace(outcome, archive=archive)
         return DigestResult(outcome, found_facts)
 

@@ -7,12 +7,15 @@ from hitherto.core.documents.passages import passages
 from hitherto.engine.services import Services
 
 
-def cut(services: Services, text: str, *, markdown: bool) -> tuple[Passage, ...]:
-    """The passages of a document. To be called in a thread: how long it takes depends on what is in the text."""
+def cut(
+    services: Services, text: str, *, markdown: bool, tokens: int | None = None, overlap: int | None = None
+) -> tuple[Passage, ...]:
+    """The passages of a document, of `tokens` tokens that share `overlap` (None: as the settings say). To be called in
+    a thread: how long it takes depends on what is in the text."""
     return passages(
         text,
-        limit=services.settings.passage_tokens,
-        overlap=services.settings.passage_overlap,
+        limit=tokens or services.settings.passage_tokens,
+        overlap=services.settings.passage_overlap if overlap is None else overlap,
         count=services.canonical.count,
         markdown=markdown,
     )

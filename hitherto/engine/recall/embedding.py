@@ -44,7 +44,7 @@ class Embedding:
         embedder = self._services.embedder
         if embedder is not None and _space(embedder) is None:
             ledger: list[ModelCall] = []
-            what = CallContext(model=_name(embedder), purpose=Purpose.EMBED, tenant=_NOBODY)
+            what = CallContext(model=embedder_name(embedder), purpose=Purpose.EMBED, tenant=_NOBODY)
             try:
                 await self._calls.make(lambda: embedder.query("hello"), what, ledger)
             finally:
@@ -162,7 +162,7 @@ class Embedding:
 
         if embedder.local:
             return (await call_adapter(checked)).vectors
-        what = CallContext(model=_name(embedder), purpose=Purpose.EMBED, tenant=tenant)
+        what = CallContext(model=embedder_name(embedder), purpose=Purpose.EMBED, tenant=tenant)
         return (await self._calls.make(checked, what, ledger, tries=tries)).vectors
 
 
@@ -173,7 +173,7 @@ def _space(embedder: Embedder) -> Space | None:
         return None
 
 
-def _name(embedder: Embedder) -> str:
+def embedder_name(embedder: Embedder) -> str:
     """The model's name as price lists and the ledger have it: the name of the space up to its dimensions."""
     space = _space(embedder)
     return "an embedder" if space is None else _BESIDE.split(space.name)[0]

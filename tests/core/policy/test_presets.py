@@ -92,6 +92,7 @@ def test_every_preset_runs_by_its_name_alone() -> None:
         ("sliding_window:memory_rolling_window_size=20,memory_summarize_after_seq=7", sliding_window(20, 7)),
         ("token_threshold:threshold_tokens=8000,recent_messages_to_keep=8", token_threshold(8_000, 8)),
         ("token_threshold:archive_conversations=true", token_threshold(archive=True)),
+        ("token_threshold:chunk_size=400,chunk_overlap=0", token_threshold(passage_tokens=400, passage_overlap=0)),
         ("chunks:SUMMARIZATION_THRESHOLD=25,BATCH_SIZE=4", chunks(25, 4)),
         ("trim:max_turns=9,keep_last_n_turns=3", trim(9, 3)),
         ("summarize:context_limit=9,keep_last_n_turns=3", summarize(9, 3)),
@@ -228,7 +229,13 @@ def test_aliases_are_a_mapping_of_the_seeds_names() -> None:
     """What `docs/policies.md` lists; a name that goes missing here goes missing for users."""
     seeds: Mapping[str, set[str]] = {
         "sliding_window": {"memory_rolling_window_size", "memory_summarize_after_seq"},
-        "token_threshold": {"threshold_tokens", "recent_messages_to_keep", "archive_conversations"},
+        "token_threshold": {
+            "threshold_tokens",
+            "recent_messages_to_keep",
+            "archive_conversations",
+            "chunk_size",
+            "chunk_overlap",
+        },
         "chunks": {"SUMMARIZATION_THRESHOLD", "BATCH_SIZE"},
         "trim": {"keep_last_n_turns"},
         "summarize": {"keep_last_n_turns"},

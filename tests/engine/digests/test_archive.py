@@ -84,6 +84,16 @@ async def completed(chat: Conversation) -> list[Digest]:
     return [row for row in await chat.digests() if row.status is Status.COMPLETED]
 
 
+async def test_the_policy_may_say_how_documents_are_cut(store: Store) -> None:
+    """Whatever the settings of the process are that makes them."""
+    policy = token_threshold(threshold=40, keep_messages=2, archive=True, chunk_size=16, chunk_overlap=0)
+    async with opener(store, policy)(Archiving(), passage_tokens=800) as (memory, chat):
+        await rounds(memory, chat, range(1, 8))
+        await memory.wait_for_index()
+        hits = (await memory.recall("tokens JWT", scope=SCOPE, kinds={"passage"}, limit=50)).hits
+        assert max(len(hit.text) for hit in hits) < 120 < min(len(one.text) for one in await documents(memory))
+
+
 async def test_every_digest_has_a_document_of_what_is_new_to_it(store: Store) -> None:
     told = Told()
     model = Archiving()

@@ -1,0 +1,80 @@
+"""An agent that answers: the model and the tools of its configuration, with its memory."""
+
+from __future__ import annotations
+
+from agents import Agent, RunConfig, Runner, Tool
+from openai import AsyncOpenAI
+
+from hitherto.errors import InvalidInput
+from hitherto.integrations.agents.base_agent import BaseAgent
+from hitherto.integrations.agents.providers import chat_model
+from hitherto.integrations.agents.setup import KNOWLEDGE_BASE_TOOLS
+from hitherto.integrations.openai_agents.documents import document_tools
+from hitherto.integrations.openai_agents.fit import within_budget
+from hitherto.integrations.openai_agents.runtime import AgentSpec, run_agent
+
+
+class APIAgent(BaseAgent):
+    """A `BaseAgent` that answers with `chat`. Its model is asked within the memory's budget (the setting `budget`),
+    tool loops too, and each answer is recorded as a run (see `Memory.runs`) if it has a memory."""
+
+    def __init__(self, agent_id: str, user_id: str, session_id: str) -> None:
+        super().__init__(agent_id, user_id, session_id)
+        self._client: AsyncOpenAI | None = None
+        self._answered: str | None = None
+
+    async def chat(self, message: str) -> str:
+        """Answer a message, and remember both. A message that `save_memory` has stored just before is not stored again.
+        Without a memory, nothing is remembered. Raises what `run_agent` raises."""
+        spec = self._spec()
+        if self.memory is None:
+            done = await self._alone(spec, message)
+        else:
+            outcome = await run_agent(self._memory, spec, message, scope=self.scope, conversation=self.session_id)
+            done = outcome.output
+        self._answered = answer = str(done)
+        return answer
+
+    async def save_memory(self, role: str, content: str) -> None:
+        """Append a message, as `BaseAgent.save_memory` does; not the answer that `chat` has given and stored."""
+        answered, self._answered = self._answered, None
+        if role != "assistant" or content != answered:
+            await super().save_memory(role, content)
+
+    async def clear_conversation(self) -> int:
+        """Begin the session anew. Returns how many messages were shown; the log keeps them. 0 without a memory."""
+        return 0 if self.memory is None else await self.memory.clear()
+
+    async def cleanup(self) -> None:
+        await super().cleanup()
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    def _spec(self) -> AgentSpec:
+        config = self.configuration
+        if config.model is None:
+            raise InvalidInput(f"the configuration of {self.agent_id!r} names no model; add one, e.g. gpt-4.1-mini")
+        if self._client is None:
+            self._client = self._setup.provider(config.provider).client()
+        return AgentSpec(
+            name=self.agent_id,
+            instructions=config.instructions,
+            model=chat_model(self._client, config.model),
+            tools=self._tools(),
+        )
+
+    def _tools(self) -> list[Tool]:
+        allowed = self.configuration.allowed_regular_tools
+        own = document_tools(self._memory, self.scope) if self.knowledge_base is not None else []
+        there = {one.name: one for one in own if one.name in KNOWLEDGE_BASE_TOOLS}
+        there |= {name: tool for name, tool in self._setup.tools.items() if name not in there}
+        return [there[name] for name in allowed if name in there]
+
+    async def _alone(self, spec: AgentSpec, message: str) -> object:
+        budget = self._memory._services.settings.budget  # pyright: ignore[reportPrivateUsage]
+        agent = Agent(name=spec.name, instructions=spec.instructions or None, model=spec.model, tools=list(spec.tools))
+        model = self.configuration.model
+        config = RunConfig(tracing_disabled=True, call_model_input_filter=within_budget(budget, model=model))
+        result = await Runner.run(agent, message, run_config=config, max_turns=spec.max_turns)
+        return result.final_output

@@ -1,0 +1,90 @@
+"""The knowledge base of an agent: documents and archived conversations of its user."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hitherto.core.scope import Scope
+from hitherto.engine.memory import Memory
+from hitherto.engine.recall.embedding import embedder_name
+from hitherto.engine.services import Services
+from hitherto.errors import InvalidInput, InvalidSettings
+from hitherto.integrations.agents.configuration import KnowledgeBaseConfiguration
+from hitherto.integrations.agents.providers import Provider, text_model
+from hitherto.integrations.agents.setup import current
+from hitherto.integrations.document_tools import DocumentTools
+from hitherto.ports.models.model import Model
+from hitherto.providers.chat_model_reranker import ChatModelReranker
+
+
+class KnowledgeBaseResource:
+    """The knowledge base of one user, as an agent uses it. It is ready once `initialize` has returned.
+
+    Embeddings are the memory's; a configuration that names another model is refused. A reranker is used if one is set.
+    """
+
+    def __init__(self, name: str, config: KnowledgeBaseConfiguration, *, scope: Scope | None = None) -> None:
+        self.name, self.config = name, config
+        self.memory: Memory | None = None
+        self._scope = scope
+        self._embedding: tuple[Provider | None, str | None] = (None, config.embedding_model)
+        self._rerank: tuple[Provider, str] | None = None
+        self._model: Model | None = None
+
+    def set_chat_provider(self, provider: Provider) -> None:
+        """Takes the agent's provider. Nothing depends on it: archives are made by the memory's model."""
+
+    def set_embedding_provider(self, provider: Provider | None, model: str | None) -> None:
+        """Set who embeds. Only the memory's own embedder can: `initialize` refuses another."""
+        self._embedding = provider, model
+
+    def set_rerank_provider(self, provider: Provider, model: str) -> None:
+        """Let this model order what a search finds. Limited where the model is small."""
+        self._rerank = provider, model
+
+    async def initialize(self) -> None:
+        """Make it ready. Raises InvalidSettings for another embedder than the memory's, InvalidInput before
+        `configure_agents`."""
+        memory, config = current().memory, self.config
+        services, asked = memory._services, self._embedding[1]  # pyright: ignore[reportPrivateUsage] — part of Hitherto
+        there = _embedders(services)
+        if asked is not None and asked not in there:
+            raise InvalidSettings(
+                f"{self.name} asks for the embedding model {asked!r}, and the memory has {there[-1]!r}: one memory "
+                "has one embedder, because vectors of two cannot be compared; set HITHERTO_EMBEDDER, or leave "
+                "embedding_model out"
+            )
+        reranker = None
+        if self._rerank is not None:
+            self._model = text_model(*self._rerank)
+            reranker = ChatModelReranker(self._model)
+        self.memory = memory._with(  # pyright: ignore[reportPrivateUsage]
+            reranker=reranker,
+            search_triggers=tuple(config.search_triggers),
+            relevance_threshold=config.relevance_threshold,
+        )
+
+    async def search(self, query: str, *, search_type: str = "all", limit: int = 5) -> list[dict[str, Any]]:
+        """Passages of the user's documents that answer `query` best, the best first. Raises InvalidInput."""
+        return await self._tools.search_knowledge_base(query, search_type, limit)
+
+    async def list_documents(self, *, doc_type: str = "all", limit: int = 10) -> list[dict[str, Any]]:
+        """The user's documents, the newest first. Raises InvalidInput."""
+        return await self._tools.list_documents(doc_type, limit)
+
+    async def cleanup(self) -> None:
+        """Close the reranker's connection."""
+        if self._model is not None:
+            await self._model.aclose()
+
+    @property
+    def _tools(self) -> DocumentTools:
+        if self.memory is None or self._scope is None:
+            raise InvalidInput(f"{self.name} is not ready; call initialize() first, and give it a scope")
+        return DocumentTools(self.memory, self._scope)
+
+
+def _embedders(services: Services) -> list[str]:
+    """The names of the memory's embedder."""
+    own = services.embedder
+    return ["none"] if own is None else [services.settings.embedder, embedder_name(own)]
