@@ -19,6 +19,7 @@ COMMANDS = {
     "demo": "Replay a conversation that ships with Hitherto, and ask about its beginning.",
     "replay": "Replay a transcript, and say what it would have cost.",
     "simulate": "Simulate policies on a transcript: what each would cost, and what it would show.",
+    "agent": "Run an agent: commands in, events out, a JSON object a line.",
     "conversations": "List conversations, the one that was written to last first.",
     "scopes": "List tenants, users or agents, and how much is kept of each.",
     "log": "Show the log: every message as it was stored.",

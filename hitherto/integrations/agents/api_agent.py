@@ -11,7 +11,9 @@ from hitherto.integrations.agents.providers import chat_model
 from hitherto.integrations.agents.setup import KNOWLEDGE_BASE_TOOLS
 from hitherto.integrations.openai_agents.documents import document_tools
 from hitherto.integrations.openai_agents.fit import within_budget
-from hitherto.integrations.openai_agents.runtime import AgentSpec, run_agent
+from hitherto.integrations.openai_agents.memory_strategy import MemoryStrategy
+from hitherto.integrations.openai_agents.recorder import OnEvent
+from hitherto.integrations.openai_agents.runtime import AgentSpec, RunOutcome, run_agent
 
 
 class APIAgent(BaseAgent):
@@ -26,14 +28,33 @@ class APIAgent(BaseAgent):
     async def chat(self, message: str) -> str:
         """Answer a message, and remember both. A message that `save_memory` has stored just before is not stored again.
         Without a memory, nothing is remembered. Raises what `run_agent` raises."""
-        spec = self._spec()
         if self.memory is None:
-            done = await self._alone(spec, message)
-        else:
-            outcome = await run_agent(self._memory, spec, message, scope=self.scope, conversation=self.session_id)
-            done = outcome.output
-        self._answered = answer = str(done)
-        return answer
+            return str(await self._alone(self._spec(), message))
+        return str((await self.run(message)).output)
+
+    async def run(
+        self,
+        message: str,
+        *,
+        memory_strategy: MemoryStrategy | None = None,
+        memory_injection: bool | None = None,
+        on_event: OnEvent | None = None,
+    ) -> RunOutcome:
+        """Answer as `chat` does, with the options of `run_agent`. Raises InvalidInput without a memory."""
+        if self.memory is None:
+            raise InvalidInput(f"the agent {self.agent_id!r} has no memory, in which runs are recorded; use chat()")
+        done = await run_agent(
+            self._memory,
+            self._spec(),
+            message,
+            scope=self.scope,
+            conversation=self.session_id,
+            memory_strategy=memory_strategy,
+            memory_injection=memory_injection,
+            on_event=on_event,
+        )
+        self._answered = str(done.output)
+        return done
 
     async def save_memory(self, role: str, content: str) -> None:
         """Append a message, as `BaseAgent.save_memory` does; not the answer that `chat` has given and stored."""
@@ -42,7 +63,7 @@ class APIAgent(BaseAgent):
             await super().save_memory(role, content)
 
     async def clear_conversation(self) -> int:
-        """Begin the session anew. Returns how many messages were shown; the log keeps them. 0 without a memory."""
+        """Begin the session anew. Returns how many messages it cleared; the log keeps them. 0 without a memory."""
         return 0 if self.memory is None else await self.memory.clear()
 
     async def cleanup(self) -> None:

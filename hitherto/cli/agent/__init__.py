@@ -1,0 +1,3 @@
+"""`hitherto agent`."""
+
+from hitherto.cli.agent.command import agent as agent

@@ -1,0 +1,70 @@
+"""The command `agent`."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import hitherto
+from hitherto.cli import options
+from hitherto.cli.memory import run
+from hitherto.cli.options import LOCAL_TENANT
+from hitherto.cli.terminal import output
+from hitherto.core.scope import Scope
+from hitherto.errors import InvalidInput
+
+
+def agent(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The agent's configuration, as JSON.")],
+    stdio: Annotated[
+        bool, typer.Option("--stdio", help="Read commands from standard input, a JSON object a line, and write events.")
+    ] = False,
+    tools: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A Python file with TOOLS, a list of tools that the configuration can name."),
+    ] = None,
+    tenant: options.Tenant = LOCAL_TENANT,
+    user: options.User = "me",
+    database: options.Database = None,
+) -> None:
+    """Run an agent: commands in, events out, a JSON object a line."""
+    if not stdio:
+        raise InvalidInput("give --stdio: commands are read from standard input, one a line")
+    from hitherto.cli.agent.loop import AgentLoop, standard_input
+    from hitherto.integrations.agents import AgentConfiguration, configure_agents
+
+    configuration = AgentConfiguration.read(_json(file), str(file))
+    if "memory" not in configuration.resources:
+        raise InvalidInput(f'{file} has no "memory" in its resources; the loop keeps sessions, so add it there')
+    descriptor = standard_input()
+
+    async def work() -> None:
+        async with hitherto.open(database) as memory:
+            configure_agents(memory, tenant=tenant, configurations=[configuration], tools=_tools(tools))
+            scope = Scope(tenant=tenant, user=user, agent=configuration.agent_id)
+            await AgentLoop(memory, scope, output.print_json).run(descriptor)
+
+    run(work())
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"cannot read {path}: {error}") from None
+
+
+def _tools(path: Path | None) -> list[Any]:
+    if path is None:
+        return []
+    try:
+        found = runpy.run_path(str(path)).get("TOOLS")
+    except Exception as error:
+        raise InvalidInput(f"cannot run {path}: {type(error).__name__}: {error}") from error
+    if not isinstance(found, list):
+        raise InvalidInput(f"{path} has no list TOOLS; define one, of tools of the OpenAI Agents SDK")
+    return found  # pyright: ignore[reportUnknownVariableType]

@@ -1,0 +1,213 @@
+"""`hitherto agent --stdio`: commands in, events out, over real HTTP, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hitherto.cli.agent.commands import COMMANDS, schemas
+from hitherto.cli.agent.loop import LONGEST
+from tests.acceptance.cli.commands import Cli, bare
+from tests.providers.models.endpoint import Answer, Body, Endpoint, refused, said
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+
+
+def reply(body: Body) -> Answer:
+    """Looks an order up where it is asked for one, fails where it is told to, else says how much it was sent."""
+    last = body["messages"][-1]
+    if "fail" in str(last["content"]):
+        return refused(400, "it was told to fail")
+    if last["role"] == "user" and "order" in str(last["content"]):
+        function = {"name": "get_order", "arguments": '{"number": "4711"}'}
+        return said(None, finish="tool_calls", tool_calls=[{"id": "c1", "type": "function", "function": function}])
+    return said(f"Of {len(body['messages'])}.")
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    with Endpoint(reply) as started:
+        yield started
+
+
+def command(*words: str | Path) -> list[str]:
+    given = words or (EXAMPLES / "agent.json", "--stdio", "--tools", EXAMPLES / "agent_tools.py")
+    return bare.command("agent", *given)
+
+
+def surroundings(endpoint: Endpoint, database: str = "memory:") -> dict[str, str]:
+    return Cli().surroundings(OPENAI_BASE_URL=endpoint.url, OPENAI_API_KEY="none", HITHERTO_DATABASE=database)
+
+
+def answered(endpoint: Endpoint, *lines: bytes | dict[str, Any], database: str = "memory:") -> list[dict[str, Any]]:
+    """The events that the lines get."""
+    written = b"".join(line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n" for line in lines)
+    done = subprocess.run(
+        command(), input=written, capture_output=True, check=False, env=surroundings(endpoint, database), timeout=120
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.isascii()
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def run(message: str, **more: Any) -> dict[str, Any]:
+    return {"command": "run", "session_id": "s", "message": message, **more}
+
+
+def test_a_session(endpoint: Endpoint, database: str) -> None:
+    events = answered(endpoint, run("Where is my order?", id=7), run("Thanks."), database=database)
+    assert [one["event"] for one in events] == [
+        *("run_started", "model_call", "tool_call", "tool_result", "model_call", "message", "run_completed"),
+        *("run_started", "model_call", "message", "run_completed"),
+    ]
+    assert [one["id"] for one in events] == [7] * 7 + [None] * 4
+    assert events[3]["payload"] == "a keyboard, sent on Monday"
+    assert events[6]["output"] == events[5]["payload"] == "Of 4."
+    assert events[10]["output"] == "Of 6.", "it remembers"
+
+    # Another process goes on.
+    trimming = {"memoryTrimming": {"max_turns": 3, "keep_last_n_turns": 1}}
+    events = answered(
+        endpoint,
+        {"command": "strategy", "session_id": "s", "memory_strategy": trimming, "memory_injection": True},
+        run("Still there?"),
+        {"command": "strategy", "session_id": "s"},
+        {"command": "sessions"},
+        {"command": "history", "session_id": "s"},
+        {"command": "clear", "session_id": "s"},
+        run("Who am I?"),
+        {"command": "strategy", "session_id": "new"},
+        database=database,
+    )
+    assert (events[0]["strategy"], events[0]["memory_injection"]) == ("trim", True)
+    by_name = {one["event"]: one for one in events}
+    assert by_name["freed"]["payload"]["tokens"] > 0
+    (session,) = by_name["sessions"]["sessions"]
+    assert (session["session_id"], session["messages"]) == ("s", 8)
+    history = by_name["history"]
+    assert [one["content"] for one in history["messages"] if one["role"] == "user"] == [
+        "Where is my order?",
+        "Thanks.",
+        "Still there?",
+    ]
+    assert [one["strategy"] for one in history["runs"]] == ["trim", "token_threshold", "token_threshold"]
+    assert by_name["cleared"]["messages"] == 8
+    completed = [one for one in events if one["event"] == "run_completed"]
+    assert completed[-1]["output"] == "Of 2.", "the instructions and the message"
+    assert completed[0]["run"]["freed"] == by_name["freed"]["payload"]["tokens"]
+    assert events[-1]["strategy"] == "token_threshold", "another session has the agent's"
+
+    # A run is replayed.
+    first = history["runs"][-1]
+    events = answered(endpoint, {"command": "history", "session_id": "s", "run": first["id"]}, database=database)
+    assert [one["event"] for one in events][:4] == ["run_started", "model_call", "tool_call", "tool_result"]
+    assert events[-1] == {"event": "run_replayed", "run": first, "id": None}
+    events = answered(endpoint, {"command": "history", "session_id": "x", "run": first["id"]}, database=database)
+    assert events[0]["type"] == "NotFound"
+
+
+BROKEN: dict[str, bytes] = {
+    "no JSON": b"nonsense\n",
+    "no object": b"[1]\n",
+    "a number": b"7\n",
+    "deep": b"[" * 100_000 + b"\n",
+    "no UTF-8": b'{"command": "help", "id": "\xff"}\n',
+    "no command": b"{}\n",
+    "unknown": b'{"command": "fly"}\n',
+    "of another kind": b'{"command": 7}\n',
+    "a field too many": b'{"command": "help", "more": 1}\n',
+    "a field too few": b'{"command": "run"}\n',
+    "empty": b'{"command": "run", "message": ""}\n',
+    "a wrong value": b'{"command": "run", "message": 7}\n',
+    "a wrong name": b'{"command": "clear", "session_id": ""}\n',
+    "a long name": b'{"command": "clear", "session_id": "%s"}\n' % (b"x" * 1_000),
+    "NUL": b'{"command": "clear", "session_id": "a\\u0000"}\n',
+    "half a character": b'{"command": "clear", "session_id": "\\ud800"}\n',
+    "two strategies": b'{"command": "run", "message": "x", "memory_strategy":'
+    b' {"memoryTrimming": true, "memoryCompacting": true}}\n',
+    "a wrong strategy": b'{"command": "strategy", "memory_strategy": "nothing"}\n',
+    "a wrong run": b'{"command": "history", "run": "x"}\n',
+    "a wrong cursor": b'{"command": "sessions", "cursor": "x"}\n',
+    "huge": b'{"command": "run", "message": "%s"}\n' % (b"x" * (2 * LONGEST)),
+    "what the model refuses": b'{"command": "run", "message": "fail"}\n',
+    "what does not fit": b'{"command": "run", "message": "%s"}\n' % (b"word " * 100_000),
+}
+
+
+def test_broken_lines_get_an_error_and_the_loop_goes_on(endpoint: Endpoint) -> None:
+    lines = [part for broken in BROKEN.values() for part in (broken, b"\n \n", b'{"command": "clear", "id": "next"}\n')]
+    events = [one for one in answered(endpoint, *lines) if "message" in one or one["event"] == "cleared"]
+    assert [one["event"] for one in events[1::2]] == ["cleared"] * len(BROKEN)
+    told = dict(zip(BROKEN, events[::2], strict=True))
+    assert all(0 < len(one["message"]) < 1_500 for one in told.values()), told
+    failed = {name for name, one in told.items() if one["event"] == "run_failed"}
+    assert failed == {"two strategies", "what the model refuses", "what does not fit"}
+    assert {one["event"] for one in told.values()} == {"run_failed", "error"}
+
+
+def test_a_line_that_is_cut(endpoint: Endpoint) -> None:
+    assert [one["event"] for one in answered(endpoint, b'{"command": "hel')] == ["error"]
+    assert [one["event"] for one in answered(endpoint, b'{"command": "help"}')] == ["help"], "without its end"
+    assert answered(endpoint) == []
+
+
+def test_ctrl_c(endpoint: Endpoint) -> None:
+    """While it waits for a line, and while a model does not answer."""
+    for line in (b"", json.dumps(run("Wait.")).encode() + b"\n"):
+        with Endpoint(Answer(silent=True)) as silent:
+            running = subprocess.Popen(
+                command(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=surroundings(silent),
+            )
+            assert running.stdin is not None
+            assert running.stdout is not None
+            running.stdin.write(b'{"command": "clear"}\n' + line)
+            running.stdin.flush()
+            assert b"cleared" in running.stdout.readline()
+            if line:
+                assert silent.reached.wait(60)
+            running.send_signal(signal.SIGINT)
+            assert running.wait(60) == 130
+            running.stdin.close()
+            running.stdout.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((EXAMPLES / "agent.json",), "--stdio"),
+        (("nowhere.json", "--stdio"), "cannot read nowhere.json"),
+        ((EXAMPLES / "support.jsonl", "--stdio"), "cannot read"),
+        ((EXAMPLES / "agent.json", "--stdio"), "tool 'get_order'"),
+        ((EXAMPLES / "agent.json", "--stdio", "--tools", "nowhere.py"), "cannot run nowhere.py"),
+        ((EXAMPLES / "agent.json", "--stdio", "--tools", __file__), "TOOLS"),
+    ],
+    ids=str,
+)
+def test_wrong_usage(words: tuple[str | Path, ...], told: str) -> None:
+    assert told in bare("agent", *words, "--database", "memory:").failed(2)
+
+
+def test_without_a_memory(tmp_path: Path) -> None:
+    file = tmp_path / "plain.json"
+    file.write_text(json.dumps({"agent_id": "plain", "model": "m"}))
+    assert '"memory"' in bare("agent", file, "--stdio", "--database", "memory:").failed(2)
+
+
+def test_the_schemas_are_on_the_page(endpoint: Endpoint) -> None:
+    page = (DOCS / "agent-stdio.md").read_text(encoding="utf-8")
+    (event,) = answered(endpoint, {"command": "help"})
+    assert event["commands"] == schemas()
+    for name in COMMANDS:
+        block = page.partition(f"### {name}\n")[2].partition("```json\n")[2].partition("```")[0]
+        assert json.loads(block) == schemas()[name], f"the schema of {name} on the page is another"
