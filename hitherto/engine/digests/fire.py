@@ -120,12 +120,14 @@ async def committed(handle: Handle, unit: Unit, changes: Changes) -> tuple[tuple
     return ids, begun
 
 
-async def refire(handle: Handle) -> None:
-    """Fire the stages that are due in a conversation of which digests were superseded."""
+async def refire(handle: Handle) -> bool:
+    """Fire the stages that are due in a conversation, such as one of which digests were superseded. Returns whether
+    there were any."""
     async with handle.services.store.write(handle.scope, handle.id) as unit:
         head, fire = await fired(handle, handle.governing(unit.head, None)[0], unit.head, unit)
         if fire:
             await uninterrupted(committed(handle, unit, Changes(head=head, fire=fire, background=True)))
+    return bool(fire)
 
 
 async def resumed(services: Services, failed: FailedDigest) -> None:
