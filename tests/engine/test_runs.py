@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from datetime import timedelta
+from itertools import count
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import hitherto
 from hitherto import EventKind, Memory, RunStatus, Scope, assistant, user
@@ -15,6 +19,8 @@ from hitherto.ports.store import Store
 from tests.acceptance.dialogue import ONE_TRY
 from tests.conftest import SCOPE
 from tests.times import time_of
+
+_numbers = count(1)
 
 
 @pytest.fixture
@@ -128,3 +134,68 @@ def test_without_an_event_loop() -> None:
         runs.add(run.id, {"kind": "error", "payload": "\x00 \ud800"})
         runs.end(run.id)
         assert [one.payload for one in runs.events(run.id)] == ["\x00 \ud800"]
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.integers(1, 3)),
+        st.tuples(st.just("begin"), st.integers(0, 2)),
+        st.tuples(st.sampled_from(["add", "end"]), st.integers(0, 3)),
+        st.tuples(st.just("erase"), st.integers(0, 12)),
+        st.tuples(st.sampled_from(["clear", "delete", "move"]), st.just(0)),
+    ),
+    max_size=16,
+)
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=STEPS)
+async def test_any_history(memory: Memory, steps: list[tuple[str, int]]) -> None:
+    """Against a list: a run has the messages that were appended between its beginning and its end, and what it quotes
+    is there exactly as long as none of them was erased since. Exporting, deleting and importing changes nothing."""
+    scope = Scope(tenant=f"t{next(_numbers)}", user="u", agent="a")
+    chat, runs = memory.conversation("c", scope=scope), memory.runs(scope)
+    size, model = 0, list[dict[str, Any]]()
+    for verb, number in steps:
+        going = [one for one in model if one["goes on"]]
+        match verb:
+            case "append":
+                await chat.append(*(user(f"{size + at}") for at in range(number)))
+                size += number
+            case "begin":
+                start = min(number, size) if number else None
+                run = await runs.begin("c", start=start)
+                first = size if start is None else start
+                model.append({"id": run.id, "start": first, "end": None, "goes on": True, "quotes": list[bool]()})
+            case "add" if going:
+                one = going[number % len(going)]
+                await runs.add(one["id"], {"kind": "message", "payload": "x"})
+                one["quotes"].append(True)
+            case "end" if going:
+                one = going[number % len(going)]
+                await runs.end(one["id"])
+                one |= {"goes on": False, "end": size - 1 if size > one["start"] else None}
+            case "erase" if number < size:
+                if await chat.erase([number]):
+                    for one in model:
+                        last = size if one["goes on"] else -1 if one["end"] is None else one["end"]
+                        if one["start"] <= number <= last:
+                            one["quotes"] = [False] * len(one["quotes"])
+            case "clear":
+                await chat.clear()
+            case "delete":
+                await chat.delete()
+                size, model = 0, []
+            case "move" if size:
+                file = io.BytesIO()
+                await memory.export_to(file, tenant=scope.tenant)
+                await chat.delete()
+                file.seek(0)
+                assert (await memory.import_from(file)).runs == len(model)
+            case _:
+                pass
+        found = await runs.list("c", limit=100)
+        assert [one.id for one in found] == [one["id"] for one in model][::-1]
+        for run, one in zip(found, model[::-1], strict=True):
+            assert (run.start, run.end, run.events) == (one["start"], one["end"], len(one["quotes"]))
+            assert [event.raw is not None for event in await runs.events(run.id)] == one["quotes"]
