@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
+from weakref import WeakValueDictionary
 
 from hitherto.core.context.facts_block import HEADING
 from hitherto.core.digests.digest import Digest, Status
@@ -56,11 +57,12 @@ class MemoryService:
         self._memory, self._scope = memory, Scope.checked(scope)
         self._policy = policy_of(policy) or sliding_window()
         self._tasks = set[asyncio.Task[bool]]()
+        self._copying = WeakValueDictionary[str, asyncio.Lock]()
 
     async def get_context_for_workflow(self, conversation_id: str, messages: Sequence[ChatMessage]) -> WorkflowContext:
         """The context at the start of a round. `messages` are all of the conversation, the user's newest included, as
-        dicts in OpenAI chat shape. Raises InvalidInput where the log has more than these, and what an append raises."""
-        chat = self._conversation(conversation_id)
+        dicts in OpenAI chat shape. Raises what an append raises."""
+        chat, messages = self._conversation(conversation_id), list(messages)
         await self._caught_up(chat, messages)
         newest = await _newest(chat)
         if newest is None:
@@ -73,10 +75,11 @@ class MemoryService:
         """Start a summary at the end of a round, if one is due and none is in progress. It does not wait: awaited, it
         gives whether it started one, or raises InvalidInput where the log does not have `last_saved_seq`. Give
         `messages`, all of the conversation, if the newest are not in the log yet: appending them starts it."""
+        given = None if messages is None else list(messages)  # the caller goes on with it
 
         async def trigger() -> bool:
             chat = self._conversation(conversation_id)
-            fired = messages is not None and await self._caught_up(chat, messages)
+            fired = given is not None and await self._caught_up(chat, given)
             return await _fired(chat, last_saved_seq) or fired
 
         return self._started(trigger())
@@ -150,11 +153,13 @@ class MemoryService:
 
     async def _caught_up(self, chat: Conversation, messages: Sequence[ChatMessage]) -> bool:
         """Append those of the application's messages that are not in the log; returns whether that started a digest."""
-        head = await chat.head()
-        known = 0 if head is None else head.next_seq
-        if known > len(messages):
-            raise InvalidInput(f"the log of {chat.id!r} has {known} messages, and {len(messages)} are given; give all")
-        return known < len(messages) and bool((await chat.append(*messages[known:], expect=known)).fired)
+        lock = self._copying.setdefault(chat.id, asyncio.Lock())
+        async with lock:
+            head = await chat.head()
+            known = 0 if head is None else head.next_seq
+            if known >= len(messages):
+                return False
+            return bool((await chat.append(*messages[known:], expect=known)).fired)
 
     def _started(self, work: Any) -> asyncio.Task[bool]:
         task = asyncio.get_running_loop().create_task(work, name="a summary is looked for")

@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 from agents import MaxTurnsExceeded, ModelBehaviorError, OpenAIProvider, function_tool
+from openai import BadRequestError
 
+import hitherto
 from hitherto import Memory, RunStatus, assistant, user
-from hitherto.errors import BudgetExceeded, InvalidInput, InvalidPolicy
+from hitherto.errors import BudgetExceeded, DatabaseUnavailable, InvalidInput, InvalidPolicy
 from hitherto.integrations.openai_agents import AgentSpec, run_agent
+from hitherto.stores.in_memory.store import InMemoryStore
 from tests.conftest import SCOPE
 from tests.providers.models.endpoint import Answer, Body, Endpoint, refused, said
 
@@ -134,6 +137,14 @@ async def test_a_stored_question_is_not_appended_again(agents: Agents) -> None:
     assert [one.message.text for one in await chat.messages()][2:] == ["How is it?", "Sunny still."]
 
 
+async def test_a_stored_question_that_came_with_others(agents: Agents) -> None:
+    chat = agents.memory.conversation("c", scope=SCOPE)
+    await chat.append(user("Pick a number."), assistant("42"), user("Which one?"))
+    await agents("Which one?", said("42."))
+    assert texts(agents.asked[0]) == ["Pick a number.", "42", "Which one?"]
+    assert [one.message.text for one in await chat.messages()] == ["Pick a number.", "42", "Which one?", "42."]
+
+
 @pytest.mark.parametrize(
     ("tool", "payload"),
     [("broken", "An error occurred"), ("hanging", "timed out"), ("raw", "xff"), ("large", "word word")],
@@ -179,6 +190,74 @@ async def test_a_message_that_does_not_fit(agents: Agents) -> None:
     assert agents.asked == []
     (run,) = await agents.runs()
     assert run.status is RunStatus.FAILED
+
+
+class Away(InMemoryStore):
+    """Takes no events once `away`."""
+
+    away = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        add = self.runs.add
+
+        async def refusing(*given: Any) -> bool:
+            if self.away:
+                raise DatabaseUnavailable("the database is away")
+            return await add(*given)
+
+        self.runs.add = refusing  # type: ignore[method-assign]
+
+
+async def test_what_fails_while_the_store_is_away_is_what_is_raised(in_memory: Any) -> None:
+    store = Away()
+    await store.open()
+    async with hitherto.open(store=store) as memory:
+        agents = Agents(memory)
+
+        def fails(body: Body) -> Answer:
+            store.away = True
+            return refused(400, "no such model")
+
+        with pytest.raises(BadRequestError):
+            await agents("Hello.", fails)
+        (run,) = await agents.runs()
+        assert run.status is RunStatus.FAILED
+
+
+async def test_what_on_event_raises_changes_nothing(memory: Memory, caplog: pytest.LogCaptureFixture) -> None:
+    def breaks(_: Any) -> None:
+        raise BrokenPipeError("nobody listens")
+
+    with Endpoint(said("Hi.")) as endpoint:
+        provider = OpenAIProvider(base_url=endpoint.url, api_key="none", use_responses=False)
+        done = await run_agent(
+            memory,
+            AgentSpec(name="helper", model="small"),
+            "Hello.",
+            scope=SCOPE,
+            conversation="c",
+            on_event=breaks,
+            model_provider=provider,
+        )
+        await provider.aclose()
+    assert done.output == "Hi."
+    assert done.run is not None
+    assert done.run.status is RunStatus.COMPLETED
+    assert "on_event failed" in caplog.text
+
+
+async def test_what_summaries_free_is_counted_once(agents: Agents) -> None:
+    strategy = {"memorySummarization": {"context_limit": 2, "keep_last_n_turns": 1}}
+    freed, size = 0, 0
+    for at in range(4):
+        outcome = await agents(
+            f"Question {at}.", said("An answer of quite some words. " * 20), memory_strategy=strategy
+        )
+        freed += outcome.run.freed
+        await agents.memory.wait_for_digests()
+    size = sum(one.tokens for one in await agents.memory.conversation("c", scope=SCOPE).messages())
+    assert 0 <= freed < size
 
 
 async def test_a_cancelled_run(agents: Agents) -> None:
@@ -321,6 +400,9 @@ async def test_what_happens_to_the_conversation_in_mid_run(agents: Agents, verb:
     spec = AgentSpec(name="helper", model="small", tools=[interrupting])
     outcome = await agents("My secret is xyzzy.", calls("interrupting"), said("Gone."), spec=spec)
     assert outcome.output == "Gone."
+    assert (outcome.run is None) is (verb == "delete")
+    if verb == "delete":
+        assert await chat.messages() == [], "it does not come back"
     outcome = await agents("And now?", said("All is well."))
     assert outcome.output == "All is well."
     assert "xyzzy" not in json.dumps(agents.asked[0])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import runpy
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +15,6 @@ import hitherto
 from hitherto.cli import options
 from hitherto.cli.memory import run
 from hitherto.cli.options import LOCAL_TENANT
-from hitherto.cli.terminal import output
 from hitherto.core.scope import Scope
 from hitherto.errors import InvalidInput
 
@@ -42,11 +43,21 @@ def agent(
         raise InvalidInput(f'{file} has no "memory" in its resources; the loop keeps sessions, so add it there')
     descriptor = standard_input()
 
+    events, sys.stdout = sys.stdout, sys.stderr  # what tools print is no event
+
+    def write(event: dict[str, Any]) -> None:
+        try:
+            events.write(json.dumps(event) + "\n")
+            events.flush()
+        except BrokenPipeError:  # nobody reads any more
+            os.dup2(os.open(os.devnull, os.O_WRONLY), events.fileno())
+            raise SystemExit(0) from None
+
     async def work() -> None:
         async with hitherto.open(database) as memory:
             configure_agents(memory, tenant=tenant, configurations=[configuration], tools=_tools(tools))
             scope = Scope(tenant=tenant, user=user, agent=configuration.agent_id)
-            await AgentLoop(memory, scope, output.print_json).run(descriptor)
+            await AgentLoop(memory, scope, write).run(descriptor)
 
     run(work())
 
@@ -63,7 +74,7 @@ def _tools(path: Path | None) -> list[Any]:
         return []
     try:
         found = runpy.run_path(str(path)).get("TOOLS")
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InvalidInput(f"cannot run {path}: {type(error).__name__}: {error}") from error
     if not isinstance(found, list):
         raise InvalidInput(f"{path} has no list TOOLS; define one, of tools of the OpenAI Agents SDK")

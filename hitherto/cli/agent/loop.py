@@ -51,6 +51,7 @@ class AgentLoop:
 
     async def run(self, descriptor: int) -> None:
         """Answer every line of an open file until there is none. What fails is an event, and the loop goes on."""
+        await APIAgent(self._scope.agent, self._scope.user, "default").initialize()  # which stores the agent's policy
         async for line in _lines(descriptor):
             if line is None:
                 message = f"the line is longer than {LONGEST:,} bytes"
@@ -65,7 +66,7 @@ class AgentLoop:
             command = command_of(line)
             failure = "run_failed" if isinstance(command, RunCommand) else failure
             await self._do(command, lambda event: self._write({**event, "id": asked}))
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a tool may raise either
             if not isinstance(error, HithertoError):
                 log.info("A command failed", exc_info=True)
             message = str(error) or type(error).__name__
@@ -111,7 +112,8 @@ class AgentLoop:
             )
         finally:
             await agent.cleanup()
-        write({"event": "run_completed", "output": str(done.output), "run": _run_json(done.run)})
+        run = None if done.run is None else _run_json(done.run)
+        write({"event": "run_completed", "output": str(done.output), "run": run})
 
     async def _strategy(self, command: StrategyCommand, write: Write) -> None:
         chat = self._memory.conversation(command.session_id, scope=self._scope)

@@ -27,8 +27,9 @@ class APIAgent(BaseAgent):
 
     async def chat(self, message: str) -> str:
         """Answer a message, and remember both. A message that `save_memory` has stored just before is not stored again.
-        Without a memory, nothing is remembered. Raises what `run_agent` raises."""
-        if self.memory is None:
+        Without a memory, nothing is remembered. Raises InvalidInput before `initialize`, and what `run_agent`
+        raises."""
+        if self.memory is None and (self._missing is None or not isinstance(self._missing, InvalidInput)):
             return str(await self._alone(self._spec(), message))
         return str((await self.run(message)).output)
 
@@ -40,7 +41,10 @@ class APIAgent(BaseAgent):
         memory_injection: bool | None = None,
         on_event: OnEvent | None = None,
     ) -> RunOutcome:
-        """Answer as `chat` does, with the options of `run_agent`. Raises InvalidInput without a memory."""
+        """Answer as `chat` does, with the options of `run_agent`. Raises InvalidInput without a memory, and the error
+        for which it was left out."""
+        if self.memory is None and self._missing is not None:
+            raise self._missing
         if self.memory is None:
             raise InvalidInput(f"the agent {self.agent_id!r} has no memory, in which runs are recorded; use chat()")
         done = await run_agent(
@@ -74,14 +78,18 @@ class APIAgent(BaseAgent):
 
     def _spec(self) -> AgentSpec:
         config = self.configuration
-        if config.model is None:
-            raise InvalidInput(f"the configuration of {self.agent_id!r} names no model; add one, e.g. gpt-4.1-mini")
+        model = config.model or self._setup.model
+        if model is None:
+            raise InvalidInput(
+                f"the configuration of {self.agent_id!r} names no model; add one, or say it once for all: "
+                "configure_agents(model=…)"
+            )
         if self._client is None:
             self._client = self._setup.provider(config.provider).client()
         return AgentSpec(
             name=self.agent_id,
             instructions=config.instructions,
-            model=chat_model(self._client, config.model),
+            model=chat_model(self._client, model),
             tools=self._tools(),
         )
 
@@ -90,12 +98,12 @@ class APIAgent(BaseAgent):
         own = document_tools(self._memory, self.scope) if self.knowledge_base is not None else []
         there = {one.name: one for one in own if one.name in KNOWLEDGE_BASE_TOOLS}
         there |= {name: tool for name, tool in self._setup.tools.items() if name not in there}
-        return [there[name] for name in allowed if name in there]
+        return [there[name] for name in dict.fromkeys(allowed) if name in there]
 
     async def _alone(self, spec: AgentSpec, message: str) -> object:
         budget = self._memory._services.settings.budget  # pyright: ignore[reportPrivateUsage]
         agent = Agent(name=spec.name, instructions=spec.instructions or None, model=spec.model, tools=list(spec.tools))
-        model = self.configuration.model
+        model = self.configuration.model or self._setup.model
         config = RunConfig(tracing_disabled=True, call_model_input_filter=within_budget(budget, model=model))
         result = await Runner.run(agent, message, run_config=config, max_turns=spec.max_turns)
         return result.final_output

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar, cast
 
-from hitherto.core.cross_session import cross_session_of
+from hitherto.core.cross_session import CrossSession
 from hitherto.core.policy.policy import Policy, policy_json
 from hitherto.core.policy.presets import none, token_threshold
 from hitherto.core.scope import Scope
@@ -18,6 +18,8 @@ from hitherto.logs import logger
 from hitherto.wire.chat import assistant, system, user
 
 log = logger("hitherto.agents")
+
+Resource = TypeVar("Resource")
 
 _MAKERS = {"user": user, "assistant": assistant, "system": system}
 
@@ -37,6 +39,7 @@ class BaseAgent:
         self.scope = Scope(tenant=self._setup.tenant, user=user_id, agent=agent_id)
         self.memory: Conversation | None = None
         self.knowledge_base: KnowledgeBaseResource | None = None
+        self._missing: Exception | None = InvalidInput(f"the agent {agent_id!r} is not initialized; await initialize()")
 
     async def initialize(self) -> None:
         """Make the resources that the configuration lists. One that is unavailable is logged and left out; a
@@ -45,6 +48,8 @@ class BaseAgent:
             self.knowledge_base = await self._available("knowledge base", self.create_knowledge_base)
         if self.wants_memory():
             self.memory = await self._available("memory", self.create_memory)
+        else:
+            self._missing = None
 
     def wants_memory(self) -> bool:
         """Whether the configuration lists "memory"."""
@@ -60,8 +65,9 @@ class BaseAgent:
         memory = self._memory
         services, policy = memory._services, self._policy  # pyright: ignore[reportPrivateUsage] — agents are part of Hitherto
         stored = await services.store.defaults(tenant=self.scope.tenant, agent=self.agent_id)
-        crossing = ("triggers",) if self._crosses else ()
-        if (stored.policy, stored.cross_session) != (policy_json(policy), cross_session_of(crossing)):
+        crosses = self._crosses if self._crosses or stored.cross_session.triggers else None
+        crossing = CrossSession(triggers=crosses).over(stored.cross_session)
+        if (stored.policy, stored.cross_session) != (policy_json(policy), crossing):
             await memory.configure_agent(
                 tenant=self.scope.tenant, agent=self.agent_id, policy=policy, cross_session=crossing
             )
@@ -70,7 +76,7 @@ class BaseAgent:
     async def create_knowledge_base(self) -> KnowledgeBaseResource:
         """The user's knowledge base, ready."""
         config = self.configuration.resource_config.knowledge_base
-        made = KnowledgeBaseResource(f"{self.agent_id}_kb", config, scope=self.scope)
+        made = KnowledgeBaseResource(f"{self.agent_id}_kb", config, scope=self.scope, memory=self._setup.memory)
         made.set_chat_provider(self._setup.provider(self.configuration.provider))
         embedding = None if config.embedding_provider is None else self._setup.provider(config.embedding_provider)
         made.set_embedding_provider(embedding, config.embedding_model)
@@ -96,13 +102,16 @@ class BaseAgent:
         return [{"role": role, "content": text} for role, text in said if role in _MAKERS and text]
 
     async def save_memory(self, role: str, content: str) -> None:
-        """Append a message of "user", "assistant" or "system" to the session. Does nothing without a memory. Raises
-        InvalidInput for another role, and what an append raises."""
+        """Append a message of "user", "assistant" or "system" to the session. Does nothing if the configuration has no
+        memory. Raises InvalidInput for another role and before `initialize`, the StoreError for which the memory was
+        left out, and what an append raises."""
         make = _MAKERS.get(role)
         if make is None:
             raise InvalidInput(f"role is {role!r}; give one of {', '.join(_MAKERS)}")
         if self.memory is not None:
             await self.memory.append(make(content))
+        elif self._missing is not None:
+            raise self._missing
 
     async def cleanup(self) -> None:
         """Release what the agent holds. What it remembers stays."""
@@ -135,12 +144,13 @@ class BaseAgent:
             passage_overlap=pieces.chunk_overlap if archives else None,
         )
 
-    async def _available(self, what: str, create: Any) -> Any:
+    async def _available(self, what: str, create: Callable[[], Awaitable[Resource]]) -> Resource | None:
         try:
             return await create()
         except InvalidInput:
             raise
-        except HithertoError:
+        except HithertoError as error:
+            self._missing = error
             log.exception("The %s of %s is not available; the agent goes on without it", what, self.agent_id)
             return None
 

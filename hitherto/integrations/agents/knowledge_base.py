@@ -23,10 +23,17 @@ class KnowledgeBaseResource:
     Embeddings are the memory's; a configuration that names another model is refused. A reranker is used if one is set.
     """
 
-    def __init__(self, name: str, config: KnowledgeBaseConfiguration, *, scope: Scope | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        config: KnowledgeBaseConfiguration,
+        *,
+        scope: Scope | None = None,
+        memory: Memory | None = None,
+    ) -> None:
         self.name, self.config = name, config
         self.memory: Memory | None = None
-        self._scope = scope
+        self._scope, self._given = scope, memory
         self._embedding: tuple[Provider | None, str | None] = (None, config.embedding_model)
         self._rerank: tuple[Provider, str] | None = None
         self._model: Model | None = None
@@ -43,9 +50,9 @@ class KnowledgeBaseResource:
         self._rerank = provider, model
 
     async def initialize(self) -> None:
-        """Make it ready. Raises InvalidSettings for another embedder than the memory's, InvalidInput before
-        `configure_agents`."""
-        memory, config = current().memory, self.config
+        """Make it ready, on the memory that was given or that of `configure_agents`. Raises InvalidSettings for another
+        embedder than the memory's, InvalidInput before `configure_agents`."""
+        memory, config = self._given or current().memory, self.config
         services, asked = memory._services, self._embedding[1]  # pyright: ignore[reportPrivateUsage] — part of Hitherto
         there = _embedders(services)
         if asked is not None and asked not in there:

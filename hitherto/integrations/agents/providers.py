@@ -36,7 +36,9 @@ class Provider:
                     return AsyncOpenAI(base_url=self.base_url, api_key=self.api_key)
                 case "azure":
                     version = self.api_version or os.environ.get("OPENAI_API_VERSION", "2024-10-21")
-                    endpoint = self.base_url or os.environ.get("AZURE_OPENAI_ENDPOINT", "")
+                    endpoint = self.base_url or os.environ.get("AZURE_OPENAI_ENDPOINT")
+                    if not endpoint:
+                        raise ValueError("it has no base_url, and AZURE_OPENAI_ENDPOINT is not set")
                     return AsyncAzureOpenAI(azure_endpoint=endpoint, api_key=self.api_key, api_version=version)
                 case "ollama":
                     url = self.base_url or os.environ.get("OLLAMA_BASE_URL", LOCAL_URL)

@@ -25,6 +25,7 @@ class AgentSetup:
     memory: Memory
     tenant: str
     providers: dict[str, Provider]
+    model: str | None = None
     tools: dict[str, Tool] = field(default_factory=dict[str, Tool])
     configurations: dict[str, AgentConfiguration] = field(default_factory=dict[str, AgentConfiguration])
 
@@ -50,6 +51,11 @@ class AgentSetup:
         if one.resource_config.knowledge_base.rerank_provider is not None:
             self.provider(one.resource_config.knowledge_base.rerank_provider)
         known = {*self.tools, *KNOWLEDGE_BASE_TOOLS}
+        if "knowledge_base" not in one.resources and (own := {*KNOWLEDGE_BASE_TOOLS} & {*one.allowed_regular_tools}):
+            raise InvalidInput(
+                f"the agent {one.agent_id!r} may use {min(own)!r}, and has no knowledge base; add "
+                '"knowledge_base" to its resources'
+            )
         for name in one.allowed_regular_tools:
             if name not in known:
                 raise InvalidInput(
@@ -68,18 +74,19 @@ def configure_agents(
     configurations: str | Path | Iterable[Mapping[str, Any] | AgentConfiguration] = (),
     tools: Iterable[Tool] = (),
     providers: Mapping[str, Provider] | None = None,
+    model: str | None = None,
 ) -> None:
     """Say once what the agents of this process share; a second call replaces the first.
 
     `configurations` is a folder of .json files, or the configurations themselves. `tools` are those that they can name,
-    beside `search_knowledge_base` and `list_documents`. `providers` are added to "openai", "azure_openai_cc" and
-    "ollama", or replace them. Raises InvalidInput naming the file and the key that cannot be used, InvalidScope for an
-    unusable tenant.
+    beside `search_knowledge_base` and `list_documents`. `providers` are added to "openai", "azure_openai",
+    "azure_openai_cc" and "ollama", or replace them. `model` is that of a configuration that names none. Raises
+    InvalidInput naming the file and the key that cannot be used, InvalidScope for an unusable tenant.
     """
     if not isinstance(memory, Memory):  # pyright: ignore[reportUnnecessaryIsInstance] — callers need not be typed
         raise InvalidInput(f"memory is {memory!r}; give an open memory: async with hitherto.open() as memory")
-    made = AgentSetup(memory, checked_name(tenant, "tenant"), {**PROVIDERS, **(providers or {})})
-    made.tools = {one.name: one for one in tools}
+    made = AgentSetup(memory, checked_name(tenant, "tenant"), {**PROVIDERS, **(providers or {})}, model)
+    made.tools = {_checked(one).name: one for one in tools}
     given = (
         read_folder(Path(configurations))
         if isinstance(configurations, str | Path)
@@ -103,7 +110,13 @@ def register_agent(configuration: Mapping[str, Any] | AgentConfiguration) -> Age
 
 def register_tool(tool: Tool) -> None:
     """Add a tool that configurations can name, or replace it. Raises InvalidInput."""
-    current().tools[tool.name] = tool
+    current().tools[_checked(tool).name] = tool
+
+
+def _checked(tool: Tool) -> Tool:
+    if not isinstance(getattr(tool, "name", None), str):
+        raise InvalidInput(f"a tool is {tool!r}; give tools of the OpenAI Agents SDK, as @function_tool makes them")
+    return tool
 
 
 def current() -> AgentSetup:

@@ -49,5 +49,5 @@ def strategy_of(given: MemoryStrategy | None) -> tuple[Policy | None, bool | Non
             return _IN_SESSION[name](**parameters), injection
         except TypeError as error:
             raise InvalidPolicy(f"{name} does not take these parameters: {error}") from None
-    off = any(name in switches for name in _IN_SESSION)
+    off = any(switches.get(name) is False for name in _IN_SESSION)
     return (presets.none() if off else None), injection

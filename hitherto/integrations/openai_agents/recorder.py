@@ -26,14 +26,14 @@ OnEvent = Callable[[Mapping[str, Any]], None]
 class Recorder(RunHooks[Any]):
     """Hooks for `Runner.run(hooks=…)` that record each model call, message, tool call and result in the run `run`.
 
-    A run that is deleted while it goes on, with its conversation, is recorded no further, and the logger
-    `hitherto.agents` warns. Other errors of the store end the run.
+    A run that is deleted while it goes on, with its conversation, is recorded no further (`deleted`), and the logger
+    `hitherto.agents` warns. Other errors of the store end the run. What `on_event` raises is logged.
     """
 
     def __init__(self, home: MemoryLoop, scope: Scope, run: UUID, *, on_event: OnEvent | None = None) -> None:
-        self._home, self._scope, self._run = home, scope, run
+        self._home, self._scope, self.run = home, scope, run
         self._on_event = on_event
-        self._deleted = False
+        self.deleted = False
 
     async def on_llm_end(self, context: RunContextWrapper[Any], agent: Agent[Any], response: ModelResponse) -> None:
         usage = response.usage
@@ -60,17 +60,20 @@ class Recorder(RunHooks[Any]):
         """Record events, and hand them to `on_event`."""
 
         async def work(memory: Memory) -> None:
-            await memory.runs(self._scope).add(self._run, *events)
+            await memory.runs(self._scope).add(self.run, *events)
 
-        if not self._deleted:
+        if not self.deleted:
             try:
                 await self._home.arun(work)
             except NotFound:
-                self._deleted = True
-                log.warning("The run %s was deleted while it went on, and is recorded no further", self._run)
+                self.deleted = True
+                log.warning("The run %s was deleted while it went on, and is recorded no further", self.run)
         if self._on_event is not None:
             for one in events:
-                self._on_event({"name": None, "call_id": None, **one, "kind": str(one["kind"])})
+                try:
+                    self._on_event({"name": None, "call_id": None, **one, "kind": str(one["kind"])})
+                except Exception:
+                    log.exception("on_event failed for an event of the run %s", self.run)
 
 
 def json_of(value: object) -> Any:

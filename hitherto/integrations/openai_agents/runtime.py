@@ -17,20 +17,23 @@ from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import RESPONSES, Payload
 from hitherto.core.policy.policy import Policy
-from hitherto.core.policy.presets import none
+from hitherto.core.policy.presets import none, one_of
 from hitherto.core.run import EventKind, Run
 from hitherto.core.scope import Scope
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.log.append import AppendResult
 from hitherto.engine.memory import Memory
 from hitherto.errors import InvalidInput, NotFound
-from hitherto.integrations.openai_agents.event_loop import loop_of
+from hitherto.integrations.openai_agents.event_loop import MemoryLoop, loop_of
 from hitherto.integrations.openai_agents.fit import schema_of, within_budget
 from hitherto.integrations.openai_agents.memory_strategy import MemoryStrategy, strategy_of
 from hitherto.integrations.openai_agents.recorder import OnEvent, Recorder
 from hitherto.integrations.openai_agents.session import HithertoSession, Wrapper
+from hitherto.logs import logger
 from hitherto.sync.facade import SyncMemory
 from hitherto.uninterrupted import uninterrupted
+
+log = logger("hitherto.agents")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,10 +54,11 @@ class AgentSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class RunOutcome:
-    """What a run came to: the agent's final `output`, and the `run` as it is recorded."""
+    """What a run came to: the agent's final `output`, and the `run` as it is recorded; None if it was deleted
+    meanwhile, with its conversation."""
 
     output: Any
-    run: Run
+    run: Run | None
 
 
 async def run_agent(
@@ -88,37 +92,26 @@ async def run_agent(
         raise InvalidInput(f"the message is {message!r}; give the text of a user message")
     home = loop_of(memory)
     request, injecting = strategy_of(memory_strategy)
-    injecting = memory_injection if memory_injection is not None else injecting
+    injecting = one_of(memory_injection=memory_injection, memoryInjection=injecting)
     agent = Agent[Any](name=spec.name, model=spec.model, tools=list(spec.tools))
     model = spec.model if isinstance(spec.model, str) else getattr(spec.model, "model", None)
 
-    async def begin(opened: Memory) -> tuple[_Plan, Run]:
+    async def planned(opened: Memory) -> _Plan:
         chat = opened.conversation(conversation, scope=scope)
-        plan = await _planned(chat, spec, message, request=request, injecting=injecting, budget=budget)
-        run = await opened.runs(scope).begin(
-            conversation, strategy=plan.strategy, injection=plan.injects, start=plan.start
+        return await _planned(chat, spec, message, request=request, injecting=injecting, budget=budget)
+
+    plan = await home.arun(planned)
+    recorded = _Recorded(home, scope, conversation, on_event)
+    try:
+        recorder = await uninterrupted(recorded.begin(plan))
+        session = _RunSession(
+            conversation, memory, scope=scope, policy=plan.policy, model=model, recorder=recorder, fired=recorded.fired
         )
-        return plan, run
-
-    plan, run = await home.arun(begin)
-    recorder = Recorder(home, scope, run.id, on_event=on_event)
-    session = _RunSession(conversation, memory, scope=scope, policy=plan.policy, model=model)
-
-    async def ended(failed: bool) -> Run:
-        freed = await home.arun(lambda opened: _freed(opened.conversation(conversation, scope=scope), session.fired))
-        if freed:
-            await recorder.add({"kind": EventKind.FREED, "payload": {"tokens": freed}})
-        try:
-            return await home.arun(lambda opened: opened.runs(scope).end(run.id, failed=failed, freed=freed))
-        except NotFound:  # deleted meanwhile, with its conversation
-            return run
-
-    async def answered() -> Any:
         tools = [schema_of(one) for one in spec.tools]
 
         async def shown(opened: Memory) -> dict[str, Any]:
             made = await opened.conversation(conversation, scope=scope).context(
-                message,
+                None if plan.start is not None and plan.at is None else message,
                 budget=plan.budget,
                 reserve=reserve,
                 instructions=spec.instructions or None,
@@ -141,22 +134,67 @@ async def run_agent(
         result = await Runner.run(
             agent, message, session=session, hooks=recorder, run_config=config, max_turns=spec.max_turns
         )
-        return result.final_output
-
-    try:
-        output = await answered()
     except BaseException as error:
-        told = {"type": type(error).__name__, "message": str(error) or type(error).__name__}
-        await uninterrupted(recorder.add({"kind": EventKind.ERROR, "payload": told}))
-        await uninterrupted(ended(failed=True))
+        await uninterrupted(recorded.failed(error))
         raise
-    return RunOutcome(output=output, run=await uninterrupted(ended(failed=False)))
+    return RunOutcome(output=result.final_output, run=await uninterrupted(recorded.ended()))
+
+
+class _Recorded:
+    """The run as it is recorded, from its beginning to its end. `fired` are the digests that it sets off."""
+
+    def __init__(self, home: MemoryLoop, scope: Scope, conversation: str, on_event: OnEvent | None) -> None:
+        self._home, self._scope, self._conversation, self._on_event = home, scope, conversation, on_event
+        self._recorder: Recorder | None = None
+        self.fired: list[int] = []
+
+    async def begin(self, plan: _Plan) -> Recorder:
+        async def work(opened: Memory) -> Run:
+            return await opened.runs(self._scope).begin(
+                self._conversation, strategy=plan.strategy, injection=plan.injects, start=plan.start
+            )
+
+        run = await self._home.arun(work)
+        self._recorder = Recorder(self._home, self._scope, run.id, on_event=self._on_event)
+        return self._recorder
+
+    async def ended(self) -> Run | None:
+        assert self._recorder is not None, "it has begun"
+        freed = await self._home.arun(lambda opened: _freed(self._chat(opened), self.fired))
+        if freed:
+            await self._recorder.add({"kind": EventKind.FREED, "payload": {"tokens": freed}})
+        return await self._end(failed=False, freed=freed)
+
+    async def failed(self, error: BaseException) -> None:
+        """Record it, as far as that can be done: the error itself is what the caller needs."""
+        if self._recorder is None:
+            return
+        told = {"type": type(error).__name__, "message": str(error) or type(error).__name__}
+        try:
+            await self._recorder.add({"kind": EventKind.ERROR, "payload": told})
+        except Exception:
+            log.exception("The error of a run of %s could not be recorded", self._conversation)
+        try:
+            await self._end(failed=True, freed=0)
+        except Exception:
+            log.exception("The end of a run of %s could not be recorded", self._conversation)
+
+    async def _end(self, *, failed: bool, freed: int) -> Run | None:
+        run = self._recorder and self._recorder.run
+        assert run is not None, "it has begun"
+        try:
+            return await self._home.arun(lambda opened: opened.runs(self._scope).end(run, failed=failed, freed=freed))
+        except NotFound:  # deleted meanwhile, with its conversation
+            return None
+
+    def _chat(self, opened: Memory) -> Conversation:
+        return opened.conversation(self._conversation, scope=self._scope)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Plan:
     """What a run is begun with. `policy` is None where the conversation or the stored agent has one. Where the log ends
-    with the message, `start` is its seq and `at` the revision before it."""
+    with the message, `start` is its seq and `at` the revision before it, None where others were appended with it."""
 
     policy: Policy | None
     strategy: str
@@ -208,9 +246,11 @@ async def _stored(chat: Conversation, head: Head | None, message: str) -> tuple[
     """The seq of the message if the log ends with it, and the revision before it."""
     if head is None or head.next_seq == head.view_start:
         return None, None
-    (last,) = await chat.messages(start=head.last_seq)
-    same = last.live(head.rev) and last.message.opens_turn and last.message.text == message
-    return (last.seq, last.rev - 1) if same else (None, None)
+    *before, last = await chat.messages(start=max(head.last_seq - 1, head.view_start), stop=head.next_seq)
+    if not (last.live(head.rev) and last.message.opens_turn and last.message.text == message):
+        return None, None
+    alone = all(one.rev < last.rev for one in before)
+    return last.seq, last.rev - 1 if alone else None
 
 
 def _filter(budget: int, reserve: int, model: str | None, asked: Payload) -> Any:
@@ -229,13 +269,15 @@ def _filter(budget: int, reserve: int, model: str | None, asked: Payload) -> Any
 
 class _RunSession(HithertoSession):
     """The session of one run. `shown` is what it begins with, `fired` are the digests that it sets off. `stored` is the
-    message that the log ends with, which the Runner adds anew: it is not appended again."""
+    message that the log ends with, which the Runner adds anew: it is not appended again. Once the run is deleted, with
+    its conversation, nothing is appended."""
 
-    def __init__(self, *given: Any, **options: Any) -> None:
+    def __init__(self, *given: Any, recorder: Recorder, fired: list[int], **options: Any) -> None:
         super().__init__(*given, **options)
+        self._recorder = recorder
         self.shown: list[Any] = []
         self.stored: str | None = None
-        self.fired: list[int] = []
+        self.fired = fired
 
     async def get_items(self, limit: int | None = None, *, wrapper: Wrapper | None = None) -> list[TResponseInputItem]:
         return list(self.shown)
@@ -243,6 +285,8 @@ class _RunSession(HithertoSession):
     async def add_items(self, items: list[TResponseInputItem], *, wrapper: Wrapper | None = None) -> None:
         if self.stored is not None and items and items[0].get("content") == self.stored:
             items, self.stored = items[1:], None
+        if self._recorder.deleted:
+            return
         await super().add_items(items, wrapper=wrapper)
 
     async def _appended(self, conversation: Conversation, appended: AppendResult) -> None:
@@ -253,13 +297,15 @@ async def _freed(chat: Conversation, fired: Sequence[int]) -> int:
     """The tokens that left what the model sees by the digests `fired`, as far as they are made."""
     if not fired:
         return 0
-    made = [one for one in await chat.digests() if one.id in fired and one.status is Status.COMPLETED]
-    return sum([await _freed_by(chat, one) for one in made])
+    made = [one for one in await chat.digests() if one.status is Status.COMPLETED]
+    return sum([await _freed_by(chat, one, made) for one in made if one.id in fired])
 
 
-async def _freed_by(chat: Conversation, digest: Digest) -> int:
+async def _freed_by(chat: Conversation, digest: Digest, made: Sequence[Digest]) -> int:
     if digest.action in (DigestAction.DROP, DigestAction.REDACT):
         return digest.tokens
-    messages = await chat.messages(start=digest.start, stop=digest.end + 1)
-    kept = digest.end + 1 if digest.kept_from is None else digest.kept_from
-    return max(sum(one.tokens for one in messages if one.seq < kept) - digest.tokens, 0)
+    base = next((one for one in made if one.id == digest.base), None)
+    start, before = (digest.start, 0) if base is None else (base.end + 1, base.tokens)
+    stop = digest.end + 1 if digest.kept_from is None else digest.kept_from
+    messages = await chat.messages(start=start, stop=stop) if start < stop else []
+    return max(before + sum(one.tokens for one in messages) - digest.tokens, 0)

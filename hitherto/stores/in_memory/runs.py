@@ -99,7 +99,7 @@ class InMemoryRuns:
 
     def all(self) -> list[tuple[Scope, Run, list[RunEvent]]]:
         """Every run with its events."""
-        return [(one.scope, one.run, one.events) for one in self._kept.values()]
+        return [(one.scope, one.run, list(one.events)) for one in self._kept.values()]
 
     def restore(self, scope: Scope, run: Run, events: Sequence[RunEvent]) -> bool:
         """Write a run as it was; False if it is there."""

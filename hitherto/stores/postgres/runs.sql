@@ -48,7 +48,9 @@ select r.id, r.conversation, r.strategy, r.injection, r.start_seq, r.end_seq, r.
 from hitherto.run r
 where r.tenant = %(tenant)s and r.user_id = %(user)s and r.agent = %(agent)s and r.conversation = %(conversation)s
   and (r.started_at, r.id) < (
-      coalesce((select b.started_at from hitherto.run b where b.tenant = %(tenant)s and b.id = %(before)s),
+      coalesce((select b.started_at from hitherto.run b
+                where b.tenant = %(tenant)s and b.id = %(before)s and b.user_id is not distinct from %(user)s
+                  and b.agent is not distinct from %(agent)s and b.conversation is not distinct from %(conversation)s),
                case when %(before)s::uuid is null then 'infinity'::timestamptz end),
       coalesce(%(before)s::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
 order by r.started_at desc, r.id desc limit %(limit)s;
@@ -67,16 +69,20 @@ where r.tenant = %(tenant)s and r.id = %(run)s and r.user_id is not distinct fro
   and r.agent is not distinct from %(agent)s and e.no > %(after)s
 order by e.no limit %(limit)s;
 
+-- name: hold_runs_within
+-- Lock the runs that have any of these messages: events that are being added are waited for.
+select id from hitherto.run
+where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and conversation = %(conversation)s
+  and start_seq <= %(last)s and (status = 'running' or end_seq >= %(first)s)
+order by id for update;
+
 -- name: forget_runs_within
--- Erase what the runs quote that have any of these messages.
-with r as (
-    select tenant, id from hitherto.run
-    where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and conversation = %(conversation)s
-      and start_seq <= %(last)s and (status = 'running' or end_seq >= %(first)s)
-    order by id for update
-)
+-- Erase what they quote.
 update hitherto.run_event e set payload = null
-from r where e.tenant = r.tenant and e.run = r.id and e.kind not in ('model_call', 'freed');
+from hitherto.run r
+where r.tenant = %(tenant)s and r.user_id = %(user)s and r.agent = %(agent)s and r.conversation = %(conversation)s
+  and r.start_seq <= %(last)s and (r.status = 'running' or r.end_seq >= %(first)s)
+  and e.tenant = r.tenant and e.run = r.id and e.kind not in ('model_call', 'freed');
 
 -- name: forget_runs_of
 -- Delete the runs of a conversation, with their events.

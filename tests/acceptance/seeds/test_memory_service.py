@@ -81,9 +81,23 @@ async def test_it_does_not_wait_and_tells_of_what_is_not_there(
         await service.trigger_summarization_if_needed("c", 5)
     assert "No summary was started" in caplog.text
     await service.get_context_for_workflow("c", round_of(0))
-    with pytest.raises(InvalidInput, match="give all"):
-        await service.get_context_for_workflow("c", round_of(0)[:1])
     assert await service.trigger_summarization_if_needed("c", 1) is False
+
+
+async def test_a_program_that_awaits_nothing(memory: Memory) -> None:
+    """It goes on with its list at once, as the page's example does."""
+    service = MemoryService(memory, SCOPE)
+    messages: list[dict[str, Any]] = []
+    started: list[Any] = []
+    for number in range(6):
+        asked, said = round_of(number)
+        messages.append(asked)
+        await service.get_context_for_workflow("c", messages)
+        messages.append(said)
+        started.append(service.trigger_summarization_if_needed("c", len(messages) - 1, messages=messages))
+    assert any([await one for one in started])
+    log = await memory.conversation("c", scope=SCOPE).messages()
+    assert [one.message.text for one in log] == [one["content"] for one in messages]
 
 
 async def test_what_the_application_appends_itself(memory: Memory) -> None:

@@ -364,6 +364,9 @@ async def test_an_unavailable_memory(endpoint: Endpoint) -> None:
         await late.initialize()
         assert late.memory is None
         assert (await late.chat("Hello")).startswith("Noted.")
+        for failing in (late.save_memory("user", "x"), late.run("Hello")):
+            with pytest.raises(DatabaseUnavailable):
+                await failing
         store.away = False
         await agent.cleanup()
         await late.cleanup()
@@ -458,8 +461,39 @@ async def test_what_is_not_there(in_memory: Any, endpoint: Endpoint) -> None:
         with pytest.raises(NotFound, match="did you mean 'memory_enabled_agent'"):
             APIAgent("memory_enabled_agnt", "u", "s")
         agent = APIAgent("modelless", "u", "s")
+        for early in (agent.chat("Hello"), agent.save_memory("user", "lost")):
+            with pytest.raises(InvalidInput, match="is not initialized"):
+                await early
+        await agent.initialize()
+        with pytest.raises(InvalidInput, match="a tool is 'x'"):
+            register_tool("x")  # pyright: ignore[reportArgumentType]
+        with pytest.raises(InvalidInput, match="has no knowledge base"):
+            register_agent({**BASIC, "allowed_regular_tools": ["list_documents"]})
+        with pytest.raises(InvalidInput, match="AZURE_OPENAI_ENDPOINT"):
+            Provider(kind="azure", api_key="k").client()
         with pytest.raises(InvalidInput, match="names no model"):
             await agent.chat("Hello")
+
+
+async def test_what_is_set_for_the_agent_stays(memory: Memory, endpoint: Endpoint) -> None:
+    await memory.configure_agent(tenant="acme", agent="memory_enabled_agent", memory_injection=True)
+    configured(memory, endpoint, BASIC)
+    agent = APIAgent("memory_enabled_agent", "u", "s")
+    await agent.initialize()
+    stored = await memory._services.store.defaults(tenant="acme", agent="memory_enabled_agent")
+    assert (stored.cross_session.latest, stored.cross_session.triggers) == (True, None)
+    await agent.cleanup()
+
+
+async def test_a_second_setup_is_for_later_agents(in_memory: Any, endpoint: Endpoint) -> None:
+    async with hitherto.open(store=in_memory) as first, hitherto.open("memory:") as second:
+        configured(first, endpoint, {**KNOWLEDGE})
+        agent = APIAgent("knowledge_memory_agent", "u", "s")
+        configured(second, endpoint, {**KNOWLEDGE})
+        await agent.initialize()
+        await agent.save_memory("user", "Hello.")
+        assert len((await first.conversations(tenant="acme")).conversations) == 1
+        assert (await second.conversations(tenant="acme")).conversations == ()
 
 
 async def test_another_embedder_is_refused(in_memory: Any, endpoint: Endpoint) -> None:

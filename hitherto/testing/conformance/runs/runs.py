@@ -88,7 +88,9 @@ class RunCases:
         assert found == begun[::-1]
         assert await store.runs.runs(SCOPE, "c", limit=2) == found[:2]
         assert await store.runs.runs(SCOPE, "c", before=found[1].id, limit=2) == found[2:4]
-        assert await store.runs.runs(SCOPE, "c", before=uuid4(), limit=2) == []
+        other = await begin(store, scope=OTHER_USER)
+        for unknown in (uuid4(), other.id, (await store.runs.runs(SCOPE, "other", limit=1))[0].id):
+            assert await store.runs.runs(SCOPE, "c", before=unknown, limit=2) == []
 
     async def test_nobody_else_sees_or_changes_them(self, store: Store) -> None:
         run = await begin(store)
