@@ -61,9 +61,15 @@ class MemoryService:
 
     async def get_context_for_workflow(self, conversation_id: str, messages: Sequence[ChatMessage]) -> WorkflowContext:
         """The context at the start of a round. `messages` are all of the conversation, the user's newest included, as
-        dicts in OpenAI chat shape. Raises what an append raises."""
+        dicts in OpenAI chat shape. Raises InvalidInput where the log has more than these, and what an append raises."""
         chat, messages = self._conversation(conversation_id), list(messages)
         await self._caught_up(chat, messages)
+        head = await chat.head()
+        if head is not None and head.next_seq > len(messages):
+            raise InvalidInput(
+                f"the log of {chat.id!r} has {head.next_seq} messages, and {len(messages)} are given; give all of the "
+                "conversation. What is taken back there, take back here: chat.rewind(to=…) keeps the numbers"
+            )
         newest = await _newest(chat)
         if newest is None:
             return WorkflowContext(memory_text=None, gap_messages=list(messages[:-1]))

@@ -106,7 +106,8 @@ class ExportStore(Protocol):
 
     async def restore_run(self, tenant: str, record: RunRecord, events: AsyncIterable[Sequence[RunEvent]]) -> bool:
         """Write a run as it was, with its events (ascending, all of them): whole, or not at all. Returns whether it is
-        new; if not, a run of that id was there, and stays as it is. Reads all of `events` in either case."""
+        new; if not, a run of that id was there, and stays as it is. Reads all of `events` in either case. To one that
+        goes on, nothing that quotes is added later: whether a message of it was erased is not known any more."""
         ...
 
     async def restore_replaced(self, tenant: str, replaced: Sequence[tuple[int, int]]) -> None:

@@ -14,7 +14,8 @@ class RunStore(Protocol):
     """Runs. All methods raise what `Store` says.
 
     A run is deleted with its conversation. Where a message from its `start` to its `end` is erased (while it runs: any
-    from its `start` on), the payloads of the events that it has by then are too, but for those that quote nothing.
+    from its `start` on), the payloads of its events are too, and later ones have none, but for those that quote
+    nothing.
     """
 
     async def begin(

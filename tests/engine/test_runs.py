@@ -166,11 +166,12 @@ async def test_any_history(memory: Memory, steps: list[tuple[str, int]]) -> None
                 start = min(number, size) if number else None
                 run = await runs.begin("c", start=start)
                 first = size if start is None else start
-                model.append({"id": run.id, "start": first, "end": None, "goes on": True, "quotes": list[bool]()})
+                found = {"start": first, "end": None, "goes on": True, "erased": False, "quotes": list[bool]()}
+                model.append({"id": run.id, **found})
             case "add" if going:
                 one = going[number % len(going)]
                 await runs.add(one["id"], {"kind": "message", "payload": "x"})
-                one["quotes"].append(True)
+                one["quotes"].append(not one["erased"])
             case "end" if going:
                 one = going[number % len(going)]
                 await runs.end(one["id"])
@@ -180,7 +181,7 @@ async def test_any_history(memory: Memory, steps: list[tuple[str, int]]) -> None
                     for one in model:
                         last = size if one["goes on"] else -1 if one["end"] is None else one["end"]
                         if one["start"] <= number <= last:
-                            one["quotes"] = [False] * len(one["quotes"])
+                            one |= {"erased": True, "quotes": [False] * len(one["quotes"])}
             case "clear":
                 await chat.clear()
             case "delete":
@@ -192,6 +193,8 @@ async def test_any_history(memory: Memory, steps: list[tuple[str, int]]) -> None
                 await chat.delete()
                 file.seek(0)
                 assert (await memory.import_from(file)).runs == len(model)
+                for one in model:
+                    one["erased"] = True
             case _:
                 pass
         found = await runs.list("c", limit=100)

@@ -145,6 +145,22 @@ async def test_a_stored_question_that_came_with_others(agents: Agents) -> None:
     assert [one.message.text for one in await chat.messages()] == ["Pick a number.", "42", "Which one?", "42."]
 
 
+@function_tool
+def halves() -> str:
+    """Half a character."""
+    return "a\ud800b\x00c"
+
+
+async def test_half_a_character_breaks_no_session(agents: Agents) -> None:
+    """The log has it; requests have U+FFFD."""
+    spec = AgentSpec(name="helper", model="small", instructions="Be \ud800 brief.", tools=[halves])
+    await agents("x\ud800 \U0001f98a", calls("halves"), said("y\ud83e"), spec=spec)
+    await agents("And now?", said("Yes."), spec=spec)
+    assert texts(agents.asked[0])[:2] == ["Be \ufffd brief.", "x\ufffd \U0001f98a"]
+    log = await agents.memory.conversation("c", scope=SCOPE).messages()
+    assert "\\ud800" in log[0].message.raw
+
+
 @pytest.mark.parametrize(
     ("tool", "payload"),
     [("broken", "An error occurred"), ("hanging", "timed out"), ("raw", "xff"), ("large", "word word")],
@@ -349,6 +365,7 @@ async def test_memory_injection(agents: Agents) -> None:
         ({"memoryTrimming": {"turns": 1}}, InvalidPolicy),
         ({"memoryTrimming": {"max_turns": 0}}, InvalidPolicy),
         ({"memoryTriming": True}, InvalidInput),
+        ({}, InvalidInput),
         ({"memoryTrimming": 3}, InvalidInput),
         ({"memoryInjection": "yes"}, InvalidInput),
         ("nothing", InvalidPolicy),

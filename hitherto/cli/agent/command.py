@@ -43,7 +43,8 @@ def agent(
         raise InvalidInput(f'{file} has no "memory" in its resources; the loop keeps sessions, so add it there')
     descriptor = standard_input()
 
-    events, sys.stdout = sys.stdout, sys.stderr  # what tools print is no event
+    events = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="ascii")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what tools print is no event
 
     def write(event: dict[str, Any]) -> None:
         try:

@@ -91,6 +91,7 @@ class APIAgent(BaseAgent):
             instructions=config.instructions,
             model=chat_model(self._client, model),
             tools=self._tools(),
+            max_turns=config.max_turns,
         )
 
     def _tools(self) -> list[Tool]:

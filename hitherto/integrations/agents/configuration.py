@@ -74,7 +74,7 @@ class ResourceConfiguration(_Part):
 class AgentConfiguration(_Part):
     """An agent. It has only the `resources` that are named: "memory" and "knowledge_base". `provider` says where its
     `model` is; `instructions` go to the model with each request. Of the tools, it is given those of
-    `allowed_regular_tools`."""
+    `allowed_regular_tools`, and asked at most `max_turns` times for one answer."""
 
     agent_id: _Name
     resources: list[Literal["memory", "knowledge_base"]] = Field(default_factory=list)
@@ -82,6 +82,7 @@ class AgentConfiguration(_Part):
     model: _Name | None = None
     instructions: str = ""
     allowed_regular_tools: list[_Name] = Field(default_factory=list)
+    max_turns: int = Field(default=10, ge=1, le=1_000)
     resource_config: ResourceConfiguration = ResourceConfiguration()
 
     @classmethod

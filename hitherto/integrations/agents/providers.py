@@ -28,6 +28,10 @@ class Provider:
     api_key: str | None = None
     api_version: str | None = None
 
+    def __post_init__(self) -> None:
+        if self.kind not in ("openai", "azure", "ollama"):
+            raise InvalidInput(f"the kind of a provider is {self.kind!r}; give openai, azure or ollama")
+
     def client(self) -> AsyncOpenAI:
         """A client, to be closed. Raises InvalidInput where something is missing."""
         try:

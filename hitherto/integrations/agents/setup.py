@@ -86,6 +86,9 @@ def configure_agents(
     if not isinstance(memory, Memory):  # pyright: ignore[reportUnnecessaryIsInstance] — callers need not be typed
         raise InvalidInput(f"memory is {memory!r}; give an open memory: async with hitherto.open() as memory")
     made = AgentSetup(memory, checked_name(tenant, "tenant"), {**PROVIDERS, **(providers or {})}, model)
+    for name, one in made.providers.items():
+        if not isinstance(one, Provider):  # pyright: ignore[reportUnnecessaryIsInstance] — callers need not be typed
+            raise InvalidInput(f"the provider {name!r} is {one!r}; give a Provider")
     made.tools = {_checked(one).name: one for one in tools}
     given = (
         read_folder(Path(configurations))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -22,6 +23,9 @@ from hitherto.wire import codec
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _RESPONSES = codec(RESPONSES)
 
+_LONGEST_TOKEN = 128
+"""Characters: the longest run of blanks that one token stands for."""
+
 Filter = Callable[[CallModelData[Any]], Awaitable[ModelInputData]]
 
 
@@ -30,11 +34,12 @@ def within_budget(budget: int, *, model: str | None = None, reserve: int = 0) ->
     tokens, instructions and tools included, with `reserve` tokens kept free for the answer. Tokens are counted as
     `model` does, by default with o200k_base; the tools that an endpoint runs itself count by their names.
 
-    Where all fits, nothing changes. Where it does not, what came before the newest user message goes first, the oldest
-    groups first; system messages go last. Then, of the calls since that message, all but the newest get placeholders
-    for their results, then go. Then the newest results are cut, the longest first, and say so. A call and its results
-    stay together; the log keeps everything. Raises InvalidBudget for unusable numbers; the filter BudgetExceeded where
-    the user's message does not fit.
+    Where all fits, nothing changes, but for halves of characters, which become U+FFFD. Where it does not, what came
+    before the newest user message goes first, the oldest groups first; system messages go last. Then, of the calls
+    since that message, all but the newest get placeholders for their results, then go. Then the newest results are cut,
+    the longest first, and say so. A call and its results stay together; the log keeps everything. Raises InvalidBudget
+    for unusable numbers; the filter BudgetExceeded where the user's message and the newest calls do not fit beside
+    instructions and tools.
     """
     budget, reserve = checked_budget(budget, reserve)
     counter = counter_for(model or CANONICAL)
@@ -42,10 +47,19 @@ def within_budget(budget: int, *, model: str | None = None, reserve: int = 0) ->
     async def fitted(data: CallModelData[Any]) -> ModelInputData:
         found = data.model_data
         taken = _RESPONSES.framing + await fixed_tokens(data.agent, found.instructions, data.context, counter)
-        items = fit_items(cast("list[Payload]", found.input), budget - reserve - taken, counter)
-        return ModelInputData(input=cast("list[Any]", items), instructions=found.instructions)
+        room = budget - reserve - taken
+        # In a thread: counting a megabyte takes a while.
+        items = await asyncio.to_thread(fit_items, cast("list[Payload]", found.input), room, counter)
+        return ModelInputData(input=_sendable(items), instructions=_sendable(found.instructions))
 
     return fitted
+
+
+def _sendable(value: Any) -> Any:
+    """The value with U+FFFD for each half of a character: no request can have one, and the log has what was said."""
+    text = json.dumps(value, ensure_ascii=False)
+    sendable = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return value if sendable == text else json.loads(sendable)
 
 
 def fit_items(items: Sequence[Payload], room: int, counter: TokenCounter) -> list[Payload]:
@@ -92,8 +106,8 @@ class _Fit:
         if not self._fits():
             over = self._size() - self._room
             raise BudgetExceeded(
-                f"the newest message takes {over:,} tokens more than the run's budget leaves for it; raise the budget, "
-                "or send less",
+                f"the newest messages take {over:,} tokens more than the run's budget leaves beside instructions and "
+                "tools; raise the budget, or send less",
                 over_by=over,
             )
         return [self._item(at) for at in sorted(self._shown)]
@@ -124,6 +138,7 @@ class _Fit:
     def _cut(self, group: Group) -> None:
         """Cut the results of the newest calls to as many characters each as fit."""
         shortest, longest = 0, max((len(one.message.text) for one in group.members if one.message.answers), default=0)
+        longest = min(longest, _LONGEST_TOKEN * max(self._room, 0))
         while shortest < longest:
             middle = (shortest + longest + 1) // 2
             self._redact(group, lambda _, text, most=middle: shortened(text, most))

@@ -28,6 +28,8 @@ def strategy_of(given: MemoryStrategy | None) -> tuple[Policy | None, bool | Non
     unusable policy, InvalidInput for unusable switches."""
     if isinstance(given, str) and given in _IN_SESSION:
         return _IN_SESSION[given](), None
+    if isinstance(given, Mapping) and not given:
+        raise InvalidInput(f"memory_strategy is empty; the switches are {', '.join((*_IN_SESSION, _INJECTION))}")
     if not isinstance(given, Mapping) or not any(str(name).startswith("memory") for name in given):
         return policy_of(given), None
     switches: Mapping[str, Any] = given

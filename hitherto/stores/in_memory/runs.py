@@ -19,6 +19,7 @@ class _KeptRun:
     scope: Scope
     run: Run
     events: list[RunEvent] = field(default_factory=list[RunEvent])
+    erased: bool = False
 
 
 class InMemoryRuns:
@@ -60,7 +61,7 @@ class InMemoryRuns:
                     kind=event.kind,
                     name=event.name,
                     call_id=event.call_id,
-                    raw=event.raw,
+                    raw=None if kept.erased and event.kind.quotes else event.raw,
                     created_at=now,
                 )
             )
@@ -105,13 +106,14 @@ class InMemoryRuns:
         """Write a run as it was; False if it is there."""
         if run.id in self._kept:
             return False
-        self._kept[run.id] = _KeptRun(scope, replace(run, events=len(events)), list(events))
+        self._kept[run.id] = _KeptRun(scope, replace(run, events=len(events)), list(events), erased=True)
         return True
 
     def forget_within(self, name: Name, erased: Ranges) -> None:
         """Erase the payloads of the runs that have any of these messages."""
         for kept in self._kept.values():
             if self._is_of(kept, name) and any(kept.run.has(first, last) for first, last in erased):
+                kept.erased = True
                 kept.events = [replace(one, raw=None) if one.kind.quotes else one for one in kept.events]
 
     def forget_all(self, name: Name) -> None:

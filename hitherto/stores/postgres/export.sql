@@ -92,9 +92,9 @@ order by no limit %(limit)s;
 -- name: import_run
 -- A run as it was; nothing if it is there.
 insert into hitherto.run (tenant, id, user_id, agent, conversation, strategy, injection, start_seq, end_seq, status, freed, events,
-    started_at, ended_at)
+    erased, started_at, ended_at)
 values (%(tenant)s, %(id)s, %(user)s, %(agent)s, %(conversation)s, %(strategy)s, %(injection)s, %(start)s, %(end)s, %(status)s,
-    %(freed)s, %(events)s, %(started_at)s, %(ended_at)s)
+    %(freed)s, %(events)s, true, %(started_at)s, %(ended_at)s)
 on conflict do nothing;
 
 -- name: import_run_event

@@ -15,10 +15,11 @@ with r as (
     update hitherto.run set events = events + cardinality(%(kinds)s::text[])
     where tenant = %(tenant)s and id = %(run)s and user_id is not distinct from %(user)s
       and agent is not distinct from %(agent)s and status = 'running'
-    returning tenant, id, events - cardinality(%(kinds)s::text[]) as first
+    returning tenant, id, erased, events - cardinality(%(kinds)s::text[]) as first
 ), added as (
     insert into hitherto.run_event (tenant, run, no, kind, name, call_id, payload)
-    select r.tenant, r.id, r.first + e.place - 1, e.kind, e.name, e.call_id, e.payload::json
+    select r.tenant, r.id, r.first + e.place - 1, e.kind, e.name, e.call_id,
+           case when not r.erased or e.kind in ('model_call', 'freed') then e.payload::json end
     from r cross join unnest(%(kinds)s::text[], %(names)s::text[], %(call_ids)s::text[], %(payloads)s::text[])
          with ordinality as e (kind, name, call_id, payload, place)
 )
@@ -69,12 +70,15 @@ where r.tenant = %(tenant)s and r.id = %(run)s and r.user_id is not distinct fro
   and r.agent is not distinct from %(agent)s and e.no > %(after)s
 order by e.no limit %(limit)s;
 
--- name: hold_runs_within
--- Lock the runs that have any of these messages: events that are being added are waited for.
-select id from hitherto.run
-where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and conversation = %(conversation)s
-  and start_seq <= %(last)s and (status = 'running' or end_seq >= %(first)s)
-order by id for update;
+-- name: mark_runs_within
+-- Mark the runs that have any of these messages: events that are being added are waited for, later ones quote nothing.
+with r as (
+    select tenant, id from hitherto.run
+    where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and conversation = %(conversation)s
+      and start_seq <= %(last)s and (status = 'running' or end_seq >= %(first)s)
+    order by id for update
+)
+update hitherto.run m set erased = true from r where m.tenant = r.tenant and m.id = r.id;
 
 -- name: forget_runs_within
 -- Erase what they quote.

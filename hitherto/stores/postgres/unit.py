@@ -229,7 +229,7 @@ class PostgresUnit:
         for first, last in changes.erase:
             values = {**at, "first": first, "last": last}
             await connection.execute(SQL["forget_contexts_within"], {**self._names, **values})
-            await connection.execute(SQL["hold_runs_within"], {**self._names, **values})
+            await connection.execute(SQL["mark_runs_within"], {**self._names, **values})
             await connection.execute(SQL["forget_runs_within"], {**self._names, **values})
             await connection.execute(SQL["erase_messages"], values)
             await connection.execute(SQL["forget_receipts_within"], values)

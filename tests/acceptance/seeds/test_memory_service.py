@@ -81,6 +81,8 @@ async def test_it_does_not_wait_and_tells_of_what_is_not_there(
         await service.trigger_summarization_if_needed("c", 5)
     assert "No summary was started" in caplog.text
     await service.get_context_for_workflow("c", round_of(0))
+    with pytest.raises(InvalidInput, match="give all"):
+        await service.get_context_for_workflow("c", round_of(0)[:1])
     assert await service.trigger_summarization_if_needed("c", 1) is False
 
 

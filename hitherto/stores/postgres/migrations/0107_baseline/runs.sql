@@ -13,13 +13,14 @@ create table hitherto.run (
     status       text        not null default 'running' check (status in ('running', 'completed', 'failed')),
     freed        bigint      not null default 0,
     events       bigint      not null default 0,
+    erased       boolean     not null default false,
     started_at   timestamptz not null default clock_timestamp(),
     ended_at     timestamptz,
     primary key (tenant, id),
     check (status <> 'running' or end_seq is null)
 );
 comment on table hitherto.run is
-    'Runs of agents. "start_seq" to "end_seq" (inclusive) are the messages that belong to one.';
+    'Runs of agents. "start_seq" to "end_seq" (inclusive) are the messages that belong to one; "erased": one of them is.';
 create index run_of_conversation on hitherto.run (tenant, user_id, agent, conversation, started_at, id);
 
 create table hitherto.run_event (
