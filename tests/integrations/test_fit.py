@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from agents import Agent, RunConfig, Runner, function_tool
+from agents import Agent, AgentOutputSchema, RunConfig, Runner, function_tool
 from agents.testing import ScriptedModel
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from hitherto.errors import BudgetExceeded, InvalidBudget
 from hitherto.integrations.openai_agents import within_budget
-from hitherto.integrations.openai_agents.fit import fit_items
+from hitherto.integrations.openai_agents.fit import fit_items, fixed_tokens
 from hitherto.tokens import counter_for
 from hitherto.wire import codec
 from tests.integrations.planner import calls, says
@@ -150,6 +151,16 @@ async def test_a_tool_loop_of_a_run() -> None:
         assert made == [one["call_id"] for one in sent if one.get("type") == "function_call_output"]
     last: Any = model.calls[-1].input
     assert last[-1]["output"].startswith("4: word"), "the newest is shown"
+
+
+class Forecast(BaseModel):
+    sunny: bool
+
+
+async def test_the_form_of_the_answer_counts() -> None:
+    agents = [Agent(name="a", output_type=form) for form in (None, str, Forecast, AgentOutputSchema(Forecast))]
+    plain, text, *formed = [await fixed_tokens(agent, "Be brief.", None, COUNTER) for agent in agents]
+    assert plain == text < min(formed)
 
 
 def test_wrong_numbers() -> None:

@@ -368,6 +368,7 @@ async def test_memory_injection(agents: Agents) -> None:
         ({}, InvalidInput),
         ({"memoryTrimming": 3}, InvalidInput),
         ({"memoryInjection": "yes"}, InvalidInput),
+        ({"memoryInjection": 1}, InvalidInput),
         ("nothing", InvalidPolicy),
         (7, InvalidPolicy),
     ],

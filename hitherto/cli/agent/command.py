@@ -6,6 +6,8 @@ import json
 import os
 import runpy
 import sys
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -48,11 +50,11 @@ def agent(
 
     def write(event: dict[str, Any]) -> None:
         try:
-            events.write(json.dumps(event) + "\n")
+            events.write(json.dumps(event, default=datetime.isoformat) + "\n")
             events.flush()
-        except BrokenPipeError:  # nobody reads any more
+        except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), events.fileno())
-            raise SystemExit(0) from None
+            raise _NobodyReads from None
 
     async def work() -> None:
         async with hitherto.open(database) as memory:
@@ -60,7 +62,12 @@ def agent(
             scope = Scope(tenant=tenant, user=user, agent=configuration.agent_id)
             await AgentLoop(memory, scope, write).run(descriptor)
 
-    run(work())
+    with suppress(_NobodyReads):
+        run(work())
+
+
+class _NobodyReads(BaseException):
+    """Nobody reads the events any more: no error of a command, and not for a tool to catch."""
 
 
 def _json(path: Path) -> Any:
@@ -75,7 +82,7 @@ def _tools(path: Path | None) -> list[Any]:
         return []
     try:
         found = runpy.run_path(str(path)).get("TOOLS")
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit) as error:  # it is the user's own program
         raise InvalidInput(f"cannot run {path}: {type(error).__name__}: {error}") from error
     if not isinstance(found, list):
         raise InvalidInput(f"{path} has no list TOOLS; define one, of tools of the OpenAI Agents SDK")

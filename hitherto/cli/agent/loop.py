@@ -8,7 +8,6 @@ import sys
 import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
-from datetime import datetime
 from typing import Any
 
 from hitherto.cli.agent.commands import (
@@ -23,8 +22,8 @@ from hitherto.cli.agent.commands import (
     command_of,
     schemas,
 )
+from hitherto.cli.lists.runs import run_json
 from hitherto.core.log.message import Logged
-from hitherto.core.run import Run
 from hitherto.core.scope import Scope
 from hitherto.engine.memory import Memory
 from hitherto.errors import HithertoError, InvalidInput, NotFound
@@ -44,7 +43,8 @@ Write = Callable[[dict[str, Any]], None]
 
 
 class AgentLoop:
-    """Answers commands for one user and one agent. `write` takes an event; each has `event` and the command's `id`."""
+    """Answers commands for one user and one agent. `write` takes an event; each has `event` and the command's `id`.
+    What it raises, but for errors, ends the loop."""
 
     def __init__(self, memory: Memory, scope: Scope, write: Write) -> None:
         self._memory, self._scope, self._write = memory, scope, write
@@ -86,7 +86,7 @@ class AgentLoop:
                         "title": one.title,
                         "messages": one.messages,
                         "summary": one.summary,
-                        "updated_at": _time(one.updated_at),
+                        "updated_at": one.updated_at,
                     }
                     for one in page.conversations
                 ]
@@ -112,13 +112,12 @@ class AgentLoop:
             )
         finally:
             await agent.cleanup()
-        run = None if done.run is None else _run_json(done.run)
+        run = None if done.run is None else run_json(done.run)
         write({"event": "run_completed", "output": str(done.output), "run": run})
 
     async def _strategy(self, command: StrategyCommand, write: Write) -> None:
         chat = self._memory.conversation(command.session_id, scope=self._scope)
-        policy, injection = strategy_of(command.memory_strategy)
-        injection = command.memory_injection if command.memory_injection is not None else injection
+        policy, injection = strategy_of(command.memory_strategy, command.memory_injection)
         if policy is not None or injection is not None:
             await chat.configure(policy=policy, memory_injection=injection)
         holds = await chat.policy()
@@ -140,7 +139,7 @@ class AgentLoop:
                     "event": "history",
                     "session_id": command.session_id,
                     "messages": [_message(one) for one in messages],
-                    "runs": [_run_json(one) for one in found],
+                    "runs": [run_json(one) for one in found],
                 }
             )
             return
@@ -154,7 +153,7 @@ class AgentLoop:
                 told = {"kind": event.kind.value, "name": event.name, "call_id": event.call_id}
                 write(_event({**told, "payload": event.payload}))
             after = found[-1].no
-        write({"event": "run_replayed", "run": _run_json(one)})
+        write({"event": "run_replayed", "run": run_json(one)})
 
 
 def _event(one: dict[str, Any]) -> dict[str, Any]:
@@ -167,27 +166,8 @@ def _message(one: Logged) -> dict[str, Any]:
         "role": one.message.role.value,
         "kind": one.message.kind.value,
         "content": one.message.text,
-        "created_at": _time(one.created_at),
+        "created_at": one.created_at,
     }
-
-
-def _run_json(run: Run) -> dict[str, Any]:
-    return {
-        "id": str(run.id),
-        "status": run.status.value,
-        "strategy": run.strategy,
-        "memory_injection": run.injection,
-        "start": run.start,
-        "end": run.end,
-        "freed": run.freed,
-        "events": run.events,
-        "started_at": _time(run.started_at),
-        "ended_at": None if run.ended_at is None else _time(run.ended_at),
-    }
-
-
-def _time(at: datetime) -> str:
-    return at.isoformat()
 
 
 async def _lines(descriptor: int) -> AsyncGenerator[bytes | None]:

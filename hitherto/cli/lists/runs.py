@@ -43,7 +43,7 @@ def runs(
             target.database, lambda memory: memory.runs(target.scope).list(id, before=before, limit=limit)
         )
         if as_json:
-            output.print_json({"conversation": id, "runs": [_run_json(one) for one in found]})
+            output.print_json({"conversation": id, "runs": [run_json(one) for one in found]})
         elif found:
             output.show(_runs_table(found))
         else:
@@ -59,7 +59,7 @@ def runs(
 
     one, events = with_memory(target.database, work)
     if as_json:
-        output.print_json({"run": _run_json(one), "events": [_event_json(event) for event in events]})
+        output.print_json({"run": run_json(one), "events": [_event_json(event) for event in events]})
         return
     output.show(_runs_table([one]), "", _events_table(events))
     if events and events[-1].no + 1 < one.events:
@@ -94,11 +94,13 @@ def _events_table(events: Sequence[RunEvent]) -> Table:
     return fitted(None, columns)
 
 
-def _run_json(run: Run) -> dict[str, Any]:
+def run_json(run: Run) -> dict[str, Any]:
+    """A run, for `print_json`."""
     return {
         "id": str(run.id),
-        **output.attributes(run, "strategy", "injection", "start", "end", "status", "freed", "events"),
-        **output.attributes(run, "started_at", "ended_at"),
+        **output.attributes(run, "status", "strategy"),
+        "memory_injection": run.injection,
+        **output.attributes(run, "start", "end", "freed", "events", "started_at", "ended_at"),
     }
 
 

@@ -77,13 +77,7 @@ class APIAgent(BaseAgent):
             await client.close()
 
     def _spec(self) -> AgentSpec:
-        config = self.configuration
-        model = config.model or self._setup.model
-        if model is None:
-            raise InvalidInput(
-                f"the configuration of {self.agent_id!r} names no model; add one, or say it once for all: "
-                "configure_agents(model=…)"
-            )
+        config, model = self.configuration, self._model
         if self._client is None:
             self._client = self._setup.provider(config.provider).client()
         return AgentSpec(
@@ -104,7 +98,7 @@ class APIAgent(BaseAgent):
     async def _alone(self, spec: AgentSpec, message: str) -> object:
         budget = self._memory._services.settings.budget  # pyright: ignore[reportPrivateUsage]
         agent = Agent(name=spec.name, instructions=spec.instructions or None, model=spec.model, tools=list(spec.tools))
-        model = self.configuration.model or self._setup.model
-        config = RunConfig(tracing_disabled=True, call_model_input_filter=within_budget(budget, model=model))
+        fitted = within_budget(budget, model=self._model)
+        config = RunConfig(tracing_disabled=True, call_model_input_filter=fitted)
         result = await Runner.run(agent, message, run_config=config, max_turns=spec.max_turns)
         return result.final_output

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeVar, cast
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from hitherto.core.cross_session import CrossSession
+from hitherto.core.log.message import CHAT
 from hitherto.core.policy.policy import Policy, policy_json
 from hitherto.core.policy.presets import none, token_threshold
 from hitherto.core.scope import Scope
@@ -15,11 +16,14 @@ from hitherto.errors import HithertoError, InvalidInput
 from hitherto.integrations.agents.knowledge_base import KnowledgeBaseResource
 from hitherto.integrations.agents.setup import AgentSetup, current
 from hitherto.logs import logger
+from hitherto.wire import codec
 from hitherto.wire.chat import assistant, system, user
 
 log = logger("hitherto.agents")
 
 Resource = TypeVar("Resource")
+
+_CHAT = codec(CHAT)
 
 _MAKERS = {"user": user, "assistant": assistant, "system": system}
 
@@ -81,10 +85,7 @@ class BaseAgent:
         embedding = None if config.embedding_provider is None else self._setup.provider(config.embedding_provider)
         made.set_embedding_provider(embedding, config.embedding_model)
         if config.rerank_provider is not None:
-            model = config.rerank_model or self.configuration.model
-            if model is None:
-                raise InvalidInput(f"{self.agent_id} names a rerank_provider, and no rerank_model; name one")
-            made.set_rerank_provider(self._setup.provider(config.rerank_provider), model)
+            made.set_rerank_provider(self._setup.provider(config.rerank_provider), config.rerank_model or self._model)
         await made.initialize()
         return made
 
@@ -94,11 +95,11 @@ class BaseAgent:
         if self.memory is None:
             return []
         try:
-            items = await self.memory.items()
+            items = await self.memory.items(wire=CHAT)
         except Exception:  # the application goes on without its memory
             log.exception("The memory of %s could not be loaded", self.agent_id, conversation=self.session_id)
             return []
-        said = [(str(item.get("role")), _text(item.get("content"))) for item in items]
+        said = [(str(item.get("role")), _CHAT.spoken(_CHAT.read(item))) for item in items]
         return [{"role": role, "content": text} for role, text in said if role in _MAKERS and text]
 
     async def save_memory(self, role: str, content: str) -> None:
@@ -118,6 +119,16 @@ class BaseAgent:
         if self.knowledge_base is not None:
             await self.knowledge_base.cleanup()
         self.memory = self.knowledge_base = None
+
+    @property
+    def _model(self) -> str:
+        model = self.configuration.model or self._setup.model
+        if model is None:
+            raise InvalidInput(
+                f"the configuration of {self.agent_id!r} names no model; add one, or say it once for all: "
+                "configure_agents(model=…)"
+            )
+        return model
 
     @property
     def _crosses(self) -> bool:
@@ -153,11 +164,3 @@ class BaseAgent:
             self._missing = error
             log.exception("The %s of %s is not available; the agent goes on without it", what, self.agent_id)
             return None
-
-
-def _text(content: object) -> str:
-    """The text of a chat message, whose content is a text or parts."""
-    if not isinstance(content, list):
-        return content if isinstance(content, str) else ""
-    texts = [one.get("text", one.get("refusal")) for one in cast("list[Mapping[str, object]]", content)]
-    return "".join(one for one in texts if isinstance(one, str))

@@ -64,7 +64,7 @@ class KnowledgeBaseResource:
         reranker = None
         if self._rerank is not None:
             self._model = text_model(*self._rerank)
-            reranker = ChatModelReranker(self._model)
+            reranker = ChatModelReranker(self._model, timeout=services.settings.reranker_timeout)
         self.memory = memory._with(  # pyright: ignore[reportPrivateUsage]
             reranker=reranker,
             search_triggers=tuple(config.search_triggers),

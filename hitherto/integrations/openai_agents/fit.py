@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from agents import Agent, FunctionTool, Handoff, RunContextWrapper, handoff
+from agents import Agent, AgentOutputSchema, AgentOutputSchemaBase, FunctionTool, Handoff, RunContextWrapper, handoff
 from agents.run import CallModelData, ModelInputData
 
 from hitherto.core.context.budget import TokenCounter, checked_budget
@@ -174,17 +174,11 @@ async def fixed_tokens(agent: Agent[Any], instructions: str | None, context: Any
     if instructions:
         tokens += _RESPONSES.system_tokens(instructions, counter)
     output = agent.output_type
-    schema = getattr(output, "json_schema", None)
     if output is not None and output is not str:
-        schema = schema() if callable(schema) else _output_schema(output)
-        tokens += counter.count(json.dumps(schema))
+        is_schema = isinstance(output, AgentOutputSchemaBase)
+        form = output if is_schema else AgentOutputSchema(output, strict_json_schema=False)
+        tokens += 0 if form.is_plain_text() else counter.count(json.dumps(form.json_schema()))
     return tokens
-
-
-def _output_schema(output: Any) -> Any:
-    from agents import AgentOutputSchema
-
-    return AgentOutputSchema(output, strict_json_schema=False).json_schema()
 
 
 def schema_of(tool: Any) -> Mapping[str, Any]:

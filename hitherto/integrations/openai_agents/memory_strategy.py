@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from hitherto.core.policy import presets
 from hitherto.core.policy.policy import Policy
-from hitherto.core.policy.presets import policy_of
+from hitherto.core.policy.presets import one_of, policy_of
 from hitherto.errors import InvalidInput, InvalidPolicy
 
 MemoryStrategy = Policy | str | Mapping[str, Any]
@@ -23,9 +23,16 @@ _IN_SESSION: dict[str, Callable[..., Policy]] = {
 _INJECTION = "memoryInjection"
 
 
-def strategy_of(given: MemoryStrategy | None) -> tuple[Policy | None, bool | None]:
-    """The policy, and whether a summary is injected; None where nothing is said of it. Raises InvalidPolicy for an
-    unusable policy, InvalidInput for unusable switches."""
+def strategy_of(
+    given: MemoryStrategy | None, memory_injection: bool | None = None
+) -> tuple[Policy | None, bool | None]:
+    """The policy, and whether a summary is injected, which `memory_injection` may say too; None where nothing is said
+    of it. Raises InvalidPolicy for an unusable policy, InvalidInput for unusable switches and where the two differ."""
+    policy, injection = _read(given)
+    return policy, one_of(memory_injection=memory_injection, memoryInjection=injection)
+
+
+def _read(given: MemoryStrategy | None) -> tuple[Policy | None, bool | None]:
     if isinstance(given, str) and given in _IN_SESSION:
         return _IN_SESSION[given](), None
     if isinstance(given, Mapping) and not given:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 from agents import Agent, ModelResponse, RunContextWrapper, RunHooks, Tool
 from agents.tool_context import ToolContext
 
+from hitherto.core.log.message import RESPONSES
 from hitherto.core.run import EventKind
 from hitherto.core.scope import Scope
 from hitherto.engine.memory import Memory
 from hitherto.errors import NotFound
 from hitherto.integrations.openai_agents.event_loop import MemoryLoop
 from hitherto.logs import logger
+from hitherto.wire import codec
 
 log = logger("hitherto.agents")
+
+_RESPONSES = codec(RESPONSES)
 
 OnEvent = Callable[[Mapping[str, Any]], None]
 """Takes an event as it happens: a dict with `kind`, `name`, `call_id` and `payload`."""
@@ -46,7 +50,7 @@ class Recorder(RunHooks[Any]):
         for one in response.to_input_items():
             item: Mapping[str, Any] = dict(one)
             if item.get("type") == "message" or item.get("role") == "assistant":
-                found.append({"kind": EventKind.MESSAGE, "payload": _said(item)})
+                found.append({"kind": EventKind.MESSAGE, "payload": _RESPONSES.spoken(_RESPONSES.read(item))})
             elif "call_id" in item or str(item.get("type", "")).endswith("_call"):
                 found.append(_called(item))
         await self.add(*found)
@@ -72,7 +76,7 @@ class Recorder(RunHooks[Any]):
             for one in events:
                 try:
                     self._on_event({"name": None, "call_id": None, **one, "kind": str(one["kind"])})
-                except Exception:
+                except Exception:  # the run does not depend on who watches it
                     log.exception("on_event failed for an event of the run %s", self.run)
 
 
@@ -88,14 +92,6 @@ def json_of(value: object) -> Any:
 def _model_of(agent: Agent[Any]) -> str | None:
     model = agent.model
     return model if isinstance(model, str | None) else getattr(model, "model", None) or type(model).__name__
-
-
-def _said(item: Mapping[str, Any]) -> Any:
-    content = item.get("content")
-    if not isinstance(content, list):
-        return json_of(content)
-    parts = [one.get("text", one.get("refusal")) for one in cast("list[Mapping[str, Any]]", content)]
-    return "".join(part for part in parts if isinstance(part, str))
 
 
 def _called(item: Mapping[str, Any]) -> dict[str, Any]:

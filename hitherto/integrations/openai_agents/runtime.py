@@ -17,7 +17,7 @@ from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import RESPONSES, Payload
 from hitherto.core.policy.policy import Policy
-from hitherto.core.policy.presets import none, one_of
+from hitherto.core.policy.presets import none
 from hitherto.core.run import EventKind, Run
 from hitherto.core.scope import Scope
 from hitherto.engine.conversation import Conversation
@@ -91,8 +91,7 @@ async def run_agent(
     if not isinstance(cast(object, message), str) or not message:
         raise InvalidInput(f"the message is {message!r}; give the text of a user message")
     home = loop_of(memory)
-    request, injecting = strategy_of(memory_strategy)
-    injecting = one_of(memory_injection=memory_injection, memoryInjection=injecting)
+    request, injecting = strategy_of(memory_strategy, memory_injection)
     agent = Agent[Any](name=spec.name, model=spec.model, tools=list(spec.tools))
     model = spec.model if isinstance(spec.model, str) else getattr(spec.model, "model", None)
 
@@ -163,27 +162,28 @@ class _Recorded:
         freed = await self._home.arun(lambda opened: _freed(self._chat(opened), self.fired))
         if freed:
             await self._recorder.add({"kind": EventKind.FREED, "payload": {"tokens": freed}})
-        return await self._end(failed=False, freed=freed)
+        return await self._end(self._recorder, failed=False, freed=freed)
 
     async def failed(self, error: BaseException) -> None:
-        """Record it, as far as that can be done: the error itself is what the caller needs."""
+        """Record it, as far as that can be done."""
         if self._recorder is None:
             return
         told = {"type": type(error).__name__, "message": str(error) or type(error).__name__}
         try:
             await self._recorder.add({"kind": EventKind.ERROR, "payload": told})
-        except Exception:
+        except Exception:  # whatever fails here, the first error is what the caller needs
             log.exception("The error of a run of %s could not be recorded", self._conversation)
         try:
-            await self._end(failed=True, freed=0)
-        except Exception:
+            await self._end(self._recorder, failed=True, freed=0)
+        except Exception:  # likewise
             log.exception("The end of a run of %s could not be recorded", self._conversation)
 
-    async def _end(self, *, failed: bool, freed: int) -> Run | None:
-        run = self._recorder and self._recorder.run
-        assert run is not None, "it has begun"
+    async def _end(self, recorder: Recorder, *, failed: bool, freed: int) -> Run | None:
+        async def work(opened: Memory) -> Run:
+            return await opened.runs(self._scope).end(recorder.run, failed=failed, freed=freed)
+
         try:
-            return await self._home.arun(lambda opened: opened.runs(self._scope).end(run, failed=failed, freed=freed))
+            return await self._home.arun(work)
         except NotFound:  # deleted meanwhile, with its conversation
             return None
 
@@ -217,19 +217,15 @@ async def _planned(
     services = chat._services  # pyright: ignore[reportPrivateUsage] — runs are part of Hitherto
     head = await chat.head()
     defaults = await services.store.defaults(tenant=chat.scope.tenant, agent=chat.scope.agent)
-    of_agent, agent_injects = strategy_of(spec.memory_strategy)
+    of_agent, agent_injects = strategy_of(spec.memory_strategy, spec.memory_injection)
     policy = request
     if policy is None and (head is None or head.policy is None):
         policy = of_agent
         if policy is None and defaults.policy is None and services.policy is None:
             policy = none()
     stored = CrossSession() if head is None else head.cross_session
-    injects = spec.memory_injection if spec.memory_injection is not None else agent_injects
-    crossing = (
-        CrossSession(latest=injecting)
-        .over(stored)
-        .over(CrossSession(latest=injects).over(cross_session_of(spec.cross_session)))
-    )
+    of_spec = CrossSession(latest=agent_injects).over(cross_session_of(spec.cross_session))
+    crossing = CrossSession(latest=injecting).over(stored).over(of_spec)
     start, at = await _stored(chat, head, message)
     return _Plan(
         policy=policy,

@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +181,33 @@ def test_ctrl_c(endpoint: Endpoint) -> None:
             assert running.wait(60) == 130
             running.stdin.close()
             running.stdout.close()
+
+
+def test_a_reader_that_has_seen_enough(endpoint: Endpoint) -> None:
+    """It ends, and asks the model nothing for commands whose events nobody would read."""
+    running = subprocess.Popen(
+        command(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=surroundings(endpoint),
+    )
+    assert running.stdin is not None
+    assert running.stdout is not None
+    assert running.stderr is not None
+    running.stdin.write(b'{"command": "clear"}\n')
+    running.stdin.flush()
+    assert b"cleared" in running.stdout.readline()
+    running.stdout.close()
+    with suppress(BrokenPipeError):
+        running.stdin.write(b"".join(json.dumps(run(f"Message {number}.")).encode() + b"\n" for number in range(20)))
+        running.stdin.flush()
+    assert running.wait(60) == 0
+    assert running.stderr.read() == b""
+    with suppress(BrokenPipeError):
+        running.stdin.close()
+    running.stderr.close()
+    assert len(endpoint.asked) <= 1
 
 
 @pytest.mark.parametrize(
