@@ -14,6 +14,7 @@ if _TYPE_CHECKING:
     from hitherto.core.digests.digest import Digest
     from hitherto.core.documents.document import Document
     from hitherto.core.facts.fact import Evidence, Fact, FactEvent, Subject
+    from hitherto.core.key import ApiKey, Right
     from hitherto.core.ledger import Costs
     from hitherto.core.log.frontier import DigestAction
     from hitherto.core.log.head import Head
@@ -43,6 +44,7 @@ if _TYPE_CHECKING:
     from hitherto.engine.export.export import ExportReport
     from hitherto.engine.export.imports import ImportReport
     from hitherto.engine.facts.facts import Facts
+    from hitherto.engine.keys import Keys, NewKey
     from hitherto.engine.listing import ConversationPage, ScopePage
     from hitherto.engine.log.append import AppendResult
     from hitherto.engine.log.erase_scope import ErasureReport
@@ -51,6 +53,7 @@ if _TYPE_CHECKING:
     from hitherto.engine.runs import Runs
     from hitherto.engine.turn import Turn
     from hitherto.errors import HithertoError
+    from hitherto.http.client import connect, connect_sync
     from hitherto.ports.digests import Backlog
     from hitherto.ports.documents import KeptDocument
     from hitherto.ports.facts import AddedFact
@@ -59,6 +62,7 @@ if _TYPE_CHECKING:
         SyncConversation,
         SyncDocuments,
         SyncFacts,
+        SyncKeys,
         SyncMemory,
         SyncRuns,
         SyncTurn,
@@ -80,6 +84,7 @@ _NAMES = {
         "FactEvent",
         "Subject",
     ),
+    "hitherto.core.key": ("ApiKey", "Right"),
     "hitherto.core.ledger": ("Costs",),
     "hitherto.core.log.frontier": ("DigestAction",),
     "hitherto.core.log.head": ("Head",),
@@ -122,6 +127,8 @@ _NAMES = {
         "RecallResult",
         "Scores",
     ),
+    "hitherto.engine.keys": ("Keys", "NewKey"),
+    "hitherto.http.client": ("connect", "connect_sync"),
     "hitherto.engine.listing": ("ConversationPage", "ScopePage"),
     "hitherto.engine.runs": ("Runs",),
     "hitherto.engine.turn": ("Turn",),
@@ -134,6 +141,7 @@ _NAMES = {
         "SyncConversation",
         "SyncDocuments",
         "SyncFacts",
+        "SyncKeys",
         "SyncMemory",
         "SyncRuns",
         "SyncTurn",
@@ -156,6 +164,7 @@ _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
     "AddedFact",
+    "ApiKey",
     "AppendResult",
     "Backlog",
     "Call",
@@ -184,14 +193,17 @@ __all__ = [
     "ImportReport",
     "KeptContext",
     "KeptDocument",
+    "Keys",
     "Logged",
     "Manifest",
     "Memory",
     "Message",
+    "NewKey",
     "Opening",
     "Policy",
     "RecallOptions",
     "RecallResult",
+    "Right",
     "Run",
     "RunEvent",
     "RunStatus",
@@ -204,6 +216,7 @@ __all__ = [
     "SyncConversation",
     "SyncDocuments",
     "SyncFacts",
+    "SyncKeys",
     "SyncMemory",
     "SyncRuns",
     "SyncTurn",
@@ -214,6 +227,8 @@ __all__ = [
     "balanced",
     "chunks",
     "compact",
+    "connect",
+    "connect_sync",
     "native",
     "none",
     "open",

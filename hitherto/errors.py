@@ -23,13 +23,22 @@
     │   ├── DatabaseUnavailable
     │   ├── DatabaseReadOnly
     │   ├── SchemaMismatch
-    │   └── EmbeddedServerError
-    └── ModelError
-        ├── ModelUnavailable
-        │   └── ModelRateLimited
-        ├── ModelRejected
-        └── InvalidModelAnswer
-            └── InvalidEmbedding
+    │   ├── EmbeddedServerError
+    │   └── ServiceUnavailable
+    ├── ModelError
+    │   ├── ModelUnavailable
+    │   │   └── ModelRateLimited
+    │   ├── ModelRejected
+    │   └── InvalidModelAnswer
+    │       └── InvalidEmbedding
+    ├── AccessError             the service does not let a request through
+    │   ├── Unauthorized
+    │   ├── Forbidden
+    │   ├── TooLarge
+    │   ├── UnsupportedMediaType
+    │   ├── TooManyRequests
+    │   └── TimedOut
+    └── ServiceError            the service has failed
 
 Each message says what was wrong, with which value, and what to do about it.
 """
@@ -156,6 +165,10 @@ class EmbeddedServerError(StoreError):
     """The PostgreSQL server that Hitherto runs for itself could not be started."""
 
 
+class ServiceUnavailable(StoreError):
+    """The service that has the store gave no answer. What was asked for may have been done or not."""
+
+
 class ModelError(HithertoError):
     """A model call failed. Appends and contexts go on without it."""
 
@@ -188,3 +201,39 @@ class InvalidModelAnswer(ModelError):
 
 class InvalidEmbedding(InvalidModelAnswer):
     """The embedder answered with other vectors than it was asked for: too few, of another dimension, or not numbers."""
+
+
+class AccessError(HithertoError):
+    """The service does not let this request through."""
+
+
+class Unauthorized(AccessError):
+    """The request has no key, or one that is not known or was revoked."""
+
+
+class Forbidden(AccessError):
+    """The key does not allow this."""
+
+
+class TooLarge(AccessError):
+    """The request's body is larger than the key allows, or holds more values."""
+
+
+class UnsupportedMediaType(AccessError):
+    """The request's body is in a form that is not read here."""
+
+
+class TooManyRequests(AccessError):
+    """The key allows no more requests for now."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class TimedOut(AccessError):
+    """The request took longer than the key allows, or its body came too slowly."""
+
+
+class ServiceError(HithertoError):
+    """The service has failed; its log says why."""

@@ -23,6 +23,7 @@ CLASSES = {
     "Documents": "hitherto/engine/documents/documents.py",
     "Facts": "hitherto/engine/facts/facts.py",
     "Runs": "hitherto/engine/runs.py",
+    "Keys": "hitherto/engine/keys.py",
     "Turn": "hitherto/engine/turn.py",
 }
 OPEN = "hitherto/wiring.py"
@@ -42,6 +43,7 @@ DOC = {
     "Documents": "`Documents` for code without an event loop.",
     "Facts": "`Facts` for code without an event loop.",
     "Runs": "`Runs` for code without an event loop.",
+    "Keys": "`Keys` for code without an event loop.",
     "Turn": "A `Turn` for code without an event loop.",
 }
 

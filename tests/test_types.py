@@ -16,6 +16,7 @@ import pytest
 import hitherto
 from hitherto import policies
 from hitherto.settings import Settings
+from hitherto.settings.definitions import ServiceSettings
 from hitherto.settings.open_options import SettingsOptions
 
 PROGRAM = """
@@ -80,7 +81,7 @@ def test_a_mistyped_option_is_found(checker: str, tmp_path: Path, pytestconfig: 
 
 
 def test_the_options_of_open_are_the_settings() -> None:
-    own = set(inspect.signature(hitherto.open).parameters) - {"settings"}
+    own = {*inspect.signature(hitherto.open).parameters, *ServiceSettings.model_fields} - {"settings"}
     assert set(SettingsOptions.__annotations__) == set(Settings.model_fields) - own
 
 

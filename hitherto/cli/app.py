@@ -33,6 +33,8 @@ COMMANDS = {
     "export": "Write everything that is kept of a tenant or a user to a file.",
     "import": "Import an export, or a conversation.",
     "costs": "Show what model calls cost, by day, model, purpose, tenant or user.",
+    "serve": "Serve everything over HTTP, until stopped.",
+    "keys": "Make, list and revoke keys to the service.",
     "worker": "Make the digests that other processes request, until stopped.",
     "migrate": "Set up the database, or bring its schema up to date.",
     "config": "Show the settings that are in force, and where each comes from.",
@@ -43,6 +45,9 @@ COMMANDS = {
 of that name, which is imported when the command is used, but for `_ELSEWHERE`."""
 
 _ELSEWHERE = {
+    "serve": ("service.serve", "serve"),
+    "keys": ("service.keys", "keys"),
+    "worker": ("service.worker", "worker"),
     "conversations": ("lists.conversations", "conversations"),
     "scopes": ("lists.scopes", "scopes"),
     "runs": ("lists.runs", "runs"),

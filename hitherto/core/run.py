@@ -6,10 +6,10 @@ import json
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
-from hitherto.core.log.message import storable, to_json
+from hitherto.core.log.message import PAYLOAD, JsonText, storable, to_json
 
 
 class RunStatus(StrEnum):
@@ -80,7 +80,7 @@ class RunEvent:
     kind: EventKind
     name: str | None
     call_id: str | None
-    raw: str | None
+    raw: Annotated[JsonText | None, PAYLOAD]
     created_at: datetime
 
     @property

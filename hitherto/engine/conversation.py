@@ -43,10 +43,11 @@ from hitherto.engine.log.rewind import Rewinder, cleared
 from hitherto.engine.purge import purge
 from hitherto.engine.recall.arguments import checked_limit, checked_revision, checked_switch, checked_words
 from hitherto.engine.recall.recall import Recaller
+from hitherto.engine.retry import Answered, retried
 from hitherto.engine.services import Services
 from hitherto.engine.turn import Partial, Turn
 from hitherto.errors import InvalidBatch, InvalidInput, InvalidMessage
-from hitherto.ports.log import Changes, MessageRange
+from hitherto.ports.log import Changes, ConversationInfo, MessageRange
 from hitherto.uninterrupted import uninterrupted
 
 Appendable = Message | Mapping[str, Any]
@@ -162,8 +163,24 @@ class Conversation:
         async def append(batch: Sequence[Message], key: str | None, other: Policy | None) -> AppendResult:
             return await self._append(batch, key, other or governing)
 
-        codec = self._services.codec(wire)
-        return Turn(self._handle, asked, codec=codec, key=key, partial=partial, contexts=contexts, append=append)
+        return Turn(
+            asked,
+            scope=self.scope,
+            conversation=self.id,
+            formats=self._services,
+            wire=wire,
+            key=key,
+            partial=partial,
+            contexts=contexts,
+            append=append,
+            retry=self._retry,
+        )
+
+    async def _retry(self, question: Sequence[Message], key: str) -> Answered | None:
+        """What a turn with this key and this question appended: see `Turn`. None if it was not answered; what it left
+        when it broke off is then taken back, if nothing was said since. Raises IdempotencyKeyReused if the key was used
+        for another question or without an answer, NotFound if its answer was erased."""
+        return await retried(self._handle, question, key)
 
     def _go_by_what_is_stored(self) -> None:
         if self._policy is not None or self._handle.subject is not None:
@@ -319,6 +336,10 @@ class Conversation:
         """
         limit, _ = checked_budget(self._services.settings.budget if budget is None else budget, 0)
         return await ContextBuilder(self._handle, self._recaller).known(limit)
+
+    async def info(self) -> ConversationInfo | None:
+        """What lists show of the conversation: its title, metadata, dates and counts; None if it does not exist."""
+        return await self._services.store.info(self.scope, self.id)
 
     async def head(self) -> Head | None:
         """The conversation's state, or None before its first append."""

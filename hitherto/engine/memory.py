@@ -30,6 +30,7 @@ from hitherto.engine.documents.documents import Documents
 from hitherto.engine.export.export import ExportReport, export
 from hitherto.engine.export.imports import ImportReport, Lines, import_export
 from hitherto.engine.facts.facts import Facts
+from hitherto.engine.keys import Keys
 from hitherto.engine.listing import (
     ConversationPage,
     ScopePage,
@@ -246,6 +247,10 @@ class Memory:
         """The runs of the scope's agent: what it did, event by event. Raises InvalidScope."""
         return Runs(self._services, Scope.checked(scope))
 
+    def keys(self, tenant: str) -> Keys:
+        """The keys of a tenant to the service (`hitherto serve`). Raises InvalidScope."""
+        return Keys(self._services, tenant)
+
     def facts(self, scope: Scope, *, subject: str | None = None, all_agents: bool = False) -> Facts:
         """The facts of the scope's user, and those that others share with this user, about one `subject` ("": the user)
         or (None) any. Raises InvalidScope; its methods raise InvalidInput where the store keeps no facts."""
@@ -428,16 +433,19 @@ class Memory:
         )
         return await export(self._services, file, whose, progress)
 
-    async def import_from(self, file: Lines, *, progress: Callable[[ImportReport], None] | None = None) -> ImportReport:
+    async def import_from(
+        self, file: Lines, *, tenant: str | None = None, progress: Callable[[ImportReport], None] | None = None
+    ) -> ImportReport:
         """Import what `export_to` has written: the same messages, numbers, dates, digests and facts.
 
         Each conversation is written whole or not at all. One that is there already, perhaps further on, is skipped, and
         so are documents and facts that are there, or were changed or deleted since; where another conversation has its
         name, it is refused, and what rests on it is left out. So an import that was cut off goes on when it is
-        repeated. What is set for agents and subjects is left as it is. Raises InvalidExport,
-        with the line, for what is no export; what was imported before stays.
+        repeated. What is set for agents and subjects is left as it is. With `tenant`, only an export of that tenant is
+        imported. Raises InvalidExport, with the line, for what is no export; what was imported before stays.
         """
-        return await import_export(self._services, file, progress)
+        whose = None if tenant is None else checked_name(tenant, "tenant")
+        return await import_export(self._services, file, whose, progress)
 
     async def backlog(self) -> Backlog:
         """How many digests of all tenants are due, being made or put off, and how far they lag: for operators and

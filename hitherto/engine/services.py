@@ -37,6 +37,16 @@ class ItemReader(Protocol):
     def __call__(self, payload: Message | Mapping[str, Any], wire: str | None = None) -> Message: ...
 
 
+class Formats(Protocol):
+    """The wire formats of messages: the codec of a name, and what reads an item."""
+
+    @property
+    def codec(self) -> Callable[[str], WireFormat]: ...
+
+    @property
+    def read(self) -> ItemReader: ...
+
+
 def able(model: Model, compactor: Compactor | None) -> frozenset[Needs]:
     """What a process with these has to make digests with."""
     named = [] if model.name == EXTRACTIVE else [Needs.MODEL]

@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self, TypeVar, cast, get_args
 
-from hitherto.core.context.request import WireFormat
 from hitherto.core.context.stream import StreamedAnswer
 from hitherto.core.log.message import Call, Kind, Message, Payload, Role, Wire, plain_message
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.presets import none
+from hitherto.core.scope import Scope
 from hitherto.engine.context.context import Context
-from hitherto.engine.handle import Handle
 from hitherto.engine.log.append import AppendResult, check_key
-from hitherto.engine.log.rewind import Rewinder
-from hitherto.errors import ConcurrentWrite, IdempotencyKeyReused, InvalidInput, InvalidMessage, NotFound
+from hitherto.engine.retry import Answered, marked
+from hitherto.engine.services import Formats
+from hitherto.errors import IdempotencyKeyReused, InvalidInput, InvalidMessage
 from hitherto.logs import logger
-from hitherto.ports.log import MessageRange
 from hitherto.uninterrupted import uninterrupted
 
 Event = TypeVar("Event")
 
 Partial = Literal["keep", "drop"]
-
-_MARK = "hitherto_turn"
-"""The metadata of a partial answer's last message by which a retry finds what to take back."""
-
-_LONGEST = 1_000
-"""A partial answer of more messages is not taken back."""
 
 log = logger("hitherto")
 
@@ -54,21 +46,25 @@ class Turn:
 
     def __init__(
         self,
-        handle: Handle,
         question: Sequence[Message],
         *,
-        codec: WireFormat,
+        scope: Scope,
+        conversation: str,
+        formats: Formats,
+        wire: Wire,
         key: str | None,
         partial: Partial,
         contexts: Callable[[Sequence[Message]], Coroutine[Any, Any, Context]],
         append: Callable[[Sequence[Message], str | None, Policy | None], Coroutine[Any, Any, AppendResult]],
+        retry: Callable[[Sequence[Message], str], Coroutine[Any, Any, Answered | None]],
     ) -> None:
         check_key(key)
         if partial not in ("keep", "drop"):
             raise InvalidInput(f"partial is {partial!r}; give 'keep' or 'drop'")
         if not question:
             raise InvalidInput("the turn has no question; give a text, a message, or several")
-        self._handle, self._codec, self._build_context, self._append_batch = handle, codec, contexts, append
+        self._scope, self._conversation, self._formats, self._codec = scope, conversation, formats, formats.codec(wire)
+        self._build_context, self._append_batch, self._retry = contexts, append, retry
         self._question = tuple(question)
         self._key, self._partial = key, partial
         self._answer: list[Message] = []
@@ -205,7 +201,7 @@ class Turn:
             self._break_off(answer.text)
             return
         try:
-            given = [self._handle.services.read(item, self._codec.name) for item in answer.items()]
+            given = [self._formats.read(item, self._codec.name) for item in answer.items()]
         except InvalidMessage:
             self._rest = answer.text
             raise
@@ -218,8 +214,8 @@ class Turn:
         if self._state != "new":
             raise InvalidInput("this turn was used already; make another one with chat.turn(…)")
         self._state = "open"
-        if self._key is not None and not await self._find_answer(self._key):
-            await self._take_back_partial(self._key)
+        if self._key is not None:
+            await self._take_answer(self._key)
         await self._go_on()
         return self
 
@@ -237,22 +233,27 @@ class Turn:
 
     async def _append(self) -> None:
         answer = self._without_open_calls() if self._broken else self._answer
-        whose = {"tenant": self._handle.scope.tenant, "conversation": self._handle.id}
+        name, whose = self._conversation, {"tenant": self._scope.tenant, "conversation": self._conversation}
         if not answer or (self._broken and self._partial == "drop"):
-            log.debug("A turn of %s left nothing: it was not answered", self._handle.id, **whose)
+            log.debug("A turn of %s left nothing: it was not answered", name, **whose)
             return
         if self._broken:
-            batch = [*self._question, *answer[:-1], self._marked(answer[-1], len(self._question) + len(answer))]
+            batch = [*self._question, *answer[:-1], marked(answer[-1], self._key, len(self._question) + len(answer))]
             self._result = await self._append_batch(batch, None, none())  # under which nothing is due
             return
         try:
             self._result = await self._append_batch([*self._question, *answer], self._key, None)
         except IdempotencyKeyReused:
-            if self._key is None or not await self._find_answer(self._key):
+            if self._key is None or not await self._take_answer(self._key):
                 raise
-            log.warning(
-                "Two turns of %s with one key were answered at once; the first is kept", self._handle.id, **whose
-            )
+            log.warning("Two turns of %s with one key were answered at once; the first is kept", name, **whose)
+
+    async def _take_answer(self, key: str) -> bool:
+        """Take the stored answer of the key, if there is one; returns whether there is."""
+        found = await self._retry(self._question, key)
+        if found is not None:
+            self._replayed, self._answer, self._result = True, list(found.messages), found.result
+        return found is not None
 
     async def _go_on(self) -> None:
         """Make the next request if one is due: nothing waits for a result, and the answer is not there."""
@@ -315,76 +316,14 @@ class Turn:
         items = self._codec.answered(given)
         if items is None:
             other = next(
-                (name for name in get_args(Wire) if self._handle.services.codec(name).answered(given) is not None), None
+                (name for name in get_args(Wire) if self._formats.codec(name).answered(given) is not None), None
             )
             if other is not None:
                 raise InvalidMessage(f"this is an answer of another API; give the turn wire={other!r}")
         if not items and given.get("error"):
             raise InvalidMessage("the API answered with an error, which the field `error` tells; ask again")
         wire = self._codec.name if items is not None else None
-        return [self._handle.services.read(item, wire) for item in ([given] if items is None else items)]
-
-    def _marked(self, message: Message, size: int) -> Message:
-        """The last message of a partial answer. Its metadata says so; `_MARK` has the key and the number of messages,
-        by which a retry finds them."""
-        mark = {"key": self._key, "messages": size}
-        return message.with_metadata({**json.loads(message.metadata), "partial": True, _MARK: mark})
-
-    async def _find_answer(self, key: str) -> bool:
-        """Take the stored answer of the key, if there is one; returns whether there is.
-
-        Raises IdempotencyKeyReused if the key was used for another question or without an answer, NotFound if its
-        answer was erased.
-        """
-        store, scope, name = self._handle.services.store, self._handle.scope, self._handle.id
-        receipt = await store.receipt(scope, name, key)
-        if receipt is None:
-            return False
-        head = await self._handle.head()
-        stored = await store.messages(scope, name, head.ref, MessageRange(start=receipt.start, stop=receipt.end + 1))
-        if not stored or any(one.erased for one in stored):
-            raise NotFound(f"key={key!r} was answered before, and the answer was erased since; use another key")
-        count = len(self._question)
-        follows = stored[count].message.role if len(stored) > count else None
-        if not self._asks([one.message for one in stored[:count]]) or follows is not Role.ASSISTANT:
-            raise IdempotencyKeyReused(
-                f"key={key!r} was used for another question, or without an answer (seq {receipt.start} to "
-                f"{receipt.end}); give every turn a key of its own, and the same key only to a retry of the same turn"
-            )
-        self._replayed, self._answer = True, [one.message for one in stored[count:]]
-        self._result = AppendResult(start=receipt.start, end=receipt.end, rev=receipt.rev, replayed=True)
-        return True
-
-    async def _take_back_partial(self, key: str) -> None:
-        """Take back what an earlier turn with this key and this question left when it broke off, if nothing was said
-        since."""
-        store, scope, name = self._handle.services.store, self._handle.scope, self._handle.id
-        while True:
-            head = await self._handle.head()
-            start = max(head.view_start, head.next_seq - _LONGEST)
-            newest = MessageRange(start=start, stop=head.next_seq, live_at=head.rev)
-            there = await store.messages(scope, name, head.ref, newest) if start < head.next_seq else []
-            size = _size_of_partial(there[-1].message, key) if there else 0
-            left = there[-size:] if size else []
-            if len(left) < size or not left or not self._asks([one.message for one in left[: len(self._question)]]):
-                return
-            try:
-                await Rewinder(self._handle).rewind(left[0].seq - 1, expect=head.rev)
-            except ConcurrentWrite:  # something was said meanwhile: look again
-                continue
-            return
-
-    def _asks(self, stored: Sequence[Message]) -> bool:
-        """Whether these messages are the turn's question."""
-        return [one.raw for one in stored] == [one.raw for one in self._question]
-
-
-def _size_of_partial(last: Message, key: str) -> int:
-    """How many messages a turn with this key has left, of which `last` is the last; 0 if it is none of that kind."""
-    mark: object = json.loads(last.metadata).get(_MARK)
-    found = cast("dict[str, object]", mark) if isinstance(mark, dict) else {}
-    size = found.get("messages")
-    return size if found.get("key") == key and isinstance(size, int) and 0 < size <= _LONGEST else 0
+        return [self._formats.read(item, wire) for item in ([given] if items is None else items)]
 
 
 def _dumped(value: object) -> Payload:

@@ -287,6 +287,10 @@ class LogStore(Protocol):
         is not shown any more."""
         ...
 
+    async def info(self, scope: Scope, conversation: str) -> ConversationInfo | None:
+        """One conversation as `listed` shows it; None if it does not exist."""
+        ...
+
     async def scopes(
         self, by: ScopePart, *, tenant: str | None = None, user: str | None = None, beyond: str = "", limit: int
     ) -> list[ScopeCounts]:

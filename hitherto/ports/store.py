@@ -14,6 +14,7 @@ from hitherto.ports.digests import DigestStore
 from hitherto.ports.documents import DocumentStore
 from hitherto.ports.export import ExportStore
 from hitherto.ports.facts import FactStore
+from hitherto.ports.keys import KeyStore
 from hitherto.ports.ledger import LedgerStore
 from hitherto.ports.log import LogStore
 from hitherto.ports.recall import SearchIndex
@@ -25,8 +26,8 @@ class Store(LogStore, DigestStore, LedgerStore, Protocol):
 
     All methods raise DatabaseUnavailable when the store cannot be reached, DatabaseReadOnly when it refuses to write,
     and change nothing then (but see `Unit.commit`). What belongs to another scope is never found, counted or named.
-    `index`, `documents`, `facts`, `contexts`, `runs` and `export` are its search index, its documents, its facts, its
-    kept contexts, its runs and its exports, on the same data.
+    `index`, `documents`, `facts`, `contexts`, `runs`, `keys` and `export` are its search index, its documents, its
+    facts, its kept contexts, its runs, the keys of the service and its exports, on the same data.
 
     What rests on an expired message is shown nowhere outside its conversation, whether the message is erased yet or
     not. As long as a conversation has expired messages that are not erased, its digests and the documents archived from
@@ -49,6 +50,9 @@ class Store(LogStore, DigestStore, LedgerStore, Protocol):
 
     @property
     def runs(self) -> RunStore: ...
+
+    @property
+    def keys(self) -> KeyStore: ...
 
     @property
     def export(self) -> ExportStore: ...

@@ -20,11 +20,13 @@ from hitherto.settings.definitions import (
     ModelSettings,
     ProcessSettings,
     RecallSettings,
+    ServiceSettings,
 )
 from hitherto.settings.sources import SettingValue, environment_values, file_values, given_values, nearest
 
 
 class Settings(
+    ServiceSettings,
     ProcessSettings,
     FactSettings,
     DocumentSettings,

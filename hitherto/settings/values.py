@@ -99,5 +99,6 @@ def _policy(value: object) -> str:
 PolicyText = Annotated[str, BeforeValidator(_policy)]
 Duration = Annotated[timedelta, BeforeValidator(_seconds)]
 Categories = Annotated[tuple[str, ...], BeforeValidator(_names), AfterValidator(_categories)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_ways)]
 CrossSessionWays = Annotated[tuple[Way, ...], BeforeValidator(_ways)]
 Phrases = Annotated[tuple[str, ...], BeforeValidator(_phrases), AfterValidator(_checked_phrases)]

@@ -15,6 +15,7 @@ from hitherto.core.cross_session import CrossSessionLike
 from hitherto.core.digests.digest import Digest
 from hitherto.core.documents.document import Document
 from hitherto.core.facts.fact import Fact, FactEvent, FactState, Subject, Visibility
+from hitherto.core.key import ApiKey, Right
 from hitherto.core.ledger import Costs
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import CHAT, RESPONSES, Call, Logged, Message, Payload, Wire
@@ -32,6 +33,7 @@ from hitherto.engine.documents.documents import DocumentList, Documents
 from hitherto.engine.export.export import ExportReport
 from hitherto.engine.export.imports import ImportReport, Lines
 from hitherto.engine.facts.facts import FactList, Facts
+from hitherto.engine.keys import Keys, NewKey
 from hitherto.engine.listing import ConversationPage, ScopePage
 from hitherto.engine.log.append import AppendResult
 from hitherto.engine.log.erase_scope import ErasureReport
@@ -42,7 +44,7 @@ from hitherto.ports.digests import Backlog
 from hitherto.ports.documents import KeptDocument
 from hitherto.ports.facts import AddedFact
 from hitherto.ports.ledger import By
-from hitherto.ports.log import ScopePart
+from hitherto.ports.log import ConversationInfo, ScopePart
 from hitherto.ports.models.compactor import Compactor
 from hitherto.ports.models.embedder import Embedder
 from hitherto.ports.models.model import Model
@@ -127,6 +129,10 @@ class SyncMemory(SyncMemoryBase):
     def runs(self, scope: Scope) -> SyncRuns:
         """The runs of the scope's agent: what it did, event by event. Raises InvalidScope. See `Memory.runs`."""
         return SyncRuns(self.background, lambda memory: memory.runs(scope))
+
+    def keys(self, tenant: str) -> SyncKeys:
+        """The keys of a tenant to the service (`hitherto serve`). Raises InvalidScope. See `Memory.keys`."""
+        return SyncKeys(self.background, lambda memory: memory.keys(tenant))
 
     def facts(self, scope: Scope, *, subject: str | None = None, all_agents: bool = False) -> SyncFacts:
         """The facts of the scope's user, and those that others share with this user, about one `subject` ("": the user)
@@ -452,6 +458,11 @@ class SyncConversation(SyncPart[Conversation]):
         `facts` is off. See `Conversation.known`."""
         return self._run(lambda conversation: conversation.known(budget=budget))
 
+    def info(self) -> ConversationInfo | None:
+        """What lists show of the conversation: its title, metadata, dates and counts; None if it does not exist. See
+        `Conversation.info`."""
+        return self._run(lambda conversation: conversation.info())
+
     def head(self) -> Head | None:
         """The conversation's state, or None before its first append. See `Conversation.head`."""
         return self._run(lambda conversation: conversation.head())
@@ -726,6 +737,35 @@ class SyncRuns(SyncPart[Runs]):
         """What happened in a run, in its order: at most `limit` events, those after number `after`. Raises NotFound for
         a run that is not there, InvalidInput for an unusable `limit` or `after`. See `Runs.events`."""
         return self._run(lambda runs: runs.events(run, after=after, limit=limit))
+
+
+class SyncKeys(SyncPart[Keys]):
+    """`Keys` for code without an event loop."""
+
+    def create(
+        self,
+        name: str,
+        *,
+        rights: Iterable[Right | Literal["read", "write", "review", "admin"]] = (Right.READ, Right.WRITE),
+        user: str | None = None,
+        requests: int | None = None,
+        size: int | None = None,
+        seconds: float | None = None,
+    ) -> NewKey:
+        """Make a key, with a `name` for people. With `user`, it is for that user of the tenant alone. See
+        `Keys.create`."""
+        return self._run(
+            lambda keys: keys.create(name, rights=rights, user=user, requests=requests, size=size, seconds=seconds)
+        )
+
+    def list(self) -> Sequence[ApiKey]:
+        """All keys of the tenant, the oldest first, revoked ones too. See `Keys.list`."""
+        return self._run(lambda keys: keys.list())
+
+    def revoke(self, key: UUID | str) -> ApiKey:
+        """Revoke a key, from the next request on. Raises NotFound for a key that the tenant does not have. See
+        `Keys.revoke`."""
+        return self._run(lambda keys: keys.revoke(key))
 
 
 class SyncTurn(SyncTurnBase):

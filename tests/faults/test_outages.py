@@ -192,7 +192,7 @@ async def test_a_server_that_recovers_is_waited_for(own_server: Server) -> None:
         await PostgresStore(own_server.url, patience=0.5).open()
     worker = await Program.start("worker", "hitherto", "worker", database=own_server.url, database_timeout=0.5)
     try:
-        await worker.said("The database is starting up; the worker waits for it")
+        await worker.said("The database is starting up; waiting for it")
         patient = PostgresStore(own_server.url, patience=PATIENCE)
         opening = asyncio.create_task(patient.open())
         await own_server.take_connections()

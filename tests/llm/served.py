@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-import httpx
+import httpx2 as httpx
 
 MODEL = "smollm2-135m"
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-import httpx
+import httpx2 as httpx
 
 from hitherto.core.digests.schema import CONDENSE_SCHEMA, DIGEST_SCHEMA, digest_schema
 from hitherto.core.facts.fact import CATEGORIES

@@ -203,19 +203,19 @@ class TestKeys:
     async def test_every_key_and_index_begins_with_the_tenant(self, database: str) -> None:
         """But for those by time, with which housekeeping finds what is due of any tenant, that of vectors that are to
         be made in one space, that of the conversations that a context took from (by numbers that no two tenants share),
-        and the names of spaces, which are the same for all."""
+        the keys of the service by their hash, and the names of spaces, which are the same for all."""
         found = await rows(database, self.INDEXES)
         assert {row["of"] for row in found} == {
             *("agent", "erasure", "conversation", "message", "digest", "receipt", "model_call", "document", "passage"),
             *("search_scope", "search_space", "search_filling", "search_entry", "search_segment", "search_posting"),
             *("search_vector", "search_codes"),
             *("subject", "subject_member", "fact_subject", "fact", "fact_evidence", "fact_event"),
-            *("context", "context_text", "run", "run_event"),
+            *("context", "context_text", "run", "run_event", "api_key"),
         }
         others = {row["name"] for row in found if row["columns"][0] != "tenant" and row["of"] != "search_space"}
         assert others == {
             *("conversation_expiring", "conversation_resting", "receipt_by_age", "digest_due"),
-            *("search_filling_behind", "context_expiring", "context_of_others"),
+            *("search_filling_behind", "context_expiring", "context_of_others", "api_key_by_hash"),
         }
         assert not any(row["only"] for row in found if row["name"] in others)
 
@@ -262,6 +262,7 @@ class TestKeys:
             ("fact_event", ("tenant", "fact", "no"), None),
             ("context", ("tenant", "id"), None),
             ("context_text", ("tenant", "hash"), None),
+            ("api_key", ("tenant", "id"), None),
         }
 
     async def test_every_reference_has_an_index(self, database: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from hitherto.core.log.message import JsonObject
+
 CONVERSATION = "conversation"
 """The doc_type of an archived conversation; "conversations" matches it too."""
 
@@ -60,7 +62,7 @@ class Document:
     doc_type: str
     title: str | None
     text: str
-    metadata: str
+    metadata: JsonObject
     passages: int
     created_at: datetime
     said_at: datetime

@@ -9,6 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from hashlib import sha256
 
+from hitherto.core.log.message import JsonObject
 from hitherto.core.normalization import normalized
 
 CATEGORIES = ("personality", "hobby", "relationship", "milestone", "occupation", "preference", "habit", "other")
@@ -102,7 +103,7 @@ class Fact:
     confirmed: bool | None
     repeated: int | None
     version: int
-    metadata: str
+    metadata: JsonObject
     extracted_at: datetime
     updated_at: datetime
     ended_at: datetime | None = None

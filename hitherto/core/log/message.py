@@ -12,7 +12,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
+
+from pydantic import (
+    AliasChoices,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    SerializationInfo,
+    ValidationInfo,
+    WithJsonSchema,
+)
 
 from hitherto.errors import InvalidMessage
 
@@ -60,6 +70,28 @@ def to_json(value: object, *, what: str) -> str:
         raise InvalidMessage(f"{what} is not JSON: {error}; pass only what json.dumps can write") from error
 
 
+NESTED: Final = "nested"
+"""Pydantic's context of JSON in which a `JsonText` stands as the value that it is the text of."""
+
+
+def _loaded(text: str | None, info: SerializationInfo) -> object:
+    return text if text is None or info.context != NESTED else json.loads(text)
+
+
+def _dumped(value: object, info: ValidationInfo) -> object:
+    return value if info.context != NESTED else json.dumps(value, ensure_ascii=True)
+
+
+JsonText = Annotated[str, BeforeValidator(_dumped), PlainSerializer(_loaded)]
+"""The text of a JSON value."""
+
+JsonObject = Annotated[JsonText, WithJsonSchema({"type": "object", "additionalProperties": True})]
+"""The text of a JSON object."""
+
+PAYLOAD: Final[Any] = Field(validation_alias=AliasChoices("raw", "payload"), serialization_alias="payload")
+"""The name of a `raw` text in JSON where names have aliases."""
+
+
 def storable(text: str) -> str:
     """`text` with NUL and lone surrogates replaced by U+FFFD: the readable copy; `raw` keeps the original."""
     return _UNSTORABLE.sub("\ufffd", text)
@@ -76,7 +108,7 @@ class Message:
     when it is appended.
     """
 
-    raw: str
+    raw: Annotated[JsonObject, PAYLOAD]
     wire: str
     role: Role
     kind: Kind
@@ -84,7 +116,7 @@ class Message:
     calls: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
-    metadata: str = "{}"
+    metadata: JsonObject = "{}"
     expires_at: datetime | None = None
     said_at: datetime | None = None
 

@@ -273,7 +273,7 @@ def rolling(
     return Policy("rolling", (stage,))
 
 
-PolicyLike: TypeAlias = "Policy | str | Mapping[str, Any]"
+PolicyLike: TypeAlias = Policy | str | Mapping[str, Any]
 """A policy, its name or command-line form, or its JSON, as text or parsed."""
 
 _Given = TypeVar("_Given")

@@ -69,11 +69,11 @@ class Lines(Protocol):
 
 
 async def import_export(
-    services: Services, file: Lines, progress: Callable[[ImportReport], None] | None
+    services: Services, file: Lines, tenant: str | None, progress: Callable[[ImportReport], None] | None
 ) -> ImportReport:
     """See `Memory.import_from`."""
     checked_file(file, "rb")
-    return await _Import(services, _records(file), progress).run()
+    return await _Import(services, _records(file), progress, only=tenant).run()
 
 
 async def _records(file: Lines) -> AsyncGenerator[Record | InvalidExport]:
@@ -107,6 +107,8 @@ class _Import:
     services: Services
     records: AsyncGenerator[Record | InvalidExport]
     progress: Callable[[ImportReport], None] | None
+    only: str | None = None
+    """The tenant whose export it must be."""
     tenant: str = ""
     report: ImportReport = field(default_factory=ImportReport)
     record: Record | None = None
@@ -126,6 +128,8 @@ class _Import:
             if not isinstance(self.record, ExportHeader):
                 raise InvalidExport("it does not begin like an export of Hitherto's", line=1)
             self.tenant = self._named(self.record.tenant, "tenant")
+            if self.only not in (None, self.tenant):
+                self._fail(f"it is an export of another tenant than {self.only!r}")
             await self._advance()
             while not isinstance(self.record, ExportEnd):
                 await self._next()

@@ -25,7 +25,12 @@ def listed(kept: Kept, asked: ConversationFilter, now: datetime) -> list[Convers
     """See `LogStore.listed`; all of them."""
     found = [(name, one) for name, one in kept if _wanted(name[0], one, asked)]
     found.sort(key=lambda one: (one[1].updated_at, one[1].head.ref), reverse=True)
-    return [info(name, one, title=one.title or title_of(_opening(one, now)), now=now) for name, one in found]
+    return [described(name, one, now) for name, one in found]
+
+
+def described(name: Name, kept: StoredConversation, now: datetime) -> ConversationInfo:
+    """A conversation as a list shows it."""
+    return info(name, kept, title=kept.title or title_of(_opening(kept, now)), now=now)
 
 
 def scopes(

@@ -49,6 +49,7 @@ from hitherto.stores.in_memory.documents import InMemoryDocuments
 from hitherto.stores.in_memory.export import InMemoryExport, InMemoryReader, receipt_record, stored
 from hitherto.stores.in_memory.fact_rows import FactRows
 from hitherto.stores.in_memory.facts import InMemoryFacts
+from hitherto.stores.in_memory.keys import InMemoryKeys
 from hitherto.stores.in_memory.ledger import InMemoryLedger
 from hitherto.stores.in_memory.recall.index import InMemoryIndex
 from hitherto.stores.in_memory.runs import InMemoryRuns
@@ -82,6 +83,7 @@ class InMemoryStore:
         self.index = InMemoryIndex(self._kept, self.documents, self.fact_rows.by_id, self._unexpired, clock)
         self.contexts = InMemoryContexts(self._kept, clock)
         self.runs = InMemoryRuns(self._kept, clock)
+        self.keys = InMemoryKeys(clock)
         self.facts = InMemoryFacts(self.fact_rows, self.index, self._unexpired, clock)
         self.export = InMemoryExport(self)
         self._erasures: dict[tuple[str, str | None], Erasure] = {}
@@ -240,6 +242,10 @@ class InMemoryStore:
     async def listed(self, asked: ConversationFilter, *, limit: int) -> list[ConversationInfo]:
         return listing.listed(self._kept.items(), asked, self._clock())[: max(limit, 0)]
 
+    async def info(self, scope: Scope, conversation: str) -> ConversationInfo | None:
+        name = scope, conversation
+        return listing.described(name, self._kept[name], self._clock()) if name in self._kept else None
+
     async def scopes(
         self, by: ScopePart, *, tenant: str | None = None, user: str | None = None, beyond: str = "", limit: int
     ) -> list[ScopeCounts]:
@@ -274,6 +280,7 @@ class InMemoryStore:
         self.ledger.forget_names(tenant, user)
         self.contexts.forget_owner(tenant, user)
         self.runs.forget_owner(tenant, user, before)
+        self.keys.forget(tenant, user, before)
         if user is None:
             self._defaults = {of: one for of, one in self._defaults.items() if of[0] != tenant}
         self.index.forget_all()

@@ -17,6 +17,7 @@ _FILES = (
     "ledger.sql",
     "contexts.sql",
     "runs.sql",
+    "keys.sql",
     "inspection.sql",
     "documents.sql",
     "recall/search.sql",

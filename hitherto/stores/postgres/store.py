@@ -45,6 +45,7 @@ from hitherto.stores.postgres.export import PostgresExport
 from hitherto.stores.postgres.facts.context_columns import known_from
 from hitherto.stores.postgres.facts.facts import PostgresFacts
 from hitherto.stores.postgres.facts.rows import known_values
+from hitherto.stores.postgres.keys import PostgresKeys
 from hitherto.stores.postgres.log import erasure, heads, listing
 from hitherto.stores.postgres.recall.index import PostgresIndex
 from hitherto.stores.postgres.runs import PostgresRuns
@@ -93,6 +94,7 @@ class PostgresStore:
         self.export = PostgresExport(self._with_connection)
         self.contexts = PostgresContexts(self._with_connection)
         self.runs = PostgresRuns(self._with_connection)
+        self.keys = PostgresKeys(self._with_connection)
 
     async def open(self) -> None:
         await schema.ensure(self._url, patience=self._patience, upgrade=not self._read_only)
@@ -313,6 +315,10 @@ class PostgresStore:
         query = SQL["listed"] if one_scope else SQL["listed_within"]
         found = await self._all(query, listing.listed_values(asked, limit))
         return [listing.info_from(asked.tenant, row) for row in found]
+
+    async def info(self, scope: Scope, conversation: str) -> ConversationInfo | None:
+        found = await self._all(SQL["info"], rows.scope_values(scope, conversation))
+        return listing.info_from(scope.tenant, found[0]) if found else None
 
     async def scopes(
         self, by: ScopePart, *, tenant: str | None = None, user: str | None = None, beyond: str = "", limit: int

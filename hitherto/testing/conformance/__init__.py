@@ -7,6 +7,7 @@ from hitherto.testing.conformance.digests import DigestConformance
 from hitherto.testing.conformance.documents import DocumentConformance
 from hitherto.testing.conformance.export import ExportConformance
 from hitherto.testing.conformance.facts import FactConformance
+from hitherto.testing.conformance.keys import KeyConformance
 from hitherto.testing.conformance.ledger import LedgerConformance
 from hitherto.testing.conformance.log import LogConformance
 from hitherto.testing.conformance.recall import RecallConformance
@@ -21,6 +22,7 @@ class StoreConformance(
     DocumentConformance,
     ContextConformance,
     RunConformance,
+    KeyConformance,
     LedgerConformance,
     ExportConformance,
 ):

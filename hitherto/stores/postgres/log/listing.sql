@@ -33,6 +33,15 @@ from (
 left join lateral hitherto.summary_of(c.tenant, c.ref, c.view_start, c.next_expiry) s on true
 order by c.updated_at desc, c.ref desc;
 
+-- name: info
+-- One conversation.
+select c.user_id, c.agent, c.id, c.title, case when c.title is null then hitherto.opening(c.tenant, c.ref, c.view_turns) end,
+       c.metadata::text, c.next_seq, c.tokens, c.rev, c.created_at, c.updated_at, c.ref, coalesce(s.summary, ''),
+       coalesce(s.summarized_count, 0)
+from hitherto.conversation c
+left join lateral hitherto.summary_of(c.tenant, c.ref, c.view_start, c.next_expiry) s on true
+where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s;
+
 -- name: tenants
 -- The tenants after a name, or one tenant, by name, with what is kept of each.
 with named as materialized (

@@ -123,6 +123,15 @@ class ListingCases:
         await write(store, last.conversation, user())
         assert await names(store, beyond=(last.updated_at, last.ref)) == ["c", "a"]
 
+    async def test_info_is_what_lists_show_of_one_conversation(self, store: Store) -> None:
+        await write(store, "c", user("Where?"), *dialogue(2))
+        await digested(store, "c", 0, 3, Item("They meet.", ((0, 1),)))
+        await described(store, "other", title="Another", metadata='{"a": 1}')
+        await write(store, "c", user(), scope=ELSEWHERE)
+        for found in await listed(store):
+            assert await store.info(SCOPE, found.conversation) == found
+        assert await store.info(SCOPE, "none") is None
+
     async def test_listed_of_a_user_an_agent_and_a_tenant(self, store: Store) -> None:
         others = [replace(SCOPE, agent="other"), replace(SCOPE, user="other"), replace(SCOPE, tenant="other")]
         for at, scope in enumerate([SCOPE, *others]):

@@ -1,4 +1,4 @@
-"""The schema of 0.1: the files of `0107_baseline`, and the job queue's schema from its installed package."""
+"""The schema of 0.1: the files of `0108_baseline`, and the job queue's schema from its installed package."""
 
 from __future__ import annotations
 
@@ -7,10 +7,23 @@ from pathlib import Path
 from alembic import op
 from procrastinate.schema import SchemaManager
 
-revision = "0107"
+revision = "0108"
 down_revision = None
 
-FILES = ("log", "digests", "ledger", "documents", "search", "facts", "contexts", "runs", "shown", "functions", "views")
+FILES = (
+    "log",
+    "digests",
+    "ledger",
+    "documents",
+    "search",
+    "facts",
+    "contexts",
+    "runs",
+    "keys",
+    "shown",
+    "functions",
+    "views",
+)
 """In this order: each uses only what those before it make."""
 
 # procrastinate's statements and functions name its tables without a schema. Its functions get theirs for good, so that
@@ -33,7 +46,7 @@ grant usage on sequence hitherto.procrastinate_jobs_id_seq, hitherto.procrastina
 
 def upgrade() -> None:
     connection = op.get_bind()
-    folder = Path(__file__).parent.parent / "0107_baseline"
+    folder = Path(__file__).parent.parent / "0108_baseline"
     for name in FILES:
         connection.exec_driver_sql((folder / f"{name}.sql").read_text(encoding="utf-8"))
     path = connection.exec_driver_sql("show search_path").scalar_one()

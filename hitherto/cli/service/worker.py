@@ -83,7 +83,7 @@ async def _work(settings: Settings, metrics: str | None) -> None:
             serves.callback(served.close)
             log.info("Metrics are served at %s", served.address)
         try:
-            async with await _opened(settings, watch):
+            async with await opened(settings, watch, worker=True):
                 log.info("Worker started: digests by %s, %s at once", settings.model, settings.digest_concurrency)
                 await stopped.wait()
                 log.info("Worker stopping: digests in progress get %s seconds", settings.grace)
@@ -93,7 +93,7 @@ async def _work(settings: Settings, metrics: str | None) -> None:
     log.info("Worker stopped")
 
 
-async def _opened(settings: Settings, watch: Watch) -> Memory:
+async def opened(settings: Settings, watch: Watch, *, worker: bool) -> Memory:
     """The memory, open. A database that is starting up or recovers is waited for, however long that takes."""
     tried = False
     while True:
@@ -103,13 +103,13 @@ async def _opened(settings: Settings, watch: Watch) -> Memory:
                 watch=watch,
                 digest_concurrency=settings.digest_concurrency,
                 grace=settings.grace,
-                worker=True,
+                worker=worker,
             )
         except DatabaseUnavailable:
             match None if settings.database is None else await ping(settings.database):
                 case Ping.REJECT:
                     tried = False
-                    log.warning("The database is starting up; the worker waits for it")
+                    log.warning("The database is starting up; waiting for it")
                 case Ping.OK if not tried:  # it may have started up since it refused
                     tried = True
                 case _:

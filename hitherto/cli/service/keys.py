@@ -1,0 +1,100 @@
+"""`hitherto keys`: who may use the service."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, cast
+
+import typer
+
+from hitherto.cli import options
+from hitherto.cli.app import group
+from hitherto.cli.memory import with_memory
+from hitherto.cli.options import LOCAL_TENANT
+from hitherto.cli.terminal import output
+from hitherto.cli.terminal.tables import NONE, Column, fitted, minute, name_column
+from hitherto.core.key import ApiKey, Right
+
+Size = Annotated[int | None, typer.Option(min=1, metavar="BYTES", help="The most bytes of a request.")]
+Seconds = Annotated[float | None, typer.Option(min=0, metavar="SECONDS", help="The most seconds that a request takes.")]
+Requests = Annotated[int | None, typer.Option(min=1, metavar="N", help="The most requests a minute, of each process.")]
+
+
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What the key is for, in words.")],
+    tenant: options.Tenant = LOCAL_TENANT,
+    user: Annotated[str | None, typer.Option(metavar="NAME", help="Make it for this user of the tenant alone.")] = None,
+    rights: Annotated[
+        str, typer.Option(metavar="RIGHTS", help="Of read, write, review and admin, with commas between them.")
+    ] = "read,write",
+    requests: Requests = None,
+    size: Size = None,
+    seconds: Seconds = None,
+    database: options.Database = None,
+    as_json: options.Json = False,
+) -> None:
+    """Make a key, and print its secret: it cannot be shown again."""
+    made = with_memory(
+        database,
+        lambda memory: memory.keys(tenant).create(
+            name,
+            rights=[cast(Right, one.strip()) for one in rights.split(",")],
+            user=user,
+            requests=requests,
+            size=size,
+            seconds=seconds,
+        ),
+        read_only=False,
+    )
+    if as_json:
+        output.print_json({**key_json(made.key), "secret": made.secret})
+        return
+    output.say(made.secret)
+    output.warn("Keep it now: only a hash of it is stored, so that it cannot be shown again.")
+
+
+def list_(
+    tenant: options.Tenant = LOCAL_TENANT, database: options.Database = None, as_json: options.Json = False
+) -> None:
+    """List the keys of a tenant, the oldest first."""
+    found = with_memory(database, lambda memory: memory.keys(tenant).list())
+    if as_json:
+        output.print_json({"tenant": tenant, "keys": [key_json(one) for one in found]})
+    elif not found:
+        output.say(f"Tenant {tenant!r} has no keys; make one: hitherto keys create NAME --tenant {tenant}")
+    else:
+        columns = [
+            Column("id", [str(one.id) for one in found], key=True),
+            name_column("name", [one.name for one in found], gives=0),
+            name_column("user", [one.user or NONE for one in found], gives=1),
+            Column("rights", [" ".join(sorted(one.rights)) for one in found]),
+            Column("created", [minute(one.created_at) for one in found]),
+            Column("revoked", [NONE if one.revoked_at is None else minute(one.revoked_at) for one in found]),
+        ]
+        output.show(fitted(None, columns))
+
+
+def revoke(
+    key: Annotated[str, typer.Argument(metavar="ID", help="The key's id, as `hitherto keys list` shows it.")],
+    tenant: options.Tenant = LOCAL_TENANT,
+    database: options.Database = None,
+    as_json: options.Json = False,
+) -> None:
+    """Revoke a key, from the next request on."""
+    revoked = with_memory(database, lambda memory: memory.keys(tenant).revoke(key), read_only=False)
+    if as_json:
+        output.print_json(key_json(revoked))
+    else:
+        output.say(f"The key {revoked.name!r} is revoked.")
+
+
+def key_json(key: ApiKey) -> dict[str, Any]:
+    return {
+        "id": str(key.id),
+        **output.attributes(key, "tenant", "user", "name", "requests", "size", "seconds"),
+        "rights": sorted(key.rights),
+        "created_at": key.created_at,
+        "revoked_at": key.revoked_at,
+    }
+
+
+keys = group("keys", {"create": create, "list": list_, "revoke": revoke})

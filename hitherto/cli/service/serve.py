@@ -1,0 +1,65 @@
+"""`hitherto serve`: everything over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hitherto import logs
+from hitherto.cli import options
+from hitherto.cli.service.worker import LogFormat, opened
+from hitherto.errors import InvalidInput
+from hitherto.settings import Settings
+from hitherto.watching import watch_of
+
+if TYPE_CHECKING:
+    from socket import socket
+
+
+def serve(
+    database: options.Database = None,
+    host: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Where to listen (HITHERTO_HOST). [default: 127.0.0.1]")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65_535, help="0 finds a free one (HITHERTO_PORT). [default: 8480]")
+    ] = None,
+    require_keys: Annotated[
+        bool, typer.Option("--require-keys", help="Ask for keys on this machine too (HITHERTO_REQUIRE_KEYS).")
+    ] = False,
+    no_worker: Annotated[
+        bool, typer.Option("--no-worker", help="Leave digests and indexing to `hitherto worker`.")
+    ] = False,
+    lines: Annotated[
+        LogFormat, typer.Option("--log", help="Log in lines for people, or one JSON object a line.")
+    ] = LogFormat.TEXT,
+) -> None:
+    """Serve everything over HTTP, until stopped.
+
+    On this machine alone, requests are the tenant local's and need no key; from elsewhere each needs one (see hitherto
+    keys). The service makes digests too, unless workers do. On SIGTERM or Ctrl-C it ends the requests under way within
+    the grace and exits with 0.
+    """
+    settings = Settings.load(
+        database=database,
+        host=host,
+        port=port,
+        require_keys=require_keys or None,
+        worker=False if no_worker else None,
+    )
+    try:
+        from hitherto.http.server.serve import listening
+    except ImportError as error:
+        raise InvalidInput(f"the service needs {error.name}: pip install 'hitherto[server]'") from error
+    (logs.json_lines if lines is LogFormat.JSON else logs.plain_lines)()
+    asyncio.run(_serve(settings, listening(settings)))
+
+
+async def _serve(settings: Settings, at: socket) -> None:
+    from hitherto.http.server.serve import serve as serve_memory
+
+    with at:
+        async with await opened(settings, watch_of(settings), worker=settings.worker) as memory:
+            await serve_memory(memory, settings, at)

@@ -1,0 +1,47 @@
+"""Keys to the service: whose they are, what they allow, and how much."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID
+
+PREFIX = "hitherto_"
+"""What each secret begins with, so that people and scanners know one when they see it."""
+
+
+class Right(StrEnum):
+    """What a key allows: to read; to append and change; to review facts; to configure, export and erase as an
+    operator. Each is given by itself, but that `admin` allows all."""
+
+    READ = "read"
+    WRITE = "write"
+    REVIEW = "review"
+    ADMIN = "admin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKey:
+    """A key of a tenant, or of one `user` of it. It allows at most `requests` a minute, each of at most `size` bytes
+    and `seconds`; None: what the service allows. Its secret is not kept, only a hash of it."""
+
+    id: UUID
+    tenant: str
+    user: str | None
+    name: str
+    rights: frozenset[Right]
+    requests: int | None = None
+    size: int | None = None
+    seconds: float | None = None
+    created_at: datetime
+    revoked_at: datetime | None = None
+
+    def allows(self, right: Right) -> bool:
+        return right in self.rights or Right.ADMIN in self.rights
+
+
+def hash_of(secret: str) -> bytes:
+    """SHA-256 of a secret. Secrets are random, so that nothing slower is needed."""
+    return hashlib.sha256(secret.encode(errors="surrogatepass")).digest()

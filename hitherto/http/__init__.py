@@ -1,0 +1,1 @@
+"""The service and its client: Hitherto's verbs over HTTP."""

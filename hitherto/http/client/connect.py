@@ -1,0 +1,37 @@
+"""`hitherto.connect`: a memory that a service has."""
+
+from __future__ import annotations
+
+from hitherto.engine.memory import Memory
+from hitherto.http.client.remote import RemoteMemory
+from hitherto.http.client.service import Service
+from hitherto.sync.background import BackgroundMemory
+from hitherto.sync.facade import SyncMemory
+from hitherto.wiring import Opening
+
+
+def connect(url: str, *, key: str | None = None, timeout: float = 60.0) -> Opening:
+    """A memory over HTTP: `async with hitherto.connect(url, key=…) as memory` in the place of `hitherto.open(…)`.
+
+    `url` is where `hitherto serve` listens, `key` one of `hitherto keys create`. The verbs are those of `Memory` and
+    its parts, and raise the same errors; `ServiceUnavailable` is raised in the place of other errors of the store. A
+    request is sent again as long as the service is away, for at most `timeout` seconds: appends with an idempotency
+    key, which each append without one gets; what might be done twice only if it cannot have arrived. Scopes must be of
+    the key's tenant.
+
+    `purge_expired` and `keys` belong to the service alone and raise InvalidInput. Entering raises ServiceUnavailable,
+    and Unauthorized for a key that the service does not know.
+    """
+
+    async def make() -> Memory:
+        return await RemoteMemory(Service(url, key, timeout=timeout)).start()
+
+    return Opening(make)
+
+
+def connect_sync(url: str, *, key: str | None = None, timeout: float = 60.0) -> SyncMemory:
+    """`connect` for code without an event loop: `with hitherto.connect_sync(url, key=…) as memory` in the place of
+    `hitherto.open_sync(…)`."""
+    background = BackgroundMemory(connect(url, key=key, timeout=timeout))
+    background.memory()
+    return SyncMemory(background)

@@ -1,0 +1,305 @@
+"""The verbs of a memory as requests to a service: of each class, one that inherits what is not done over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, BinaryIO, NoReturn, Self, TypeVar, cast
+from urllib.parse import quote
+
+from hitherto import wire
+from hitherto.core.log.message import Logged, Message
+from hitherto.core.policy.policy import Policy
+from hitherto.core.policy.presets import PolicyLike, policy_of
+from hitherto.core.scope import Scope, checked_name
+from hitherto.engine.conversation import Conversation
+from hitherto.engine.documents.documents import Documents
+from hitherto.engine.export.export import ExportReport, checked_file
+from hitherto.engine.export.imports import LONGEST_LINE, ImportReport, Lines
+from hitherto.engine.facts.facts import Facts
+from hitherto.engine.keys import Keys
+from hitherto.engine.listing import ConversationPage
+from hitherto.engine.log.append import AppendResult
+from hitherto.engine.memory import Memory
+from hitherto.engine.runs import Runs
+from hitherto.errors import InvalidInput, InvalidScope, TimedOut
+from hitherto.http.client.service import Service, scope_headers
+from hitherto.http.operations import OPERATIONS, POLICY, PREFIX, SUBJECT, TENANT, Operation
+from hitherto.http.shapes import answered, sent
+
+Class = TypeVar("Class", bound=type)
+
+_COUNTED = {
+    "conversation": "conversations",
+    "message": "messages",
+    "document": "documents",
+    "fact": "facts",
+    "run": "runs",
+}
+"""What an export's report counts, by the name that a line begins with."""
+
+
+class _Formats:
+    """What of `Services` the client needs: messages are read, and policies checked, on this side too."""
+
+    codec = staticmethod(wire.codec)
+    read = staticmethod(wire.read)
+    usable = staticmethod(policy_of)
+
+
+def _over_http(made: Class) -> Class:
+    """Gives the class a method for each operation of the class that it inherits from."""
+    for operation in OPERATIONS:
+        if operation.owner is made.__mro__[1] and operation.verb not in vars(made):
+            setattr(made, operation.verb, _verb(operation))
+    return made
+
+
+def _verb(operation: Operation) -> Callable[..., Any]:
+    signature = inspect.signature(operation.function)
+
+    @functools.wraps(operation.function)
+    async def verb(self: Any, *arguments: Any, **named: Any) -> Any:
+        given = dict(signature.bind(self, *arguments, **named).arguments)
+        del given["self"]
+        return await self._asked(operation, given)
+
+    return verb
+
+
+def _none_here(what: str) -> NoReturn:
+    raise InvalidInput(f"{what} belongs to the service itself: call it where `hitherto serve` runs")
+
+
+@_over_http
+class RemoteMemory(Memory):
+    """A `Memory` that a service has."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def start(self) -> Self:
+        """See that the service answers, and knows the key. Raises ServiceUnavailable and Unauthorized."""
+        try:
+            await self._service.request("GET", f"{PREFIX}/conversations", headers={}, params={"limit": 1})
+        except BaseException:
+            await self.aclose()
+            raise
+        return self
+
+    async def aclose(self) -> None:
+        """Close the connections to the service. Safe to call twice."""
+        await self._service.aclose()
+
+    async def _asked(self, operation: Operation, given: dict[str, Any]) -> Any:
+        return await self._service.call(operation, {}, given)
+
+    def conversation(
+        self, id: str, *, scope: Scope, policy: PolicyLike | None = None, subject: str | None = None
+    ) -> Conversation:
+        return RemoteConversation(self._service, id, scope=scope, policy=policy, subject=subject)
+
+    def documents(self, scope: Scope) -> Documents:
+        return RemoteDocuments(self._service, scope)
+
+    def runs(self, scope: Scope) -> Runs:
+        return RemoteRuns(self._service, scope)
+
+    def facts(self, scope: Scope, *, subject: str | None = None, all_agents: bool = False) -> Facts:
+        return RemoteFacts(self._service, scope, subject, all_agents=all_agents)
+
+    def keys(self, tenant: str) -> Keys:
+        _none_here("making and listing keys")
+
+    async def purge_expired(self) -> int:
+        _none_here("the housekeeping of all tenants")
+
+    async def metrics(self) -> bytes:
+        return (await self._service.request("GET", "/metrics")).content
+
+    async def conversations(
+        self,
+        scope: Scope | None = None,
+        *,
+        tenant: str | None = None,
+        user: str | None = None,
+        agent: str | None = None,
+        after: datetime | None = None,
+        before: datetime | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> ConversationPage:
+        if scope is not None:
+            if (tenant, user, agent) != (None, None, None):
+                raise InvalidScope("give a scope, or a tenant and perhaps user and agent, not both")
+            of = Scope.checked(scope)
+            tenant, user, agent = of.tenant, of.user, of.agent
+        if tenant is None:
+            raise InvalidScope("whose conversations? Give a scope, or tenant=…, perhaps with user=… and agent=…")
+        narrowed = {"user": user, "agent": agent, "after": after, "before": before, "metadata": metadata}
+        given = {name: value for name, value in narrowed.items() if value is not None}
+        return await self._asked(_LIST, {"tenant": tenant, **given, "limit": limit, "cursor": cursor})
+
+    async def wait_for_digests(self) -> None:
+        await self._waited(_WAITS["wait_for_digests"])
+
+    async def wait_for_index(self) -> bool:
+        return await self._waited(_WAITS["wait_for_index"])
+
+    async def wait_for_erasure(self) -> None:
+        await self._waited(_WAITS["wait_for_erasure"])
+
+    async def _waited(self, operation: Operation) -> Any:
+        while True:
+            try:
+                return await self._asked(operation, {})
+            except TimedOut:  # a request may not take as long as this may
+                continue
+
+    async def export_to(
+        self,
+        file: BinaryIO,
+        *,
+        tenant: str,
+        user: str | None = None,
+        agent: str | None = None,
+        progress: Callable[[ExportReport], None] | None = None,
+    ) -> ExportReport:
+        checked_file(file, "wb")
+        narrowed = {name: one for name, one in (("user", user), ("agent", agent)) if one is not None}
+        headers = {TENANT: quote(checked_name(tenant, "tenant"), safe="")}
+        done, rest = Counter[str](), b""
+        async with self._service.stream(f"{PREFIX}/export", params=narrowed, headers=headers) as response:
+            async for part in response.aiter_bytes():
+                await asyncio.to_thread(file.write, part)
+                *lines, rest = (rest + part).split(b"\n")
+                done.update(_COUNTED.get(line[2 : line.find(b'"', 2)].decode(errors="replace"), "") for line in lines)
+                if progress is not None:
+                    progress(_report(done))
+        if not rest == b"" or not done:
+            raise InvalidInput("the export was cut off; ask for it again")
+        return _report(done)
+
+    async def import_from(
+        self, file: Lines, *, tenant: str | None = None, progress: Callable[[ImportReport], None] | None = None
+    ) -> ImportReport:
+        checked_file(file, "rb")
+        headers = {} if tenant is None else {TENANT: quote(checked_name(tenant, "tenant"), safe="")}
+        response = await self._service.request(
+            "POST", f"{PREFIX}/import", safe=False, content=_lines(file), headers=headers
+        )
+        report = answered(json.loads(response.content), ImportReport)
+        if progress is not None:
+            progress(report)
+        return report
+
+
+_LIST = next(one for one in OPERATIONS if one.verb == "conversations")
+_WAITS = {one.verb: one for one in OPERATIONS if one.verb.startswith("wait_for_")}
+
+
+def _report(done: Counter[str]) -> ExportReport:
+    return ExportReport(**{name: done[name] for name in _COUNTED.values()})
+
+
+async def _lines(file: Lines) -> AsyncIterator[bytes]:
+    while line := await asyncio.to_thread(file.readline, LONGEST_LINE):
+        yield line
+
+
+@_over_http
+class RemoteConversation(Conversation):
+    """A `Conversation` that a service has."""
+
+    def __init__(
+        self,
+        service: Service,
+        id: str,
+        *,
+        scope: Scope,
+        policy: PolicyLike | None = None,
+        subject: str | None = None,
+    ) -> None:
+        self._service, self._services = service, cast(Any, _Formats)
+        self._policy = policy_of(policy)
+        self.id = checked_name(id, "conversation")
+        self.scope = Scope.checked(scope)
+        self._subject = None if subject is None else checked_name(subject, "subject")
+
+    async def _asked(self, operation: Operation, given: dict[str, Any]) -> Any:
+        result = await self._service.call(operation, self._headers(), {"conversation": self.id, **given})
+        if operation.verb == "append":
+            self._policy = self._subject = None  # they are stored now
+        elif operation.verb == "configure":
+            if given.get("policy", given.get("memory_strategy")) is not None:
+                self._policy = None
+            if given.get("subject") is not None:
+                self._subject = None
+        return result
+
+    def _headers(self) -> dict[str, str]:
+        found = scope_headers(self.scope)
+        if self._policy is not None:
+            found[POLICY] = quote(json.dumps(sent(self._policy)), safe="")
+        if self._subject is not None:
+            found[SUBJECT] = quote(self._subject, safe="")
+        return found
+
+    async def messages(self, *, start: int = 0, stop: int | None = None, limit: int | None = None) -> list[Logged]:
+        asked = {"start": start, "stop": stop, "limit": limit}
+        path = f"{PREFIX}/conversations/{quote(self.id, safe='')}/messages"
+        params = {name: value for name, value in asked.items() if value is not None}
+        response = await self._service.request("GET", path, headers=self._headers(), params=params)
+        return answered(json.loads(response.content), list[Logged])
+
+    async def _append(
+        self, batch: Sequence[Message], key: str | None, policy: Policy | None, *, expect: int | None = None
+    ) -> AppendResult:
+        return await self.append(*batch, key=key, policy=policy, expect=expect)
+
+    def _follow(self, other: Conversation) -> None:
+        if isinstance(other, RemoteConversation):
+            self._policy, self._subject = other._policy, other._subject
+
+
+class _RemotePart:
+    """A part of a remote memory: its scope, and with what else it was made."""
+
+    _service: Service
+    _scope: Scope
+    _made_with: Mapping[str, Any]
+
+    async def _asked(self, operation: Operation, given: dict[str, Any]) -> Any:
+        return await self._service.call(operation, scope_headers(self._scope), given, self._made_with)
+
+
+@_over_http
+class RemoteDocuments(Documents, _RemotePart):
+    """The `Documents` that a service has."""
+
+    def __init__(self, service: Service, scope: Scope) -> None:
+        self._service, self._scope, self._made_with = service, Scope.checked(scope), {}
+
+
+@_over_http
+class RemoteFacts(Facts, _RemotePart):
+    """The `Facts` that a service has."""
+
+    def __init__(self, service: Service, scope: Scope, subject: str | None, *, all_agents: bool) -> None:
+        self._service, self._scope = service, Scope.checked(scope)
+        about = subject if not subject else checked_name(subject, "subject")
+        self._made_with = {"subject": about, "all_agents": all_agents}
+
+
+@_over_http
+class RemoteRuns(Runs, _RemotePart):
+    """The `Runs` that a service has."""
+
+    def __init__(self, service: Service, scope: Scope) -> None:
+        self._service, self._scope, self._made_with = service, Scope.checked(scope), {}

@@ -1,0 +1,216 @@
+"""Requests to a service: sent, sent again where that is safe, and their answers read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, cast
+from urllib.parse import quote, urlsplit
+from uuid import uuid4
+
+import httpx2 as httpx
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_delay
+from tenacity.wait import wait_base
+
+from hitherto.core.log.message import Message, Wire
+from hitherto.core.scope import Scope
+from hitherto.errors import (
+    HithertoError,
+    InvalidInput,
+    NotFound,
+    ServiceUnavailable,
+    TooManyRequests,
+)
+from hitherto.http.operations import AGENT, KEY, MESSAGES, PREFIX, TENANT, USER, Operation
+from hitherto.http.problems import error_of
+from hitherto.http.shapes import answered, sent
+from hitherto.wire import read
+
+_AWAY = frozenset({502, 503, 504})
+_LONGEST_PAUSE = 10.0
+
+
+class Service:
+    """The service at `url`. Requests carry the key, and are tried for at most `timeout` seconds."""
+
+    def __init__(self, url: str, key: str | None, *, timeout: float) -> None:
+        if urlsplit(url).scheme not in ("http", "https"):
+            raise InvalidInput("the service's address begins with http:// or https://, as `hitherto serve` prints it")
+        if key is not None and not key.isascii():
+            raise InvalidInput("a key has only ASCII characters; give the one that `hitherto keys create` printed")
+        self._timeout = timeout
+        self._client = httpx.AsyncClient(
+            base_url=url.rstrip("/"),
+            headers={} if key is None else {"Authorization": f"Bearer {key}"},
+            timeout=httpx.Timeout(timeout, connect=min(timeout, 10.0)),
+            limits=httpx.Limits(max_connections=100),
+            follow_redirects=False,
+        )
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+    async def call(
+        self,
+        operation: Operation,
+        headers: Mapping[str, str],
+        arguments: Mapping[str, Any],
+        made_with: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """The answer to the operation with these arguments of its verb; its object was `made_with` those. Raises the
+        verb's errors."""
+        given = dict(arguments)
+        for name in MESSAGES & given.keys():
+            given[name] = _read(given[name], given.get("wire"))
+        headers = {**headers, **_scope(given.pop("scope", None)), **_named(TENANT, given.pop("tenant", None))}
+        if "key" in operation.parameters:
+            headers[KEY] = _key(given.pop("key", None))
+        path = operation.path
+        for name in operation.in_path:
+            value = given.pop(operation.named(name))
+            path = path.replace(f"{{{name}}}", quote(str(sent(value)), safe=""))
+        params = {name: value for name, value in (made_with or {}).items() if value is not None}
+        content: dict[str, Any] = {"params": params}
+        if operation.has_body and operation.given:
+            headers["Content-Type"] = "application/json"
+            content["content"] = _encoded({name: sent(value) for name, value in given.items()})
+        elif not operation.has_body:
+            params |= _query(operation, given)
+        try:
+            found = await self.request(operation.method, PREFIX + path, safe=operation.safe, headers=headers, **content)
+        except NotFound:
+            if operation.missing:
+                return None
+            raise
+        hint = operation.hints["return"]
+        return None if hint is type(None) else answered(json.loads(found.content), hint)
+
+    async def request(
+        self, method: str, path: str, *, safe: bool = True, headers: Mapping[str, str] | None = None, **content: Any
+    ) -> httpx.Response:
+        """The answer to a request, sent again while the service is away: with `safe` in any case, without it if it
+        cannot have been done. Raises the error that the service answers with, or ServiceUnavailable."""
+        tries = AsyncRetrying(
+            stop=stop_after_delay(self._timeout),
+            wait=_Pause(),
+            retry=retry_if_exception_type(_Again),
+            reraise=True,
+        )
+        try:
+            async for attempt in tries:
+                with attempt:
+                    return await self._once(method, path, safe, headers=headers, **content)
+        except _Again as again:
+            raise again.error from again.__cause__
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _once(self, method: str, path: str, safe: bool, **content: Any) -> httpx.Response:
+        try:
+            response = await self._client.request(method, path, **content)
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
+            raise _Again(self._away()) from error
+        except httpx.TransportError as error:
+            raise (_Again(self._away()) if safe else self._away()) from error
+        if response.is_success:
+            return response
+        found = _error(response)
+        again = isinstance(found, TooManyRequests) or (response.status_code in _AWAY and safe)
+        raise _Again(found, _seconds(response)) if again else found
+
+    @asynccontextmanager
+    async def stream(self, path: str, **content: Any) -> AsyncGenerator[httpx.Response]:
+        """The answer to a GET, whose body is still to come."""
+        try:
+            async with self._client.stream("GET", path, **content) as response:
+                if not response.is_success:
+                    await response.aread()
+                    raise _error(response)
+                yield response
+        except httpx.TransportError as error:
+            raise self._away() from error
+
+    def _away(self) -> HithertoError:
+        return ServiceUnavailable(
+            f"no answer from the service at {self._client.base_url}; is `hitherto serve` running?"
+        )
+
+
+class _Again(Exception):
+    """An error after which the request may be sent again, not before `seconds` have passed."""
+
+    def __init__(self, error: HithertoError, seconds: float | None = None) -> None:
+        super().__init__()
+        self.error, self.seconds = error, seconds
+
+
+class _Pause(wait_base):
+    """As long as the service says, or twice as long after each attempt."""
+
+    def __call__(self, retry_state: RetryCallState) -> float:
+        outcome = retry_state.outcome
+        error = None if outcome is None else outcome.exception()
+        said = error.seconds if isinstance(error, _Again) else None
+        return min(_LONGEST_PAUSE, 0.1 * 2**retry_state.attempt_number if said is None else said)
+
+
+def _error(response: httpx.Response) -> HithertoError:
+    try:
+        problem: object = json.loads(response.content)
+    except ValueError:
+        problem = None
+    if not isinstance(problem, dict):
+        problem = {"detail": f"the service, or something before it, answered {response.status_code} without a reason"}
+    return error_of(cast("dict[str, Any]", problem))
+
+
+def _seconds(response: httpx.Response) -> float | None:
+    said = response.headers.get("Retry-After", "")
+    return float(said) if said.isdecimal() else None
+
+
+def _read(value: Any, wire: Wire | None) -> Any:
+    """Messages, read as the service reads them: what is none is refused here. Raises InvalidMessage."""
+    if value is None or isinstance(value, str):
+        return value
+    listed = cast("Sequence[Message | Mapping[str, Any]]", [value] if isinstance(value, Message | Mapping) else value)
+    return [read(message, wire) for message in listed]
+
+
+def _encoded(value: Any) -> bytes:
+    try:
+        return json.dumps(value, ensure_ascii=True, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"this is not JSON: {error}; pass only what json.dumps can write") from None
+
+
+def _key(given: str | None) -> str:
+    """An idempotency key, in a header. One that is not plain ASCII cannot stand there."""
+    return uuid4().hex if given is None else quote(given, safe="")
+
+
+def _query(operation: Operation, given: Mapping[str, Any]) -> dict[str, Any]:
+    found = dict[str, Any]()
+    for name, value in given.items():
+        shape = sent(value)
+        if shape is None:
+            if operation.parameters[name].default is not None:
+                found[name] = ""
+        elif isinstance(shape, dict):
+            found[name] = json.dumps(shape)
+        else:
+            found[name] = shape
+    return found
+
+
+def _scope(scope: object) -> dict[str, str]:
+    return {} if scope is None else scope_headers(Scope.checked(scope))
+
+
+def scope_headers(scope: Scope) -> dict[str, str]:
+    """The headers that name a scope."""
+    return {**_named(TENANT, scope.tenant), **_named(USER, scope.user), **_named(AGENT, scope.agent)}
+
+
+def _named(header: str, value: str | None) -> dict[str, str]:
+    return {} if value is None else {header: quote(value, safe="")}

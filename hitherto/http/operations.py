@@ -1,0 +1,244 @@
+"""The operations of the HTTP API: one table, from which the service's endpoints and the client's methods are made.
+
+Each is a verb of a public class, with the method and the path under which it stands. Its parameters and its answer are
+the verb's own: what is not in the path comes with the query (GET, DELETE) or in a JSON body. Of a scope, the tenant
+comes with the key, user and agent in headers; the same goes for a `tenant` parameter.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, get_type_hints
+
+from hitherto.core.key import Right
+from hitherto.engine.conversation import Conversation
+from hitherto.engine.documents.documents import Documents
+from hitherto.engine.facts.facts import Facts
+from hitherto.engine.memory import Memory
+from hitherto.engine.runs import Runs
+
+PREFIX = "/api/v1"
+
+USER, AGENT, TENANT = "Hitherto-User", "Hitherto-Agent", "Hitherto-Tenant"
+POLICY, SUBJECT = "Hitherto-Policy", "Hitherto-Subject"
+KEY = "Idempotency-Key"
+
+MESSAGES = frozenset({"messages", "incoming", "question"})
+"""Parameters that are messages."""
+
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+Owner = type[Memory] | type[Conversation] | type[Documents] | type[Facts] | type[Runs]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """A verb under its method and path. `names` are parameters that have another name in the path than in the verb.
+    With `missing`, the answer None is a 404. With `safe`, the client may send it again when it does not know whether it
+    was done."""
+
+    owner: Owner
+    verb: str
+    method: Method
+    path: str
+    right: Right
+    names: Mapping[str, str]
+    missing: bool
+    safe: bool
+
+    @property
+    def name(self) -> str:
+        """Its name in the OpenAPI document."""
+        return f"{self.owner.__name__.lower()}_{self.verb.strip('_')}"
+
+    @cached_property
+    def function(self) -> Callable[..., Any]:
+        return getattr(self.owner, self.verb)
+
+    @cached_property
+    def hints(self) -> dict[str, Any]:
+        """The types of its parameters and, as "return", of its answer."""
+        return get_type_hints(self.function)
+
+    @cached_property
+    def parameters(self) -> dict[str, inspect.Parameter]:
+        """Its parameters but `self`."""
+        return dict(list(inspect.signature(self.function).parameters.items())[1:])
+
+    @cached_property
+    def in_path(self) -> tuple[str, ...]:
+        """The names in braces in the path, in their order."""
+        return tuple(re.findall(r"\{(\w+)\}", self.path))
+
+    @property
+    def has_body(self) -> bool:
+        return self.method in ("POST", "PUT", "PATCH")
+
+    @property
+    def has_scope(self) -> bool:
+        """Whether the headers name a user and an agent. A list of conversations may be of many."""
+        return self.owner is not Memory or (self.verb != "conversations" and "scope" in self.parameters)
+
+    @cached_property
+    def given(self) -> dict[str, inspect.Parameter]:
+        """The parameters that come with the query or in the body."""
+        elsewhere = {"tenant", "scope", "key", *self.in_path, *self.names}
+        return {name: one for name, one in self.parameters.items() if name not in elsewhere}
+
+    def named(self, in_path: str) -> str:
+        """The parameter of the verb that stands in the path under this name."""
+        return next((name for name, other in self.names.items() if other == in_path), in_path)
+
+
+def _of(owner: Owner, right: Right, rows: str) -> list[Operation]:
+    made = list[Operation]()
+    for row in filter(None, map(str.strip, rows.splitlines())):
+        verb, method, path, *more = row.split()
+        names = dict(word.split("=") for word in more if "=" in word)
+        made.append(
+            Operation(
+                owner=owner,
+                verb=verb,
+                method=method,  # pyright: ignore[reportArgumentType] — one of the words below
+                path=path,
+                right=right,
+                names=names,
+                missing="missing" in more,
+                safe=method != "POST" or "safe" in more,
+            )
+        )
+    return made
+
+
+OPERATIONS = (
+    *_of(
+        Memory,
+        Right.READ,
+        """
+        conversations  GET   /conversations
+        recall         POST  /recall         safe
+        around         POST  /around         safe
+        """,
+    ),
+    *_of(
+        Memory,
+        Right.ADMIN,
+        """
+        scopes             GET     /scopes/{by}
+        subjects           GET     /subjects
+        subject            GET     /subjects/{subject}  id=subject missing
+        configure_subject  PUT     /subjects/{subject}
+        configure_agent    PUT     /agents/{agent}
+        configure_tenant   PUT     /tenant
+        costs              GET     /costs
+        backlog            GET     /backlog
+        erase_user         DELETE  /users/{user}
+        erase_tenant       DELETE  /tenant
+        wait_for_erasure   POST    /wait/erasure   safe
+        """,
+    ),
+    *_of(
+        Memory,
+        Right.WRITE,
+        """
+        wait_for_digests  POST  /wait/digests  safe
+        wait_for_index    POST  /wait/index    safe
+        """,
+    ),
+    *_of(
+        Conversation,
+        Right.READ,
+        """
+        info      GET   /conversations/{conversation}                    missing
+        head      GET   /conversations/{conversation}/head               missing
+        policy    GET   /conversations/{conversation}/policy
+        view      GET   /conversations/{conversation}/view
+        items     GET   /conversations/{conversation}/items
+        injected  POST  /conversations/{conversation}/injected           safe
+        known     GET   /conversations/{conversation}/known
+        digests   GET   /conversations/{conversation}/digests
+        context   POST  /conversations/{conversation}/contexts           safe
+        contexts  GET   /conversations/{conversation}/contexts
+        rebuild   POST  /conversations/{conversation}/contexts/rebuild   safe
+        expand    POST  /conversations/{conversation}/expand             safe
+        """,
+    ),
+    *_of(
+        Conversation,
+        Right.WRITE,
+        """
+        append     POST    /conversations/{conversation}/messages  safe
+        _retry     POST    /conversations/{conversation}/retries   safe
+        configure  PATCH   /conversations/{conversation}
+        finish     POST    /conversations/{conversation}/finish    safe
+        pop        POST    /conversations/{conversation}/pop
+        rewind     POST    /conversations/{conversation}/rewind    safe
+        replace    PUT     /conversations/{conversation}/items
+        clear      POST    /conversations/{conversation}/clear
+        erase      POST    /conversations/{conversation}/erase     safe
+        delete     DELETE  /conversations/{conversation}
+        """,
+    ),
+    *_of(
+        Documents,
+        Right.READ,
+        """
+        list  GET  /documents
+        get   GET  /documents/{document}  id=document missing
+        """,
+    ),
+    *_of(
+        Documents,
+        Right.WRITE,
+        """
+        add     POST    /documents             safe
+        remove  DELETE  /documents/{document}  id=document
+        """,
+    ),
+    *_of(
+        Facts,
+        Right.READ,
+        """
+        list     GET  /facts
+        get      GET  /facts/{fact}          id=fact missing
+        history  GET  /facts/{fact}/history  id=fact
+        sources  GET  /facts/{fact}/sources  id=fact
+        """,
+    ),
+    *_of(
+        Facts,
+        Right.REVIEW,
+        """
+        add             POST    /facts                    safe
+        edit            PATCH   /facts/{fact}             id=fact
+        restore         POST    /facts/{fact}/restore     id=fact
+        confirm         POST    /facts/{fact}/confirm     id=fact
+        share           POST    /facts/{fact}/share       id=fact
+        unshare         POST    /facts/{fact}/unshare     id=fact
+        set_visibility  PUT     /facts/{fact}/visibility  id=fact
+        delete          DELETE  /facts/{fact}             id=fact
+        """,
+    ),
+    *_of(
+        Runs,
+        Right.READ,
+        """
+        list    GET  /conversations/{conversation}/runs
+        get     GET  /runs/{run}          missing
+        events  GET  /runs/{run}/events
+        """,
+    ),
+    *_of(
+        Runs,
+        Right.WRITE,
+        """
+        begin  POST  /conversations/{conversation}/runs
+        add    POST  /runs/{run}/events
+        end    POST  /runs/{run}/end
+        """,
+    ),
+)
+"""All but the lists that are streamed: messages of a conversation, exports and imports."""

@@ -1,0 +1,100 @@
+"""Errors over HTTP: problem details (RFC 9457), in one table with the error classes.
+
+The `type` of a problem is `urn:hitherto:` and the name of the error class; `title` is what the class says of itself,
+`detail` the error's own message. What else an error tells (`actual`, `over_by`, `line`, `retry_after`) is a member of
+its own. The client raises the error of that class.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from hitherto import errors
+from hitherto.errors import HithertoError
+
+MEDIA_TYPE = "application/problem+json"
+_URN = "urn:hitherto:"
+
+
+STATUS: Mapping[type[HithertoError], int] = {
+    HithertoError: 500,
+    errors.InvalidInput: 422,
+    errors.Conflict: 409,
+    errors.NotFound: 404,
+    errors.BudgetExceeded: 422,
+    errors.NotReproducible: 409,
+    errors.StoreError: 503,
+    errors.ModelError: 502,
+    errors.ModelUnavailable: 503,
+    errors.Unauthorized: 401,
+    errors.Forbidden: 403,
+    errors.TooLarge: 413,
+    errors.UnsupportedMediaType: 415,
+    errors.TooManyRequests: 429,
+    errors.TimedOut: 408,
+}
+"""The status of an error: that of its class, or else of the nearest class above it."""
+
+_MEMBERS: Mapping[type[HithertoError], tuple[str, ...]] = {
+    errors.ConcurrentWrite: ("actual",),
+    errors.StaleVersion: ("actual",),
+    errors.BudgetExceeded: ("over_by",),
+    errors.InvalidTranscript: ("line",),
+    errors.InvalidExport: ("line",),
+    errors.ModelUnavailable: ("retry_after",),
+    errors.TooManyRequests: ("retry_after",),
+}
+"""What else an error tells, and is made with."""
+
+RETRY_AFTER = 1
+"""Seconds after which a request may be tried again that found the store away."""
+
+
+def status_of(error: HithertoError) -> int:
+    return next(STATUS[one] for one in type(error).__mro__ if one in STATUS)
+
+
+def problem_of(error: HithertoError) -> dict[str, Any]:
+    """An error as problem details."""
+    kind = type(error)
+    names = (name for one, names in _MEMBERS.items() if isinstance(error, one) for name in names)
+    members = {name: value for name in names if (value := getattr(error, name)) is not None}
+    title = inspect.getdoc(kind) or kind.__name__
+    return {
+        "type": f"{_URN}{kind.__name__}",
+        "title": " ".join(title.split(". ")[0].split()).rstrip("."),
+        "status": status_of(error),
+        "detail": str(error),
+        **members,
+    }
+
+
+def headers_of(error: HithertoError) -> dict[str, str]:
+    """The headers that go with an error: when to try again, and how to give a key."""
+    found = dict[str, str]()
+    retry_after = getattr(error, "retry_after", None)
+    if status_of(error) == 503 or retry_after is not None:
+        found["Retry-After"] = str(max(1, round(retry_after or RETRY_AFTER)))
+    if isinstance(error, errors.Unauthorized):
+        found["WWW-Authenticate"] = "Bearer"
+    return found
+
+
+def error_of(problem: Mapping[str, Any]) -> HithertoError:
+    """The error that a problem tells of; a `ServiceError` for a class that is not known here."""
+    kind = _CLASSES.get(str(problem.get("type")).removeprefix(_URN), errors.ServiceError)
+    detail = str(problem.get("detail") or problem.get("title") or "the service gives no reason")
+    names = next((names for one, names in _MEMBERS.items() if issubclass(kind, one)), ())
+    return kind(detail, **{name: problem.get(name) for name in names})
+
+
+def _all(kind: type[HithertoError]) -> dict[str, type[HithertoError]]:
+    found = {kind.__name__: kind}
+    for below in kind.__subclasses__():
+        found |= _all(below)
+    return found
+
+
+_CLASSES = _all(HithertoError)

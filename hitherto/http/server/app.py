@@ -1,0 +1,169 @@
+"""The app: the routes of the API, health, readiness and metrics, behind the gate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, partial
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from hitherto.core.key import Right, hash_of
+from hitherto.engine.memory import Memory
+from hitherto.errors import HithertoError, ServiceError
+from hitherto.http.operations import AGENT, KEY, OPERATIONS, POLICY, PREFIX, SUBJECT, TENANT, USER
+from hitherto.http.problems import MEDIA_TYPE
+from hitherto.http.server import endpoints
+from hitherto.http.server.callers import Caller, Doors, Limits
+from hitherto.http.server.gate import RequestGate
+from hitherto.http.server.responses import encoded, problem
+from hitherto.http.server.streams import PATHS, add_streams
+from hitherto.watching import CONTENT_TYPE
+
+_ABOUT = """Conversation memory for LLM agents: every message kept, every turn within its token budget.
+
+The tenant of a request is that of its key; user and agent are named in the headers Hitherto-User and Hitherto-Agent,
+percent-encoded. Errors are problem details (RFC 9457), whose `type` ends with the name of the error."""
+
+
+_HEADERS = (USER, AGENT, TENANT, POLICY, SUBJECT, KEY)
+
+_PROBLEM: dict[str, Any] = {
+    "title": "Problem",
+    "description": "What is wrong, as RFC 9457 has it.",
+    "type": "object",
+    "required": ["type", "title", "status", "detail"],
+    "properties": {
+        "type": {"type": "string", "description": "urn:hitherto: and the name of the error."},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+    },
+}
+
+
+def create_app(memory: Memory, *, keys: bool, limits: Limits, origins: Sequence[str] = ()) -> ASGIApp:
+    """The service on an open memory. With `keys`, every request but for health and readiness needs one. Web pages of
+    these `origins` may call it from a browser."""
+    store = memory._services.store  # pyright: ignore[reportPrivateUsage] — the service is part of Hitherto
+    gate = RequestGate(application(), memory=memory, doors=Doors(store.keys if keys else None, limits), streamed=PATHS)
+    if not origins:
+        return gate
+    allowed = [*_HEADERS, "Authorization", "Content-Type"]
+    return CORSMiddleware(gate, allow_origins=origins, allow_methods=["*"], allow_headers=allowed)
+
+
+@cache
+def application() -> FastAPI:
+    """The routes of the service; which memory they are for, the gate puts into a request's scope."""
+    app = FastAPI(
+        title="Hitherto",
+        version=version("hitherto"),
+        description=_ABOUT,
+        docs_url=None,
+        redoc_url=None,
+        responses=_problems(),
+        separate_input_output_schemas=True,
+    )
+    router = APIRouter(prefix=PREFIX)
+    for operation in OPERATIONS:
+        endpoints.add(router, operation)
+    add_streams(router)
+    app.include_router(router)
+
+    @app.get("/healthz", tags=["Service"])
+    async def healthz() -> dict[str, str]:
+        """The process is up."""
+        return {"status": "ok"}
+
+    @app.get("/readyz", tags=["Service"])
+    async def readyz(request: Request) -> dict[str, str]:
+        """The process is up and reaches its database: 503 if not."""
+        memory: Memory = request.scope["memory"]
+        services = memory._services  # pyright: ignore[reportPrivateUsage] — the service is part of Hitherto
+        await services.store.keys.find(hash_of(""))
+        return {"status": "ok"}
+
+    @app.get("/metrics", tags=["Service"], response_class=Response)
+    async def metrics(request: Request) -> Response:
+        """The counters of this process and the digest backlog, for Prometheus. Needs the right `admin`."""
+        caller: Caller = request.scope["caller"]
+        caller.check(Right.ADMIN)
+        memory: Memory = request.scope["memory"]
+        return Response(await memory.metrics(), media_type=CONTENT_TYPE)
+
+    app.add_exception_handler(HithertoError, _told)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _refused)
+    app.add_exception_handler(Exception, _failed)
+    app.openapi = partial(_document, app)
+    return app
+
+
+def _document(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document, with what FastAPI does not know of: keys, and the form of problems."""
+    if app.openapi_schema is None:
+        found = FastAPI.openapi(app)
+        parts = found.setdefault("components", {})
+        parts.setdefault("schemas", {})["Problem"] = _PROBLEM
+        parts["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+        found["security"] = [{}, {"key": []}]
+    return app.openapi_schema or {}
+
+
+async def _told(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HithertoError)
+    return problem(error)
+
+
+async def _failed(_: Request, error: Exception) -> Response:
+    return problem(ServiceError("the service has failed; its log says why"))
+
+
+async def _invalid(_: Request, error: Exception) -> Response:
+    """What a request lacks or has too much of: where, and why. What it says there is not repeated."""
+    assert isinstance(error, RequestValidationError)
+    found = [{"where": ".".join(map(str, one["loc"])), "why": one["msg"]} for one in error.errors()]
+    detail = "; ".join(f"{one['where']}: {one['why']}" for one in found[:5])
+    return _problem(422, "InvalidInput", "The request is not of the form that the document says", detail, errors=found)
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    """A path or a method that there is not, a body that is no JSON."""
+    assert isinstance(error, HTTPException)
+    kind = {404: "NotFound", 405: "InvalidInput"}.get(error.status_code, "InvalidInput")
+    return _problem(error.status_code, kind, str(error.detail), str(error.detail), headers=dict(error.headers or {}))
+
+
+def _problem(
+    status: int, kind: str, title: str, detail: str, *, headers: dict[str, str] | None = None, **members: Any
+) -> Response:
+    found = {"type": f"urn:hitherto:{kind}", "title": title, "status": status, "detail": detail, **members}
+    return Response(encoded(found), status_code=status, media_type=MEDIA_TYPE, headers=headers)
+
+
+def _problems() -> dict[int | str, dict[str, Any]]:
+    """The problems that any request can get, for the document."""
+    said = {
+        400: "The body is not JSON.",
+        401: "There is no key, or not a usable one.",
+        403: "The key does not allow this.",
+        404: "There is no such thing in this scope.",
+        405: "The path does not know this method.",
+        408: "The request took too long.",
+        409: "Another call got there first, or the idempotency key was used otherwise.",
+        413: "The body is too large.",
+        415: "The body is in a form that is not read here.",
+        422: "What was given cannot be used.",
+        429: "The key allows no more requests for now.",
+        500: "The service has failed.",
+        503: "The database or a model is away: try again after Retry-After.",
+    }
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {status: {"description": text, "content": content} for status, text in said.items()}

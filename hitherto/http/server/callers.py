@@ -1,0 +1,128 @@
+"""Who calls: the key of a request, and what of it is allowed to whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import ip_address
+from urllib.parse import unquote, urlsplit
+
+from starlette.datastructures import Headers
+
+from hitherto.core.key import ApiKey, Right, hash_of
+from hitherto.core.scope import Scope, checked_name
+from hitherto.errors import (
+    Forbidden,
+    InvalidScope,
+    Unauthorized,
+)
+from hitherto.http.operations import AGENT, TENANT, USER
+from hitherto.ports.keys import KeyStore
+
+LOCAL = "local"
+"""The tenant of requests without a key."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What a request may take: so many `requests` a minute (None: any number), each of at most `size` bytes and
+    `seconds`."""
+
+    requests: int | None
+    size: int
+    seconds: float
+
+    def of(self, key: ApiKey | None) -> Limits:
+        """The limits of a key; where it has none of its own, these apply. Neither can be exceeded."""
+        if key is None:
+            return self
+        given = [one for one in (self.requests, key.requests) if one is not None]
+        return Limits(
+            requests=min(given, default=None),
+            size=min(self.size, key.size or self.size),
+            seconds=min(self.seconds, key.seconds or self.seconds),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caller:
+    """Whose request it is. Without a `key` it comes from this machine, where none is asked for, and may do all."""
+
+    key: ApiKey | None
+    tenant: str
+    limits: Limits
+
+    @property
+    def name(self) -> str:
+        """What its requests are counted under."""
+        return "" if self.key is None else str(self.key.id)
+
+    def check(self, right: Right) -> None:
+        """Raises Forbidden."""
+        if self.key is not None and not self.key.allows(right):
+            raise Forbidden(f"this key does not have the right {right.value!r}")
+
+    def user(self, given: str | None) -> str | None:
+        """The user that a request is for, who was `given` in it. Raises Forbidden for another than the key's own."""
+        own = None if self.key is None else self.key.user
+        if own is not None and given not in (None, own):
+            raise Forbidden("this key is for one user alone, and not for the one that the request names")
+        return own or given
+
+    def scope(self, headers: Headers) -> Scope:
+        """The scope of a request. Raises InvalidScope if it does not name a user and an agent, Forbidden."""
+        user, agent = self.user(name_in(headers, USER)), name_in(headers, AGENT)
+        if user is None or agent is None:
+            raise InvalidScope(
+                f"whose conversations? Name the {'user' if user is None else 'agent'} in the header "
+                f"{USER if user is None else AGENT}"
+            )
+        return Scope(tenant=self.tenant, user=user, agent=agent)
+
+
+class Doors:
+    """Finds the caller of a request. With `keys` None, requests need no key and are the tenant `local`'s."""
+
+    def __init__(self, keys: KeyStore | None, limits: Limits) -> None:
+        self._keys, self._limits = keys, limits
+
+    async def caller(self, headers: Headers) -> Caller:
+        """Raises Unauthorized without a usable key, Forbidden if the request is meant for another tenant."""
+        key = None
+        if self._keys is None:
+            _check_host(headers)
+        else:
+            scheme, _, secret = headers.get("Authorization", "").partition(" ")
+            if scheme.lower() != "bearer" or not secret.strip():
+                raise Unauthorized("this service needs a key, in the header Authorization: Bearer …")
+            key = await self._keys.find(hash_of(secret.strip()))
+            if key is None:
+                raise Unauthorized("this key is not known here, or was revoked")
+        tenant = LOCAL if key is None else key.tenant
+        if name_in(headers, TENANT) not in (None, tenant):
+            raise Forbidden("this key is not of the tenant that the request names")
+        return Caller(key=key, tenant=tenant, limits=self._limits.of(key))
+
+
+def _check_host(headers: Headers) -> None:
+    """Raises Forbidden for a name of this machine that a web page may have given it (DNS rebinding)."""
+    host = urlsplit(f"//{headers.get('Host', 'localhost')}").hostname or ""
+    if host != "localhost" and not _is_loopback(host):
+        raise Forbidden("without keys, this service is called by the name localhost or the address of this machine")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def name_in(headers: Headers, name: str) -> str | None:
+    """A name in a header, where it is percent-encoded UTF-8. Raises InvalidScope."""
+    given = headers.get(name)
+    if given is None:
+        return None
+    try:
+        return checked_name(unquote(given, errors="strict"), f"the header {name}")
+    except UnicodeDecodeError:
+        raise InvalidScope(f"the header {name} is not UTF-8 once its % signs are decoded") from None

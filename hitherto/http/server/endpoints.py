@@ -1,0 +1,145 @@
+"""A route for each operation: it finds whose the request is, calls the verb, and writes the answer."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any, Union, cast, get_args
+from urllib.parse import unquote
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from hitherto.core.scope import checked_name
+from hitherto.engine.documents.documents import Documents
+from hitherto.engine.facts.facts import Facts
+from hitherto.engine.memory import Memory
+from hitherto.engine.runs import Runs
+from hitherto.errors import InvalidPolicy, NotFound
+from hitherto.http.operations import KEY, MESSAGES, POLICY, SUBJECT, Operation
+from hitherto.http.server.callers import Caller, name_in
+from hitherto.http.server.responses import answer
+from hitherto.http.server.signatures import HEADER, MADE_WITH, signature
+from hitherto.http.shapes import message_of, taken
+from hitherto.wire import read
+
+
+class _Json(Response):
+    media_type = "application/json"
+
+
+def add(router: APIRouter, operation: Operation) -> None:
+    """Add the operation's route."""
+    hint = operation.hints["return"]
+    empty = hint is type(None)
+    router.add_api_route(
+        operation.path,
+        _endpoint(operation),
+        methods=[operation.method],
+        operation_id=operation.name,
+        name=operation.name,
+        tags=[operation.owner.__name__],
+        summary=operation.name.replace("_", " "),
+        description=f"{inspect.getdoc(operation.function)}\n\nNeeds the right `{operation.right}`.",
+        status_code=204 if empty else 200,
+        response_model=None if empty else _shown(operation),
+        response_class=Response if empty else _Json,
+    )
+
+
+def _shown(operation: Operation) -> Any:
+    """The type of the answer in the document. None is a 404 where the operation says so."""
+    hint = operation.hints["return"]
+    if not operation.missing:
+        return taken(hint)
+    parts = tuple(part for part in get_args(hint) if part is not type(None))
+    return Union[parts]  # noqa: UP007 (of parts that are known when it runs)
+
+
+def _endpoint(operation: Operation) -> Callable[..., Awaitable[Response]]:
+    kinds = {name: one.kind for name, one in operation.parameters.items()}
+    many = next((name for name, kind in kinds.items() if kind is inspect.Parameter.VAR_POSITIONAL), None)
+    before = [name for name, kind in kinds.items() if kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+
+    async def endpoint(request: Request, **given: Any) -> Response:
+        caller: Caller = request.scope["caller"]
+        caller.check(operation.right)
+        body = given.pop("body", None)
+        if body is not None:
+            given |= {name: getattr(body, name) for name in body.model_fields_set}
+        in_path = {name: _decoded(given.pop(name)) for name in operation.in_path}
+        made_with = {name: given.pop(name) for name in MADE_WITH.get(operation.owner, {})}
+        arguments = {name: value for name, value in given.items() if not name.startswith(HEADER)}
+        target = _target(operation, request, in_path, made_with)
+        arguments |= {operation.named(name): value for name, value in in_path.items()}
+        for name in MESSAGES & arguments.keys():
+            arguments[name] = _read(arguments[name], arguments.get("wire"))
+        if "key" in operation.parameters:
+            arguments["key"] = _key(request)
+        if operation.has_scope and "scope" in operation.parameters:
+            arguments["scope"] = caller.scope(request.headers)
+        if "tenant" in operation.parameters:
+            arguments["tenant"] = caller.tenant
+        if "user" in operation.parameters:
+            arguments["user"] = caller.user(arguments.get("user"))
+        listed = [*(arguments.pop(name) for name in before), *arguments.pop(many)] if many else ()
+        result = await getattr(target, operation.verb)(*listed, **arguments)
+        if result is None and operation.missing:
+            raise NotFound("there is no such thing in this scope")
+        return await answer(result, operation.hints["return"])
+
+    endpoint.__signature__ = signature(operation)  # pyright: ignore[reportFunctionMemberAccess]
+    endpoint.__name__ = operation.name
+    return endpoint
+
+
+def _target(
+    operation: Operation,
+    request: Request,
+    in_path: dict[str, Any],
+    made_with: dict[str, Any],
+) -> Any:
+    """The object whose verb is called. A conversation's name is taken from `in_path`."""
+    memory: Memory = request.scope["memory"]
+    if operation.owner is Memory:
+        return memory
+    caller: Caller = request.scope["caller"]
+    scope = caller.scope(request.headers)
+    if operation.owner is Documents:
+        return memory.documents(scope)
+    if operation.owner is Runs:
+        return memory.runs(scope)
+    if operation.owner is Facts:
+        return memory.facts(scope, **made_with)
+    name = checked_name(in_path.pop("conversation"), "conversation")
+    subject = name_in(request.headers, SUBJECT)
+    return memory.conversation(name, scope=scope, policy=_policy(request), subject=subject)
+
+
+def _key(request: Request) -> str | None:
+    given = request.headers.get(KEY)
+    return None if given is None else unquote(given)
+
+
+def _policy(request: Request) -> str | dict[str, Any] | None:
+    given = unquote(request.headers.get(POLICY, ""))
+    if not given.startswith("{"):
+        return given or None
+    try:
+        return json.loads(given)
+    except (ValueError, RecursionError):
+        raise InvalidPolicy(f"the header {POLICY} is not JSON once its % signs are decoded") from None
+
+
+def _decoded(value: Any) -> Any:
+    """What is in a path: the gate has left some signs encoded."""
+    return unquote(value) if isinstance(value, str) else value
+
+
+def _read(value: Any, wire: Any) -> Any:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return [message_of(one, read, wire) for one in cast("list[Any]", value)]
+    return message_of(value, read, wire)

@@ -1,0 +1,68 @@
+"""Serving an open memory over HTTP, until a signal."""
+
+from __future__ import annotations
+
+import socket
+from ipaddress import ip_address
+
+import uvicorn
+
+from hitherto import logs
+from hitherto.engine.memory import Memory
+from hitherto.errors import InvalidSettings
+from hitherto.http.server.app import create_app
+from hitherto.http.server.callers import Limits
+from hitherto.settings import Settings
+
+log = logs.logger("hitherto.http")
+
+_BACKLOG = 2_048
+_LONGEST_HEAD = 65_536
+"""Bytes of a request's path and headers."""
+
+
+def listening(settings: Settings) -> socket.socket:
+    """A socket that listens where the settings say. Raises InvalidSettings."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        # The protocol's number is what makes asyncio send answers without delay.
+        found = socket.socket(family, kind, protocol or socket.IPPROTO_TCP)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind(address)
+        found.listen(_BACKLOG)
+    except OSError as error:
+        raise InvalidSettings(
+            f"the service cannot listen at {settings.host}, port {settings.port}: {error.strerror or error}; see "
+            "whether another process has the port and whether this machine has the address, or set other ones "
+            "(HITHERTO_HOST, HITHERTO_PORT)"
+        ) from error
+    return found
+
+
+def is_local(address: str) -> bool:
+    """Whether only this machine reaches the address."""
+    return ip_address(address.partition("%")[0]).is_loopback
+
+
+async def serve(memory: Memory, settings: Settings, at: socket.socket) -> None:
+    """Serve until SIGTERM or Ctrl-C; requests that are under way then have the setting `grace` to end."""
+    host, port = at.getsockname()[:2]
+    keys = settings.require_keys or not is_local(host)
+    limits = Limits(requests=settings.requests_per_minute, size=settings.request_size, seconds=settings.request_seconds)
+    app = create_app(memory, keys=keys, limits=limits, origins=settings.cors_origins)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        h11_max_incomplete_event_size=_LONGEST_HEAD,
+        timeout_graceful_shutdown=max(1, round(settings.grace)),
+    )
+    shown = f"[{host}]" if ":" in host else host
+    asked = "each request needs a key (hitherto keys create)" if keys else "requests of this machine need no key"
+    log.info("Serving at http://%s:%s: %s; /openapi.json tells of all paths", shown, port, asked)
+    await uvicorn.Server(config).serve(sockets=[at])
+    log.info("The service has stopped")

@@ -1,0 +1,122 @@
+"""The parameters of a route, and their types in JSON, made from the signature of the operation's verb."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Iterator
+from types import UnionType
+from typing import Annotated, Any, Union, cast, get_args, get_origin
+from uuid import UUID
+
+from fastapi import Header, Path, Query, Request
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, WithJsonSchema, create_model
+
+from hitherto.engine.conversation import Conversation
+from hitherto.engine.facts.facts import Facts
+from hitherto.http.operations import AGENT, KEY, POLICY, SUBJECT, USER, Operation
+from hitherto.http.shapes import taken
+
+MADE_WITH: dict[type, dict[str, tuple[Any, Any]]] = {
+    Facts: {"subject": (str | None, None), "all_agents": (bool, False)},
+}
+"""What the object of a verb is made with beside the scope: type and default of each. It comes with the query."""
+
+_HEADERS = {
+    USER: "The user, percent-encoded. Only a key that is for one user alone goes without.",
+    AGENT: "The agent, percent-encoded.",
+    POLICY: "The policy of the conversation until it has a stored one: a name, or JSON, percent-encoded.",
+    SUBJECT: "The id of what the conversation's facts are about until it has a stored one, percent-encoded.",
+    KEY: "Makes the request idempotent: a second one with the same key and content gets the first one's answer.",
+}
+
+
+def _absent(value: object) -> object:
+    """None for an empty text: how a query gives None where something else is the default."""
+    return None if value == "" else value
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except RecursionError:
+        found = None
+    if not isinstance(found, dict):
+        raise ValueError("give a JSON object")
+    return cast("dict[str, Any]", found)
+
+
+_ObjectText = Annotated[
+    str, AfterValidator(_object), WithJsonSchema({"type": "string", "contentMediaType": "application/json"})
+]
+
+HEADER = "header_"
+"""What the names of parameters begin with that are headers: they are shown in the document, and read elsewhere."""
+
+
+def signature(operation: Operation) -> inspect.Signature:
+    """The signature of the operation's route: the request, then what is in the path, headers, query and body."""
+    parameters = [inspect.Parameter("request", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Request)]
+    return inspect.Signature([*parameters, *_parameters(operation)])
+
+
+def _parameters(operation: Operation) -> Iterator[inspect.Parameter]:
+    for name in operation.in_path:
+        hint = operation.hints.get(operation.named(name), str)
+        yield _parameter(name, Annotated[_alone(hint), Path()])
+    for name in _headers(operation):
+        shown = Annotated[str | None, Header(alias=name, description=_HEADERS[name])]
+        yield _parameter(HEADER + name.lower().replace("-", "_"), shown, None)
+    for name, (hint, default) in MADE_WITH.get(operation.owner, {}).items():
+        yield _parameter(name, Annotated[hint, Query()], default)
+    if not operation.has_body:
+        for name, one in operation.given.items():
+            hint = _in_query(operation.hints[name])
+            if one.default is not None and type(None) in get_args(hint):
+                hint = Annotated[hint, BeforeValidator(_absent)]
+            yield _parameter(name, Annotated[hint, Query()], one.default)
+    elif operation.given:
+        model = _body(operation)
+        if any(field.is_required() for field in model.model_fields.values()):
+            yield _parameter("body", model)
+        else:
+            yield _parameter("body", model | None, None)
+
+
+def _parameter(name: str, hint: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+
+
+def _headers(operation: Operation) -> list[str]:
+    scope = [USER, AGENT] if operation.has_scope else []
+    object_ = [POLICY, SUBJECT] if operation.owner is Conversation else []
+    return [*scope, *object_, *([KEY] if "key" in operation.parameters else [])]
+
+
+def _body(operation: Operation) -> type[BaseModel]:
+    fields = dict[str, Any]()
+    for name, one in operation.given.items():
+        many = one.kind is inspect.Parameter.VAR_POSITIONAL
+        hint = taken(operation.hints[name], strict=True)
+        required = many or one.default is inspect.Parameter.empty
+        fields[name] = (list[hint] if many else hint, ... if required else one.default)
+    title = "".join(word.capitalize() for word in operation.name.split("_")) + "Request"
+    return create_model(title, __config__=ConfigDict(extra="forbid", title=title), **fields)
+
+
+def _alone(hint: Any) -> Any:
+    """The type of a parameter in a path: a UUID where a text of one would do too."""
+    return UUID if UUID in get_args(hint) else hint
+
+
+def _in_query(hint: Any) -> Any:
+    """The type of a parameter in a query: an object stands there as JSON, a policy by its name or as JSON."""
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    found = list[Any]()
+    for part in parts:
+        shape = taken(part)
+        if get_origin(shape) is dict:
+            shape = None if str in parts else _ObjectText
+        if shape is not None and not (shape is str and UUID in parts):
+            found.append(shape)
+    return Union[tuple(found)]  # noqa: UP007 (of parts that are known when it runs)

@@ -1,0 +1,181 @@
+"""The routes whose answers or bodies are streamed: the messages of a conversation, exports and imports."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Annotated, Any, BinaryIO, cast
+from urllib.parse import unquote
+
+from fastapi import APIRouter, Header, Path, Query, Request
+from starlette.responses import Response, StreamingResponse
+
+from hitherto.core.key import Right
+from hitherto.core.log.message import Logged
+from hitherto.core.scope import checked_name
+from hitherto.engine.conversation import Conversation
+from hitherto.engine.export.imports import ImportReport
+from hitherto.engine.memory import Memory
+from hitherto.http.operations import AGENT, PREFIX, USER
+from hitherto.http.server.callers import Caller, Doors
+from hitherto.http.server.responses import answer, encoded
+from hitherto.http.shapes import written
+
+PATHS = frozenset({f"{PREFIX}/export", f"{PREFIX}/import"})
+"""What the gate lets through as it comes, and for as long as it takes."""
+
+_PAGE = 1_000
+_AHEAD = 16
+"""Parts of an export that may wait for a slow reader."""
+
+_TEXT = {"schema": {"type": "string"}}
+
+_LOOK_AGAIN = 1.0
+"""Seconds after which a stream looks whether its key was revoked."""
+
+
+UserHeader = Annotated[str | None, Header(alias=USER, description="The user, percent-encoded.")]
+AgentHeader = Annotated[str | None, Header(alias=AGENT, description="The agent, percent-encoded.")]
+
+
+def add_streams(router: APIRouter) -> None:
+    """Add the routes."""
+
+    @router.get(
+        "/conversations/{conversation}/messages",
+        operation_id="conversation_messages",
+        tags=["Conversation"],
+        description=f"{Conversation.messages.__doc__}\n\nThe list is streamed. Needs the right `read`.",
+        response_model=list[Logged],
+    )
+    async def messages(  # noqa: PLR0917 (FastAPI gives them by name)
+        request: Request,
+        conversation: Annotated[str, Path()],
+        start: Annotated[int, Query(ge=0)] = 0,
+        stop: Annotated[int | None, Query(ge=0)] = None,
+        limit: Annotated[int | None, Query(ge=0)] = None,
+        header_user: UserHeader = None,
+        header_agent: AgentHeader = None,
+    ) -> Response:
+        caller: Caller = request.scope["caller"]
+        caller.check(Right.READ)
+        name = checked_name(unquote(conversation), "conversation")
+        memory: Memory = request.scope["memory"]
+        chat = memory.conversation(name, scope=caller.scope(request.headers))
+        first = await chat.messages(start=start, stop=stop, limit=_PAGE if limit is None else min(limit, _PAGE))
+        left = None if limit is None else limit - len(first)
+        if len(first) < _PAGE or left == 0:
+            return await answer(first, list[Logged])
+        return StreamingResponse(_pages(chat, first, stop, left), media_type="application/json")
+
+    @router.get(
+        "/export",
+        operation_id="memory_export",
+        tags=["Memory"],
+        description=f"{Memory.export_to.__doc__}\n\nThe lines are streamed. Needs the right `admin`.",
+        response_class=StreamingResponse,
+    )
+    async def export(
+        request: Request, user: Annotated[str | None, Query()] = None, agent: Annotated[str | None, Query()] = None
+    ) -> Response:
+        caller: Caller = request.scope["caller"]
+        caller.check(Right.ADMIN)
+        pipe, memory = _Pipe(), cast(Memory, request.scope["memory"])
+        whose = caller.user(user)
+        writing = asyncio.create_task(
+            memory.export_to(cast(BinaryIO, pipe), tenant=caller.tenant, user=whose, agent=agent)
+        )
+        writing.add_done_callback(lambda _: pipe.end())
+        first = await pipe.get()
+        if first is None:
+            await writing  # which raises
+        return StreamingResponse(_exported(writing, pipe, first or b"", request), media_type="application/jsonl")
+
+    @router.post(
+        "/import",
+        operation_id="memory_import",
+        tags=["Memory"],
+        description=f"{Memory.import_from.__doc__}\n\nThe body is the file. Needs the right `admin`.",
+        openapi_extra={
+            "requestBody": {"required": True, "content": {"application/jsonl": {"schema": {"type": "string"}}}}
+        },
+    )
+    async def import_(request: Request) -> ImportReport:
+        caller: Caller = request.scope["caller"]
+        caller.check(Right.ADMIN)
+        with tempfile.TemporaryFile() as file:
+            async for part in request.stream():
+                await asyncio.to_thread(file.write, part)
+            file.seek(0)
+            memory: Memory = request.scope["memory"]
+            return await memory.import_from(cast(Any, file), tenant=caller.tenant)
+
+
+async def _pages(chat: Conversation, page: list[Logged], stop: int | None, left: int | None) -> AsyncIterator[bytes]:
+    """The JSON of a list of messages, page by page."""
+    before = b"["
+    while page:
+        yield before + (await asyncio.to_thread(_joined, page))
+        before = b","
+        limit = _PAGE if left is None else min(left, _PAGE)
+        page = await chat.messages(start=page[-1].seq + 1, stop=stop, limit=limit) if limit else []
+        left = None if left is None else left - len(page)
+    yield b"]"
+
+
+def _joined(page: list[Logged]) -> bytes:
+    return b",".join([encoded(written(one, Logged)) for one in page])
+
+
+class _Pipe:
+    """A file that is written in a thread, and read part by part. A writer waits while many parts are left to read, and
+    fails once there is nobody who reads."""
+
+    def __init__(self) -> None:
+        self._parts = asyncio.Queue[bytes | None](_AHEAD)
+        self._loop = asyncio.get_running_loop()
+        self._closed = False
+
+    def write(self, part: bytes) -> int:
+        if self._closed:
+            raise BrokenPipeError("nobody reads this export any more")
+        asyncio.run_coroutine_threadsafe(self._parts.put(part), self._loop).result()
+        return len(part)
+
+    def end(self) -> None:
+        """Nothing more is written."""
+        if not self._closed:
+            task = asyncio.ensure_future(self._parts.put(None))
+            task.add_done_callback(lambda _: None)
+
+    async def get(self) -> bytes | None:
+        """The next part; None at the end."""
+        return await self._parts.get()
+
+    def close(self) -> None:
+        """Nobody reads any more."""
+        self._closed = True
+        while not self._parts.empty():
+            self._parts.get_nowait()
+
+
+async def _exported(writing: asyncio.Task[Any], pipe: _Pipe, part: bytes, request: Request) -> AsyncIterator[bytes]:
+    doors: Doors = request.scope["doors"]
+    looked = time.monotonic()
+    found: bytes | None = part
+    try:
+        while found is not None:
+            yield found
+            found = await pipe.get()
+            if time.monotonic() - looked > _LOOK_AGAIN:
+                await doors.caller(request.headers)
+                looked = time.monotonic()
+        await writing
+    finally:
+        pipe.close()
+        writing.cancel()
+        with suppress(asyncio.CancelledError, Exception):
+            await writing

@@ -1,0 +1,140 @@
+"""How the values of verbs stand in JSON: what the service takes and gives, and what the client sends and reads.
+
+Answers are as their types say (pydantic's form of dataclasses), a policy is its own JSON form. A message that is given
+is an item of an API, or an object with the item and what else is known of it: see `Given`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, Union, cast, get_args, get_origin
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Strict, Tag, TypeAdapter
+
+from hitherto.core.digests.digest import Digest
+from hitherto.core.log.message import NESTED, Message, Wire
+from hitherto.core.policy.policy import Policy
+from hitherto.core.policy.span import Span
+from hitherto.engine.services import ItemReader
+
+_LISTS = (Iterable, Sequence, Collection)
+
+
+class Given(BaseModel):
+    """A message with more than its item: the format of the item, metadata that no model is shown, when it expires, and
+    when it was said."""
+
+    model_config = ConfigDict(extra="forbid", title="Message")
+
+    item: dict[str, Any] = Field(description="A message as its API has it.")
+    wire: Wire | None = Field(None, description="The format of the item; without it, its shape tells.")
+    metadata: dict[str, Any] = {}
+    expires_at: datetime | None = None
+    said_at: datetime | None = None
+
+
+def _shape_of(value: object) -> str:
+    return "given" if isinstance(value, Given) or (isinstance(value, Mapping) and "item" in value) else "item"
+
+
+Appended = Annotated[Annotated[Given, Tag("given")] | Annotated[dict[str, Any], Tag("item")], Discriminator(_shape_of)]
+"""A message that is given: an item of an API as it is, or a `Given`, which has the key `item`."""
+
+_OBJECTS: dict[object, Any] = {Message: Appended, Policy: dict[str, Any], Digest: None, Span: None}
+"""Types of parameters for which JSON has another form, or none beside the others that the parameter has."""
+
+
+def taken(hint: Any, *, strict: bool = False) -> Any:
+    """The type of a parameter in JSON. With `strict`, no number is read from a text or a truth value."""
+    if hint in _OBJECTS:
+        return _OBJECTS[hint]
+    if strict and hint in (int, float, bool):
+        return Annotated[hint, Strict()]
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        found = [taken(part, strict=strict) for part in parts]
+        if Message in parts:
+            found = [one for one in found if one != dict[str, Any]]  # an item, which `Appended` has
+        return Union[tuple(one for one in found if one is not None)]  # noqa: UP007 (of parts that are known now)
+    if origin in _LISTS:
+        return list[taken(parts[0], strict=strict)]
+    if origin is Mapping:
+        return dict[parts[0], parts[1]]
+    return hint
+
+
+def message_of(value: object, read: ItemReader, wire: Wire | None = None) -> Message:
+    """The message that stands in JSON, read as `Appended`. Raises InvalidMessage."""
+    if not isinstance(value, Given):
+        return read(cast("Mapping[str, Any]", value), wire)
+    message = read(value.item, value.wire or wire)
+    if value.metadata:
+        message = message.with_metadata(value.metadata)
+    if value.expires_at is not None:
+        message = message.expiring(value.expires_at)
+    return message if value.said_at is None else message.dated(value.said_at)
+
+
+@cache
+def adapter(hint: Any) -> TypeAdapter[Any]:
+    """What writes and reads an answer of this type."""
+    return TypeAdapter(dict[str, Any] if hint is Policy else hint)
+
+
+def written(value: Any, hint: Any) -> Any:
+    """An answer as JSON values."""
+    if isinstance(value, Policy):
+        return value.to_json()
+    return adapter(hint).dump_python(value, mode="json", by_alias=True, context=NESTED)
+
+
+def answered(value: Any, hint: Any) -> Any:
+    """The answer that stands in JSON values."""
+    return Policy.from_json(value) if hint is Policy else adapter(hint).validate_python(value, context=NESTED)
+
+
+def sent(value: Any) -> Any:  # noqa: PLR0911, PLR0912 (a case each)
+    """An argument of the client's as JSON values."""
+    match value:
+        case Message():
+            given = Given(
+                item=value.payload,
+                wire=cast(Wire, value.wire),
+                metadata=json.loads(value.metadata),
+                expires_at=value.expires_at,
+                said_at=value.said_at,
+            )
+            return given.model_dump(mode="json", exclude_defaults=True)
+        case Policy():
+            return value.to_json()
+        case Digest():
+            return value.id
+        case Span():
+            return [value.start, value.end]
+        case BaseModel():
+            return value.model_dump(mode="json", by_alias=True)
+        case Enum():
+            return value.value
+        case datetime():
+            return value.isoformat()
+        case timedelta():
+            return value.total_seconds()
+        case UUID():
+            return str(value)
+        case str() | int() | float() | None:
+            return value
+        case Mapping():
+            return cast("Mapping[Any, Any]", value)
+        case Iterable():
+            return [sent(one) for one in cast("Iterable[Any]", value)]
+        case _ if is_dataclass(value):
+            return {field.name: sent(getattr(value, field.name)) for field in fields(value)}
+        case _:
+            return value

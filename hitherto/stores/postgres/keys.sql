@@ -1,0 +1,25 @@
+-- Keys to the service.
+
+-- name: add_key
+insert into hitherto.api_key (tenant, id, user_id, name, hash, rights, requests, size, seconds)
+values (%(tenant)s, %(id)s, %(user)s, %(name)s, %(hash)s, %(rights)s, %(requests)s, %(size)s, %(seconds)s)
+returning tenant, id, user_id, name, rights, requests, size, seconds, created_at, revoked_at;
+
+-- name: find_key
+-- The key of a secret, of any tenant.
+select tenant, id, user_id, name, rights, requests, size, seconds, created_at, revoked_at
+from hitherto.api_key where hash = %(hash)s and revoked_at is null;
+
+-- name: keys
+select tenant, id, user_id, name, rights, requests, size, seconds, created_at, revoked_at
+from hitherto.api_key where tenant = %(tenant)s order by created_at, id;
+
+-- name: revoke_key
+update hitherto.api_key set revoked_at = coalesce(revoked_at, clock_timestamp())
+where tenant = %(tenant)s and id = %(id)s
+returning tenant, id, user_id, name, rights, requests, size, seconds, created_at, revoked_at;
+
+-- name: forget_keys
+-- Of a tenant, or of a user of it, those that were there when its erasure was asked for.
+delete from hitherto.api_key
+where tenant = %(tenant)s and %(user)s in ('', user_id) and created_at <= %(requested_at)s;
