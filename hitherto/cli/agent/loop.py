@@ -20,8 +20,8 @@ from hitherto.cli.agent.commands import (
     StrategyCommand,
     asked_id,
     command_of,
-    schemas,
 )
+from hitherto.cli.agent.events import schemas
 from hitherto.cli.lists.runs import run_json
 from hitherto.core.log.message import Logged
 from hitherto.core.scope import Scope
@@ -97,7 +97,7 @@ class AgentLoop:
                 chat = self._memory.conversation(command.session_id, scope=self._scope)
                 write({"event": "cleared", "session_id": command.session_id, "messages": await chat.clear()})
             case HelpCommand():
-                write({"event": "help", "commands": schemas()})
+                write({"event": "help", **schemas()})
 
     async def _run(self, command: RunCommand, write: Write) -> None:
         agent = APIAgent(self._scope.agent, self._scope.user, command.session_id)
