@@ -28,7 +28,6 @@ from hitherto.core.scope import Scope
 from hitherto.engine.memory import Memory
 from hitherto.errors import HithertoError, InvalidInput, NotFound
 from hitherto.integrations.agents import APIAgent
-from hitherto.integrations.openai_agents.memory_strategy import strategy_of
 from hitherto.logs import logger
 
 log = logger("hitherto.agents")
@@ -117,9 +116,9 @@ class AgentLoop:
 
     async def _strategy(self, command: StrategyCommand, write: Write) -> None:
         chat = self._memory.conversation(command.session_id, scope=self._scope)
-        policy, injection = strategy_of(command.memory_strategy, command.memory_injection)
-        if policy is not None or injection is not None:
-            await chat.configure(policy=policy, memory_injection=injection)
+        given = (command.memory_strategy, command.memory_injection)
+        if given != (None, None):
+            await chat.configure(memory_strategy=given[0], memory_injection=given[1])
         holds = await chat.policy()
         head = await chat.head()
         latest = None if head is None else head.cross_session.latest

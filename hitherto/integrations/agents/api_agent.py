@@ -5,13 +5,13 @@ from __future__ import annotations
 from agents import RunConfig, Runner, Tool
 from openai import AsyncOpenAI
 
+from hitherto.core.policy.memory_strategy import MemoryStrategy
 from hitherto.errors import InvalidInput
 from hitherto.integrations.agents.base_agent import BaseAgent
 from hitherto.integrations.agents.providers import chat_model
 from hitherto.integrations.agents.setup import KNOWLEDGE_BASE_TOOLS
 from hitherto.integrations.openai_agents.documents import document_tools
 from hitherto.integrations.openai_agents.fit import within_budget
-from hitherto.integrations.openai_agents.memory_strategy import MemoryStrategy
 from hitherto.integrations.openai_agents.recorder import OnEvent
 from hitherto.integrations.openai_agents.runtime import AgentSpec, RunOutcome, run_agent
 

@@ -16,6 +16,7 @@ from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import RESPONSES, Payload
+from hitherto.core.policy.memory_strategy import MemoryStrategy, strategy_of
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.presets import none
 from hitherto.core.run import EventKind, Run
@@ -26,7 +27,6 @@ from hitherto.engine.memory import Memory
 from hitherto.errors import HithertoError, InvalidInput, NotFound
 from hitherto.integrations.openai_agents.event_loop import MemoryLoop, loop_of
 from hitherto.integrations.openai_agents.fit import schema_of, within_budget
-from hitherto.integrations.openai_agents.memory_strategy import MemoryStrategy, strategy_of
 from hitherto.integrations.openai_agents.recorder import OnEvent, Recorder
 from hitherto.integrations.openai_agents.session import HithertoSession, Wrapper
 from hitherto.integrations.openai_agents.tool_timeout import timed

@@ -91,6 +91,7 @@ def test_a_session(endpoint: Endpoint, database: str) -> None:
         {"command": "clear", "session_id": "s"},
         run("Who am I?"),
         {"command": "strategy", "session_id": "new"},
+        {"command": "strategy", "session_id": "s", "memory_strategy": ""},
         database=database,
     )
     assert (events[0]["strategy"], events[0]["memory_injection"]) == ("trim", True)
@@ -109,7 +110,8 @@ def test_a_session(endpoint: Endpoint, database: str) -> None:
     completed = [one for one in events if one["event"] == "run_completed"]
     assert completed[-1]["output"] == "Of 2.", "the instructions and the message"
     assert completed[0]["run"]["freed"] == by_name["freed"]["payload"]["tokens"]
-    assert events[-1]["strategy"] == "token_threshold", "another session has the agent's"
+    assert events[-2]["strategy"] == "token_threshold", "another session has the agent's"
+    assert events[-1]["strategy"] == "token_threshold", "without its own this one too"
 
     # A run is replayed.
     first = history["runs"][-1]
