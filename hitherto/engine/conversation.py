@@ -23,8 +23,9 @@ from hitherto.core.log.head import Head, LatestDigest
 from hitherto.core.log.message import CHAT, RESPONSES, Logged, Message, Payload, Wire, to_json
 from hitherto.core.log.ranges import joined
 from hitherto.core.log.title import checked_title
+from hitherto.core.policy.memory_strategy import configured
 from hitherto.core.policy.policy import Policy, policy_json
-from hitherto.core.policy.presets import PolicyLike, one_of
+from hitherto.core.policy.presets import PolicyLike
 from hitherto.core.policy.view import View
 from hitherto.core.scope import Scope, checked_name
 from hitherto.engine.context.context import Context
@@ -401,17 +402,19 @@ class Conversation:
         `ttl` (time to live) is how long messages are kept that are appended from now on and have no expiry of their
         own; zero means for ever. Where it is not set, the agent's applies, then the tenant's, then the setting `ttl`.
 
-        What is not given stays as it is. `memory_strategy` is another name for `policy`; `memory_injection` switches
-        "latest" of `cross_session` alone.
+        What is not given stays as it is; with `policy=""` the conversation has none, and its agent's applies.
+        `memory_strategy` is another name for `policy`, and may be switches (see `MemoryStrategy`); `memory_injection`
+        switches "latest" of `cross_session` alone.
 
         A conversation that does not exist yet is created. What is stored here also replaces the policy and subject that
         this object was created with. If "latest" is switched on for a conversation that began without it, the newest
         digest of the scope's other conversations is chosen now. Raises InvalidPolicy, and InvalidInput for an unusable
         title, metadata or `ttl`, and for two names of the same parameter with different values.
         """
-        chosen_policy = self._services.usable(one_of(policy=policy, memory_strategy=memory_strategy))
+        chosen, goes, injects = configured(policy, memory_strategy, memory_injection)
+        chosen_policy = self._services.usable(chosen)
         about = subject if not subject else checked_name(subject, "subject")
-        crossing = cross_session_of(cross_session, memory_injection=memory_injection)
+        crossing = cross_session_of(cross_session, memory_injection=injects)
         shown, described = checked_title(title), None if metadata is None else metadata_json(metadata)
         kept = checked_ttl(ttl)
         earlier = await earlier_than(self._handle) if crossing.latest else None
@@ -419,14 +422,14 @@ class Conversation:
             head = unit.head
             after = replace(
                 head,
-                policy=policy_json(chosen_policy) or head.policy,
+                policy=None if goes else policy_json(chosen_policy) or head.policy,
                 cross_session=crossing.over(head.cross_session),
                 subject=head.subject if about is None else about,
             )
             if earlier is not None and head.next_seq and head.latest.digest is None:
                 after = replace(after, latest=LatestDigest(digest=earlier.digest))
             await unit.commit(Changes(head=after, title=shown, metadata=described, ttl=kept))
-        if chosen_policy is not None:
+        if goes or chosen_policy is not None:
             self._policy, self._handle = None, replace(self._handle, policy=None)
         if about is not None:
             self._handle = replace(self._handle, subject=None)

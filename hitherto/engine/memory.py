@@ -19,8 +19,9 @@ from hitherto.core.facts.fact import Subject
 from hitherto.core.ledger import Costs
 from hitherto.core.log.append import checked_ttl
 from hitherto.core.log.message import Logged
+from hitherto.core.policy.memory_strategy import configured
 from hitherto.core.policy.policy import policy_json
-from hitherto.core.policy.presets import PolicyLike, one_of
+from hitherto.core.policy.presets import PolicyLike
 from hitherto.core.recall.filter import EntryKind, EntryKindName, SearchFilter
 from hitherto.core.scope import Scope, checked_name
 from hitherto.engine.calls import Calls
@@ -311,19 +312,21 @@ class Memory:
         (`cross_session`, see `Conversation.context`), and how long messages are kept (`ttl`, see
         `Conversation.configure`). A conversation's own values come first.
 
-        What is not given stays as it is. `memory_strategy` is another name for `policy`; `memory_injection` switches
-        "latest" of `cross_session` alone.
+        What is not given stays as it is; with `policy=""` the agent has none. `memory_strategy` is another name for
+        `policy`, and may be switches (see `MemoryStrategy`); `memory_injection` switches "latest" of `cross_session`
+        alone.
 
         Raises InvalidScope for an unusable name, InvalidPolicy for an unusable policy, InvalidInput for an unusable
         `cross_session` or `ttl`.
         """
         tenant, agent = checked_name(tenant, "tenant"), checked_name(agent, "agent")
-        chosen = self._services.usable(one_of(policy=policy, memory_strategy=memory_strategy))
-        crossing = cross_session_of(cross_session, memory_injection=memory_injection)
+        given, goes, injects = configured(policy, memory_strategy, memory_injection)
+        chosen = self._services.usable(given)
+        crossing = cross_session_of(cross_session, memory_injection=injects)
         kept = checked_ttl(ttl)
         before = await self._services.store.defaults(tenant=tenant, agent=agent)
         defaults = AgentDefaults(
-            policy=policy_json(chosen) or before.policy,
+            policy=None if goes else policy_json(chosen) or before.policy,
             cross_session=crossing.over(before.cross_session),
             ttl=before.ttl if kept is None else kept,
         )

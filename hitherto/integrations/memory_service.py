@@ -26,6 +26,8 @@ log = logger("hitherto")
 
 ChatMessage = Mapping[str, Any]
 
+_RETRY = "What was copied once stays: to edit and retry, go on under another conversation id"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowContext:
@@ -48,7 +50,8 @@ class MemoryService:
 
     `get_context_for_workflow` and `trigger_summarization_if_needed` keep a summary of the newest messages, under
     `policy` (by default `sliding_window`). They copy the application's messages into the log: message number n of a
-    conversation has seq n. `prepare_turn` and `maybe_summarize` keep chunks and facts, under `chunks`; they are for
+    conversation has seq n, and what was copied once stays. Of earlier messages only the newest copied one is compared
+    with what is given. `prepare_turn` and `maybe_summarize` keep chunks and facts, under `chunks`; they are for
     conversations that the application appends to. A conversation's policy is that of the first function that writes to
     it.
     """
@@ -61,14 +64,15 @@ class MemoryService:
 
     async def get_context_for_workflow(self, conversation_id: str, messages: Sequence[ChatMessage]) -> WorkflowContext:
         """The context at the start of a round. `messages` are all of the conversation, the user's newest included, as
-        dicts in OpenAI chat shape. Raises InvalidInput where the log has more than these, and what an append raises."""
+        dicts in OpenAI chat shape. Raises InvalidInput where the log has more than these or another one, and what an
+        append raises."""
         chat, messages = self._conversation(conversation_id), list(messages)
         await self._caught_up(chat, messages)
         head = await chat.head()
         if head is not None and head.next_seq > len(messages):
             raise InvalidInput(
                 f"the log of {chat.id!r} has {head.next_seq} messages, and {len(messages)} are given; give all of the "
-                "conversation. What is taken back there, take back here: chat.rewind(to=…) keeps the numbers"
+                f"conversation. {_RETRY}"
             )
         newest = await _newest(chat)
         if newest is None:
@@ -163,9 +167,19 @@ class MemoryService:
         async with lock:
             head = await chat.head()
             known = 0 if head is None else head.next_seq
+            if known and known <= len(messages):
+                await self._check_newest(chat, messages[known - 1], known - 1)
             if known >= len(messages):
                 return False
             return bool((await chat.append(*messages[known:], expect=known)).fired)
+
+    async def _check_newest(self, chat: Conversation, given: ChatMessage, seq: int) -> None:
+        (copied,) = await chat.messages(start=seq, stop=seq + 1)
+        read = self._memory._services.read(given)  # pyright: ignore[reportPrivateUsage] — it is part of Hitherto
+        if not copied.erased and copied.message.text != read.text:
+            raise InvalidInput(
+                f"message {seq} of {chat.id!r} is another one in the log than the one that is given. {_RETRY}"
+            )
 
     def _started(self, work: Any) -> asyncio.Task[bool]:
         task = asyncio.get_running_loop().create_task(work, name="a summary is looked for")

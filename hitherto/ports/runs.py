@@ -11,7 +11,8 @@ from hitherto.core.scope import Scope
 
 
 class RunStore(Protocol):
-    """Runs. All methods raise what `Store` says.
+    """Runs. All methods raise what `Store` says. Nothing is written twice: where the connection is lost while `begin`,
+    `add` or `end` write, they raise DatabaseUnavailable, and it is open whether it was written, as with `Unit.commit`.
 
     A run is deleted with its conversation. Where a message from its `start` to its `end` is erased (while it runs: any
     from its `start` on), the payloads of its events are too, and later ones have none, but for those that quote

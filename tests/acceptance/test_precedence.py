@@ -13,7 +13,7 @@ from hitherto import Memory, Scope, balanced, compact, rolling, summarize, trim
 from hitherto.core.cross_session import CrossSession
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.policy.policy import policy_json
-from hitherto.errors import InvalidPolicy, InvalidScope
+from hitherto.errors import InvalidInput, InvalidPolicy, InvalidScope
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted
 from hitherto.wiring import Opening
@@ -81,6 +81,40 @@ async def test_the_seeds_names(store: Store) -> None:
         assert (head.cross_session, head.policy) == (CrossSession(latest=False), policy_json(ROLLING)), (
             "what is not given stays as it is"
         )
+
+
+async def test_switches_are_stored_too(store: Store) -> None:
+    async with memory_on(store) as memory:
+        await memory.configure_agent(**AGENT, memory_strategy={"memorySummarization": True})
+        chat = memory.conversation("c", scope=SCOPE)
+        assert (await chat.policy()).name == "summarize"
+        trimming = {"max_turns": 4, "keep_last_n_turns": 2}
+        await chat.configure(memory_strategy={"memoryTrimming": trimming, "memoryInjection": True})
+        assert await chat.policy() == TRIM
+        head = await chat.head()
+        assert head is not None
+        assert head.cross_session == CrossSession(latest=True)
+        await chat.configure(memory_strategy={"memoryInjection": False})
+        assert await chat.policy() == TRIM
+        for wrong in ({"memoryTrimming": True, "memoryCompacting": True}, {}):
+            with pytest.raises(InvalidInput):
+                await chat.configure(memory_strategy=wrong)
+
+
+async def test_a_policy_that_goes(store: Store) -> None:
+    """Then the next one applies: the agent's, and in the end the memory's."""
+    async with memory_on(store, policy=ROLLING) as memory:
+        await memory.configure_agent(**AGENT, policy=TRIM)
+        chat = memory.conversation("c", scope=SCOPE, policy=SUMMARIZE)
+        await round_(chat, 1)
+        assert await chat.policy() == SUMMARIZE
+        await chat.configure(policy="")
+        assert await chat.policy() == TRIM
+        assert await memory.conversation("c", scope=SCOPE).policy() == TRIM
+        await memory.configure_agent(**AGENT, memory_strategy="")
+        assert await chat.policy() == ROLLING
+        with pytest.raises(InvalidInput, match="one of them"):
+            await chat.configure(policy="", memory_strategy="trim")
 
 
 async def test_an_agents_policy_is_for_its_tenant_and_name_only(store: Store) -> None:

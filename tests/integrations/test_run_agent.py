@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from agents import MaxTurnsExceeded, ModelBehaviorError, OpenAIProvider, function_tool
+from agents import (
+    MaxTurnsExceeded,
+    ModelBehaviorError,
+    OpenAIProvider,
+    ToolOutputImage,
+    ToolOutputText,
+    function_tool,
+)
 from openai import BadRequestError
 
 import hitherto
-from hitherto import Memory, RunStatus, assistant, user
+from hitherto import EventKind, Memory, RunStatus, assistant, user
 from hitherto.errors import BudgetExceeded, DatabaseUnavailable, InvalidInput, InvalidPolicy
-from hitherto.integrations.openai_agents import AgentSpec, run_agent
+from hitherto.integrations.openai_agents import AgentSpec, run_agent, tool_timeout
+from hitherto.integrations.openai_agents.recorder import json_of
 from hitherto.stores.in_memory.store import InMemoryStore
 from tests.conftest import SCOPE
 from tests.providers.models.endpoint import Answer, Body, Endpoint, refused, said
@@ -54,6 +66,37 @@ async def hanging() -> str:
     """Never ends."""
     await asyncio.sleep(3_600)
     return ""
+
+
+@function_tool
+async def stuck() -> str:
+    """Never ends, and says of no timeout."""
+    await asyncio.sleep(3_600)
+    return ""
+
+
+RELEASED = threading.Event()
+
+
+@function_tool
+def blocked() -> str:
+    """Likewise, in a thread."""
+    RELEASED.wait(60)
+    return ""
+
+
+@dataclass
+class Station:
+    name: str
+    seen: datetime
+    picture: bytes
+
+
+@function_tool
+def rich() -> list[Any]:
+    """All that the SDK takes."""
+    station = Station("Belém", datetime(2026, 5, 1, tzinfo=UTC), b"\x00\xff")
+    return [ToolOutputText(text="Sunny."), ToolOutputImage(image_url="data:,x"), {"of": (station,)}]
 
 
 TOOLS = [weather, broken, fatal, large, raw, hanging]
@@ -163,7 +206,7 @@ async def test_half_a_character_breaks_no_session(agents: Agents) -> None:
 
 @pytest.mark.parametrize(
     ("tool", "payload"),
-    [("broken", "An error occurred"), ("hanging", "timed out"), ("raw", "xff"), ("large", "word word")],
+    [("broken", "An error occurred"), ("hanging", "timed out"), ("raw", "2 bytes"), ("large", "word word")],
 )
 async def test_what_tools_may_do(agents: Agents, tool: str, payload: str) -> None:
     outcome = await agents("Look.", calls(tool), said("Done."), budget=2_000)
@@ -177,13 +220,46 @@ async def test_what_tools_may_do(agents: Agents, tool: str, payload: str) -> Non
     assert (tool != "large") or log[2].tokens > 190_000, "the log has all of it"
 
 
+@pytest.mark.parametrize("tool", [stuck, blocked], ids=lambda tool: tool.name)
+async def test_a_tool_that_hangs(agents: Agents, monkeypatch: pytest.MonkeyPatch, tool: Any) -> None:
+    """Without a timeout of its own. The model is told, and the run goes on."""
+    RELEASED.clear()
+    monkeypatch.setattr(tool_timeout, "TOOL_TIMEOUT", 0.05)
+    outcome = await agents(
+        "Look.", calls(tool.name), said("Never mind."), spec=AgentSpec(name="helper", model="small", tools=[tool])
+    )
+    RELEASED.set()
+    assert outcome.output == "Never mind."
+    assert f"'{tool.name}' timed out" in texts(agents.asked[1])[-1]
+    assert tool.timeout_seconds is None, "it is the application's"
+
+
+async def test_rich_results_are_recorded_as_json(agents: Agents) -> None:
+    spec = AgentSpec(name="helper", model="small", tools=[rich])
+    outcome = await agents("Look.", calls("rich"), said("Sunny."), spec=spec)
+    (result,) = [
+        one for one in await agents.memory.runs(SCOPE).events(outcome.run.id) if one.kind is EventKind.TOOL_RESULT
+    ]
+    text, image, station = result.payload
+    assert text == {"type": "text", "text": "Sunny."}
+    assert (image["type"], image["image_url"]) == ("image", "data:,x")
+    assert station == {"of": [{"name": "Belém", "seen": "2026-05-01 00:00:00+00:00", "picture": "⟦2 bytes⟧"}]}
+
+
+def test_results_that_json_cannot_hold() -> None:
+    round_: list[Any] = []
+    round_.append(round_)
+    for value in (round_, {(1, 2): 3}, float("nan"), {"n": float("inf")}):
+        assert json_of(value) == str(value)
+
+
 @pytest.mark.parametrize(
     ("answers", "error"),
     [
         ([calls("nothing_of_that_name")], ModelBehaviorError),
         ([calls("fatal")], Exception),
         ([calls("weather", '{"city": "Lisbon"}')], MaxTurnsExceeded),
-        ([refused(400, "no such model")], Exception),
+        ([refused(400, "no such model")], BadRequestError),
     ],
     ids=["unknown tool", "a tool that raises", "for ever", "refused"],
 )
@@ -196,6 +272,7 @@ async def test_what_fails_is_recorded_and_raised(agents: Agents, answers: list[A
     events = await agents.memory.runs(SCOPE).events(run.id)
     assert events[-1].kind == "error"
     assert {"type", "message"} == set(events[-1].payload)
+    assert events[-1].name == ("small" if error is BadRequestError else None), "the model that was asked"
     outcome = await agents("And now?", said("All is well."))
     assert outcome.output == "All is well."
 
@@ -209,24 +286,25 @@ async def test_a_message_that_does_not_fit(agents: Agents) -> None:
 
 
 class Away(InMemoryStore):
-    """Takes no events once `away`."""
+    """Refuses this verb of runs once `away`."""
 
     away = False
 
-    def __init__(self) -> None:
+    def __init__(self, verb: str) -> None:
         super().__init__()
-        add = self.runs.add
+        setattr(self.runs, verb, self._unless_away(getattr(self.runs, verb)))
 
-        async def refusing(*given: Any) -> bool:
+    def _unless_away(self, verb: Callable[..., Awaitable[Any]]) -> Any:
+        async def refusing(*given: Any, **options: Any) -> Any:
             if self.away:
                 raise DatabaseUnavailable("the database is away")
-            return await add(*given)
+            return await verb(*given, **options)
 
-        self.runs.add = refusing  # type: ignore[method-assign]
+        return refusing
 
 
 async def test_what_fails_while_the_store_is_away_is_what_is_raised(in_memory: Any) -> None:
-    store = Away()
+    store = Away("add")
     await store.open()
     async with hitherto.open(store=store) as memory:
         agents = Agents(memory)
@@ -239,6 +317,33 @@ async def test_what_fails_while_the_store_is_away_is_what_is_raised(in_memory: A
             await agents("Hello.", fails)
         (run,) = await agents.runs()
         assert run.status is RunStatus.FAILED
+
+
+async def test_the_store_is_away_when_the_run_ends(in_memory: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """The answer is in the log, and is returned."""
+    store = Away("end")
+    await store.open()
+    async with hitherto.open(store=store) as memory:
+
+        def leaves(event: Any) -> None:
+            store.away = event["kind"] == "message"
+
+        with Endpoint(said("Hi.")) as endpoint:
+            provider = OpenAIProvider(base_url=endpoint.url, api_key="none", use_responses=False)
+            spec = AgentSpec(name="helper", model="small")
+            done = await run_agent(
+                memory,
+                spec,
+                "Hello.",
+                scope=SCOPE,
+                conversation="c",
+                on_event=leaves,
+                model_provider=provider,
+            )
+            await provider.aclose()
+        assert (done.output, done.run) == ("Hi.", None)
+        assert [one.message.text for one in await memory.conversation("c", scope=SCOPE).messages()] == ["Hello.", "Hi."]
+    assert "could not be recorded" in caplog.text
 
 
 async def test_what_on_event_raises_changes_nothing(memory: Memory, caplog: pytest.LogCaptureFixture) -> None:

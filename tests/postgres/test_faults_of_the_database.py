@@ -21,6 +21,7 @@ import hitherto
 from hitherto.core.digests.digest import Status
 from hitherto.core.log.append import extended
 from hitherto.core.log.probe import TurnAt
+from hitherto.core.run import EventKind, Run, RunStatus, new_event
 from hitherto.errors import DatabaseReadOnly, DatabaseUnavailable, StoreError
 from hitherto.ports.log import Changes, Receipt
 from hitherto.ports.store import Store
@@ -56,6 +57,10 @@ async def kill(admin: Connection, database: str) -> int:
         [conninfo_to_dict(database)["dbname"]],
     )
     return cursor.rowcount
+
+
+async def begin_run(store: Store) -> Run:
+    return await store.runs.begin(SCOPE, "c", strategy=None, injection=False)
 
 
 async def widen(store: Store, connections: int) -> None:
@@ -246,6 +251,35 @@ class TestKilled:
         assert await snapshot(store, name) == before
         async with store.write(SCOPE, name, key="k") as unit:
             assert unit.receipt is None
+
+    @pytest.mark.parametrize("verb", ["begin", "add", "end"])
+    async def test_while_a_run_is_written(self, store: Store, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
+        """Lost after the statement, before its answer: it is not written a second time, and the caller is told."""
+        run = await begin_run(store)
+        event = new_event(EventKind.MESSAGE, "Hello.")
+        verbs: dict[str, Callable[[], Awaitable[object]]] = {
+            "begin": lambda: begin_run(store),
+            "add": lambda: store.runs.add(SCOPE, run.id, [event]),
+            "end": lambda: store.runs.end(SCOPE, run.id, status=RunStatus.COMPLETED, freed=0),
+        }
+        execute, lost = Connection.execute, list[str]()
+
+        async def losing(connection: Connection, query: Any, *given: Any, **options: Any) -> Any:
+            found = await execute(connection, query, *given, **options)
+            if not lost and re.search(r"(insert into|update) hitherto\.run\b", str(query)):
+                lost.append(str(query))
+                await connection.close()
+                raise psycopg.OperationalError("server closed the connection unexpectedly")
+            return found
+
+        with monkeypatch.context() as patched:
+            patched.setattr(psycopg.AsyncConnection, "execute", losing)
+            with pytest.raises(DatabaseUnavailable, match="not known whether it was written"):
+                await verbs[verb]()
+        assert lost
+        (found,) = await store.runs.runs(SCOPE, "c", limit=9)
+        assert found == run, "here it was not"
+        await verbs[verb]()
 
     @pytest.mark.parametrize("verb", ["probe", "tail", "next_digest", "expired", "digests", "current_facts", "delete"])
     async def test_every_verb_of_a_unit_says_so(

@@ -13,6 +13,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from hitherto.core.digests.digest import Item
+from hitherto.core.run import EventKind
 from hitherto.errors import SchemaMismatch, StoreError
 from hitherto.ports.digests import DigestOutcome
 from hitherto.stores.postgres import schema
@@ -295,6 +296,11 @@ class TestKeys:
             "('fact', 'metadata'))",
         )
         assert found == [{"data_type": "json"}] * 4
+
+    async def test_which_events_of_runs_quote_messages(self, database: str) -> None:
+        for kind in EventKind:
+            query = sql.SQL("select quotes({})").format(sql.Literal(kind.value))
+            assert await rows(database, query) == [{"quotes": kind.quotes}]
 
 
 class TestSeedQueries:

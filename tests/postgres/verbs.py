@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.ledger import ModelCall, Purpose
 from hitherto.core.log.frontier import DigestAction
+from hitherto.core.run import EventKind, RunStatus, new_event
 from hitherto.ports.digests import Claim, DigestWork
 from hitherto.ports.facts import FactFilter, KnownFactsQuery
 from hitherto.ports.log import AgentDefaults, ConversationFilter, MessageRange
@@ -85,6 +87,9 @@ VERBS: dict[str, Callable[[Store], Awaitable[object]]] = {
     "fact": lambda store: store.facts.fact(SCOPE, 1),
     "history": lambda store: store.facts.history(SCOPE, 1),
     "versions": lambda store: store.facts.versions(SCOPE, [(1, 1)]),
+    "run": lambda store: store.runs.run(SCOPE, UUID(int=1)),
+    "runs": lambda store: store.runs.runs(SCOPE, "c", limit=9),
+    "run events": lambda store: store.runs.events(SCOPE, UUID(int=1), limit=9),
 }
 WRITING: dict[str, Callable[[Store], Awaitable[object]]] = {
     "write": lambda store: write(store, "c", user()),
@@ -98,5 +103,8 @@ WRITING: dict[str, Callable[[Store], Awaitable[object]]] = {
     "set_subject": lambda store: set_whole(store, "acme", MUM),
     "add": lambda store: store.facts.add(SCOPE, "mum", new("Sails.")),
     "change": change,
+    "begin a run": lambda store: store.runs.begin(SCOPE, "c", strategy=None, injection=False),
+    "add to a run": lambda store: store.runs.add(SCOPE, UUID(int=1), [new_event(EventKind.MESSAGE, "Hello.")]),
+    "end a run": lambda store: store.runs.end(SCOPE, UUID(int=1), status=RunStatus.COMPLETED, freed=0),
 }
 ALL = {**VERBS, **WRITING}

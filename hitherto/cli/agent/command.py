@@ -40,7 +40,7 @@ def agent(
     from hitherto.cli.agent.loop import AgentLoop, standard_input
     from hitherto.integrations.agents import AgentConfiguration, configure_agents
 
-    configuration = AgentConfiguration.read(_json(file), str(file))
+    configuration = AgentConfiguration.read(_json(file), f"the configuration in {file}")
     if "memory" not in configuration.resources:
         raise InvalidInput(f'{file} has no "memory" in its resources; the loop keeps sessions, so add it there')
     descriptor = standard_input()

@@ -1,4 +1,4 @@
-"""The commands that the loop reads and the events that it writes, a JSON object a line each."""
+"""The commands that the loop reads, a JSON object a line each."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class ClearCommand(_Line):
 
 
 class HelpCommand(_Line):
-    """The commands, each with its JSON Schema."""
+    """The JSON Schemas of commands and events."""
 
     command: Literal["help"]
 
@@ -109,8 +109,3 @@ def asked_id(line: bytes) -> str | int | None:
         return None
     found = value.get("id") if isinstance(value, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     return found if isinstance(found, str | int) and not isinstance(found, bool) else None
-
-
-def schemas() -> dict[str, Any]:
-    """The JSON Schema of each command."""
-    return {name: kind.model_json_schema() for name, kind in COMMANDS.items()}

@@ -20,15 +20,14 @@ from hitherto.cli.agent.commands import (
     StrategyCommand,
     asked_id,
     command_of,
-    schemas,
 )
+from hitherto.cli.agent.events import schemas
 from hitherto.cli.lists.runs import run_json
 from hitherto.core.log.message import Logged
 from hitherto.core.scope import Scope
 from hitherto.engine.memory import Memory
 from hitherto.errors import HithertoError, InvalidInput, NotFound
 from hitherto.integrations.agents import APIAgent
-from hitherto.integrations.openai_agents.memory_strategy import strategy_of
 from hitherto.logs import logger
 
 log = logger("hitherto.agents")
@@ -97,7 +96,7 @@ class AgentLoop:
                 chat = self._memory.conversation(command.session_id, scope=self._scope)
                 write({"event": "cleared", "session_id": command.session_id, "messages": await chat.clear()})
             case HelpCommand():
-                write({"event": "help", "commands": schemas()})
+                write({"event": "help", **schemas()})
 
     async def _run(self, command: RunCommand, write: Write) -> None:
         agent = APIAgent(self._scope.agent, self._scope.user, command.session_id)
@@ -117,9 +116,9 @@ class AgentLoop:
 
     async def _strategy(self, command: StrategyCommand, write: Write) -> None:
         chat = self._memory.conversation(command.session_id, scope=self._scope)
-        policy, injection = strategy_of(command.memory_strategy, command.memory_injection)
-        if policy is not None or injection is not None:
-            await chat.configure(policy=policy, memory_injection=injection)
+        given = (command.memory_strategy, command.memory_injection)
+        if given != (None, None):
+            await chat.configure(memory_strategy=given[0], memory_injection=given[1])
         holds = await chat.policy()
         head = await chat.head()
         latest = None if head is None else head.cross_session.latest

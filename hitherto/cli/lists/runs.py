@@ -20,6 +20,7 @@ from hitherto.engine.recall.arguments import MOST
 from hitherto.errors import NotFound
 
 _GONE = "erased with a message of the run"
+_AGENT = "Name the agent that ran with --agent."
 
 
 def runs(
@@ -47,14 +48,16 @@ def runs(
         elif found:
             output.show(_runs_table(found))
         else:
-            output.say(f"No run of {id!r} in {target.scope} is recorded.")
+            output.say(f"No run of {id!r} in {target.scope} is recorded. {_AGENT}")
         return
 
     async def work(memory: Memory) -> tuple[Run, Sequence[RunEvent]]:
         of = memory.runs(target.scope)
         found = await of.get(run)
         if found is None or found.conversation != id:
-            raise NotFound(f"there is no run {run} of {id!r} in scope {target.scope}; list them: hitherto runs {id}")
+            raise NotFound(
+                f"there is no run {run} of {id!r} in scope {target.scope}; list them: hitherto runs {id}. {_AGENT}"
+            )
         return found, await of.events(run, after=after, limit=limit)
 
     one, events = with_memory(target.database, work)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from agents import Agent, RunConfig, Runner, Tool
+from agents import RunConfig, Runner, Tool
 from openai import AsyncOpenAI
 
+from hitherto.core.policy.memory_strategy import MemoryStrategy
 from hitherto.errors import InvalidInput
 from hitherto.integrations.agents.base_agent import BaseAgent
 from hitherto.integrations.agents.providers import chat_model
 from hitherto.integrations.agents.setup import KNOWLEDGE_BASE_TOOLS
 from hitherto.integrations.openai_agents.documents import document_tools
 from hitherto.integrations.openai_agents.fit import within_budget
-from hitherto.integrations.openai_agents.memory_strategy import MemoryStrategy
 from hitherto.integrations.openai_agents.recorder import OnEvent
 from hitherto.integrations.openai_agents.runtime import AgentSpec, RunOutcome, run_agent
 
@@ -97,8 +97,7 @@ class APIAgent(BaseAgent):
 
     async def _alone(self, spec: AgentSpec, message: str) -> object:
         budget = self._memory._services.settings.budget  # pyright: ignore[reportPrivateUsage]
-        agent = Agent(name=spec.name, instructions=spec.instructions or None, model=spec.model, tools=list(spec.tools))
         fitted = within_budget(budget, model=self._model)
         config = RunConfig(tracing_disabled=True, call_model_input_filter=fitted)
-        result = await Runner.run(agent, message, run_config=config, max_turns=spec.max_turns)
+        result = await Runner.run(spec.agent(), message, run_config=config, max_turns=spec.max_turns)
         return result.final_output

@@ -87,8 +87,8 @@ class AgentConfiguration(_Part):
 
     @classmethod
     def read(cls, value: object, where: str = "the configuration") -> AgentConfiguration:
-        """The configuration in a JSON object. Raises InvalidInput naming the key that is wrong, and for an unknown one
-        the nearest that is known."""
+        """The configuration in a JSON object. Raises InvalidInput naming the agent and the key that is wrong, and for
+        an unknown one the nearest that is known."""
         if isinstance(value, AgentConfiguration):
             return value
         if not isinstance(value, Mapping):
@@ -96,7 +96,9 @@ class AgentConfiguration(_Part):
         try:
             found = cls.model_validate(value)
         except ValidationError as error:
-            raise InvalidInput(f"{where}: {_told(error)}") from None
+            named = cast("Mapping[str, object]", value).get("agent_id")
+            whose = f" of {named[:80]!r}" if isinstance(named, str) and named else ""
+            raise InvalidInput(f"{where}{whose}: {_told(error)}") from None
         checked_name(found.agent_id, "agent_id")
         return found
 
@@ -113,7 +115,9 @@ def read_folder(folder: Path) -> list[AgentConfiguration]:
         except (OSError, ValueError, RecursionError) as error:
             raise InvalidInput(f"cannot read {path}: {error}") from None
         listed = cast("list[object]", value) if isinstance(value, list) else [value]
-        found += [AgentConfiguration.read(one, str(path)) for one in listed]
+        found += [AgentConfiguration.read(one, f"the configuration in {path}") for one in listed]
+    if not found:
+        raise InvalidInput(f"there is no configuration in {folder}; put a .json file for each agent there")
     return found
 
 

@@ -15,12 +15,14 @@ from hitherto.integrations.agents.setup import current
 from hitherto.integrations.document_tools import DocumentTools
 from hitherto.ports.models.model import Model
 from hitherto.providers.chat_model_reranker import ChatModelReranker
+from hitherto.providers.names.embedders import NONE, WORDLLAMA
 
 
 class KnowledgeBaseResource:
     """The knowledge base of one user, as an agent uses it. It is ready once `initialize` has returned.
 
-    Embeddings are the memory's; a configuration that names another model is refused. A reranker is used if one is set.
+    Embeddings are the memory's; a configuration that names another model, or only another provider, is refused. A
+    reranker is used if one is set.
     """
 
     def __init__(
@@ -53,14 +55,8 @@ class KnowledgeBaseResource:
         """Make it ready, on the memory that was given or that of `configure_agents`. Raises InvalidSettings for another
         embedder than the memory's, InvalidInput before `configure_agents`."""
         memory, config = self._given or current().memory, self.config
-        services, asked = memory._services, self._embedding[1]  # pyright: ignore[reportPrivateUsage] — part of Hitherto
-        there = _embedders(services)
-        if asked is not None and asked not in there:
-            raise InvalidSettings(
-                f"{self.name} asks for the embedding model {asked!r}, and the memory has {there[-1]!r}: one memory "
-                "has one embedder, because vectors of two cannot be compared; set HITHERTO_EMBEDDER, or leave "
-                "embedding_model out"
-            )
+        services = memory._services  # pyright: ignore[reportPrivateUsage] — part of Hitherto
+        self._check_embedder(services)
         reranker = None
         if self._rerank is not None:
             self._model = text_model(*self._rerank)
@@ -70,6 +66,21 @@ class KnowledgeBaseResource:
             search_triggers=tuple(config.search_triggers),
             relevance_threshold=config.relevance_threshold,
         )
+
+    def _check_embedder(self, services: Services) -> None:
+        (provider, model), there = self._embedding, _embedders(services)
+        if model is not None:
+            same, asked = model in there, f"the embedding model {model!r}"
+        elif provider is not None:
+            same, asked = provider.kind == _provider(services), f"an embedder of {provider.kind!r}, and names no model"
+        else:
+            return
+        if not same:
+            raise InvalidSettings(
+                f"{self.name} asks for {asked}; the memory has {there[-1]!r}: one memory has one embedder, because "
+                "vectors of two cannot be compared; set HITHERTO_EMBEDDER and HITHERTO_EMBEDDER_PROVIDER, or leave "
+                "embedding_provider and embedding_model out"
+            )
 
     async def search(self, query: str, *, search_type: str = "all", limit: int = 5) -> list[dict[str, Any]]:
         """Passages of the user's documents that answer `query` best, the best first. Raises InvalidInput."""
@@ -95,3 +106,9 @@ def _embedders(services: Services) -> list[str]:
     """The names of the memory's embedder."""
     own = services.embedder
     return ["none"] if own is None else [services.settings.embedder, embedder_name(own)]
+
+
+def _provider(services: Services) -> str | None:
+    """The provider of the memory's embedder; None for one that computes in this process."""
+    settings = services.settings
+    return None if settings.embedder in (WORDLLAMA, NONE) else settings.embedder_provider

@@ -47,9 +47,10 @@ class AgentSetup:
 
     def check(self, one: AgentConfiguration) -> None:
         """Raises InvalidInput for a provider or a tool that is not there."""
-        self.provider(one.provider)
-        if one.resource_config.knowledge_base.rerank_provider is not None:
-            self.provider(one.resource_config.knowledge_base.rerank_provider)
+        base = one.resource_config.knowledge_base
+        for name in (one.provider, base.embedding_provider, base.rerank_provider):
+            if name is not None:
+                self.provider(name)
         known = {*self.tools, *KNOWLEDGE_BASE_TOOLS}
         if "knowledge_base" not in one.resources and (own := {*KNOWLEDGE_BASE_TOOLS} & {*one.allowed_regular_tools}):
             raise InvalidInput(
@@ -81,7 +82,7 @@ def configure_agents(
     `configurations` is a folder of .json files, or the configurations themselves. `tools` are those that they can name,
     beside `search_knowledge_base` and `list_documents`. `providers` are added to "openai", "azure_openai",
     "azure_openai_cc" and "ollama", or replace them. `model` is that of a configuration that names none. Raises
-    InvalidInput naming the file and the key that cannot be used, InvalidScope for an unusable tenant.
+    InvalidInput naming the file or the agent, and the key that cannot be used, InvalidScope for an unusable tenant.
     """
     if not isinstance(memory, Memory):  # pyright: ignore[reportUnnecessaryIsInstance] — callers need not be typed
         raise InvalidInput(f"memory is {memory!r}; give an open memory: async with hitherto.open() as memory")

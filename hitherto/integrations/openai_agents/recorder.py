@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import asdict, is_dataclass
 from typing import Any
 from uuid import UUID
 
 from agents import Agent, ModelResponse, RunContextWrapper, RunHooks, Tool
 from agents.tool_context import ToolContext
+from pydantic import BaseModel
 
 from hitherto.core.log.message import RESPONSES
 from hitherto.core.run import EventKind
@@ -38,8 +40,16 @@ class Recorder(RunHooks[Any]):
         self._home, self._scope, self.run = home, scope, run
         self._on_event = on_event
         self.deleted = False
+        self.asked: str | None = None
+        """The model that is asked now."""
+
+    async def on_llm_start(
+        self, context: RunContextWrapper[Any], agent: Agent[Any], system_prompt: object, input_items: object
+    ) -> None:
+        self.asked = _model_of(agent)
 
     async def on_llm_end(self, context: RunContextWrapper[Any], agent: Agent[Any], response: ModelResponse) -> None:
+        self.asked = None
         usage = response.usage
         tokens = {
             "tokens_in": usage.input_tokens,
@@ -81,12 +91,22 @@ class Recorder(RunHooks[Any]):
 
 
 def json_of(value: object) -> Any:
-    """The value if JSON can hold it, else what `str` makes of it."""
+    """The value as JSON: pydantic models and dataclasses as objects, bytes as how many they are, what else JSON cannot
+    hold as what `str` makes of it."""
     try:
-        json.dumps(value, allow_nan=False)
+        return json.loads(json.dumps(value, allow_nan=False, default=_plain))
     except (TypeError, ValueError, RecursionError):
         return str(value)
-    return value
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, BaseModel):
+        return value.model_dump()
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, bytes | bytearray):
+        return f"⟦{len(value):,} bytes⟧"
+    return str(value)
 
 
 def _model_of(agent: Agent[Any]) -> str | None:

@@ -16,6 +16,7 @@ from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import RESPONSES, Payload
+from hitherto.core.policy.memory_strategy import MemoryStrategy, strategy_of
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.presets import none
 from hitherto.core.run import EventKind, Run
@@ -23,12 +24,12 @@ from hitherto.core.scope import Scope
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.log.append import AppendResult
 from hitherto.engine.memory import Memory
-from hitherto.errors import InvalidInput, NotFound
+from hitherto.errors import HithertoError, InvalidInput, NotFound
 from hitherto.integrations.openai_agents.event_loop import MemoryLoop, loop_of
 from hitherto.integrations.openai_agents.fit import schema_of, within_budget
-from hitherto.integrations.openai_agents.memory_strategy import MemoryStrategy, strategy_of
 from hitherto.integrations.openai_agents.recorder import OnEvent, Recorder
 from hitherto.integrations.openai_agents.session import HithertoSession, Wrapper
+from hitherto.integrations.openai_agents.tool_timeout import timed
 from hitherto.logs import logger
 from hitherto.sync.facade import SyncMemory
 from hitherto.uninterrupted import uninterrupted
@@ -40,7 +41,9 @@ log = logger("hitherto.agents")
 class AgentSpec:
     """An agent as `run_agent` runs it. `model` is a name or a model of the SDK. `memory_strategy` and
     `memory_injection` apply where neither the request nor the conversation says anything, and so does `cross_session`
-    (see `Conversation.context`). `max_turns` is how often the model is called at most."""
+    (see `Conversation.context`). `max_turns` is how often the model is called at most. A tool without a timeout of its
+    own has one of 300 seconds: the model is told, and the run goes on. The thread of a synchronous tool goes on beside,
+    and the process ends only after it."""
 
     name: str
     instructions: str = ""
@@ -51,11 +54,17 @@ class AgentSpec:
     cross_session: CrossSessionLike | None = None
     max_turns: int = 10
 
+    def agent(self) -> Agent[Any]:
+        """It as an agent of the SDK, tools with their timeouts."""
+        return Agent[Any](
+            name=self.name, instructions=self.instructions or None, model=self.model, tools=timed(self.tools)
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunOutcome:
     """What a run came to: the agent's final `output`, and the `run` as it is recorded; None if it was deleted
-    meanwhile, with its conversation."""
+    meanwhile, with its conversation, or if its end could not be recorded, which is logged."""
 
     output: Any
     run: Run | None
@@ -92,7 +101,7 @@ async def run_agent(
         raise InvalidInput(f"the message is {message!r}; give the text of a user message")
     home = loop_of(memory)
     request, injecting = strategy_of(memory_strategy, memory_injection)
-    agent = Agent[Any](name=spec.name, model=spec.model, tools=list(spec.tools))
+    agent = spec.agent()
     model = spec.model if isinstance(spec.model, str) else getattr(spec.model, "model", None)
 
     async def planned(opened: Memory) -> _Plan:
@@ -158,11 +167,16 @@ class _Recorded:
         return self._recorder
 
     async def ended(self) -> Run | None:
+        """Record it, as far as that can be done: the answer is in the log."""
         assert self._recorder is not None, "it has begun"
-        freed = await self._home.arun(lambda opened: _freed(self._chat(opened), self.fired))
-        if freed:
-            await self._recorder.add({"kind": EventKind.FREED, "payload": {"tokens": freed}})
-        return await self._end(self._recorder, failed=False, freed=freed)
+        try:
+            freed = await self._home.arun(lambda opened: _freed(self._chat(opened), self.fired))
+            if freed:
+                await self._recorder.add({"kind": EventKind.FREED, "payload": {"tokens": freed}})
+            return await self._end(self._recorder, failed=False, freed=freed)
+        except HithertoError:
+            log.exception("The end of a run of %s could not be recorded", self._conversation)
+            return None
 
     async def failed(self, error: BaseException) -> None:
         """Record it, as far as that can be done."""
@@ -170,7 +184,7 @@ class _Recorded:
             return
         told = {"type": type(error).__name__, "message": str(error) or type(error).__name__}
         try:
-            await self._recorder.add({"kind": EventKind.ERROR, "payload": told})
+            await self._recorder.add({"kind": EventKind.ERROR, "name": self._recorder.asked, "payload": told})
         except Exception:  # whatever fails here, the first error is what the caller needs
             log.exception("The error of a run of %s could not be recorded", self._conversation)
         try:

@@ -11,6 +11,7 @@ from psycopg import AsyncConnection
 from hitherto.core.run import EventKind, NewEvent, Run, RunEvent, RunStatus
 from hitherto.core.scope import Scope
 from hitherto.stores.postgres import rows
+from hitherto.stores.postgres.errors import ours
 from hitherto.stores.postgres.recall.index import WithConnection
 from hitherto.stores.postgres.sql import SQL
 
@@ -25,7 +26,7 @@ class PostgresRuns:
         self, scope: Scope, conversation: str, *, strategy: str | None, injection: bool, start: int | None = None
     ) -> Run:
         values = {"strategy": strategy, "injection": injection, "start": start}
-        (row,) = await self._all("begin_run", {**rows.scope_values(scope, conversation), **values})
+        (row,) = await self._once("begin_run", {**rows.scope_values(scope, conversation), **values})
         return run_from(row)
 
     async def add(self, scope: Scope, run: UUID, events: Sequence[NewEvent]) -> bool:
@@ -35,10 +36,10 @@ class PostgresRuns:
             "call_ids": [one.call_id for one in events],
             "payloads": [one.raw for one in events],
         }
-        return bool(await self._all("add_run_events", {**_at(scope, run), **values}))
+        return bool(await self._once("add_run_events", {**_at(scope, run), **values}))
 
     async def end(self, scope: Scope, run: UUID, *, status: RunStatus, freed: int) -> Run | None:
-        found = await self._all("end_run", {**_at(scope, run), "status": status.value, "freed": freed})
+        found = await self._once("end_run", {**_at(scope, run), "status": status.value, "freed": freed})
         return run_from(found[0]) if found else None
 
     async def run(self, scope: Scope, run: UUID) -> Run | None:
@@ -59,6 +60,20 @@ class PostgresRuns:
 
         async with self._with_connection(read) as found:
             return found
+
+    async def _once(self, name: str, values: dict[str, Any]) -> list[rows.Row]:
+        """Write, never twice: the connection is known to live before, and lost in the middle is an error."""
+
+        async def begin(connection: AsyncConnection[Any]) -> AsyncConnection[Any]:
+            await connection.execute("begin")
+            return connection
+
+        async with self._with_connection(begin) as connection:
+            with ours():
+                async with connection.pipeline():
+                    found = await connection.execute(SQL[name], values)
+                    await connection.execute("commit")
+                return await found.fetchall()
 
 
 def _at(scope: Scope, run: UUID) -> dict[str, Any]:

@@ -19,7 +19,7 @@ with r as (
 ), added as (
     insert into hitherto.run_event (tenant, run, no, kind, name, call_id, payload)
     select r.tenant, r.id, r.first + e.place - 1, e.kind, e.name, e.call_id,
-           case when not r.erased or e.kind in ('model_call', 'freed') then e.payload::json end
+           case when not (r.erased and hitherto.quotes(e.kind)) then e.payload::json end
     from r cross join unnest(%(kinds)s::text[], %(names)s::text[], %(call_ids)s::text[], %(payloads)s::text[])
          with ordinality as e (kind, name, call_id, payload, place)
 )
@@ -59,7 +59,7 @@ order by r.started_at desc, r.id desc limit %(limit)s;
 -- name: run_events
 -- Events of a run. While messages of its conversation wait to be erased, none quotes anything.
 select e.no, e.kind, e.name, e.call_id,
-       case when not hitherto.expiring(c.next_expiry) or e.kind in ('model_call', 'freed') then e.payload::text end, e.created_at
+       case when not (hitherto.expiring(c.next_expiry) and hitherto.quotes(e.kind)) then e.payload::text end, e.created_at
 from hitherto.run r
 join hitherto.run_event e on e.tenant = r.tenant and e.run = r.id
 left join lateral (
@@ -86,7 +86,7 @@ update hitherto.run_event e set payload = null
 from hitherto.run r
 where r.tenant = %(tenant)s and r.user_id = %(user)s and r.agent = %(agent)s and r.conversation = %(conversation)s
   and r.start_seq <= %(last)s and (r.status = 'running' or r.end_seq >= %(first)s)
-  and e.tenant = r.tenant and e.run = r.id and e.kind not in ('model_call', 'freed');
+  and e.tenant = r.tenant and e.run = r.id and hitherto.quotes(e.kind);
 
 -- name: forget_runs_of
 -- Delete the runs of a conversation, with their events.

@@ -11,9 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
-from hitherto.cli.agent.commands import COMMANDS, schemas
+from hitherto import EventKind
+from hitherto.cli.agent.commands import COMMANDS
+from hitherto.cli.agent.events import EVENTS, schemas
 from hitherto.cli.agent.loop import LONGEST
+from scripts import write_schemas
 from tests.acceptance.cli.commands import Cli, bare
 from tests.providers.models.endpoint import Answer, Body, Endpoint, refused, said
 
@@ -48,13 +52,15 @@ def surroundings(endpoint: Endpoint, database: str = "memory:") -> dict[str, str
 
 
 def answered(endpoint: Endpoint, *lines: bytes | dict[str, Any], database: str = "memory:") -> list[dict[str, Any]]:
-    """The events that the lines get."""
+    """The events that the lines get. Each is as its schema says."""
     written = b"".join(line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n" for line in lines)
     done = subprocess.run(
         command(), input=written, capture_output=True, check=False, env=surroundings(endpoint, database), timeout=120
     )
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.isascii()
+    for line in done.stdout.splitlines():
+        TypeAdapter(EVENTS[json.loads(line)["event"]]).validate_json(line)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
@@ -85,6 +91,7 @@ def test_a_session(endpoint: Endpoint, database: str) -> None:
         {"command": "clear", "session_id": "s"},
         run("Who am I?"),
         {"command": "strategy", "session_id": "new"},
+        {"command": "strategy", "session_id": "s", "memory_strategy": ""},
         database=database,
     )
     assert (events[0]["strategy"], events[0]["memory_injection"]) == ("trim", True)
@@ -103,7 +110,8 @@ def test_a_session(endpoint: Endpoint, database: str) -> None:
     completed = [one for one in events if one["event"] == "run_completed"]
     assert completed[-1]["output"] == "Of 2.", "the instructions and the message"
     assert completed[0]["run"]["freed"] == by_name["freed"]["payload"]["tokens"]
-    assert events[-1]["strategy"] == "token_threshold", "another session has the agent's"
+    assert events[-2]["strategy"] == "token_threshold", "another session has the agent's"
+    assert events[-1]["strategy"] == "token_threshold", "without its own this one too"
 
     # A run is replayed.
     first = history["runs"][-1]
@@ -232,10 +240,12 @@ def test_without_a_memory(tmp_path: Path) -> None:
     assert '"memory"' in bare("agent", file, "--stdio", "--database", "memory:").failed(2)
 
 
-def test_the_schemas_are_on_the_page(endpoint: Endpoint) -> None:
-    page = (DOCS / "agent-stdio.md").read_text(encoding="utf-8")
+def test_the_schemas_are_beside_the_page(endpoint: Endpoint) -> None:
     (event,) = answered(endpoint, {"command": "help"})
-    assert event["commands"] == schemas()
-    for name in COMMANDS:
-        block = page.partition(f"### {name}\n")[2].partition("```json\n")[2].partition("```")[0]
-        assert json.loads(block) == schemas()[name], f"the schema of {name} on the page is another"
+    assert {"commands": event["commands"], "events": event["events"]} == schemas()
+    written = write_schemas.OUTPUT.read_text(encoding="utf-8")
+    assert json.loads(written) == schemas()
+    assert written == write_schemas.text(), "the schemas have changed; run: python scripts/write_schemas.py"
+    assert {kind.value for kind in EventKind} <= EVENTS.keys()
+    page = (DOCS / "agent-stdio.md").read_text(encoding="utf-8")
+    assert [name for name in (*COMMANDS, *EVENTS) if f"`{name}`" not in page] == []

@@ -58,7 +58,9 @@ async def filled(url: str) -> None:
 
 async def test_runs_of_a_conversation(database: str) -> None:
     cli, scope = at(database), Scope(tenant="local", user="me", agent="cli")
-    assert "No run of 'keys'" in cli("runs", "keys").out
+    none = cli("runs", "keys").out
+    assert "No run of 'keys'" in none
+    assert "--agent" in none
     await filled(database)
     async with hitherto.open(database, worker=False) as memory:
         runs = memory.runs(scope)
@@ -88,7 +90,7 @@ async def test_runs_of_a_conversation(database: str) -> None:
         assert "1,234" in ran.out
     assert "[bold]x[/]" in cli("runs", "keys", str(first.id)).out
     assert "there is no run" in cli("runs", "keys", "4d3b6f0e-7f0a-4c9e-8f55-0a1b2c3d4e5f").failed(1)
-    assert "there is no run" in cli("runs", "boats", str(first.id)).failed(1)
+    assert "--agent" in cli("runs", "boats", str(first.id)).failed(1)
     assert "the run's id is 'x'" in cli("runs", "keys", "x").failed(2)
 
 

@@ -86,6 +86,22 @@ async def test_it_does_not_wait_and_tells_of_what_is_not_there(
     assert await service.trigger_summarization_if_needed("c", 1) is False
 
 
+async def test_what_the_application_has_changed(memory: Memory) -> None:
+    """Nothing is copied behind a message that is another one in the log."""
+    service = MemoryService(memory, SCOPE)
+    chat = memory.conversation("c", scope=SCOPE)
+    asked, said = round_of(0)
+    await service.get_context_for_workflow("c", [asked])
+    for changed in ([{**asked, "content": "Else?"}], [{**asked, "content": "Else?"}, said]):
+        with pytest.raises(InvalidInput, match="message 0 of 'c' is another one in the log"):
+            await service.get_context_for_workflow("c", changed)
+    assert [one.message.text for one in await chat.messages()] == ["question 0"]
+    await service.get_context_for_workflow("c", [{**asked, "id": 7}, said])
+    await chat.erase([1])
+    await service.get_context_for_workflow("c", [asked, said, *round_of(1)])
+    assert [one.message.text for one in await chat.messages()] == ["question 0", "", "question 1", "answer 1"]
+
+
 async def test_a_program_that_awaits_nothing(memory: Memory) -> None:
     """It goes on with its list at once, as the page's example does."""
     service = MemoryService(memory, SCOPE)

@@ -54,7 +54,6 @@ KNOWLEDGE = {
             "vector_provider": "pgvector",
             "chunk_size": 800,
             "chunk_overlap": 100,
-            "embedding_provider": "azure_openai_cc",
             "enable_cross_session_context": True,
             "relevance_threshold": 0.7,
             "search_triggers": [
@@ -387,6 +386,9 @@ def test_a_folder_of_configurations(tmp_path: Path) -> None:
         read_folder(tmp_path)
     with pytest.raises(InvalidInput, match="there is no folder"):
         read_folder(tmp_path / "nowhere")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InvalidInput, match=r"no configuration in .*empty; put a \.json file"):
+        read_folder(tmp_path / "empty")
 
 
 def test_defaults() -> None:
@@ -439,6 +441,7 @@ def test_wrong_configurations(path: str, value: Any, told: str) -> None:
     with pytest.raises(InvalidInput, match=told) as found:
         AgentConfiguration.read(config)
     assert len(str(found.value)) < 1_000
+    assert (path == "agent_id") or "of 'knowledge_memory_agent': " in str(found.value)
 
 
 @pytest.mark.parametrize("value", [None, [], "x", 7])
@@ -508,6 +511,33 @@ async def test_another_embedder_is_refused(in_memory: Any, endpoint: Endpoint) -
         made.set_embedding_provider(None, "wordllama")
         await made.initialize()
         assert await made.search("anything") == []
+        made.set_embedding_provider(Provider(kind="azure"), None)
+        with pytest.raises(InvalidSettings, match=r"an embedder of 'azure', and names no model; the memory has"):
+            await made.initialize()
+        config["resource_config"]["knowledge_base"] |= {"embedding_provider": "azure_openai_c"}
+        with pytest.raises(InvalidInput, match="there is no provider 'azure_openai_c'"):
+            configured(memory, endpoint, config)
+
+
+async def test_the_memorys_embedder_is_taken(in_memory: Any, endpoint: Endpoint) -> None:
+    """The seed's knowledge base, on a memory with the embedder that it names."""
+    embedder: dict[str, Any] = {
+        "embedder": "text-embedding-ada-002",
+        "embedder_provider": "azure",
+        "embedder_base_url": endpoint.root,
+    }
+    async with hitherto.open(store=in_memory, embedder_key="none", embedder_dimensions=8, **embedder) as memory:
+        for model in ("text-embedding-ada-002", None):
+            config: dict[str, Any] = json.loads(json.dumps(KNOWLEDGE))
+            config["resource_config"]["knowledge_base"] |= {
+                "embedding_provider": "azure_openai_cc",
+                "embedding_model": model,
+            }
+            configured(memory, endpoint, config)
+            agent = BaseAgent("knowledge_memory_agent", "u", "s")
+            await agent.initialize()
+            assert agent.knowledge_base is not None
+            await agent.cleanup()
 
 
 async def test_a_reranker_of_ones_own(in_memory: Any) -> None:

@@ -36,3 +36,7 @@ create table hitherto.run_event (
     foreign key (tenant, run) references hitherto.run (tenant, id) on delete cascade
 );
 comment on column hitherto.run_event.payload is 'Null once a message of the run is erased.';
+
+-- Whether the payload of an event of this kind may have what messages say: `EventKind.quotes`.
+create function hitherto.quotes(kind text) returns boolean language sql immutable parallel safe as
+$$ select kind not in ('model_call', 'freed') $$;

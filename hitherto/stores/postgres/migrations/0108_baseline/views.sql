@@ -106,7 +106,7 @@ where m.kind = 'text' and m.role in ('user', 'assistant') and m.seq >= c.view_st
 -- What agents did, event by event. The payload is null once a message of the run is erased or has expired.
 create view hitherto.agent_run_events as
 select r.id || '-' || e.no as id, r.id as run_id, r.conversation as conversation_id, e.no as seq, e.kind as event_type,
-       e.name, e.call_id, case when not hitherto.expiring(c.next_expiry) or e.kind in ('model_call', 'freed') then e.payload end as payload,
+       e.name, e.call_id, case when not (hitherto.expiring(c.next_expiry) and hitherto.quotes(e.kind)) then e.payload end as payload,
        e.created_at, r.status as run_status, r.user_id, r.agent as agent_id, r.tenant
 from hitherto.run r
 join hitherto.run_event e on e.tenant = r.tenant and e.run = r.id

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from hitherto.core.policy import presets
 from hitherto.core.policy.policy import Policy
-from hitherto.core.policy.presets import one_of, policy_of
+from hitherto.core.policy.presets import PolicyLike, one_of, policy_of
 from hitherto.errors import InvalidInput, InvalidPolicy
 
 MemoryStrategy = Policy | str | Mapping[str, Any]
@@ -30,6 +30,19 @@ def strategy_of(
     of it. Raises InvalidPolicy for an unusable policy, InvalidInput for unusable switches and where the two differ."""
     policy, injection = _read(given)
     return policy, one_of(memory_injection=memory_injection, memoryInjection=injection)
+
+
+def configured(
+    policy: PolicyLike | None, memory_strategy: MemoryStrategy | None, memory_injection: bool | None
+) -> tuple[Policy | None, bool, bool | None]:
+    """What is to be stored: the policy, under either name; whether the stored one goes, for which "" is given; and
+    whether a summary is injected. Raises as `strategy_of`."""
+    goes = policy == "" or memory_strategy == ""
+    read, injection = strategy_of(None if memory_strategy == "" else memory_strategy, memory_injection)
+    chosen = one_of(policy=None if policy == "" else policy_of(policy), memory_strategy=read)
+    if goes and chosen is not None:
+        raise InvalidInput("policy and memory_strategy are names for the same, but one is empty; give one of them")
+    return chosen, goes, injection
 
 
 def _read(given: MemoryStrategy | None) -> tuple[Policy | None, bool | None]:
