@@ -272,7 +272,7 @@ class InMemoryStore:
         self.documents.forget(tenant, user, before)
         self.fact_rows.forget(tenant, user, before)
         self.ledger.forget_names(tenant, user)
-        self.contexts.forget_owner(tenant, user)
+        self.contexts.forget_owner(tenant, user, before)
         self.runs.forget_owner(tenant, user, before)
         if user is None:
             self._defaults = {of: one for of, one in self._defaults.items() if of[0] != tenant}
