@@ -27,8 +27,8 @@ CLASSES = {
     "Turn": "hitherto/engine/turn.py",
 }
 OPEN = "hitherto/wiring.py"
-LEFT_OUT = {"start", "aclose", "stream", "begin_stream", "break_stream", "end_stream"}
-"""What the synchronous classes have in another form."""
+LEFT_OUT = {"Memory": {"start", "aclose"}, "Turn": {"stream"}}
+"""Methods that the synchronous classes have in another form."""
 
 HEADER = '''\
 """The synchronous classes. Written by scripts/sync_facade.py: change that, or the asynchronous classes, and run it."""
@@ -114,7 +114,7 @@ def method(function: Function, owner: str) -> str:
         body, returns = f"return SyncTurn(self._background, self._part.{call})", "SyncTurn"
     else:
         assert returns in CLASSES, f"{owner}.{function.name} is neither asynchronous nor gives a class that has one"
-        body, returns = f"return Sync{returns}(self.background, lambda memory: memory.{call})", f"Sync{returns}"
+        body, returns = f"return Sync{returns}(self._background, lambda memory: memory.{call})", f"Sync{returns}"
     head = f"    def {function.name}({signature}) -> {returns}:"
     return "\n".join([head, described(function, f"{owner}.{function.name}"), f"        {body}", ""])
 
@@ -148,7 +148,7 @@ def synchronous(name: str, source: Source, imports: set[str]) -> str:
         assert set(attributes(node)) == {"id", "scope"}
         parts.append("    def __repr__(self) -> str:\n        return repr(self._part)\n")
     for function in (one for one in node.body if isinstance(one, Function)):
-        if function.name.startswith("_") or function.name in LEFT_OUT:
+        if function.name.startswith("_") or function.name in LEFT_OUT.get(name, ()):
             continue
         imports |= source.needed(function.args, function.returns)
         if function.decorator_list:

@@ -262,7 +262,7 @@ class Conversation:
             span.set(tokens=made.tokens, rev=made.manifest.rev, missing=" ".join(made.manifest.missing))
         watch.context_built(seconds=time.perf_counter() - began)
         if at is None and keeps(self._handle):
-            await keep(self._handle, made.manifest)
+            await keep(self._handle, made.manifest, request.incoming)
         return made
 
     async def contexts(self, *, before: int | None = None, limit: int = 20) -> list[KeptContext]:

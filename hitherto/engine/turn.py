@@ -157,7 +157,7 @@ class Turn:
     async def stream(self, events: AsyncIterable[Event]) -> AsyncIterator[Event]:
         """The events of a streamed answer as they come; at their end the answer is added, as by `add`. Raises what the
         events raise."""
-        take = self.begin_stream()
+        take = self._begin_stream()
         mine = self._streaming
         try:
             async for event in events:
@@ -165,11 +165,11 @@ class Turn:
                 yield event
         except BaseException:
             if self._streaming is mine:  # a generator may be closed late
-                self.break_stream()
+                self._break_stream()
             raise
-        await self.end_stream()
+        await self._end_stream()
 
-    def begin_stream(self) -> Callable[[object], None]:
+    def _begin_stream(self) -> Callable[[object], None]:
         """What `stream` begins with: a function that takes each event."""
         self._check_due()
         if self._context is None:
@@ -179,13 +179,13 @@ class Turn:
         answer = self._streaming = self._codec.streamed()
         return lambda event: answer.take(_dumped(event))
 
-    def break_stream(self) -> None:
+    def _break_stream(self) -> None:
         """What `stream` does when the events raise: the answer can be asked for again. If the block ends without
         another, the text that has come is what stays."""
         if self._streaming is not None:
             self._rest, self._streaming = self._streaming.text, None
 
-    async def end_stream(self) -> None:
+    async def _end_stream(self) -> None:
         """What `stream` ends with: the answer whose events have been taken is added. One that the API did not complete
         is a partial one. Raises InvalidMessage if the events said nothing at all in the turn's format, or nothing that
         can be stored."""
@@ -222,7 +222,7 @@ class Turn:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.break_stream()
+        self._break_stream()
         if not self.done and self._rest:
             self._break_off(self._rest)
         # Also where a request is due that nobody sent: a loop that was left too early.

@@ -9,6 +9,7 @@ from typing import Any, Generic, Self, TypeVar
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.memory import Memory
 from hitherto.engine.turn import Turn
+from hitherto.errors import InvalidInput
 from hitherto.sync.background import BackgroundMemory
 
 Result = TypeVar("Result")
@@ -20,7 +21,7 @@ class SyncMemoryBase:
     """A memory in the background: `with` it, or call `close` when it is not needed any more."""
 
     def __init__(self, background: BackgroundMemory) -> None:
-        self.background = background
+        self._background = background
 
     def __enter__(self) -> Self:
         return self
@@ -31,10 +32,10 @@ class SyncMemoryBase:
     def close(self) -> None:
         """Close, as `Memory.aclose`: digests in progress have the setting `grace` to finish, the others are given back
         for other workers. Safe to call twice."""
-        self.background.close()
+        self._background.close()
 
     def _run(self, verb: Callable[[Memory], Coroutine[Any, Any, Result]]) -> Result:
-        return self.background.run(verb)
+        return self._background.run(verb)
 
 
 class SyncPart(Generic[Part]):
@@ -66,6 +67,7 @@ class SyncTurnBase:
 
     def __init__(self, background: BackgroundMemory, turn: Turn) -> None:
         self._background, self._part = background, turn
+        self._memory = background.memory()
 
     def __enter__(self) -> Self:
         self._run(lambda turn: turn.__aenter__())
@@ -79,15 +81,20 @@ class SyncTurnBase:
     def stream(self, events: Iterable[Event]) -> Iterator[Event]:
         """The events of a streamed answer as they come; at their end the answer is added, as by `add`. Raises what the
         events raise."""
-        take = self._part.begin_stream()
+        take = self._part._begin_stream()  # pyright: ignore[reportPrivateUsage] — the same, without its loop
         try:
             for event in events:
                 take(event)
                 yield event
         except BaseException:
-            self._part.break_stream()
+            self._part._break_stream()  # pyright: ignore[reportPrivateUsage]
             raise
-        self._run(lambda turn: turn.end_stream())
+        self._run(lambda turn: turn._end_stream())  # pyright: ignore[reportPrivateUsage]
 
     def _run(self, verb: Callable[[Turn], Coroutine[Any, Any, Result]]) -> Result:
-        return self._background.run(lambda _: verb(self._part))
+        async def done(memory: Memory) -> Result:
+            if memory is not self._memory:
+                raise InvalidInput("this turn was made before the process forked; make another one with chat.turn(…)")
+            return await verb(self._part)
+
+        return self._background.run(done)

@@ -68,7 +68,7 @@ class SyncMemory(SyncMemoryBase):
         its agent's, then the memory's, then `balanced`. Likewise `subject`, the id of what its facts are about: without
         it the stored one applies, then the user. See `Memory.conversation`."""
         return SyncConversation(
-            self.background, lambda memory: memory.conversation(id, scope=scope, policy=policy, subject=subject)
+            self._background, lambda memory: memory.conversation(id, scope=scope, policy=policy, subject=subject)
         )
 
     def recall(
@@ -124,11 +124,11 @@ class SyncMemory(SyncMemoryBase):
     def documents(self, scope: Scope) -> SyncDocuments:
         """The documents of the scope's user: those archived from conversations, and those that the user adds. Raises
         InvalidScope; its methods raise InvalidInput where the store keeps no documents. See `Memory.documents`."""
-        return SyncDocuments(self.background, lambda memory: memory.documents(scope))
+        return SyncDocuments(self._background, lambda memory: memory.documents(scope))
 
     def runs(self, scope: Scope) -> SyncRuns:
         """The runs of the scope's agent: what it did, event by event. Raises InvalidScope. See `Memory.runs`."""
-        return SyncRuns(self.background, lambda memory: memory.runs(scope))
+        return SyncRuns(self._background, lambda memory: memory.runs(scope))
 
     def keys(self, tenant: str) -> SyncKeys:
         """The keys of a tenant to the service (`hitherto serve`). Raises InvalidScope. See `Memory.keys`."""
@@ -138,7 +138,7 @@ class SyncMemory(SyncMemoryBase):
         """The facts of the scope's user, and those that others share with this user, about one `subject` ("": the user)
         or (None) any. Raises InvalidScope; its methods raise InvalidInput where the store keeps no facts. See
         `Memory.facts`."""
-        return SyncFacts(self.background, lambda memory: memory.facts(scope, subject=subject, all_agents=all_agents))
+        return SyncFacts(self._background, lambda memory: memory.facts(scope, subject=subject, all_agents=all_agents))
 
     def configure_subject(
         self, *, tenant: str, subject: str, name: str | None = None, members: Iterable[str] | None = None

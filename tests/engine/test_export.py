@@ -320,6 +320,14 @@ BREAKS: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]] = {
     "no policy": (lambda lines: changed(lines, b'"policy":"', b'"policy":"['), "is not JSON|Expecting"),
     "no item": (lambda lines: changed(lines, b'"raw":"{', b'"raw":"['), "line"),
     "no format": (lambda lines: changed(lines, b'"wire":"openai.chat"', b'"wire":"x"'), "its format is 'x'"),
+    "another role": (
+        lambda lines: [x.replace(b'"role":"user","kind"', b'"role":"assistant","kind"') for x in lines],
+        "^line [0-9]+: its role is 'assistant', and that of its item is 'user'",
+    ),
+    "an item of no API": (
+        lambda lines: [re.sub(rb'"raw":"{.*?}","wire"', b'"raw":"{}","wire"', x) for x in lines],
+        "^line [0-9]+: .*role",
+    ),
     "no zone": (lambda lines: [re.sub(rb'("created_at":"[^"Z]*)Z', rb"\1", x) for x in lines], "times have a zone"),
     "a year before all": (
         lambda lines: [x.replace(b'"created_at":"2026', b'"created_at":"0001') for x in lines],

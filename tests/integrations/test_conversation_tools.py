@@ -228,7 +228,7 @@ async def test_a_wrong_argument_is_told_to_the_model(talk: Memory, tool: str, gi
 
 async def test_they_work_with_a_memory_in_the_background() -> None:
     with hitherto.open_sync("memory:") as opened:
-        opened.background.run(talked)
+        opened._background.run(talked)
         tools = sdk_tools(opened, SCOPE, "pages")
         assert "def parse_ranges" in await ran(tools, calls("expand", "call_1", start=0, end=1))
         assert "def parse_ranges" in await ran(tools, calls("search_conversation", "call_1", query="parse_ranges"))

@@ -38,6 +38,9 @@ FILL = f"""
 }'::timestamptz - n * interval '1 second' from
     generate_series(0, {OTHERS}) n;
 
+    insert into hitherto.conversation (tenant, ref, user_id, agent, id)
+    select 'of many', {OTHERS + 1} + n, 'u' || n, 'a', 'c' from generate_series(1, {OTHERS}) n;
+
     update hitherto.conversation set digested_at = updated_at;
     insert into hitherto.agent (tenant, agent, updated_at)
     select 'acme', 'a' || n, now() from generate_series(1, {OTHERS}) n
@@ -163,6 +166,8 @@ CASES = {
     "next_expiry": Case("next_expiry", {**REF, "now": "2001-01-01"}, 1),
     "listed": Case("listed", {**SCOPE, **LISTED}, 20),
     "listed from a page on": Case("listed", {**SCOPE, **LISTED, "beyond_at": str(HALFWAY), "beyond_ref": 100}, 20),
+    "users": Case("users", {"tenant": "of many", "beyond": "", "user": None, "limit": 20}, 20),
+    "users from a page on": Case("users", {"tenant": "of many", "beyond": "u200", "user": None, "limit": 20}, 20),
 }
 
 LOAD = Case("backlog", {}, 1)

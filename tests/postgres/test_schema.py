@@ -14,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from hitherto.core.digests.digest import Item
 from hitherto.core.run import EventKind
-from hitherto.errors import SchemaMismatch, StoreError
+from hitherto.errors import DatabaseUnavailable, SchemaMismatch, StoreError
 from hitherto.ports.digests import DigestOutcome
 from hitherto.stores.postgres import schema
 from hitherto.stores.postgres.embedded.server import EmbeddedServer
@@ -95,6 +95,12 @@ class TestOpening:
         before = await everything(empty)
         await opened(empty)
         assert await everything(empty) == before
+
+    async def test_a_statement_that_is_refused_is_no_lost_connection(self, empty: str) -> None:
+        refused = "refused to set up the schema: canceling .* statement timeout"
+        with pytest.raises(StoreError, match=refused) as told:
+            await opened(make_conninfo(empty, options="-c statement_timeout=1ms"))
+        assert not isinstance(told.value, DatabaseUnavailable)
 
     async def test_many_tasks_open_at_once(self, empty: str) -> None:
         await asyncio.gather(*(opened(empty) for _ in range(6)))

@@ -127,7 +127,7 @@ def test_ctrl_c_ends_the_wait_and_the_work() -> None:
         "    os.write(1, b'waits\\n')\n"
         "    try: await asyncio.Event().wait()\n"
         "    finally: os.write(1, b'cancelled\\n')\n"
-        "try: memory.background.run(hang)\n"
+        "try: memory._background.run(hang)\n"
         "except KeyboardInterrupt: os.write(1, b'interrupted\\n')\n"
         "memory.close()\n"
     )
@@ -247,6 +247,30 @@ def test_a_fork_starts_afresh(database: str) -> None:
         [sys.executable, "-c", program, database], capture_output=True, text=True, check=False, timeout=PATIENCE
     )
     assert (done.stdout, done.stderr) == ("[0, 0, 0] 21 rolling\n", "")
+
+
+def test_a_turn_does_not_go_on_in_a_fork(database: str) -> None:
+    program = (
+        "import os, sys, hitherto\n"
+        "memory = hitherto.open_sync(sys.argv[1], worker=False)\n"
+        "chat = memory.conversation('c', scope=hitherto.Scope(tenant='acme', user='u-17', agent='planner'))\n"
+        "with chat.turn('Hello?', budget=1_000) as turn:\n"
+        "    child = os.fork()\n"
+        "    if child == 0:\n"
+        "        try: turn.add('From the child.')\n"
+        "        except hitherto.errors.InvalidInput as error: print(error, flush=True)\n"
+        "        memory.close()\n"
+        "        os._exit(0)\n"
+        "    os.waitpid(child, 0)\n"
+        "    turn.add('Yes.')\n"
+        "print(len(chat.messages()))\n"
+        "memory.close()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, database], capture_output=True, text=True, check=False, timeout=PATIENCE
+    )
+    told = "this turn was made before the process forked; make another one with chat.turn(…)\n2\n"
+    assert (done.stdout, done.stderr) == (told, "")
 
 
 def test_a_conversation_goes_by_what_is_stored_after_its_first_append() -> None:

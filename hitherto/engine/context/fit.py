@@ -56,13 +56,15 @@ class ContextBuilder:
         recall: RecallOptions | Sequence[RecalledPiece] | Literal[False] | None = None,
         cross_session: CrossSession | None = None,
         facts: bool | ShownFacts | None = None,
+        digest: bool = True,
     ) -> Context:
         """The context: one round trip for the head and the facts, one for the messages that can fit, one more where an
         opaque item or the digest of another conversation is shown, and one where something is recalled.
 
         `cross_session` is the request's own choice. `recall` are the request's options (None: the policy's), and
         `facts` is whether facts are shown (None: as the setting says). To rebuild a context, these are what it showed:
-        `latest` its digest of another conversation, `recall` the recalled pieces, `facts` the facts.
+        `latest` its digest of another conversation, `recall` the recalled pieces, `facts` the facts, and `digest`
+        whether there was room for what stands for the older part.
         """
         head, known = await self._head_and_known(facts, at)
         defaults = await self.handle.defaults(head)
@@ -71,6 +73,7 @@ class ContextBuilder:
         source = latest or await chosen(self.handle, head, asked, defaults)
         request = replace(request, injected=None if source is None else source.text)
         shown, request = await self._reader.seen(used, head, request)
+        shown = shown if digest else replace(shown, digest=None, opaque=None)
         missing: list[str] = []
         knowing = facts if isinstance(facts, ShownFacts) else await self._knowing(known, request, shown, head, missing)
         if knowing is not None:
@@ -159,8 +162,8 @@ class ContextBuilder:
     async def _assembled(
         self, request: ContextRequest, shown: View, head: Head, at: int | None
     ) -> tuple[ContextRequest, Assembled]:
-        """The payload, and the request it was made for. Where facts or the digest of another conversation did not fit,
-        it is made again without them: a rebuild, which gets no such part, then gives the same bytes."""
+        """The payload, and the request it was made for. Where facts or a digest did not fit, it is made again without
+        them: a rebuild, which gets no such part, then gives the same bytes."""
         while True:
             start = reach(shown, head, request)
             reading = MessageRange(
@@ -175,6 +178,8 @@ class ContextBuilder:
                 request = request.knowing(None, ahead=False)
             elif request.injected is not None and not made.injection:
                 request = replace(request, injected=None)
+            elif start.digest and not made.digest:
+                shown = replace(shown, digest=None, opaque=None)
             else:
                 return request, made
 

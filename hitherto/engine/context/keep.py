@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterable
 
 from hitherto.core.context.kept import record_of
 from hitherto.core.context.manifest import Manifest
+from hitherto.core.log.message import Message
 from hitherto.engine.handle import Handle
 from hitherto.errors import HithertoError
 from hitherto.logs import logger
@@ -19,11 +20,11 @@ def keeps(handle: Handle) -> bool:
     return not settings.read_only and (settings.keep_contexts > 0 or settings.keep_contexts_for is not None)
 
 
-async def keep(handle: Handle, manifest: Manifest) -> None:
-    """Keep the manifest, as the settings say. Where that fails, a warning is logged, and the context goes on."""
+async def keep(handle: Handle, manifest: Manifest, incoming: Iterable[Message] = ()) -> None:
+    """Keep the manifest, as the settings say; `incoming` are the messages of its request. Where that fails, a warning
+    is logged, and the context goes on."""
     services, settings = handle.services, handle.services.settings
-    read = [services.read(json.loads(raw), wire) for wire, raw in manifest.request.incoming]
-    record = record_of(manifest, [(one.raw, one.text) for one in read])
+    record = record_of(manifest, [(one.raw, one.text) for one in incoming])
     newest, lifetime = settings.keep_contexts or None, settings.keep_contexts_for
     try:
         await services.store.contexts.keep(handle.scope, handle.id, record, newest=newest, lifetime=lifetime)

@@ -65,6 +65,7 @@ async def rebuilt(contexts: ContextBuilder, manifest: Manifest) -> Context:
             cross_session=NOTHING_ELSE,
             recall=await recalled_again(handle, manifest.recalled),
             facts=await known_again(handle, manifest.facts) or False,
+            digest=manifest.digest is not None or manifest.opaque is not None,
         )
     except NotFound as error:
         raise _out_of_reach(manifest) from error

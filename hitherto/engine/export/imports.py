@@ -27,14 +27,14 @@ from hitherto.core.export.records import (
 )
 from hitherto.core.export.renumbering import renumbered
 from hitherto.core.facts.fact import Fact, Subject
-from hitherto.core.log.message import Logged, Sums
+from hitherto.core.log.message import Logged, Message, Sums
 from hitherto.core.log.ranges import Ranges, without
 from hitherto.core.run import Run, RunEvent
 from hitherto.core.scope import Scope, checked_name
 from hitherto.engine.export.checks import checked
 from hitherto.engine.export.export import checked_file
 from hitherto.engine.services import Services
-from hitherto.errors import Conflict, InvalidExport, InvalidScope
+from hitherto.errors import Conflict, InvalidExport, InvalidMessage, InvalidScope
 from hitherto.ports.log import AgentDefaults
 
 LONGEST_LINE = 2**28
@@ -177,8 +177,16 @@ class _Import:
             self._fail(str(found))
         try:
             self.record = found and checked(found, self.services.now())
-        except InvalidExport as error:
+            if isinstance(self.record, Logged) and not self.record.erased:
+                self._check_role(self.record.message)
+        except (InvalidExport, InvalidMessage) as error:
             self._fail(str(error))
+
+    def _check_role(self, message: Message) -> None:
+        """Raises InvalidExport for a message whose item has another role, InvalidMessage for an item of no API."""
+        role = self.services.read(message.payload, message.wire).role
+        if role is not message.role:
+            raise InvalidExport(f"its role is {message.role.value!r}, and that of its item is {role.value!r}")
 
     async def _goes_on(self) -> bool:
         await self._advance()

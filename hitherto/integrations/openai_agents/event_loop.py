@@ -24,7 +24,9 @@ class MemoryLoop(Protocol):
 
 def loop_of(memory: Memory | SyncMemory) -> MemoryLoop:
     """The loop of an open memory. Raises InvalidInput if a `Memory` is given where no loop runs."""
-    return memory.background if isinstance(memory, SyncMemory) else CurrentLoop(memory)
+    if isinstance(memory, SyncMemory):
+        return memory._background  # pyright: ignore[reportPrivateUsage] — sessions are part of Hitherto
+    return CurrentLoop(memory)
 
 
 class CurrentLoop:

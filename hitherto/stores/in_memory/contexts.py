@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from itertools import count
@@ -92,9 +93,15 @@ class InMemoryContexts:
         """Delete the contexts of a conversation, and those that took something from it."""
         self._drop(lambda one: one.name == name or one.took_from(name))
 
-    def forget_owner(self, tenant: str, user: str | None) -> None:
-        """Delete the contexts of a tenant, or of a user of it."""
-        self._drop(lambda one: one.name[0].tenant == tenant and user in (None, one.name[0].user))
+    def forget_owner(self, tenant: str, user: str | None, before: datetime) -> None:
+        """Delete the contexts of a tenant, or of a user of it, that were kept by then or showed facts."""
+        self._drop(
+            lambda one: (
+                one.name[0].tenant == tenant
+                and user in (None, one.name[0].user)
+                and (one.at <= before or json.loads(one.record.manifest)["facts"] is not None)
+            )
+        )
 
     def _drop(self, gone: Callable[[_Kept], bool]) -> int:
         numbers = [number for number, one in self._kept.items() if gone(one)]

@@ -278,7 +278,7 @@ class InMemoryStore:
         self.documents.forget(tenant, user, before)
         self.fact_rows.forget(tenant, user, before)
         self.ledger.forget_names(tenant, user)
-        self.contexts.forget_owner(tenant, user)
+        self.contexts.forget_owner(tenant, user, before)
         self.runs.forget_owner(tenant, user, before)
         self.keys.forget(tenant, user, before)
         if user is None:

@@ -54,7 +54,7 @@ def ours() -> Generator[None]:
     except UnicodeEncodeError as error:
         raise StoreError(f"PostgreSQL's text has no lone surrogates ({error.reason}); replace them") from error
     except psycopg.Error as error:
-        if not _is_gone(error):
+        if not is_gone(error):
             raise StoreError(f"PostgreSQL refused a statement: {_first_line(error)}") from error
         raise DatabaseUnavailable(
             f"the connection to the database was lost ({_first_line(error)}); if a change was being committed, it "
@@ -83,7 +83,8 @@ def checked_address(url: str) -> None:
         ) from None
 
 
-def _is_gone(error: psycopg.Error) -> bool:
+def is_gone(error: psycopg.Error) -> bool:
+    """Whether there is no connection, or none any more."""
     if error.sqlstate is not None:
         return error.sqlstate.startswith(_CONNECTION_LOST)
     return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)

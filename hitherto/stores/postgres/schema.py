@@ -63,9 +63,9 @@ async def ensure(
             "may (GRANT CREATE ON DATABASE … TO …), and give this one GRANT USAGE ON SCHEMA hitherto TO … and GRANT "
             "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA hitherto TO …"
         ) from error
-    except psycopg.OperationalError as error:
-        raise errors.unreachable(url, error) from error
     except psycopg.Error as error:
+        if errors.is_gone(error):
+            raise errors.unreachable(url, error) from error
         raise StoreError(f"PostgreSQL refused to set up the schema: {str(error).strip()}") from error
 
 

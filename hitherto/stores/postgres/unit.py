@@ -178,7 +178,7 @@ class PostgresUnit:
             )
         updated_at = None if changes.background else max((now, *(logged.created_at for logged in changes.messages)))
         await connection.execute(
-            SQL["update_conversation"], {**at, **heads.head_values(head), "updated_at": updated_at}
+            SQL["update_conversation"], {**at, **heads.head_values(head, self.head), "updated_at": updated_at}
         )
         described = {"title": changes.title, "metadata": changes.metadata, "ttl": changes.ttl}
         if any(one is not None for one in described.values()):

@@ -16,7 +16,6 @@ from hitherto import Conversation, Memory, Scope, assistant, user
 from hitherto.core.context.kept import record_of
 from hitherto.core.digests.digest import Status
 from hitherto.core.digests.prompts import ArchiveTask, DigestTask
-from hitherto.core.policy.span import Reason
 from hitherto.core.prompt import Prompt
 from hitherto.errors import InvalidInput, InvalidScope, NotReproducible
 from hitherto.ports.models.model import Completion
@@ -235,11 +234,21 @@ async def test_contexts_stay_whole_whatever_is_erased(data: st.DataObject) -> No
             for kept in await chat.contexts(limit=50):
                 shown = record_of(kept.manifest, []).shown
                 assert not any(first <= seq <= last for seq in erased for first, last in shown)
-                try:
-                    await chat.rebuild(kept.manifest)
-                except NotReproducible:  # a summary that had no room is smaller now
-                    assert kept.manifest.digest is None
-                    assert any(span.reason is Reason.BUDGET for span in kept.manifest.fates)
+                await chat.rebuild(kept.manifest)
+
+
+async def test_a_context_without_room_for_a_digest_is_made_again_once_that_is_smaller() -> None:
+    async with hitherto.open("memory:", model=Scripted(then=remembers), keep_contexts=500, **ONE_TRY) as memory:
+        chat = memory.conversation("c", scope=SCOPE, policy="rolling:threshold=4,keep_last=2")
+        await chat.append(user("One. " * 60), assistant("Two. " * 20), *[user("Three. " * 9), assistant("Four.")] * 2)
+        await memory.wait_for_digests()
+        sent = [await chat.context("And?", budget=budget) for budget in range(20, 600, 5)]
+        without = [made for made in sent if made.manifest.digest is None]
+        assert 1 < len(without) < len(sent)
+        await chat.erase([0])
+        assert [kept.manifest for kept in reversed(await chat.contexts(limit=500))] == [one.manifest for one in without]
+        for made in without:
+            assert (await chat.rebuild(made.manifest)).request == made.request
 
 
 @pytest.mark.parametrize("seqs", [[7], [-1], -1, [True], ["0"], [0.0], [0, 99]])

@@ -96,7 +96,9 @@ with ledger as (
     update hitherto.procrastinate_jobs set args = args || '{"tenant": ""}'  -- of no digest: who runs it does nothing
     where %(user)s = '' and task_name = 'hitherto.digest' and args ->> 'tenant' = %(tenant)s
 ), contexts as (
-    delete from hitherto.context where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s)
+    delete from hitherto.context
+    where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s)
+      and (kept_at <= %(requested_at)s or manifest ->> 'facts' is not null)  -- facts are there until now
 ), runs as (
     delete from hitherto.run
     where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s) and started_at <= %(requested_at)s

@@ -120,8 +120,11 @@ def retracted_with(row: Any, seqs: Iterable[int], rev: int) -> str:
     return json.dumps(sorted([*before, *now]))
 
 
-def head_values(head: Head) -> dict[str, Any]:
+def head_values(head: Head, before: Head | None = None) -> dict[str, Any]:
+    """What `update_conversation` binds; `open_calls` is None where they are those of `before`, as there may be
+    thousands."""
     sums, view = head.sums, head.view_sums
+    same_calls = before is not None and head.open_calls == before.open_calls
     return {
         "rev": head.rev,
         "next_seq": head.next_seq,
@@ -140,7 +143,9 @@ def head_values(head: Head) -> dict[str, Any]:
         "cross_session": head.cross_session.to_json(),
         "latest_digest": head.latest.digest,
         "frontiers": json.dumps({stage: _frontier_values(one) for stage, one in head.frontiers.items()}),
-        "open_calls": json.dumps(
+        "open_calls": None
+        if same_calls
+        else json.dumps(
             {
                 call: {"seq": o.seq, "group": o.group, "turn": o.turn, "tool": o.tool}
                 for call, o in head.open_calls.items()

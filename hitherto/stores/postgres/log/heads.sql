@@ -204,7 +204,8 @@ update hitherto.conversation
 set rev = %(rev)s, next_seq = %(next_seq)s, tokens = %(tokens)s, turns = %(turns)s, dialogue = %(dialogue)s, results = %(results)s,
     view_start = %(view_start)s, view_tokens = %(view_tokens)s, view_turns = %(view_turns)s, view_dialogue = %(view_dialogue)s,
     view_results = %(view_results)s, closed = %(closed)s, run_start = %(run_start)s, policy = %(policy)s,
-    cross_session = %(cross_session)s, latest_digest = %(latest_digest)s, frontiers = %(frontiers)s, open_calls = %(open_calls)s,
+    cross_session = %(cross_session)s, latest_digest = %(latest_digest)s, frontiers = %(frontiers)s,
+    open_calls = coalesce(%(open_calls)s::json, open_calls),
     late = %(late)s, finish_seq = %(finish_seq)s, failures = %(failures)s, resume_at = %(resume_at)s, erased = %(erased)s,
     next_expiry = %(next_expiry)s, subject = %(subject)s, extracted = %(extracted)s,
     updated_at = coalesce(%(updated_at)s, updated_at)

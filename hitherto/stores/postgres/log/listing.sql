@@ -44,79 +44,22 @@ where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and
 
 -- name: tenants
 -- The tenants after a name, or one tenant, by name, with what is kept of each.
-with named as materialized (
-    (select distinct tenant as name from hitherto.conversation
-     where tenant > %(beyond)s and (%(tenant)s::text is null or tenant = %(tenant)s) order by 1 limit %(limit)s)
-    union
-    (select distinct tenant as name from hitherto.document
-     where tenant > %(beyond)s and (%(tenant)s::text is null or tenant = %(tenant)s) order by 1 limit %(limit)s)
-    union
-    (select distinct tenant as name from hitherto.fact
-     where tenant > %(beyond)s and (%(tenant)s::text is null or tenant = %(tenant)s) and state = 'current' order by 1 limit %(limit)s)
-    order by 1 limit %(limit)s
-)
-select n.name, c.conversations, c.messages, c.tokens, d.documents, f.facts, c.updated_at
-from named n
-cross join lateral (
-    select count(*) as conversations, coalesce(sum(next_seq), 0)::bigint as messages,
-           coalesce(sum(tokens), 0)::bigint as tokens, max(updated_at) as updated_at
-    from hitherto.conversation where tenant = n.name
-) c
-cross join lateral (select count(*) as documents from hitherto.document where tenant = n.name) d
-cross join lateral (
-    select count(*) as facts from hitherto.fact where tenant = n.name and state = 'current'
-) f
-order by n.name;
+select tenant, sum(conversations), sum(messages)::bigint, sum(tokens)::bigint, sum(documents), sum(facts), max(updated_at)
+from hitherto.owned
+where counted and tenant > %(beyond)s and (%(tenant)s::text is null or tenant = %(tenant)s)
+group by tenant order by tenant limit %(limit)s;
 
 -- name: users
 -- The users of a tenant after a name, or one of them, likewise.
-with named as materialized (
-    (select distinct user_id as name from hitherto.conversation
-     where tenant = %(tenant)s and user_id > %(beyond)s and (%(user)s::text is null or user_id = %(user)s) order by 1 limit %(limit)s)
-    union
-    (select distinct user_id as name from hitherto.document
-     where tenant = %(tenant)s and user_id > %(beyond)s and (%(user)s::text is null or user_id = %(user)s) order by 1 limit %(limit)s)
-    union
-    (select distinct user_id as name from hitherto.fact
-     where tenant = %(tenant)s and user_id > %(beyond)s and (%(user)s::text is null or user_id = %(user)s) and state = 'current' order by 1 limit %(limit)s)
-    order by 1 limit %(limit)s
-)
-select n.name, c.conversations, c.messages, c.tokens, d.documents, f.facts, c.updated_at
-from named n
-cross join lateral (
-    select count(*) as conversations, coalesce(sum(next_seq), 0)::bigint as messages,
-           coalesce(sum(tokens), 0)::bigint as tokens, max(updated_at) as updated_at
-    from hitherto.conversation where tenant = %(tenant)s and user_id = n.name
-) c
-cross join lateral (select count(*) as documents from hitherto.document where tenant = %(tenant)s and user_id = n.name) d
-cross join lateral (
-    select count(*) as facts from hitherto.fact where tenant = %(tenant)s and user_id = n.name and state = 'current'
-) f
-order by n.name;
+select user_id, sum(conversations), sum(messages)::bigint, sum(tokens)::bigint, sum(documents), sum(facts), max(updated_at)
+from hitherto.owned
+where counted and tenant = %(tenant)s and user_id > %(beyond)s and (%(user)s::text is null or user_id = %(user)s)
+group by user_id order by user_id limit %(limit)s;
 
 -- name: agents
 -- The agents of a tenant, or of one of its users, after a name likewise. What belongs to no agent is left out: its
 -- name would be '', which comes after no name.
-with named as materialized (
-    (select distinct agent as name from hitherto.conversation
-     where tenant = %(tenant)s and (%(user)s::text is null or user_id = %(user)s) and agent > %(beyond)s order by 1 limit %(limit)s)
-    union
-    (select distinct agent as name from hitherto.document
-     where tenant = %(tenant)s and (%(user)s::text is null or user_id = %(user)s) and agent > %(beyond)s order by 1 limit %(limit)s)
-    union
-    (select distinct agent as name from hitherto.fact
-     where tenant = %(tenant)s and (%(user)s::text is null or user_id = %(user)s) and agent > %(beyond)s and state = 'current' order by 1 limit %(limit)s)
-    order by 1 limit %(limit)s
-)
-select n.name, c.conversations, c.messages, c.tokens, d.documents, f.facts, c.updated_at
-from named n
-cross join lateral (
-    select count(*) as conversations, coalesce(sum(next_seq), 0)::bigint as messages,
-           coalesce(sum(tokens), 0)::bigint as tokens, max(updated_at) as updated_at
-    from hitherto.conversation where tenant = %(tenant)s and (%(user)s::text is null or user_id = %(user)s) and agent = n.name
-) c
-cross join lateral (select count(*) as documents from hitherto.document where tenant = %(tenant)s and (%(user)s::text is null or user_id = %(user)s) and agent = n.name) d
-cross join lateral (
-    select count(*) as facts from hitherto.fact where tenant = %(tenant)s and (%(user)s::text is null or user_id = %(user)s) and agent = n.name and state = 'current'
-) f
-order by n.name;
+select agent, sum(conversations), sum(messages)::bigint, sum(tokens)::bigint, sum(documents), sum(facts), max(updated_at)
+from hitherto.owned
+where counted and tenant = %(tenant)s and agent > %(beyond)s and (%(user)s::text is null or user_id = %(user)s)
+group by agent order by agent limit %(limit)s;

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from hitherto.core.context.kept import record_of
-from hitherto.core.context.manifest import Injected, Manifest, RecalledEntry, SavedRequest
+from hitherto.core.context.manifest import FactsShown, Injected, Manifest, RecalledEntry, SavedRequest
 from hitherto.core.policy.span import Fate, Reason, Span
 from hitherto.core.scope import Scope
 from hitherto.ports.store import Store
@@ -185,5 +185,10 @@ class ContextCases:
         assert [await revs(store, scope=scope) for scope in (SCOPE, other, OTHER_USER)] == [[], [], [1]]
         (left,) = await store.contexts.kept(OTHER_USER, "c", limit=9)
         assert left.manifest.request.instructions == "Of all"
-        await store.end_erasure(await store.begin_erasure(tenant=SCOPE.tenant, user=None))
-        assert await revs(store, scope=OTHER_USER) == []
+        erasing = await store.begin_erasure(tenant=SCOPE.tenant, user=None)
+        since = manifest(rev=2, scope=OTHER_USER)
+        await keep(store, since, scope=OTHER_USER)
+        facts = FactsShown(subject="", name="The user", place="system", known=1, shown=[])
+        await keep(store, since.model_copy(update={"rev": 3, "facts": facts}), scope=OTHER_USER)
+        await store.end_erasure(erasing)
+        assert await revs(store, scope=OTHER_USER) == [2], "it was kept since, and shows nothing that went"

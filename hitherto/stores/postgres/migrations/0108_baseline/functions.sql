@@ -1,4 +1,4 @@
--- Functions: what belongs to a scope, what is shared, and how the index forgets.
+-- Functions: what belongs to a scope, what lists count, what is shared, and how the index forgets.
 
 -- What belongs to a scope. Every search goes through this one place: a row of (tenant_, user_, agent_) is within the scope that
 -- is asked for; '' is the agent of what belongs to a user as such.
@@ -35,6 +35,17 @@ begin
     update hitherto.search_scope s set stale = true
     where s.tenant = tenant_ and s.ref = scope_ and s.packed > (select min(n) from unnest(nos) n);
 end $$;
+
+-- What tenants, users and agents have, to be counted by any of these names: conversations, documents and facts. Which facts
+-- count is a column and no condition here: a planner then reads each table in the order of an index, as far as a page goes.
+create view hitherto.owned as
+select tenant, user_id, agent, 1 as conversations, next_seq as messages, tokens, 0 as documents, 0 as facts, updated_at,
+       true as counted
+from hitherto.conversation
+union all
+select tenant, user_id, agent, 0, 0::bigint, 0::bigint, 1, 0, null::timestamptz, true from hitherto.document
+union all
+select tenant, user_id, agent, 0, 0::bigint, 0::bigint, 0, 1, null::timestamptz, state = 'current' from hitherto.fact;
 
 -- Whether metadata has every entry that is wanted: an equal value, or a list that contains it.
 create function hitherto.has_metadata(metadata jsonb, wanted jsonb) returns boolean language sql immutable parallel safe as $$
