@@ -132,7 +132,7 @@ class SyncMemory(SyncMemoryBase):
 
     def keys(self, tenant: str) -> SyncKeys:
         """The keys of a tenant to the service (`hitherto serve`). Raises InvalidScope. See `Memory.keys`."""
-        return SyncKeys(self.background, lambda memory: memory.keys(tenant))
+        return SyncKeys(self._background, lambda memory: memory.keys(tenant))
 
     def facts(self, scope: Scope, *, subject: str | None = None, all_agents: bool = False) -> SyncFacts:
         """The facts of the scope's user, and those that others share with this user, about one `subject` ("": the user)
@@ -288,10 +288,12 @@ class SyncMemory(SyncMemoryBase):
             lambda memory: memory.export_to(file, tenant=tenant, user=user, agent=agent, progress=progress)
         )
 
-    def import_from(self, file: Lines, *, progress: Callable[[ImportReport], None] | None = None) -> ImportReport:
+    def import_from(
+        self, file: Lines, *, tenant: str | None = None, progress: Callable[[ImportReport], None] | None = None
+    ) -> ImportReport:
         """Import what `export_to` has written: the same messages, numbers, dates, digests and facts. See
         `Memory.import_from`."""
-        return self._run(lambda memory: memory.import_from(file, progress=progress))
+        return self._run(lambda memory: memory.import_from(file, tenant=tenant, progress=progress))
 
     def backlog(self) -> Backlog:
         """How many digests of all tenants are due, being made or put off, and how far they lag: for operators and
