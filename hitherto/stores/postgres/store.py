@@ -104,6 +104,11 @@ class PostgresStore:
         except PoolTimeout as error:
             raise errors.unreachable(self._url, error) from error
 
+    @property
+    def walled(self) -> bool:
+        """Whether row-level security holds for the role of the connections."""
+        return self._connections.walled
+
     async def aclose(self) -> None:
         await self._connections.aclose()
 
@@ -365,7 +370,7 @@ class PostgresStore:
 
     def _check_tenant(self, tenant: str | None) -> None:
         """Raises StoreError where all tenants are asked for, and the role sees one at a time."""
-        if tenant is None and self._connections.walled:
+        if tenant is None and self.walled:
             raise StoreError(
                 "this role sees one tenant at a time: name the tenant, or connect as the owner of the tables"
             )
