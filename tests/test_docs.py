@@ -27,7 +27,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from itertools import pairwise
@@ -178,7 +178,7 @@ def reply(body: Body) -> Answer:
 
 
 @contextmanager
-def served(page: Path) -> Iterator[str]:
+def served(page: Path) -> Generator[str]:
     """The address of the service that the page's Python calls; where it calls none, none is served."""
     if not any(block.language == "python" and ADDRESS in block.text for block in blocks(page)):
         yield ADDRESS

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -37,7 +37,7 @@ logfile = {folder}/log
 
 
 @contextmanager
-def pooled(url: str) -> Iterator[str]:
+def pooled(url: str) -> Generator[str]:
     """The address of PgBouncer before the server at `url`, with two connections to it."""
     assert PGBOUNCER is not None
     asked = conninfo_to_dict(url)
@@ -46,7 +46,8 @@ def pooled(url: str) -> Iterator[str]:
     user = str(asked["user"])
     # It refuses to run as root; the embedded server lets in its own account alone.
     owner = Path(str(asked["host"])).stat()
-    account = {"user": owner.st_uid, "group": owner.st_gid, "extra_groups": []} if os.getuid() == 0 else {}
+    user_id, group = (owner.st_uid, owner.st_gid) if os.getuid() == 0 else (None, None)
+    others = None if group is None else list[int]()
     with tempfile.TemporaryDirectory(prefix="hitherto-") as made:
         folder = Path(made)
         folder.chmod(0o777)
@@ -54,7 +55,9 @@ def pooled(url: str) -> Iterator[str]:
         (folder / "pgbouncer.ini").write_text(
             _SETTINGS.format(host=asked["host"], port=asked["port"], user=user, listen=listen, folder=folder)
         )
-        with subprocess.Popen([PGBOUNCER, "-q", folder / "pgbouncer.ini"], **account) as running:
+        with subprocess.Popen(
+            [PGBOUNCER, "-q", folder / "pgbouncer.ini"], user=user_id, group=group, extra_groups=others
+        ) as running:
             address = make_conninfo(url, host="127.0.0.1", port=listen)
             _wait(address, running)
             yield address

@@ -26,7 +26,7 @@ WITH_TENANT = """
 """
 """Tables and views that have rows of tenants."""
 
-EMPTY = {"erasure", "fact_evidence", "search_segment", "search_posting", "search_codes"}
+EMPTY = {"erasure", "fact_evidence", "model_call", "search_segment", "search_posting", "search_codes"}
 """Tables that so little does not fill."""
 
 HARMLESS = {"alembic_version", "search_space"}

