@@ -8,6 +8,7 @@ its own. The client raises the error of that class.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -48,6 +49,9 @@ _MEMBERS: Mapping[type[HithertoError], tuple[str, ...]] = {
 }
 """What else an error tells, and is made with."""
 
+_LONGEST = 2_000
+"""Characters of a detail; it may quote what was given."""
+
 RETRY_AFTER = 1
 """Seconds after which a request may be tried again that found the store away."""
 
@@ -66,7 +70,7 @@ def problem_of(error: HithertoError) -> dict[str, Any]:
         "type": f"{_URN}{kind.__name__}",
         "title": " ".join(title.split(". ")[0].split()).rstrip("."),
         "status": status_of(error),
-        "detail": str(error),
+        "detail": str(error)[:_LONGEST],
         **members,
     }
 
@@ -76,7 +80,7 @@ def headers_of(error: HithertoError) -> dict[str, str]:
     found = dict[str, str]()
     retry_after = getattr(error, "retry_after", None)
     if status_of(error) == 503 or retry_after is not None:
-        found["Retry-After"] = str(max(1, round(retry_after or RETRY_AFTER)))
+        found["Retry-After"] = str(max(1, math.ceil(retry_after or RETRY_AFTER)))
     if isinstance(error, errors.Unauthorized):
         found["WWW-Authenticate"] = "Bearer"
     return found

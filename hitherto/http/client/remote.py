@@ -29,7 +29,7 @@ from hitherto.engine.memory import Memory
 from hitherto.engine.runs import Runs
 from hitherto.errors import InvalidInput, InvalidScope, TimedOut
 from hitherto.http.client.service import Service, scope_headers
-from hitherto.http.operations import OPERATIONS, POLICY, PREFIX, SUBJECT, TENANT, Operation
+from hitherto.http.operations import LINES, OPERATIONS, POLICY, PREFIX, SUBJECT, TENANT, Operation
 from hitherto.http.shapes import answered, sent
 
 Class = TypeVar("Class", bound=type)
@@ -190,7 +190,8 @@ class RemoteMemory(Memory):
         self, file: Lines, *, tenant: str | None = None, progress: Callable[[ImportReport], None] | None = None
     ) -> ImportReport:
         checked_file(file, "rb")
-        headers = {} if tenant is None else {TENANT: quote(checked_name(tenant, "tenant"), safe="")}
+        named = {} if tenant is None else {TENANT: quote(checked_name(tenant, "tenant"), safe="")}
+        headers = {**named, "Content-Type": LINES}
         response = await self._service.request(
             "POST", f"{PREFIX}/import", safe=False, content=_lines(file), headers=headers
         )

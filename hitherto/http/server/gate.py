@@ -53,12 +53,15 @@ class RequestGate:
         try:
             await self._through(scope, receive, answered)
         except HithertoError as error:
+            if answered.status is not None:
+                raise _cut_off() from None
             await problem(error)(scope, receive, answered)
         except Exception as error:
-            log.error("A request failed", exc_info=_without_text(error), path=_route(scope))
+            told = error.__cause__  # of the framework's error, when part of an answer is out
+            why = told if isinstance(told, HithertoError) else error
+            log.error("A request failed", exc_info=_without_text(why), path=_route(scope))
             if not answered.whole:
-                # Part of an answer is out: it is cut off, so that nobody takes it for a whole one.
-                raise ConnectionAbortedError("an answer was cut off") from None
+                raise _cut_off() from None
         finally:
             took = round((time.perf_counter() - began) * 1_000)
             caller: Caller | None = scope.get("caller")
@@ -82,6 +85,8 @@ class RequestGate:
         try:
             async with asyncio.timeout(seconds):
                 body = await _body(receive, headers, caller.limits.size)
+                if body:
+                    check_type(headers, "application/json")
                 await self._app(scope, _replayed(body, receive), answered)
         except TimeoutError:
             if answered.status is not None:
@@ -105,6 +110,11 @@ class RequestGate:
             )
 
 
+def _cut_off() -> ConnectionAbortedError:
+    """What ends an answer of which a part is out, so that nobody takes it for a whole one."""
+    return ConnectionAbortedError("an answer was cut off")
+
+
 class _Left(Exception):
     """The client has gone."""
 
@@ -125,12 +135,36 @@ class _Answered:
         await self._send(message)
 
 
+def check_type(headers: Headers, needed: str) -> None:
+    """Raises UnsupportedMediaType. A web page cannot send these types to another site without being asked first."""
+    given = headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    if given != needed:
+        raise UnsupportedMediaType(f"send the body as what it is: Content-Type: {needed}")
+
+
+class _Values:
+    """Counts the signs that separate the values of JSON, as it comes; those in texts do not count."""
+
+    def __init__(self) -> None:
+        self._found, self._in_text, self._rest = 0, False, b""
+
+    def count(self, part: bytes) -> int:
+        """How many there are so far."""
+        part = self._rest + part
+        self._rest = part[-1:] if (len(part) - len(part.rstrip(b"\\"))) % 2 else b""  # it belongs to the next sign
+        texts = part.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+        outside = b"".join(texts[self._in_text :: 2])
+        self._found += sum(outside.count(sign) for sign in _SIGNS)
+        self._in_text ^= len(texts) % 2 == 0
+        return self._found
+
+
 async def _body(receive: Receive, headers: Headers, size: int) -> bytes:
     """The whole body. Raises TooLarge, InvalidInput for a length that is no number, _Left."""
     announced = headers.get("Content-Length")
     if announced is not None and not announced.isdecimal():
         raise InvalidInput("the header Content-Length is not a number")
-    parts, length, signs = list[bytes](), int(announced or 0), 0
+    parts, length, values = list[bytes](), int(announced or 0), _Values()
     total = 0
     while length <= size:
         message = await receive()
@@ -140,8 +174,7 @@ async def _body(receive: Receive, headers: Headers, size: int) -> bytes:
         parts.append(part)
         total += len(part)
         length = max(length, total)
-        signs += sum(part.count(sign) for sign in _SIGNS)
-        if signs > MOST_VALUES:
+        if values.count(part) > MOST_VALUES:
             raise TooLarge(f"the body has more than {MOST_VALUES} values; send it in parts")
         if not message.get("more_body", False):
             return b"".join(parts)
