@@ -72,6 +72,10 @@ def _text_of_time(value: object) -> object:
     return value
 
 
+def _is_object(hint: Any) -> bool:
+    return is_dataclass(hint) or (isinstance(hint, type) and issubclass(hint, BaseModel))
+
+
 def taken(hint: Any, *, strict: bool = False) -> Any:  # noqa: PLR0911 (a case each)
     """The type of a parameter in JSON; times are texts. With `strict`, no number is read from a text or a truth
     value."""
@@ -83,7 +87,7 @@ def taken(hint: Any, *, strict: bool = False) -> Any:  # noqa: PLR0911 (a case e
         return (
             Annotated[hint, Strict(), AllowInfNan(allow_inf_nan=False)] if hint is float else Annotated[hint, Strict()]
         )
-    if strict and (is_dataclass(hint) or (isinstance(hint, type) and issubclass(hint, BaseModel))):
+    if strict and _is_object(hint):
         return Annotated[hint, WrapValidator(partial(_read_strictly, hint))]
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
