@@ -34,6 +34,10 @@ OPEN = frozenset({"/healthz", "/readyz", "/openapi.json"})
 MOST_VALUES = 200_000
 """The most signs that separate values in a JSON body. To read that many holds up others for some 10 ms."""
 
+DEEPEST = 100
+"""How deep lists and objects may be nested in one another in a JSON body."""
+
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _SIGNS = (b",", b":", b"[", b"{")
 
 
@@ -143,10 +147,12 @@ def check_type(headers: Headers, needed: str) -> None:
 
 
 class _Values:
-    """Counts the signs that separate the values of JSON, as it comes; those in texts do not count."""
+    """Counts the signs that separate the values of JSON, as it comes, and how deep they are nested; what is in texts
+    does not count."""
 
     def __init__(self) -> None:
         self._found, self._in_text, self._rest = 0, False, b""
+        self._brackets = list[bytes]()
 
     def count(self, part: bytes) -> int:
         """How many there are so far."""
@@ -155,12 +161,20 @@ class _Values:
         texts = part.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
         outside = b"".join(texts[self._in_text :: 2])
         self._found += sum(outside.count(sign) for sign in _SIGNS)
+        self._brackets.append(outside.translate(None, _NO_BRACKETS))
         self._in_text ^= len(texts) % 2 == 0
         return self._found
 
+    def deeper(self, than: int) -> bool:
+        """Whether lists and objects stand in one another more often."""
+        left = b"".join(self._brackets)
+        for _ in range(than):
+            left = left.replace(b"[]", b"").replace(b"{}", b"")
+        return left.startswith((b"[", b"{"))
+
 
 async def _body(receive: Receive, headers: Headers, size: int) -> bytes:
-    """The whole body. Raises TooLarge, InvalidInput for a length that is no number, _Left."""
+    """The whole body. Raises TooLarge, InvalidInput for what is no length or is nested too deep, _Left."""
     announced = headers.get("Content-Length")
     if announced is not None and not announced.isdecimal():
         raise InvalidInput("the header Content-Length is not a number")
@@ -177,6 +191,8 @@ async def _body(receive: Receive, headers: Headers, size: int) -> bytes:
         if values.count(part) > MOST_VALUES:
             raise TooLarge(f"the body has more than {MOST_VALUES} values; send it in parts")
         if not message.get("more_body", False):
+            if values.deeper(DEEPEST):
+                raise InvalidInput(f"the body is nested more than {DEEPEST} deep, or its brackets do not match")
             return b"".join(parts)
     raise TooLarge(f"the body is larger than {size} bytes, which is what the key allows; send it in parts")
 
