@@ -123,7 +123,7 @@ class TestTooLarge:
         async with serving(memory, keys=False) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
             for path in (HERE, f"{PREFIX}/recall"):
                 found = await client.post(path, headers=JSON, content=b'{"messages": [{"x": ' + body * 4 + b"}]}")
-                assert kind(found) == (413, "TooLarge")
+                assert kind(found) in ((413, "TooLarge"), (422, "InvalidInput"))  # so many, or so deep
             found = await client.post(HERE, headers=JSON, content=body[: len(body) // 3])
             assert found.status_code in (400, 422)
 

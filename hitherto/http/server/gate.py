@@ -37,6 +37,9 @@ MOST_VALUES = 200_000
 DEEPEST = 100
 """How deep lists and objects may be nested in one another in a JSON body."""
 
+_PIECE = 16_384
+"""Bytes of a body that are looked at before others go on."""
+
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _SIGNS = (b",", b":", b"[", b"{")
 
@@ -151,26 +154,24 @@ class _Values:
     does not count."""
 
     def __init__(self) -> None:
-        self._found, self._in_text, self._rest = 0, False, b""
-        self._brackets = list[bytes]()
+        self._in_text, self._rest, self._open = False, b"", b""
+        self.found = 0
+        self.too_deep = False
 
-    def count(self, part: bytes) -> int:
-        """How many there are so far."""
+    def read(self, part: bytes) -> None:
         part = self._rest + part
         self._rest = part[-1:] if (len(part) - len(part.rstrip(b"\\"))) % 2 else b""  # it belongs to the next sign
         texts = part.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
         outside = b"".join(texts[self._in_text :: 2])
-        self._found += sum(outside.count(sign) for sign in _SIGNS)
-        self._brackets.append(outside.translate(None, _NO_BRACKETS))
         self._in_text ^= len(texts) % 2 == 0
-        return self._found
-
-    def deeper(self, than: int) -> bool:
-        """Whether lists and objects stand in one another more often."""
-        left = b"".join(self._brackets)
-        for _ in range(than):
-            left = left.replace(b"[]", b"").replace(b"{}", b"")
-        return left.startswith((b"[", b"{"))
+        self.found += sum(outside.count(sign) for sign in _SIGNS)
+        brackets = self._open + outside.translate(None, _NO_BRACKETS)
+        for _ in range(DEEPEST):
+            brackets, before = brackets.replace(b"[]", b"").replace(b"{}", b""), len(brackets)
+            if len(brackets) == before:
+                break
+        self._open = brackets
+        self.too_deep |= len(brackets) > DEEPEST
 
 
 async def _body(receive: Receive, headers: Headers, size: int) -> bytes:
@@ -188,11 +189,14 @@ async def _body(receive: Receive, headers: Headers, size: int) -> bytes:
         parts.append(part)
         total += len(part)
         length = max(length, total)
-        if values.count(part) > MOST_VALUES:
+        for start in range(0, len(part), _PIECE):
+            values.read(part[start : start + _PIECE])
+            await asyncio.sleep(0)
+        if values.found > MOST_VALUES:
             raise TooLarge(f"the body has more than {MOST_VALUES} values; send it in parts")
+        if values.too_deep:
+            raise InvalidInput(f"the body is nested more than {DEEPEST} deep, or its brackets do not match")
         if not message.get("more_body", False):
-            if values.deeper(DEEPEST):
-                raise InvalidInput(f"the body is nested more than {DEEPEST} deep, or its brackets do not match")
             return b"".join(parts)
     raise TooLarge(f"the body is larger than {size} bytes, which is what the key allows; send it in parts")
 
