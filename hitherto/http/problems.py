@@ -87,11 +87,15 @@ def headers_of(error: HithertoError) -> dict[str, str]:
 
 
 def error_of(problem: Mapping[str, Any]) -> HithertoError:
-    """The error that a problem tells of; a `ServiceError` for a class that is not known here."""
+    """The error that a problem tells of; a `ServiceError` for a class that is not known here, or not told whole."""
     kind = _CLASSES.get(str(problem.get("type")).removeprefix(_URN), errors.ServiceError)
     detail = str(problem.get("detail") or problem.get("title") or "the service gives no reason")
     names = next((names for one, names in _MEMBERS.items() if issubclass(kind, one)), ())
-    return kind(detail, **{name: problem.get(name) for name in names})
+    members = {name: problem[name] for name in names if isinstance(problem.get(name), int | float)}
+    try:
+        return kind(detail, **members)
+    except TypeError:
+        return errors.ServiceError(detail)
 
 
 def _all(kind: type[HithertoError]) -> dict[str, type[HithertoError]]:
