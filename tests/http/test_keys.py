@@ -215,8 +215,9 @@ class TestLimitsOfAKey:
         async with hitherto.connect(str(service.base_url), key=secret) as remote:
             chat = remote.conversation("c", scope=SCOPE)
             await chat.append(user("x" * 1_000))
-            with pytest.raises(TooLarge, match="2000 bytes"):
-                await chat.append(user("x" * 2_000))
+            for size in (2_000, 20_000_000):
+                with pytest.raises(TooLarge, match="2000 bytes"):
+                    await chat.append(user("x" * size))
         assert len(await memory.conversation("c", scope=SCOPE).messages()) == 1
 
     async def test_its_seconds(self, memory: Memory, service: httpx.AsyncClient) -> None:

@@ -52,6 +52,7 @@ _PROBLEM: dict[str, Any] = {
 def create_app(memory: Memory, *, keys: bool, limits: Limits, origins: Sequence[str] = ()) -> ASGIApp:
     """The service on an open memory. With `keys`, every request but for health and readiness needs one. Web pages of
     these `origins` may call it from a browser."""
+    application().openapi()  # made now: it takes long
     store = memory._services.store  # pyright: ignore[reportPrivateUsage] — the service is part of Hitherto
     gate = RequestGate(application(), memory=memory, doors=Doors(store.keys if keys else None, limits), streamed=PATHS)
     if not origins:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 from collections.abc import Awaitable, Callable
@@ -24,6 +25,9 @@ from hitherto.http.server.responses import answer
 from hitherto.http.server.signatures import HEADER, MADE_WITH, signature
 from hitherto.http.shapes import message_of, taken
 from hitherto.wire import read
+
+_LONG = 50
+"""Messages that are read on the event loop."""
 
 
 def add(router: APIRouter, operation: Operation) -> None:
@@ -81,7 +85,7 @@ def _endpoint(operation: Operation) -> Callable[..., Awaitable[Response]]:
         target = _target(operation, request, in_path, made_with)
         arguments |= {operation.named(name): value for name, value in in_path.items()}
         for name in MESSAGES & arguments.keys():
-            arguments[name] = _read(arguments[name], arguments.get("wire"))
+            arguments[name] = await _in_turns(_read, arguments[name], arguments.get("wire"))
         if "key" in operation.parameters:
             arguments["key"] = text_in(request.headers, KEY)
         if operation.has_scope and "scope" in operation.parameters:
@@ -137,6 +141,12 @@ def _policy(request: Request) -> str | dict[str, Any] | None:
 def _decoded(value: Any) -> Any:
     """What is in a path: the gate has left some signs encoded."""
     return unquote(value) if isinstance(value, str) else value
+
+
+async def _in_turns(read: Callable[..., Any], value: Any, wire: Any) -> Any:
+    """What is read of long lists is read in a thread, so that others go on in between."""
+    long = isinstance(value, list) and len(cast("list[Any]", value)) > _LONG
+    return await asyncio.to_thread(read, value, wire) if long else read(value, wire)
 
 
 def _read(value: Any, wire: Any) -> Any:

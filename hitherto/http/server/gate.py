@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection
+from collections.abc import Awaitable, Collection
+from contextlib import suppress
 from urllib.parse import quote, unquote_to_bytes
 
 from limits import RateLimitItemPerMinute
@@ -31,11 +32,14 @@ log = logs.logger("hitherto.http")
 OPEN = frozenset({"/healthz", "/readyz", "/openapi.json"})
 """Paths that need no key."""
 
-MOST_VALUES = 200_000
-"""The most signs that separate values in a JSON body. To read that many holds up others for some 10 ms."""
+MOST_VALUES = 50_000
+"""The most signs that separate values in a JSON body: what a verb does with each of them holds up others."""
 
 DEEPEST = 100
 """How deep lists and objects may be nested in one another in a JSON body."""
+
+_LINGER = 5.0
+"""Seconds for which the rest of a body may come that was refused."""
 
 _PIECE = 16_384
 """Bytes of a body that are looked at before others go on."""
@@ -55,14 +59,14 @@ class RequestGate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        answered, began = _Answered(send), time.perf_counter()
+        answered, received, began = _Answered(send), _Received(receive), time.perf_counter()
         scope["memory"], scope["doors"] = self._memory, self._doors
         try:
-            await self._through(scope, receive, answered)
+            await self._through(scope, received, answered)
         except HithertoError as error:
             if answered.status is not None:
                 raise _cut_off() from None
-            await problem(error)(scope, receive, answered)
+            await _while_it_comes(problem(error)(scope, receive, answered), received, answered)
         except Exception as error:
             told = error.__cause__  # of the framework's error, when part of an answer is out
             why = told if isinstance(told, HithertoError) else error
@@ -126,6 +130,19 @@ class _Left(Exception):
     """The client has gone."""
 
 
+class _Received:
+    """What comes of a request, and whether that was all."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self.ended = False
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        self.ended = not message.get("more_body", False)
+        return message
+
+
 class _Answered:
     """What is sent: the status that it began with, and whether it is whole."""
 
@@ -133,12 +150,15 @@ class _Answered:
         self._send = send
         self.status: int | None = None
         self.whole = False
+        self.ends = True
+        """Whether it ends with its last part, or is held open after that."""
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
         elif message["type"] == "http.response.body":
-            self.whole = not message.get("more_body", False)
+            message = {**message, "more_body": message.get("more_body", False) or not self.ends}
+            self.whole = not message["more_body"]
         await self._send(message)
 
 
@@ -147,6 +167,19 @@ def check_type(headers: Headers, needed: str) -> None:
     given = headers.get("Content-Type", "").partition(";")[0].strip().lower()
     if given != needed:
         raise UnsupportedMediaType(f"send the body as what it is: Content-Type: {needed}")
+
+
+async def _while_it_comes(answer: Awaitable[None], received: _Received, answered: _Answered) -> None:
+    """Answer while the rest of a body comes, and leave that unread: to one who still sends, a connection that is closed
+    at once looks broken, and the answer is lost."""
+    answered.ends = False
+    await answer
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LINGER):
+            while not received.ended:
+                await received()
+    answered.ends = True
+    await answered({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 class _Values:
@@ -175,7 +208,7 @@ class _Values:
 
 
 async def _body(receive: Receive, headers: Headers, size: int) -> bytes:
-    """The whole body. Raises TooLarge, InvalidInput for what is no length or is nested too deep, _Left."""
+    """The whole body. Raises TooLarge, InvalidInput for what is no length, _Left."""
     announced = headers.get("Content-Length")
     if announced is not None and not announced.isdecimal():
         raise InvalidInput("the header Content-Length is not a number")
@@ -195,7 +228,7 @@ async def _body(receive: Receive, headers: Headers, size: int) -> bytes:
         if values.found > MOST_VALUES:
             raise TooLarge(f"the body has more than {MOST_VALUES} values; send it in parts")
         if values.too_deep:
-            raise InvalidInput(f"the body is nested more than {DEEPEST} deep, or its brackets do not match")
+            raise TooLarge(f"the body is nested more than {DEEPEST} deep, or its brackets do not match")
         if not message.get("more_body", False):
             return b"".join(parts)
     raise TooLarge(f"the body is larger than {size} bytes, which is what the key allows; send it in parts")

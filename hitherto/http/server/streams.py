@@ -29,7 +29,9 @@ from hitherto.http.shapes import written
 PATHS = frozenset({f"{PREFIX}/export", f"{PREFIX}/import"})
 """What the gate lets through as it comes, and for as long as it takes."""
 
-_PAGE = 1_000
+_PAGE = 200
+"""Messages that are read, and written as JSON, at once."""
+
 _AHEAD = 16
 """Parts of an export that may wait for a slow reader."""
 
