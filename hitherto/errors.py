@@ -216,7 +216,7 @@ class Forbidden(AccessError):
 
 
 class TooLarge(AccessError):
-    """The request's body is larger than the key allows, or holds more values."""
+    """The request's body is larger than the key allows, holds more values, or nests them deeper."""
 
 
 class UnsupportedMediaType(AccessError):

@@ -44,7 +44,8 @@ class Keys:
         """Make a key, with a `name` for people. With `user`, it is for that user of the tenant alone.
 
         It allows at most `requests` a minute, each of at most `size` bytes and `seconds`; by default what the service
-        allows. Raises InvalidScope for an unusable name or user, InvalidInput for other unusable values.
+        allows. Raises InvalidScope for an unusable name or user, InvalidInput for other unusable values, and for a key
+        for one user with the right `admin`, which is for the whole tenant.
         """
         try:
             chosen = frozenset(Right(one) for one in ([rights] if isinstance(rights, str) else rights))
@@ -52,6 +53,11 @@ class Keys:
             chosen = frozenset[Right]()
         if not chosen:
             raise InvalidInput(f"rights is {rights!r}; give one or more of {', '.join(Right)}")
+        if user is not None and Right.ADMIN in chosen:
+            raise InvalidInput(
+                "a key for one user alone cannot have the right admin, which is for the whole tenant; leave the user "
+                "or this right out"
+            )
         if seconds is not None and not 0 < seconds <= 3_600:
             raise InvalidInput(f"seconds is {seconds!r}; give more than 0, at most 3600")
         key = ApiKey(

@@ -18,7 +18,7 @@ from hitherto.core.export.records import ExportScope
 from hitherto.core.facts.fact import Subject
 from hitherto.core.ledger import Costs
 from hitherto.core.log.append import checked_ttl
-from hitherto.core.log.message import Logged
+from hitherto.core.log.message import Logged, storable
 from hitherto.core.policy.memory_strategy import configured
 from hitherto.core.policy.policy import policy_json
 from hitherto.core.policy.presets import PolicyLike
@@ -213,7 +213,7 @@ class Memory:
             before=checked_time(before, "before"),
             as_of=checked_seq(as_of, "as_of"),
             doc_type=doc_type,
-            namespace=namespace,
+            namespace=None if namespace is None else storable(namespace),
             metadata=json.loads(metadata_json(metadata or {})),
             subject=subject if not subject else checked_name(subject, "subject"),
         )

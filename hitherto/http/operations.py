@@ -27,6 +27,9 @@ USER, AGENT, TENANT = "Hitherto-User", "Hitherto-Agent", "Hitherto-Tenant"
 POLICY, SUBJECT = "Hitherto-Policy", "Hitherto-Subject"
 KEY = "Idempotency-Key"
 
+LINES = "application/jsonl"
+"""The type of an export."""
+
 MESSAGES = frozenset({"messages", "incoming", "question"})
 """Parameters that are messages."""
 

@@ -8,6 +8,7 @@ its own. The client raises the error of that class.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -48,6 +49,9 @@ _MEMBERS: Mapping[type[HithertoError], tuple[str, ...]] = {
 }
 """What else an error tells, and is made with."""
 
+_LONGEST = 2_000
+"""Characters of a detail; it may quote what was given."""
+
 RETRY_AFTER = 1
 """Seconds after which a request may be tried again that found the store away."""
 
@@ -66,7 +70,7 @@ def problem_of(error: HithertoError) -> dict[str, Any]:
         "type": f"{_URN}{kind.__name__}",
         "title": " ".join(title.split(". ")[0].split()).rstrip("."),
         "status": status_of(error),
-        "detail": str(error),
+        "detail": str(error)[:_LONGEST],
         **members,
     }
 
@@ -76,18 +80,22 @@ def headers_of(error: HithertoError) -> dict[str, str]:
     found = dict[str, str]()
     retry_after = getattr(error, "retry_after", None)
     if status_of(error) == 503 or retry_after is not None:
-        found["Retry-After"] = str(max(1, round(retry_after or RETRY_AFTER)))
+        found["Retry-After"] = str(max(1, math.ceil(retry_after or RETRY_AFTER)))
     if isinstance(error, errors.Unauthorized):
         found["WWW-Authenticate"] = "Bearer"
     return found
 
 
 def error_of(problem: Mapping[str, Any]) -> HithertoError:
-    """The error that a problem tells of; a `ServiceError` for a class that is not known here."""
+    """The error that a problem tells of; a `ServiceError` for a class that is not known here, or not told whole."""
     kind = _CLASSES.get(str(problem.get("type")).removeprefix(_URN), errors.ServiceError)
     detail = str(problem.get("detail") or problem.get("title") or "the service gives no reason")
     names = next((names for one, names in _MEMBERS.items() if issubclass(kind, one)), ())
-    return kind(detail, **{name: problem.get(name) for name in names})
+    members = {name: problem[name] for name in names if isinstance(problem.get(name), int | float)}
+    try:
+        return kind(detail, **members)
+    except TypeError:
+        return errors.ServiceError(detail)
 
 
 def _all(kind: type[HithertoError]) -> dict[str, type[HithertoError]]:

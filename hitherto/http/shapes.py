@@ -7,16 +7,29 @@ is an item of an API, or an object with the item and what else is known of it: s
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from types import UnionType
 from typing import Annotated, Any, Union, cast, get_args, get_origin
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Strict, Tag, TypeAdapter
+from pydantic import (
+    AllowInfNan,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Strict,
+    Tag,
+    TypeAdapter,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
 from hitherto.core.digests.digest import Digest
 from hitherto.core.log.message import NESTED, Message, Wire
@@ -25,6 +38,7 @@ from hitherto.core.policy.span import Span
 from hitherto.engine.services import ItemReader
 
 _LISTS = (Iterable, Sequence, Collection)
+_TIME = re.compile(r"\d{4}-|-?P")
 
 
 class Given(BaseModel):
@@ -51,12 +65,30 @@ _OBJECTS: dict[object, Any] = {Message: Appended, Policy: dict[str, Any], Digest
 """Types of parameters for which JSON has another form, or none beside the others that the parameter has."""
 
 
-def taken(hint: Any, *, strict: bool = False) -> Any:
-    """The type of a parameter in JSON. With `strict`, no number is read from a text or a truth value."""
+def _text_of_time(value: object) -> object:
+    """A number would be read as a time too, and the other way round."""
+    if not isinstance(value, str) or not _TIME.match(value):
+        raise ValueError("give a time as ISO 8601 has it")
+    return value
+
+
+def _is_object(hint: Any) -> bool:
+    return is_dataclass(hint) or (isinstance(hint, type) and issubclass(hint, BaseModel))
+
+
+def taken(hint: Any, *, strict: bool = False) -> Any:  # noqa: PLR0911 (a case each)
+    """The type of a parameter in JSON; times are texts. With `strict`, no number is read from a text or a truth
+    value."""
     if hint in _OBJECTS:
         return _OBJECTS[hint]
+    if hint in (datetime, date, timedelta):
+        return Annotated[hint, BeforeValidator(_text_of_time)]
     if strict and hint in (int, float, bool):
-        return Annotated[hint, Strict()]
+        return (
+            Annotated[hint, Strict(), AllowInfNan(allow_inf_nan=False)] if hint is float else Annotated[hint, Strict()]
+        )
+    if strict and _is_object(hint):
+        return Annotated[hint, WrapValidator(partial(_read_strictly, hint))]
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         found = [taken(part, strict=strict) for part in parts]
@@ -65,6 +97,8 @@ def taken(hint: Any, *, strict: bool = False) -> Any:
         return Union[tuple(one for one in found if one is not None)]  # noqa: UP007 (of parts that are known now)
     if origin in _LISTS:
         return list[taken(parts[0], strict=strict)]
+    if origin is tuple and Ellipsis not in parts:
+        return cast(Any, tuple)[tuple(taken(part, strict=strict) for part in parts)]
     if origin is Mapping:
         return dict[parts[0], parts[1]]
     return hint
@@ -80,6 +114,14 @@ def message_of(value: object, read: ItemReader, wire: Wire | None = None) -> Mes
     if value.expires_at is not None:
         message = message.expiring(value.expires_at)
     return message if value.said_at is None else message.dated(value.said_at)
+
+
+def _read_strictly(hint: Any, value: object, read: ValidatorFunctionWrapHandler) -> object:
+    """An object, for which the rules of `Strict` hold to its last part: pydantic has them for JSON, but takes no halves
+    of characters there, which texts may have."""
+    text = json.dumps(value, ensure_ascii=False).encode(errors="replace")
+    adapter(hint).validate_json(text, strict=True, extra="forbid")
+    return read(value)
 
 
 @cache
@@ -125,7 +167,7 @@ def sent(value: Any) -> Any:  # noqa: PLR0911, PLR0912 (a case each)
         case datetime():
             return value.isoformat()
         case timedelta():
-            return value.total_seconds()
+            return adapter(timedelta).dump_python(value, mode="json")
         case UUID():
             return str(value)
         case str() | int() | float() | None:

@@ -608,7 +608,7 @@ class SyncDocuments(SyncPart[Documents]):
         """The documents, the last stored first, with their texts cut to 1,000 characters; at most `limit`, and those
         stored before the one with the id `before`: the next page is that before the last one's. `doc_type` is one type
         ("conversations" is "conversation"), or "all". `metadata`: only documents that have every entry of it, as an
-        equal value or in a list. Raises InvalidDocument. See `Documents.list`."""
+        equal value or in a list. Raises InvalidDocument, InvalidInput for an unusable `limit`. See `Documents.list`."""
         return self._run(
             lambda documents: documents.list(
                 doc_type=doc_type, namespace=namespace, metadata=metadata, before=before, limit=limit

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-
-import uvicorn
 
 from hitherto import Memory
 from hitherto.http.server.app import create_app
 from hitherto.http.server.callers import Limits
+from hitherto.http.server.serve import server
 
 LIMITS = Limits(requests=None, size=2**24, seconds=60.0)
 
 
 @asynccontextmanager
-async def serving(memory: Memory, *, keys: bool = True, limits: Limits = LIMITS) -> AsyncGenerator[str]:
+async def serving(
+    memory: Memory, *, keys: bool = True, limits: Limits = LIMITS, origins: Sequence[str] = ()
+) -> AsyncGenerator[str]:
     """The address of a service on the memory."""
-    app = create_app(memory, keys=keys, limits=limits)
+    app = create_app(memory, keys=keys, limits=limits, origins=origins)
     at = socket.create_server(("127.0.0.1", 0))
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=at.detach())
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
-    running = asyncio.create_task(server.serve(sockets=[listener]))
+    made = server(app, grace=1)
+    running = asyncio.create_task(made.serve(sockets=[listener]))
     try:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
-        server.should_exit = True
+        made.should_exit = True
         await running

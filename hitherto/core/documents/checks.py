@@ -22,6 +22,8 @@ LONGEST_NAMESPACE = len(namespace_of("")) + LONGEST_NAME
 LONGEST_METADATA = 100_000
 """Characters of a document's metadata as JSON."""
 
+DEEPEST_METADATA = 100
+
 LONGEST_TITLE = 500
 
 ALL = "all"
@@ -84,13 +86,13 @@ def type_of(doc_type: object) -> str | None:
     word = doc_type.strip().casefold()
     if word == ALL:
         return None
-    return CONVERSATION if word in _CONVERSATIONS else doc_type
+    return CONVERSATION if word in _CONVERSATIONS else storable(doc_type)
 
 
 def metadata_json(metadata: object) -> str:
     """Metadata as the JSON text of an object; None gives an empty one. Characters of strings that PostgreSQL cannot
-    store (NUL, lone surrogates) become U+FFFD. Raises InvalidDocument if it is not a JSON object or its JSON is too
-    long."""
+    store (NUL, lone surrogates) become U+FFFD. Raises InvalidDocument if it is not a JSON object, or its JSON is too
+    long or nested too deep."""
     if metadata is None:
         return "{}"
     if not isinstance(metadata, Mapping):
@@ -140,13 +142,15 @@ def _name(value: object, what: str, longest: int) -> str:
     return value
 
 
-def _storable(value: Any) -> Any:
+def _storable(value: Any, depth: int = 0) -> Any:
+    if depth > DEEPEST_METADATA:
+        raise ValueError(f"it is nested more than {DEEPEST_METADATA} deep")
     if isinstance(value, str):
         return storable(value)
     if isinstance(value, list):
-        return [_storable(one) for one in cast("list[Any]", value)]
+        return [_storable(one, depth + 1) for one in cast("list[Any]", value)]
     if isinstance(value, dict):
-        return {storable(key): _storable(one) for key, one in cast("dict[str, Any]", value).items()}
+        return {storable(key): _storable(one, depth + 1) for key, one in cast("dict[str, Any]", value).items()}
     return value
 
 

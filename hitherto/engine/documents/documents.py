@@ -19,9 +19,11 @@ from hitherto.core.documents.checks import (
     type_of,
 )
 from hitherto.core.documents.document import Document, NewDocument
+from hitherto.core.log.message import storable
 from hitherto.core.scope import Scope
 from hitherto.engine.documents.cut import cut
 from hitherto.engine.purge import purge
+from hitherto.engine.recall.arguments import checked_limit
 from hitherto.engine.services import Services
 from hitherto.errors import InvalidDocument, InvalidInput
 from hitherto.ports.documents import DocumentStore, KeptDocument
@@ -106,16 +108,16 @@ class Documents:
         """The documents, the last stored first, with their texts cut to 1,000 characters; at most `limit`, and those
         stored before the one with the id `before`: the next page is that before the last one's. `doc_type` is one type
         ("conversations" is "conversation"), or "all". `metadata`: only documents that have every entry of it, as an
-        equal value or in a list. Raises InvalidDocument."""
+        equal value or in a list. Raises InvalidDocument, InvalidInput for an unusable `limit`."""
         await purge(self._services, self._scope.tenant)
         return await self._documents.documents(
             self._scope,
             all_agents=self._all_agents,
-            namespace=namespace,
+            namespace=None if namespace is None else storable(namespace),
             doc_type=type_of(doc_type),
             metadata=json.loads(metadata_json(metadata)),
             before=None if before is None else _number(before),
-            limit=limit,
+            limit=checked_limit(limit, minimum=0, most=2**62),
         )
 
     @property

@@ -20,7 +20,8 @@ def connect(url: str, *, key: str | None = None, timeout: float = 60.0) -> Openi
     the key's tenant.
 
     `purge_expired` and `keys` belong to the service alone and raise InvalidInput. Entering raises ServiceUnavailable,
-    and Unauthorized for a key that the service does not know.
+    ServiceError where something else answers, Unauthorized for a key that the service does not know, and InvalidInput
+    for what is no address. Like its connections, the memory belongs to one event loop.
     """
 
     async def make() -> Memory:

@@ -28,9 +28,9 @@ from hitherto.engine.log.append import AppendResult
 from hitherto.engine.memory import Memory
 from hitherto.engine.runs import Runs
 from hitherto.errors import InvalidInput, InvalidScope, TimedOut
-from hitherto.http.client.service import Service, scope_headers
-from hitherto.http.operations import OPERATIONS, POLICY, PREFIX, SUBJECT, TENANT, Operation
-from hitherto.http.shapes import answered, sent
+from hitherto.http.client.service import Service, in_path, scope_headers
+from hitherto.http.operations import LINES, OPERATIONS, POLICY, PREFIX, SUBJECT, TENANT, Operation
+from hitherto.http.shapes import sent
 
 Class = TypeVar("Class", bound=type)
 
@@ -84,9 +84,11 @@ class RemoteMemory(Memory):
         self._service = service
 
     async def start(self) -> Self:
-        """See that the service answers, and knows the key. Raises ServiceUnavailable and Unauthorized."""
+        """See that the service answers, and knows the key. Raises ServiceUnavailable, ServiceError for something else
+        at its address, and Unauthorized."""
         try:
-            await self._service.request("GET", f"{PREFIX}/conversations", headers={}, params={"limit": 1})
+            found = await self._service.request("GET", f"{PREFIX}/conversations", headers={}, params={"limit": 1})
+            self._service.read(found, ConversationPage)
         except BaseException:
             await self.aclose()
             raise
@@ -190,11 +192,12 @@ class RemoteMemory(Memory):
         self, file: Lines, *, tenant: str | None = None, progress: Callable[[ImportReport], None] | None = None
     ) -> ImportReport:
         checked_file(file, "rb")
-        headers = {} if tenant is None else {TENANT: quote(checked_name(tenant, "tenant"), safe="")}
+        named = {} if tenant is None else {TENANT: quote(checked_name(tenant, "tenant"), safe="")}
+        headers = {**named, "Content-Type": LINES}
         response = await self._service.request(
             "POST", f"{PREFIX}/import", safe=False, content=_lines(file), headers=headers
         )
-        report = answered(json.loads(response.content), ImportReport)
+        report = self._service.read(response, ImportReport)
         if progress is not None:
             progress(report)
         return report
@@ -253,10 +256,10 @@ class RemoteConversation(Conversation):
 
     async def messages(self, *, start: int = 0, stop: int | None = None, limit: int | None = None) -> list[Logged]:
         asked = {"start": start, "stop": stop, "limit": limit}
-        path = f"{PREFIX}/conversations/{quote(self.id, safe='')}/messages"
+        path = f"{PREFIX}/conversations/{in_path(self.id)}/messages"
         params = {name: value for name, value in asked.items() if value is not None}
         response = await self._service.request("GET", path, headers=self._headers(), params=params)
-        return answered(json.loads(response.content), list[Logged])
+        return self._service.read(response, list[Logged])
 
     async def _append(
         self, batch: Sequence[Message], key: str | None, policy: Policy | None, *, expect: int | None = None

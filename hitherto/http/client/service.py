@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, cast
@@ -19,6 +21,7 @@ from hitherto.errors import (
     HithertoError,
     InvalidInput,
     NotFound,
+    ServiceError,
     ServiceUnavailable,
     TooManyRequests,
 )
@@ -27,6 +30,7 @@ from hitherto.http.problems import error_of
 from hitherto.http.shapes import answered, sent
 from hitherto.wire import read
 
+_SECRET = re.compile("[!-~]+")
 _AWAY = frozenset({502, 503, 504})
 _LONGEST_PAUSE = 10.0
 
@@ -35,11 +39,17 @@ class Service:
     """The service at `url`. Requests carry the key, and are tried for at most `timeout` seconds."""
 
     def __init__(self, url: str, key: str | None, *, timeout: float) -> None:
-        if urlsplit(url).scheme not in ("http", "https"):
-            raise InvalidInput("the service's address begins with http:// or https://, as `hitherto serve` prints it")
-        if key is not None and not key.isascii():
-            raise InvalidInput("a key has only ASCII characters; give the one that `hitherto keys create` printed")
+        if not _is_address(url):
+            raise InvalidInput(
+                f"{url!r} is no address of a service: give one such as http://127.0.0.1:8480, as `hitherto serve` "
+                "prints it"
+            )
+        if key is not None and not _SECRET.fullmatch(key):
+            raise InvalidInput(
+                "the key is none: one has only ASCII characters and no spaces; give what `hitherto keys create` printed"
+            )
         self._timeout = timeout
+        self._home: asyncio.AbstractEventLoop | None = None
         self._client = httpx.AsyncClient(
             base_url=url.rstrip("/"),
             headers={} if key is None else {"Authorization": f"Bearer {key}"},
@@ -69,7 +79,7 @@ class Service:
         path = operation.path
         for name in operation.in_path:
             value = given.pop(operation.named(name))
-            path = path.replace(f"{{{name}}}", quote(str(sent(value)), safe=""))
+            path = path.replace(f"{{{name}}}", in_path(str(sent(value))))
         params = {name: value for name, value in (made_with or {}).items() if value is not None}
         content: dict[str, Any] = {"params": params}
         if operation.has_body and operation.given:
@@ -84,7 +94,17 @@ class Service:
                 return None
             raise
         hint = operation.hints["return"]
-        return None if hint is type(None) else answered(json.loads(found.content), hint)
+        return None if hint is type(None) else self.read(found, hint)
+
+    def read(self, response: httpx.Response, hint: Any) -> Any:
+        """What a response has in it, as this type. Raises ServiceError for anything else."""
+        try:
+            return answered(json.loads(response.content), hint)
+        except (ValueError, RecursionError):
+            raise ServiceError(
+                f"{self._client.base_url} answered with something else than the service does; is this its address, and "
+                "is it of the same version?"
+            ) from None
 
     async def request(
         self, method: str, path: str, *, safe: bool = True, headers: Mapping[str, str] | None = None, **content: Any
@@ -106,6 +126,7 @@ class Service:
         raise AssertionError("the last attempt returns or raises")
 
     async def _once(self, method: str, path: str, safe: bool, **content: Any) -> httpx.Response:
+        self._check()
         try:
             response = await self._client.request(method, path, **content)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
@@ -121,6 +142,7 @@ class Service:
     @asynccontextmanager
     async def stream(self, path: str, **content: Any) -> AsyncGenerator[httpx.Response]:
         """The answer to a GET, whose body is still to come."""
+        self._check()
         try:
             async with self._client.stream("GET", path, **content) as response:
                 if not response.is_success:
@@ -129,6 +151,18 @@ class Service:
                 yield response
         except httpx.TransportError as error:
             raise self._away() from error
+
+    def _check(self) -> None:
+        """Raises InvalidInput where the connections cannot be used."""
+        here = asyncio.get_running_loop()
+        self._home = self._home or here
+        if self._home is not here:
+            raise InvalidInput(
+                "the connections to the service were opened in another event loop, and belong to it; connect once more "
+                "here"
+            )
+        if self._client.is_closed:
+            raise InvalidInput("the connections to the service are closed; connect once more")
 
     def _away(self) -> HithertoError:
         return ServiceUnavailable(
@@ -157,11 +191,25 @@ class _Pause(wait_base):
 def _error(response: httpx.Response) -> HithertoError:
     try:
         problem: object = json.loads(response.content)
-    except ValueError:
+    except (ValueError, RecursionError):
         problem = None
-    if not isinstance(problem, dict):
-        problem = {"detail": f"the service, or something before it, answered {response.status_code} without a reason"}
-    return error_of(cast("dict[str, Any]", problem))
+    if isinstance(problem, dict) and isinstance(problem.get("type"), str):
+        return error_of(cast("dict[str, Any]", problem))
+    told = f"the service, or something before it, answered {response.status_code} without a reason"
+    return ServiceUnavailable(told) if response.status_code in _AWAY else ServiceError(told)
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def in_path(name: str) -> str:
+    """A name as a part of a path. Dots alone would be taken for this part or the one above."""
+    return quote(name, safe="") if name.strip(".") else name.replace(".", "%2E")
 
 
 def _seconds(response: httpx.Response) -> float | None:

@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
+from starlette.routing import compile_path
 from starlette.types import ASGIApp
 
 from hitherto.core.key import Right, hash_of
@@ -51,6 +52,7 @@ _PROBLEM: dict[str, Any] = {
 def create_app(memory: Memory, *, keys: bool, limits: Limits, origins: Sequence[str] = ()) -> ASGIApp:
     """The service on an open memory. With `keys`, every request but for health and readiness needs one. Web pages of
     these `origins` may call it from a browser."""
+    application().openapi()  # made now: it takes long
     store = memory._services.store  # pyright: ignore[reportPrivateUsage] — the service is part of Hitherto
     gate = RequestGate(application(), memory=memory, doors=Doors(store.keys if keys else None, limits), streamed=PATHS)
     if not origins:
@@ -66,6 +68,7 @@ def application() -> FastAPI:
         title="Hitherto",
         version=version("hitherto"),
         description=_ABOUT,
+        redirect_slashes=False,
         docs_url=None,
         redoc_url=None,
         responses=_problems(),
@@ -134,11 +137,19 @@ async def _invalid(_: Request, error: Exception) -> Response:
     return _problem(422, "InvalidInput", "The request is not of the form that the document says", detail, errors=found)
 
 
-async def _refused(_: Request, error: Exception) -> Response:
+async def _refused(request: Request, error: Exception) -> Response:
     """A path or a method that there is not, a body that is no JSON."""
     assert isinstance(error, HTTPException)
-    kind = {404: "NotFound", 405: "InvalidInput"}.get(error.status_code, "InvalidInput")
-    return _problem(error.status_code, kind, str(error.detail), str(error.detail), headers=dict(error.headers or {}))
+    kind = "NotFound" if error.status_code == 404 else "InvalidInput"
+    headers = {"Allow": ", ".join(_methods(request.scope["path"]))} if error.status_code == 405 else None
+    return _problem(error.status_code, kind, str(error.detail), str(error.detail), headers=headers)
+
+
+def _methods(path: str) -> list[str]:
+    """The methods that the path knows: each is a route of its own."""
+    paths: dict[str, dict[str, Any]] = application().openapi()["paths"]
+    found = (methods for pattern, methods in paths.items() if compile_path(pattern)[0].match(path))
+    return sorted({method.upper() for methods in found for method in methods})
 
 
 def _problem(

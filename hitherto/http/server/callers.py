@@ -10,11 +10,7 @@ from starlette.datastructures import Headers
 
 from hitherto.core.key import ApiKey, Right, hash_of
 from hitherto.core.scope import Scope, checked_name
-from hitherto.errors import (
-    Forbidden,
-    InvalidScope,
-    Unauthorized,
-)
+from hitherto.errors import Forbidden, InvalidInput, InvalidScope, Unauthorized
 from hitherto.http.operations import AGENT, TENANT, USER
 from hitherto.ports.keys import KeyStore
 
@@ -105,24 +101,30 @@ class Doors:
 
 def _check_host(headers: Headers) -> None:
     """Raises Forbidden for a name of this machine that a web page may have given it (DNS rebinding)."""
-    host = urlsplit(f"//{headers.get('Host', 'localhost')}").hostname or ""
-    if host != "localhost" and not _is_loopback(host):
+    if not _is_local(headers.get("Host", "localhost")):
         raise Forbidden("without keys, this service is called by the name localhost or the address of this machine")
 
 
-def _is_loopback(host: str) -> bool:
+def _is_local(host: str) -> bool:
     try:
-        return ip_address(host).is_loopback
+        name = urlsplit(f"//{host}").hostname or ""
+        return name == "localhost" or ip_address(name).is_loopback
     except ValueError:
         return False
 
 
 def name_in(headers: Headers, name: str) -> str | None:
-    """A name in a header, where it is percent-encoded UTF-8. Raises InvalidScope."""
+    """A name in a header. Raises InvalidScope."""
+    given = text_in(headers, name)
+    return None if given is None else checked_name(given, f"the header {name}")
+
+
+def text_in(headers: Headers, name: str) -> str | None:
+    """The text in a header, where it is percent-encoded UTF-8. Raises InvalidInput."""
     given = headers.get(name)
-    if given is None:
-        return None
     try:
-        return checked_name(unquote(given, errors="strict"), f"the header {name}")
+        if given is None or given.isascii():
+            return None if given is None else unquote(given, errors="strict")
     except UnicodeDecodeError:
-        raise InvalidScope(f"the header {name} is not UTF-8 once its % signs are decoded") from None
+        pass
+    raise InvalidInput(f"the header {name} is not percent-encoded UTF-8, as quote(…) of Python's urllib.parse makes it")

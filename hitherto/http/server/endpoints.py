@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any, Union, cast, get_args
 from urllib.parse import unquote
 
-from fastapi import APIRouter, Request
-from starlette.responses import Response
+from fastapi import APIRouter, Depends, Request
+from starlette.responses import JSONResponse, Response
 
+from hitherto.core.key import Right
 from hitherto.core.scope import checked_name
 from hitherto.engine.documents.documents import Documents
 from hitherto.engine.facts.facts import Facts
@@ -18,15 +20,14 @@ from hitherto.engine.memory import Memory
 from hitherto.engine.runs import Runs
 from hitherto.errors import InvalidPolicy, NotFound
 from hitherto.http.operations import KEY, MESSAGES, POLICY, SUBJECT, Operation
-from hitherto.http.server.callers import Caller, name_in
+from hitherto.http.server.callers import Caller, name_in, text_in
 from hitherto.http.server.responses import answer
 from hitherto.http.server.signatures import HEADER, MADE_WITH, signature
 from hitherto.http.shapes import message_of, taken
 from hitherto.wire import read
 
-
-class _Json(Response):
-    media_type = "application/json"
+_LONG = 50
+"""Messages that are read on the event loop."""
 
 
 def add(router: APIRouter, operation: Operation) -> None:
@@ -42,10 +43,21 @@ def add(router: APIRouter, operation: Operation) -> None:
         tags=[operation.owner.__name__],
         summary=operation.name.replace("_", " "),
         description=f"{inspect.getdoc(operation.function)}\n\nNeeds the right `{operation.right}`.",
+        dependencies=[needs(operation.right)],
         status_code=204 if empty else 200,
         response_model=None if empty else _shown(operation),
-        response_class=Response if empty else _Json,
+        response_class=Response if empty else JSONResponse,
     )
+
+
+def needs(right: Right) -> Any:
+    """A dependency of routes: Forbidden for a key without the right, before anything else is looked at."""
+
+    async def check(request: Request) -> None:
+        caller: Caller = request.scope["caller"]
+        caller.check(right)
+
+    return Depends(check)
 
 
 def _shown(operation: Operation) -> Any:
@@ -64,7 +76,6 @@ def _endpoint(operation: Operation) -> Callable[..., Awaitable[Response]]:
 
     async def endpoint(request: Request, **given: Any) -> Response:
         caller: Caller = request.scope["caller"]
-        caller.check(operation.right)
         body = given.pop("body", None)
         if body is not None:
             given |= {name: getattr(body, name) for name in body.model_fields_set}
@@ -74,9 +85,9 @@ def _endpoint(operation: Operation) -> Callable[..., Awaitable[Response]]:
         target = _target(operation, request, in_path, made_with)
         arguments |= {operation.named(name): value for name, value in in_path.items()}
         for name in MESSAGES & arguments.keys():
-            arguments[name] = _read(arguments[name], arguments.get("wire"))
+            arguments[name] = await _in_turns(_read, arguments[name], arguments.get("wire"))
         if "key" in operation.parameters:
-            arguments["key"] = _key(request)
+            arguments["key"] = text_in(request.headers, KEY)
         if operation.has_scope and "scope" in operation.parameters:
             arguments["scope"] = caller.scope(request.headers)
         if "tenant" in operation.parameters:
@@ -117,15 +128,10 @@ def _target(
     return memory.conversation(name, scope=scope, policy=_policy(request), subject=subject)
 
 
-def _key(request: Request) -> str | None:
-    given = request.headers.get(KEY)
-    return None if given is None else unquote(given)
-
-
 def _policy(request: Request) -> str | dict[str, Any] | None:
-    given = unquote(request.headers.get(POLICY, ""))
-    if not given.startswith("{"):
-        return given or None
+    given = text_in(request.headers, POLICY)
+    if given is None or not given.startswith("{"):
+        return given
     try:
         return json.loads(given)
     except (ValueError, RecursionError):
@@ -135,6 +141,12 @@ def _policy(request: Request) -> str | dict[str, Any] | None:
 def _decoded(value: Any) -> Any:
     """What is in a path: the gate has left some signs encoded."""
     return unquote(value) if isinstance(value, str) else value
+
+
+async def _in_turns(read: Callable[..., Any], value: Any, wire: Any) -> Any:
+    """What is read of long lists is read in a thread, so that others go on in between."""
+    long = isinstance(value, list) and len(cast("list[Any]", value)) > _LONG
+    return await asyncio.to_thread(read, value, wire) if long else read(value, wire)
 
 
 def _read(value: Any, wire: Any) -> Any:

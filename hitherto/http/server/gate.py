@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection
+from collections.abc import Awaitable, Collection
+from contextlib import suppress
 from urllib.parse import quote, unquote_to_bytes
 
 from limits import RateLimitItemPerMinute
@@ -31,9 +32,19 @@ log = logs.logger("hitherto.http")
 OPEN = frozenset({"/healthz", "/readyz", "/openapi.json"})
 """Paths that need no key."""
 
-MOST_VALUES = 200_000
-"""The most signs that separate values in a JSON body. To read that many holds up others for some 10 ms."""
+MOST_VALUES = 50_000
+"""The most signs that separate values in a JSON body: what a verb does with each of them holds up others."""
 
+DEEPEST = 100
+"""How deep lists and objects may be nested in one another in a JSON body."""
+
+_LINGER = 5.0
+"""Seconds for which the rest of a body may come that was refused."""
+
+_PIECE = 16_384
+"""Bytes of a body that are looked at before others go on."""
+
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _SIGNS = (b",", b":", b"[", b"{")
 
 
@@ -48,17 +59,20 @@ class RequestGate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        answered, began = _Answered(send), time.perf_counter()
+        answered, received, began = _Answered(send), _Received(receive), time.perf_counter()
         scope["memory"], scope["doors"] = self._memory, self._doors
         try:
-            await self._through(scope, receive, answered)
+            await self._through(scope, received, answered)
         except HithertoError as error:
-            await problem(error)(scope, receive, answered)
+            if answered.status is not None:
+                raise _cut_off() from None
+            await _while_it_comes(problem(error)(scope, receive, answered), received, answered)
         except Exception as error:
-            log.error("A request failed", exc_info=_without_text(error), path=_route(scope))
+            told = error.__cause__  # of the framework's error, when part of an answer is out
+            why = told if isinstance(told, HithertoError) else error
+            log.error("A request failed", exc_info=_without_text(why), path=_route(scope))
             if not answered.whole:
-                # Part of an answer is out: it is cut off, so that nobody takes it for a whole one.
-                raise ConnectionAbortedError("an answer was cut off") from None
+                raise _cut_off() from None
         finally:
             took = round((time.perf_counter() - began) * 1_000)
             caller: Caller | None = scope.get("caller")
@@ -82,6 +96,8 @@ class RequestGate:
         try:
             async with asyncio.timeout(seconds):
                 body = await _body(receive, headers, caller.limits.size)
+                if body:
+                    check_type(headers, "application/json")
                 await self._app(scope, _replayed(body, receive), answered)
         except TimeoutError:
             if answered.status is not None:
@@ -105,8 +121,26 @@ class RequestGate:
             )
 
 
+def _cut_off() -> ConnectionAbortedError:
+    """What ends an answer of which a part is out, so that nobody takes it for a whole one."""
+    return ConnectionAbortedError("an answer was cut off")
+
+
 class _Left(Exception):
     """The client has gone."""
+
+
+class _Received:
+    """What comes of a request, and whether that was all."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self.ended = False
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        self.ended = not message.get("more_body", False)
+        return message
 
 
 class _Answered:
@@ -116,21 +150,69 @@ class _Answered:
         self._send = send
         self.status: int | None = None
         self.whole = False
+        self.ends = True
+        """Whether it ends with its last part, or is held open after that."""
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
         elif message["type"] == "http.response.body":
-            self.whole = not message.get("more_body", False)
+            message = {**message, "more_body": message.get("more_body", False) or not self.ends}
+            self.whole = not message["more_body"]
         await self._send(message)
 
 
+def check_type(headers: Headers, needed: str) -> None:
+    """Raises UnsupportedMediaType. A web page cannot send these types to another site without being asked first."""
+    given = headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    if given != needed:
+        raise UnsupportedMediaType(f"send the body as what it is: Content-Type: {needed}")
+
+
+async def _while_it_comes(answer: Awaitable[None], received: _Received, answered: _Answered) -> None:
+    """Answer while the rest of a body comes, and leave that unread: to one who still sends, a connection that is closed
+    at once looks broken, and the answer is lost."""
+    answered.ends = False
+    await answer
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LINGER):
+            while not received.ended:
+                await received()
+    answered.ends = True
+    await answered({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+class _Values:
+    """Counts the signs that separate the values of JSON, as it comes, and how deep they are nested; what is in texts
+    does not count."""
+
+    def __init__(self) -> None:
+        self._in_text, self._rest, self._open = False, b"", b""
+        self.found = 0
+        self.too_deep = False
+
+    def read(self, part: bytes) -> None:
+        part = self._rest + part
+        self._rest = part[-1:] if (len(part) - len(part.rstrip(b"\\"))) % 2 else b""  # it belongs to the next sign
+        texts = part.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+        outside = b"".join(texts[self._in_text :: 2])
+        self._in_text ^= len(texts) % 2 == 0
+        self.found += sum(outside.count(sign) for sign in _SIGNS)
+        brackets = self._open + outside.translate(None, _NO_BRACKETS)
+        for _ in range(DEEPEST):
+            brackets, before = brackets.replace(b"[]", b"").replace(b"{}", b""), len(brackets)
+            if len(brackets) == before:
+                break
+        self._open = brackets
+        self.too_deep |= len(brackets) > DEEPEST
+
+
 async def _body(receive: Receive, headers: Headers, size: int) -> bytes:
-    """The whole body. Raises TooLarge, InvalidInput for a length that is no number, _Left."""
+    """The whole body. Raises TooLarge, InvalidInput for what is no length, _Left."""
     announced = headers.get("Content-Length")
     if announced is not None and not announced.isdecimal():
         raise InvalidInput("the header Content-Length is not a number")
-    parts, length, signs = list[bytes](), int(announced or 0), 0
+    parts, length, values = list[bytes](), int(announced or 0), _Values()
     total = 0
     while length <= size:
         message = await receive()
@@ -140,9 +222,13 @@ async def _body(receive: Receive, headers: Headers, size: int) -> bytes:
         parts.append(part)
         total += len(part)
         length = max(length, total)
-        signs += sum(part.count(sign) for sign in _SIGNS)
-        if signs > MOST_VALUES:
+        for start in range(0, len(part), _PIECE):
+            values.read(part[start : start + _PIECE])
+            await asyncio.sleep(0)
+        if values.found > MOST_VALUES:
             raise TooLarge(f"the body has more than {MOST_VALUES} values; send it in parts")
+        if values.too_deep:
+            raise TooLarge(f"the body is nested more than {DEEPEST} deep, or its brackets do not match")
         if not message.get("more_body", False):
             return b"".join(parts)
     raise TooLarge(f"the body is larger than {size} bytes, which is what the key allows; send it in parts")

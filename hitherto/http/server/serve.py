@@ -6,6 +6,7 @@ import socket
 from ipaddress import ip_address
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from hitherto import logs
 from hitherto.engine.memory import Memory
@@ -46,22 +47,29 @@ def needs_keys(settings: Settings, at: socket.socket) -> bool:
     return settings.require_keys or not ip_address(at.getsockname()[0].partition("%")[0]).is_loopback
 
 
-async def serve(memory: Memory, settings: Settings, at: socket.socket, *, keys: bool) -> None:
-    """Serve until SIGTERM or Ctrl-C; requests that are under way then have the setting `grace` to end."""
-    host, port = at.getsockname()[:2]
-    limits = Limits(requests=settings.requests_per_minute, size=settings.request_size, seconds=settings.request_seconds)
-    app = create_app(memory, keys=keys, limits=limits, origins=settings.cors_origins)
+def server(app: ASGIApp, *, grace: float) -> uvicorn.Server:
+    """What serves the app; when it is told to stop, requests have `grace` seconds to end."""
     config = uvicorn.Config(
         app,
+        http="h11",  # which bounds the head of a request
+        ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
         lifespan="off",
         h11_max_incomplete_event_size=_LONGEST_HEAD,
-        timeout_graceful_shutdown=max(1, round(settings.grace)),
+        timeout_graceful_shutdown=max(1, round(grace)),
     )
+    return uvicorn.Server(config)
+
+
+async def serve(memory: Memory, settings: Settings, at: socket.socket, *, keys: bool) -> None:
+    """Serve until SIGTERM or Ctrl-C; requests that are under way then have the setting `grace` to end."""
+    host, port = at.getsockname()[:2]
+    limits = Limits(requests=settings.requests_per_minute, size=settings.request_size, seconds=settings.request_seconds)
+    app = create_app(memory, keys=keys, limits=limits, origins=settings.cors_origins)
     shown = f"[{host}]" if ":" in host else host
     asked = "each request needs a key (hitherto keys create)" if keys else "requests of this machine need no key"
     log.info("Serving at http://%s:%s: %s; /openapi.json tells of all paths", shown, port, asked)
-    await uvicorn.Server(config).serve(sockets=[at])
+    await server(app, grace=settings.grace).serve(sockets=[at])
     log.info("The service has stopped")

@@ -65,8 +65,9 @@ def _parameters(operation: Operation) -> Iterator[inspect.Parameter]:
         hint = operation.hints.get(operation.named(name), str)
         yield _parameter(name, Annotated[_alone(hint), Path()])
     for name in _headers(operation):
-        shown = Annotated[str | None, Header(alias=name, description=_HEADERS[name])]
-        yield _parameter(HEADER + name.lower().replace("-", "_"), shown, None)
+        needed = name == KEY and operation.parameters["key"].default is inspect.Parameter.empty
+        shown = Annotated[str if needed else str | None, Header(alias=name, description=_HEADERS[name], min_length=1)]
+        yield _parameter(HEADER + name.lower().replace("-", "_"), shown, inspect.Parameter.empty if needed else None)
     for name, (hint, default) in MADE_WITH.get(operation.owner, {}).items():
         yield _parameter(name, Annotated[hint, Query()], default)
     if not operation.has_body:

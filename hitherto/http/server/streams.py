@@ -19,19 +19,24 @@ from hitherto.core.scope import checked_name
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.export.imports import ImportReport
 from hitherto.engine.memory import Memory
-from hitherto.http.operations import AGENT, PREFIX, USER
+from hitherto.http.operations import AGENT, LINES, PREFIX, USER
 from hitherto.http.server.callers import Caller, Doors
+from hitherto.http.server.endpoints import needs
+from hitherto.http.server.gate import check_type
 from hitherto.http.server.responses import answer, encoded
 from hitherto.http.shapes import written
 
 PATHS = frozenset({f"{PREFIX}/export", f"{PREFIX}/import"})
 """What the gate lets through as it comes, and for as long as it takes."""
 
-_PAGE = 1_000
+_PAGE = 200
+"""Messages that are read, and written as JSON, at once."""
+
 _AHEAD = 16
 """Parts of an export that may wait for a slow reader."""
 
-_TEXT = {"schema": {"type": "string"}}
+_PIECE = 65_536
+"""Bytes of an export that are sent at once: the next ones wait until they are on their way."""
 
 _LOOK_AGAIN = 1.0
 """Seconds after which a stream looks whether its key was revoked."""
@@ -50,6 +55,7 @@ def add_streams(router: APIRouter) -> None:
         tags=["Conversation"],
         description=f"{Conversation.messages.__doc__}\n\nThe list is streamed. Needs the right `read`.",
         response_model=list[Logged],
+        dependencies=[needs(Right.READ)],
     )
     async def messages(  # noqa: PLR0917 (FastAPI gives them by name)
         request: Request,
@@ -61,7 +67,6 @@ def add_streams(router: APIRouter) -> None:
         header_agent: AgentHeader = None,
     ) -> Response:
         caller: Caller = request.scope["caller"]
-        caller.check(Right.READ)
         name = checked_name(unquote(conversation), "conversation")
         memory: Memory = request.scope["memory"]
         chat = memory.conversation(name, scope=caller.scope(request.headers))
@@ -77,12 +82,12 @@ def add_streams(router: APIRouter) -> None:
         tags=["Memory"],
         description=f"{Memory.export_to.__doc__}\n\nThe lines are streamed. Needs the right `admin`.",
         response_class=StreamingResponse,
+        dependencies=[needs(Right.ADMIN)],
     )
     async def export(
         request: Request, user: Annotated[str | None, Query()] = None, agent: Annotated[str | None, Query()] = None
     ) -> Response:
         caller: Caller = request.scope["caller"]
-        caller.check(Right.ADMIN)
         pipe, memory = _Pipe(), cast(Memory, request.scope["memory"])
         whose = caller.user(user)
         writing = asyncio.create_task(
@@ -92,20 +97,19 @@ def add_streams(router: APIRouter) -> None:
         first = await pipe.get()
         if first is None:
             await writing  # which raises
-        return StreamingResponse(_exported(writing, pipe, first or b"", request), media_type="application/jsonl")
+        return StreamingResponse(_exported(writing, pipe, first or b"", request), media_type=LINES)
 
     @router.post(
         "/import",
         operation_id="memory_import",
         tags=["Memory"],
         description=f"{Memory.import_from.__doc__}\n\nThe body is the file. Needs the right `admin`.",
-        openapi_extra={
-            "requestBody": {"required": True, "content": {"application/jsonl": {"schema": {"type": "string"}}}}
-        },
+        dependencies=[needs(Right.ADMIN)],
+        openapi_extra={"requestBody": {"required": True, "content": {LINES: {"schema": {"type": "string"}}}}},
     )
     async def import_(request: Request) -> ImportReport:
         caller: Caller = request.scope["caller"]
-        caller.check(Right.ADMIN)
+        check_type(request.headers, LINES)
         with tempfile.TemporaryFile() as file:
             async for part in request.stream():
                 await asyncio.to_thread(file.write, part)
@@ -168,11 +172,12 @@ async def _exported(writing: asyncio.Task[Any], pipe: _Pipe, part: bytes, reques
     found: bytes | None = part
     try:
         while found is not None:
-            yield found
+            for start in range(0, len(found), _PIECE):
+                yield found[start : start + _PIECE]
+                if time.monotonic() - looked > _LOOK_AGAIN:
+                    await doors.caller(request.headers)
+                    looked = time.monotonic()
             found = await pipe.get()
-            if time.monotonic() - looked > _LOOK_AGAIN:
-                await doors.caller(request.headers)
-                looked = time.monotonic()
         await writing
     finally:
         pipe.close()

@@ -1,0 +1,297 @@
+"""Requests that are too large, too slow, cut off, or not what they say they are: each is refused in our words, nothing
+is written, and the service goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import httpx2 as httpx
+import pytest
+
+import hitherto
+from hitherto import Memory, user
+from hitherto.http.operations import AGENT, KEY, LINES, OPERATIONS, POLICY, PREFIX, SUBJECT, USER
+from hitherto.http.server import gate
+from tests.conftest import SCOPE
+from tests.http.serving import LIMITS, serving
+from tests.http.test_keys import filled
+
+NAMES = {USER: SCOPE.user, AGENT: SCOPE.agent}
+JSON = {**NAMES, "Content-Type": "application/json"}
+HERE = f"{PREFIX}/conversations/c/messages"
+SIZE = 300_000
+
+
+@pytest.fixture
+async def memory(database: str) -> AsyncIterator[Memory]:
+    async with hitherto.open(database, keep_contexts=10) as opened:
+        await opened.conversation("c", scope=replace(SCOPE, tenant="local")).append(user("hello"))
+        yield opened
+
+
+@pytest.fixture
+async def service(memory: Memory) -> AsyncIterator[httpx.AsyncClient]:
+    """Without keys; what is written is the tenant local's."""
+    limits = replace(LIMITS, size=SIZE, seconds=30)
+    async with (
+        serving(memory, keys=False, limits=limits) as url,
+        httpx.AsyncClient(base_url=url, timeout=60) as client,
+    ):
+        yield client
+        assert (await client.get("/healthz")).status_code == 200
+        chat = memory.conversation("c", scope=replace(SCOPE, tenant="local"))
+        assert [one.message.text for one in await chat.messages()] == ["hello"]
+
+
+def appending(text: str) -> bytes:
+    return b'{"messages": [{"role": "user", "content": "%s"}]}' % text.encode()
+
+
+def kind(response: httpx.Response) -> tuple[int, str]:
+    return response.status_code, str(response.json()["type"]).removeprefix("urn:hitherto:")
+
+
+async def raw(url: str, *parts: bytes, pause: float = 0, end: bool = False) -> bytes:
+    """What the service answers to these bytes, however wrong they are, until it closes."""
+    address = urlsplit(url)
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    reading = asyncio.create_task(reader.read())
+    with suppress(ConnectionError):
+        for part in parts:
+            writer.write(part)
+            await writer.drain()
+            await asyncio.sleep(pause)
+        if end:
+            writer.write_eof()
+    with suppress(ConnectionError):
+        await reading
+    writer.close()
+    return b"" if reading.exception() else reading.result()
+
+
+def head(method: str = "POST", path: str = HERE, **more: str) -> bytes:
+    headers = {"Host": "localhost", "Connection": "close", **JSON, **more}
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+    return "\r\n".join(lines).encode("latin-1")
+
+
+class TestTooLarge:
+    async def test_as_it_says(self, service: httpx.AsyncClient) -> None:
+        answer = await raw(str(service.base_url), head(**{"Content-Length": str(SIZE + 1)}))
+        assert b" 413 " in answer.split(b"\r\n")[0]  # before one byte of it has come
+        assert b"TooLarge" in answer
+
+    async def test_without_saying_so(self, service: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+        """What comes is thrown away for a while, so that the answer is not lost; then the connection is closed."""
+
+        async def endless() -> AsyncIterator[bytes]:
+            yield b'{"messages": [{"role": "user", "content": "'
+            while True:
+                yield b"x" * 65_536
+
+        address = urlsplit(str(service.base_url))
+        monkeypatch.setattr(gate, "_LINGER", 0.2)
+        reader, writer = await asyncio.open_connection(address.hostname, address.port)
+        writer.write(head(**{"Transfer-Encoding": "chunked"}))
+        answer = asyncio.create_task(reader.readline())
+        with suppress(ConnectionError):
+            async for part in endless():
+                writer.write(b"%x\r\n%s\r\n" % (len(part), part))
+                await writer.drain()
+        assert b" 413 " in await answer
+        writer.close()
+
+    async def test_a_bomb_is_not_unpacked(self, service: httpx.AsyncClient) -> None:
+        bomb = gzip.compress(b" " * 100_000_000, 1)[:SIZE]
+        for encoding in ("gzip", "deflate", "br", "gzip, gzip", "zstd"):
+            found = await service.post(HERE, headers={**JSON, "Content-Encoding": encoding}, content=bomb)
+            assert kind(found) == (415, "UnsupportedMediaType")
+        found = await service.post(
+            f"{PREFIX}/import", headers={"Content-Type": LINES, "Content-Encoding": "gzip"}, content=bomb
+        )
+        assert found.status_code == 415
+
+    @pytest.mark.parametrize("body", [b"[" * 250_000, b'{"a":' * 60_000, b"[" + b"0," * 149_000 + b"0]"])
+    async def test_in_values(self, memory: Memory, body: bytes) -> None:
+        async with serving(memory, keys=False) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+            for path in (HERE, f"{PREFIX}/recall"):
+                found = await client.post(path, headers=JSON, content=b'{"messages": [{"x": ' + body * 4 + b"}]}")
+                assert kind(found) == (413, "TooLarge")
+            found = await client.post(HERE, headers=JSON, content=body[: len(body) // 15])
+            assert found.status_code in (413, 422)
+
+    async def test_signs_in_a_text_are_no_values(self, memory: Memory) -> None:
+        async with serving(memory, keys=False) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+            text = json.dumps({"text": 'one,"two":[{\\' * 60_000})
+            found = await client.post(f"{PREFIX}/documents", headers=JSON, content=text)
+            assert found.status_code == 200, found.text
+
+    @pytest.mark.parametrize("depth", [100, 400, 900, 2_000, 60_000])
+    async def test_in_depth(self, service: httpx.AsyncClient, depth: int) -> None:
+        deep = "[" * depth + "]" * depth
+        bodies = {
+            f"{PREFIX}/documents": f'{{"text": "a text", "metadata": {{"x": {deep}}}}}',
+            f"{PREFIX}/recall": f'{{"question": "a", "metadata": {{"x": {deep}}}}}',
+            f"{PREFIX}/conversations/d/messages": f'{{"messages": [{{"role": "user", "content": {deep}}}]}}',
+            f"{PREFIX}/conversations/d/contexts": f'{{"tools": [{{"x": {deep}}}]}}',
+            f"{PREFIX}/conversations/e/items": f'{{"items": [{{"x": {deep}}}]}}',
+        }
+        for path, body in bodies.items():
+            found = await service.request("PUT" if path.endswith("items") else "POST", path, headers=JSON, content=body)
+            assert found.status_code < 500, (path, found.text)
+        policy = {**NAMES, POLICY: f'{{"x":{deep}}}'}
+        found = await raw(str(service.base_url), head("GET", f"{PREFIX}/conversations/c/view", **policy))
+        assert b" 4" in found.split(b"\r\n")[0]
+        found = await service.get(f"{PREFIX}/documents?metadata={{{'%22x%22'}:{deep[:40_000]}}}", headers=NAMES)
+        assert found.status_code < 500
+
+
+class TestTooSlowOrCut:
+    async def test_a_body_that_drips(self, memory: Memory) -> None:
+        async with serving(memory, keys=False, limits=replace(LIMITS, seconds=0.3)) as url:
+            body = appending("dripping")
+            drops = (bytes([byte]) for byte in body)
+            answer = await raw(url, head(**{"Content-Length": str(len(body))}), *drops, pause=0.05)
+            assert b" 408 " in answer.split(b"\r\n")[0]
+            assert b"TimedOut" in answer
+        assert len(await memory.conversation("c", scope=replace(SCOPE, tenant="local")).messages()) == 1
+
+    @pytest.mark.parametrize("length", [0, 1, 20])
+    async def test_a_body_that_is_cut(self, service: httpx.AsyncClient, length: int) -> None:
+        body = appending("cut")
+        size = {"Content-Length": str(len(body))}
+        await raw(str(service.base_url), head(**size), body[: len(body) - length - 1], end=True)
+        await raw(str(service.base_url), head(**{"Transfer-Encoding": "chunked"}), b"40\r\n" + body, end=True)
+
+    async def test_an_import_that_is_cut(self, service: httpx.AsyncClient, memory: Memory) -> None:
+        there = head(path=f"{PREFIX}/import", **{"Content-Type": LINES, "Transfer-Encoding": "chunked"})
+        await raw(str(service.base_url), there, b'10\r\n{"hitherto":', end=True)
+
+
+class TestNotWhatItSays:
+    @pytest.mark.parametrize(
+        "given", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "", "x", "json"]
+    )
+    async def test_of_another_type(self, service: httpx.AsyncClient, given: str) -> None:
+        """A page of another site could send these: none changes anything."""
+        for path in (HERE, f"{PREFIX}/conversations/c/clear", f"{PREFIX}/import"):
+            headers = {**NAMES, "Content-Type": given} if given else NAMES
+            found = await service.post(path, headers=headers, content=appending("simple"))
+            assert kind(found) == (415, "UnsupportedMediaType")
+
+    async def test_json_in_utf_8_alone(self, service: httpx.AsyncClient) -> None:
+        for body in (b'{"messages": "\xff"}', b"\xff\xfe\x00", b"\x00", appending("x").decode().encode("utf-32")[:9]):
+            found = await service.post(HERE, headers=JSON, content=body)
+            assert found.status_code in (400, 422), body
+
+    async def test_what_json_does_not_have(self, service: httpx.AsyncClient) -> None:
+        for number in ("NaN", "Infinity", "-Infinity", "1e999"):
+            for body in (
+                f'{{"messages": [{{"role": "user", "content": {number}}}]}}',
+                f'{{"messages": [{{"item": {{"role": "user", "content": "x"}}, "metadata": {{"x": {number}}}}}]}}',
+                f'{{"messages": [{{"role": "user", "content": "x", "other": {number}}}]}}',
+                f'{{"messages": [], "expect": {number}}}',
+            ):
+                found = await service.post(HERE, headers=JSON, content=body)
+                assert found.status_code == 422, (body, found.text)
+            for path, body in {
+                f"{PREFIX}/recall": f'{{"question": "x", "min_score": {number}}}',
+                f"{PREFIX}/conversations/c/contexts": f'{{"wait": {number}}}',
+                f"{PREFIX}/documents": f'{{"text": "text", "metadata": {{"x": {number}}}}}',
+            }.items():
+                found = await service.post(path, headers=JSON, content=body)
+                assert found.status_code == 422, (path, body, found.text)
+
+    async def test_a_key_twice(self, service: httpx.AsyncClient) -> None:
+        """The last one counts, as in Python."""
+        body = (
+            '{"messages": [], "messages": [{"role": "user", "content": 5, "content": "x"}], "expect": 7, "expect": 9}'
+        )
+        found = await service.post(HERE, headers=JSON, content=body)
+        assert (kind(found), found.json()["actual"]) == ((409, "ConcurrentWrite"), 1)
+
+    async def test_a_head_of_megabytes(self, service: httpx.AsyncClient) -> None:
+        long = "x" * 2_000_000
+        for request in (
+            head("GET", f"{PREFIX}/conversations/{long}"),
+            head("GET", f"{HERE}?cursor={long}"),
+            head("GET", HERE, **{USER: long}),
+            head("GET", HERE, Authorization=f"Bearer {long}"),
+            head("GET", HERE, **{f"X-{n}": long[:50_000] for n in range(40)}),
+            long.encode(),
+        ):
+            answer = await raw(str(service.base_url), request)
+            assert answer == b"" or b" 4" in answer.split(b"\r\n")[0]
+
+    @pytest.mark.parametrize("text", [b"%FF", b"%C3%28", b"%ED%A0%80", b"%00", b"%", b"%zz", b"\xff", b"\xc3\xa9"])
+    async def test_texts_in_path_query_and_headers(self, service: httpx.AsyncClient, text: bytes) -> None:
+        """Bytes that are no UTF-8, NUL, halves of characters: refused, or a name like any other."""
+        url = str(service.base_url)
+        for path in ("/conversations/{}", "/subjects/{}", "/conversations?cursor={}", "/facts?category={}"):
+            request = head("GET", f"{PREFIX}{path}").replace(b"{}", text)
+            status = int((await raw(url, request)).split(b" ")[1])
+            assert status < 500, (path, status)
+        for name in (USER, AGENT, POLICY, SUBJECT, KEY, "Hitherto-Tenant", "Authorization", "Host"):
+            request = head("GET", f"{PREFIX}/conversations/d/view", **{name: "{}"}).replace(b"{}", text)
+            assert int((await raw(url, request)).split(b" ")[1]) < 500, name
+
+    async def test_keys_that_are_not_utf_8_are_not_taken_for_one_another(self, service: httpx.AsyncClient) -> None:
+        for given in ("%FF", "%FE", b"\xff"):
+            headers = [(KEY.encode(), given if isinstance(given, bytes) else given.encode())]
+            headers += [(name.encode(), value.encode()) for name, value in JSON.items()]
+            assert kind(await service.post(HERE, headers=headers, content=appending("x"))) == (422, "InvalidInput")
+
+
+WEIRD: tuple[Any, ...] = (
+    "\x00",
+    "a\x00b",
+    "\ud800",
+    "x\udfffy",
+    "x" * 200_000,
+    2**63,
+    -(2**63) - 1,
+    2**200,
+    -1,
+    1e308,
+    "",
+    " ",
+    [],
+    {},
+    None,
+    True,
+)
+
+
+@pytest.mark.parametrize("value", WEIRD, ids=lambda value: ascii(value)[:20])
+async def test_any_value_in_any_place_is_answered(service: httpx.AsyncClient, value: Any) -> None:
+    for operation in OPERATIONS:
+        if operation.verb in ("erase_tenant", "erase_user", "delete", "clear", "pop", "replace", "append", "finish"):
+            continue
+        path, method = filled(operation, conversation="d"), operation.method
+        usual = {"question": "x", "text": "a text", "content": "A text.", "ttl": "P1D", "what": 1, "to": 1, "seqs": [9]}
+        for name in operation.given:
+            given = {**{one: usual[one] for one in operation.given if one in usual}, name: value}
+            if operation.has_body:
+                body = json.dumps(given)
+                found = await service.request(method, path, headers={**JSON, KEY: "k"}, content=body)
+            else:
+                query = {name: json.dumps(value) if isinstance(value, dict | list) else str(value)}
+                query = {name: value.encode(errors="surrogatepass") for name, value in query.items()}
+                target = httpx.URL(path, params=cast(Any, {}))
+                sent = "".join(f"%{byte:02X}" for byte in query[name][:10_000])
+                found = await service.request(method, f"{target}?{name}={sent}", headers=NAMES)
+            assert found.status_code < 500, (operation.name, name, found.text)
+            assert found.is_success or len(found.content) < 50_000, "what was given is not sent back whole"
+        for name in operation.in_path:
+            text = str(value).encode(errors="surrogatepass")[:10_000]
+            path = filled(operation, **{"conversation": "d", name: "".join(f"%{byte:02X}" for byte in text)})
+            body = {"content": "{}", "headers": JSON} if operation.has_body else {"headers": NAMES}
+            found = await service.request(method, path, **cast(Any, body))
+            assert found.status_code < 500, (operation.name, name, found.text)

@@ -1,0 +1,250 @@
+"""The client: every verb is there, odd names and values arrive, and whatever else answers is told plainly."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+import hitherto
+from hitherto import Call, Memory, Scope, assistant, tool_result, user
+from hitherto.engine.conversation import Conversation
+from hitherto.engine.documents.documents import Documents
+from hitherto.engine.facts.facts import Facts
+from hitherto.engine.runs import Runs
+from hitherto.errors import HithertoError, InvalidInput, ServiceError, ServiceUnavailable, StoreError
+from hitherto.http.client import remote
+from hitherto.http.operations import OPERATIONS
+from tests.conftest import SCOPE
+from tests.http.serving import serving
+
+REMOTE: dict[type, type] = {
+    Memory: remote.RemoteMemory,
+    Conversation: remote.RemoteConversation,
+    Documents: remote.RemoteDocuments,
+    Facts: remote.RemoteFacts,
+    Runs: remote.RemoteRuns,
+}
+LOCAL = {(Conversation, "turn")}
+"""Done by the client itself, with other verbs."""
+
+NAMES = (
+    ".",
+    "..",
+    "...",
+    "a/b",
+    "/",
+    "//",
+    "a/../b",
+    "%",
+    "%2F",
+    "%25",
+    "a b",
+    "a+b",
+    "?x=1",
+    "#",
+    "ä/ö",
+    "日本語",
+    "🎈",
+    "a\nb",
+    "\\",
+    ";",
+    "é%é",
+)
+
+
+@pytest.fixture
+async def memory(database: str) -> AsyncIterator[Memory]:
+    async with hitherto.open(database) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def service(memory: Memory) -> AsyncIterator[tuple[str, str]]:
+    """Its address, and a key."""
+    secret = (await memory.keys(SCOPE.tenant).create("tests", rights=["admin"])).secret
+    async with serving(memory) as url:
+        yield url, secret
+
+
+@pytest.fixture
+async def client(service: tuple[str, str]) -> AsyncIterator[Memory]:
+    async with hitherto.connect(service[0], key=service[1]) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("owner", REMOTE)
+def test_every_verb_is_in_the_table_or_the_clients_own(owner: type) -> None:
+    public = {name for name, _ in inspect.getmembers(owner, inspect.isfunction) if not name.startswith("_")}
+    here = {one.verb for one in OPERATIONS if one.owner is owner} | set(vars(REMOTE[owner]))
+    missing = {name for name in public if name not in here and (owner, name) not in LOCAL}
+    assert not missing, f"{owner.__name__}: add these to OPERATIONS, or define them in {REMOTE[owner].__name__}"
+
+
+class TestOddNamesAndValues:
+    async def test_names_arrive_as_they_are(self, memory: Memory, client: Memory) -> None:
+        for name in NAMES:
+            scope = Scope(tenant=SCOPE.tenant, user=name, agent=name)
+            chat = client.conversation(name, scope=scope, subject=name)
+            await chat.append(user(f"hello {name}"), key=name)
+            assert (await chat.append(user(f"hello {name}"), key=name)).replayed
+            await client.configure_subject(tenant=SCOPE.tenant, subject=name, name=name, members=[name])
+            there = memory.conversation(name, scope=scope)
+            assert [one.message.text for one in await there.messages()] == [f"hello {name}"]
+            assert [one.message.text for one in await chat.messages()] == [f"hello {name}"]
+            found = await client.subject(name, tenant=SCOPE.tenant)
+            assert found is not None
+            assert (found.id, found.name, found.members) == (name, name, (name,))
+            (only,) = (await client.conversations(scope)).conversations
+            assert only.conversation == name
+        for name in NAMES:
+            await client.erase_user(SCOPE.tenant, name)
+        await client.wait_for_erasure()
+        assert (await client.conversations(tenant=SCOPE.tenant)).conversations == ()
+
+    async def test_values_arrive_as_they_are(self, memory: Memory, client: Memory) -> None:
+        odd: dict[str, Any] = {
+            "item": {"item": 1},
+            "": "",
+            "é": [None, True, 1.5, 2**60, {"a/b": "\x00"}],
+            "half": "\ud800",
+            "policy": {"wire": "openai.chat"},
+        }
+        chat, there = client.conversation("c", scope=SCOPE), memory.conversation("c", scope=SCOPE)
+        await chat.append(user("hello").with_metadata(odd), {"role": "user", "content": "x", "item": odd})
+        await chat.append(
+            assistant(calls=[Call(id="1", name="f/é", arguments=json.dumps(odd))]), tool_result("1", "\x00\ud800")
+        )
+        assert await chat.messages() == await there.messages()
+        tools = [{"type": "function", "function": {"name": "f", "parameters": odd}}]
+        assert await chat.context("x", tools=tools) == await there.context("x", tools=tools)
+        await chat.configure(metadata=odd, title="é/ü")
+        assert await chat.info() == await there.info()
+        run = await client.runs(SCOPE).begin("c")
+        await client.runs(SCOPE).add(run.id, {"kind": "tool_call", "payload": odd, "name": "é"})
+        assert await client.runs(SCOPE).events(run.id) == await memory.runs(SCOPE).events(run.id)
+        added = await client.documents(SCOPE).add("A text.", metadata={"é": ["x"]})
+        assert [one.id for one in await client.documents(SCOPE).list(metadata={"é": "x"})] == [added.id]
+
+
+HTML = "<html><h1>It works!</h1></html>"
+
+
+@asynccontextmanager
+async def answering(status: str, kind: str, body: str, *, length: int | None = None) -> AsyncGenerator[str]:
+    """The address of something that answers everything in this way."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        content = body.encode()
+        size = len(content) if length is None else length
+        writer.write(f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {size}\r\n\r\n".encode() + content)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as listening:
+        yield f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+
+
+class TestWhatIsNoService:
+    @pytest.mark.parametrize(
+        ("status", "kind", "body"),
+        [
+            ("200 OK", "text/html", HTML),
+            ("200 OK", "application/json", '{"conversations": [], "nex'),
+            ("200 OK", "application/json", '{"hello": "world"}'),
+            ("200 OK", "application/json", "[" * 100_000),
+            ("204 No Content", "text/plain", ""),
+            ("301 Moved Permanently", "text/html", HTML),
+            ("404 Not Found", "text/html", HTML),
+            ("400 Bad Request", "application/json", "[1]"),
+            ("400 Bad Request", "application/json", '{"type": ["x"], "detail": {"y": 1}}'),
+            ("409 Conflict", "application/problem+json", '{"type": "urn:hitherto:ConcurrentWrite"}'),
+            ("409 Conflict", "application/problem+json", '{"type": "urn:hitherto:ConcurrentWrite", "actual": "x"}'),
+            ("500 Internal Server Error", "text/html", HTML),
+            ("502 Bad Gateway", "text/html", HTML),
+            ("503 Service Unavailable", "text/plain", "busy"),
+        ],
+    )
+    async def test_is_told_as_what_it_is(self, status: str, kind: str, body: str) -> None:
+        expected = StoreError if status[:3] in ("502", "503") else HithertoError
+        async with answering(status, kind, body) as url:
+            with pytest.raises(expected) as caught:
+                async with hitherto.connect(url, timeout=0.3):
+                    pass
+        assert isinstance(caught.value, ServiceError | ServiceUnavailable), repr(caught.value)
+
+    async def test_an_answer_that_is_cut(self) -> None:
+        async with answering("200 OK", "application/json", '{"conversations"', length=1_000) as url:
+            with pytest.raises(ServiceUnavailable):
+                async with hitherto.connect(url, timeout=0.3):
+                    pass
+
+    @pytest.mark.parametrize(
+        "url",
+        ["", "localhost:8480", "ftp://x", "http://", "http:///x", "http://[::1", "http://x:y", "http://x:99999", "://"],
+    )
+    async def test_wrong_addresses(self, url: str) -> None:
+        with pytest.raises(InvalidInput, match="http://"):
+            async with hitherto.connect(url):
+                pass
+
+    @pytest.mark.parametrize("url", ["http://127.0.0.1:1", "http://no-such-host.invalid", "https://127.0.0.1:1"])
+    async def test_nobody_there(self, url: str) -> None:
+        with pytest.raises(ServiceUnavailable, match="hitherto serve"):
+            async with hitherto.connect(url, timeout=0.3):
+                pass
+
+    async def test_http_spoken_to_tls(self, service: tuple[str, str]) -> None:
+        with pytest.raises(ServiceUnavailable):
+            async with hitherto.connect(service[0].replace("http:", "https:"), key=service[1], timeout=0.3):
+                pass
+
+    @pytest.mark.parametrize("key", ["a\nb", "a\r\nX: y", "\x00", "ä", ""])
+    async def test_keys_that_cannot_be_sent(self, service: tuple[str, str], key: str) -> None:
+        with pytest.raises(InvalidInput, match="key"):
+            async with hitherto.connect(service[0], key=key):
+                pass
+
+
+class TestItsLife:
+    async def test_closing_twice(self, service: tuple[str, str]) -> None:
+        opened = await hitherto.connect(service[0], key=service[1])
+        await opened.aclose()
+        await opened.aclose()
+        with pytest.raises(InvalidInput, match="closed"):
+            await opened.conversations(tenant=SCOPE.tenant)
+
+    async def test_another_event_loop(self, client: Memory) -> None:
+        found = list[Exception]()
+
+        def elsewhere() -> None:
+            try:
+                asyncio.run(client.conversation("c", scope=SCOPE).append(user("hello")))
+            except Exception as error:  # noqa: BLE001 (whatever it is)
+                found.append(error)
+
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        await asyncio.to_thread(thread.join)
+        (error,) = found
+        assert isinstance(error, InvalidInput)
+        assert "another event loop" in str(error)
+        await client.conversation("c", scope=SCOPE).append(user("hello"))
+
+    async def test_without_async(self, service: tuple[str, str]) -> None:
+        def use() -> int:
+            with hitherto.connect_sync(service[0], key=service[1]) as memory:
+                chat = memory.conversation("c", scope=SCOPE)
+                chat.append(user("hello"))
+                found = len(chat.messages())
+            memory.close()
+            return found
+
+        assert await asyncio.to_thread(use) == 1

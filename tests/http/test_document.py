@@ -1,0 +1,88 @@
+"""The OpenAPI document says what the service does: schemathesis sends what it allows and what it does not, and finds no
+failure of the service and no answer that the document does not have."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+import hitherto
+from hitherto import Memory, assistant, chunks, user
+from hitherto.http.operations import AGENT, POLICY, USER
+from tests.conftest import SCOPE
+from tests.engine.test_verbs import rounds
+from tests.http.serving import serving
+
+UNCHECKED = {
+    "positive_data_acceptance": "a document says nothing of what no type can: a text without a letter, an unknown name",
+}
+"""The checks that are left out, and why."""
+
+
+@pytest.fixture
+async def memory(database: str) -> AsyncIterator[Memory]:
+    async with hitherto.open(database, keep_contexts=10) as opened:
+        yield opened
+
+
+async def test_nothing_that_is_sent_gets_an_answer_that_the_document_does_not_have(
+    memory: Memory, tmp_path: Path
+) -> None:
+    await check(memory, tmp_path, {}, "--phases=coverage,fuzzing,stateful", "--max-examples=2")
+
+
+async def test_nor_does_what_is_sent_about_things_that_there_are(memory: Memory, tmp_path: Path) -> None:
+    """Answers are full here: the document is right about each part of them."""
+    chat = memory.conversation("c", scope=SCOPE, policy=chunks(threshold=2, batch=2))
+    documents, runs = memory.documents(SCOPE), memory.runs(SCOPE)
+    run = await runs.begin("c")
+    await runs.add(run.id, {"kind": "tool_call", "payload": {"n": [1]}, "name": "f", "call_id": "1"})
+    await rounds(chat, memory, range(12))
+    added = await memory.facts(SCOPE).add("The user lives in Lisbon.", category="other")
+    document = await documents.add("# Lisbon\n\nLisbon has seven hills.", title="Lisbon", markdown=True)
+    assert await memory.wait_for_index()
+    await chat.append(user("Where is Lisbon?"), assistant("In Portugal."))
+    await chat.context("What do I know about Lisbon?")
+    known: dict[str, object] = {
+        "path.conversation": "c",
+        "path.fact": added.id,
+        "path.document": document.id,
+        "path.run": str(run.id),
+        f"header.{POLICY}": "balanced",
+    }
+    leave = "--exclude-operation-id-regex=delete|erase|remove|clear|rewind|replace|pop|end$"
+    await check(memory, tmp_path, known, leave, "--phases=coverage", "--mode=positive")
+
+
+async def check(memory: Memory, folder: Path, known: dict[str, object], *words: str) -> None:
+    made = await memory.keys(SCOPE.tenant).create("tests", rights=["admin"])
+    settings = folder / "schemathesis.toml"
+    parameters = (f"{json.dumps(name)} = {json.dumps(value)}" for name, value in known.items())
+    settings.write_text("\n".join(["[parameters]", *parameters]))
+    async with serving(memory) as url:
+        headers = {"Authorization": f"Bearer {made.secret}", USER: SCOPE.user, AGENT: SCOPE.agent}
+        process = await asyncio.create_subprocess_exec(
+            Path(sys.executable).with_name("schemathesis"),
+            f"--config-file={settings}",
+            "--no-color",
+            "run",
+            f"{url}/openapi.json",
+            *(f"--header={name}: {value}" for name, value in headers.items()),
+            "--seed=1",
+            "--continue-on-failure",
+            "--exclude-operation-id=memory_erase_tenant",  # which takes the key with it
+            f"--exclude-checks={','.join(UNCHECKED)}",
+            *words,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            env={**os.environ, "SCHEMATHESIS_HOOKS": "tests.http.hooks", "PYTHONPATH": os.getcwd()},
+            cwd=folder,
+        )
+        said, _ = await process.communicate()
+    assert process.returncode == 0, said.decode()

@@ -1,0 +1,134 @@
+"""The database away or too busy: 503 and when to come back, nothing lost, and the client goes on by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from signal import Signals
+from typing import cast
+
+import httpx2 as httpx
+import pytest
+
+import hitherto
+from hitherto import Memory, user
+from hitherto.errors import StoreError
+from hitherto.http.operations import AGENT, KEY, PREFIX, USER
+from hitherto.stores.postgres.store import PostgresStore
+from tests.conftest import SCOPE
+from tests.faults.server import FAST, KILL, Server
+from tests.faults.waiting import until
+from tests.http.serving import serving
+
+HERE = f"{PREFIX}/conversations/c/messages"
+
+
+@pytest.fixture
+async def own_server() -> AsyncIterator[Server]:
+    """A server of the test's own, to be stopped."""
+    folder = Path(tempfile.mkdtemp(prefix="hitherto-"))
+    server = await Server.start(folder / "pg")
+    yield server
+    await server.end()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+async def headers_of(memory: Memory) -> dict[str, str]:
+    made = await memory.keys(SCOPE.tenant).create("tests")
+    return {"Authorization": f"Bearer {made.secret}", USER: SCOPE.user, AGENT: SCOPE.agent}
+
+
+async def texts(memory: Memory) -> list[str]:
+    return [one.message.text for one in await memory.conversation("c", scope=SCOPE).messages()]
+
+
+@pytest.mark.parametrize("how", [FAST, KILL])
+async def test_a_database_that_is_away_and_comes_back(own_server: Server, how: Signals) -> None:
+    async with hitherto.open(own_server.url, database_timeout=0.5) as memory:
+        headers = await headers_of(memory)
+        async with serving(memory) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+
+            async def append(number: int) -> httpx.Response:
+                body = {"messages": [{"role": "user", "content": f"message {number}"}]}
+                return await client.post(HERE, headers={**headers, KEY: f"k-{number}"}, json=body)
+
+            async def ready() -> bool:
+                return (await client.get("/readyz")).status_code == 200
+
+            written = list[int]()
+            appending = True
+
+            async def go_on() -> None:
+                """As clients do: the same request until it is done."""
+                number = 0
+                while appending or number not in written:
+                    found = await append(number)
+                    assert found.status_code in (200, 503), found.text
+                    if found.status_code == 503:
+                        assert int(found.headers["Retry-After"]) >= 1
+                        await asyncio.sleep(0.05)
+                        continue
+                    written.append(number)
+                    number += appending
+
+            going = asyncio.create_task(go_on())
+            await until(lambda: len(written) > 3, "some are written")
+            await own_server.stop(how)
+            away = await append(1_000)
+            assert (away.status_code, away.headers["Content-Type"]) == (503, "application/problem+json")
+            assert own_server.url not in away.text
+            assert (await client.get("/healthz")).status_code == 200
+            found = await client.get("/readyz")
+            assert (found.status_code, "Retry-After" in found.headers) == (503, True)
+            assert (await client.get("/metrics", headers=headers)).status_code == 503
+            await own_server.start_again()
+            await until(ready, "it is ready again")
+            before = len(written)
+            await until(lambda: len(written) > before, "it is written again")
+            appending = False
+            await going
+            assert await texts(memory) == [f"message {number}" for number in written]
+
+
+async def test_the_client_waits_and_goes_on(own_server: Server) -> None:
+    async with hitherto.open(own_server.url, database_timeout=0.3) as memory:
+        secret = (await headers_of(memory))["Authorization"].removeprefix("Bearer ")
+        async with serving(memory) as url, hitherto.connect(url, key=secret) as remote:
+            chat = remote.conversation("c", scope=SCOPE)
+            await chat.append(user("before"))
+            await own_server.stop(FAST)
+            appending = asyncio.create_task(chat.append(user("meanwhile")))
+            reading = asyncio.create_task(chat.messages())
+            await asyncio.sleep(1)
+            assert not appending.done()
+            assert not reading.done()
+            await own_server.start_again()
+            await appending
+            await reading
+            assert await texts(memory) == ["before", "meanwhile"]
+            async with hitherto.connect(url, key=secret, timeout=0.2) as hasty:
+                await own_server.stop(FAST)
+                with pytest.raises(StoreError):
+                    await hasty.conversation("c", scope=SCOPE).append(user("never"))
+            await own_server.start_again()
+
+
+async def test_a_full_pool(database: str) -> None:
+    """Who waits too long for a connection comes back later; others are served as before."""
+    async with hitherto.open(database, pool_size=1, database_timeout=0.2, worker=False) as memory:
+        headers = await headers_of(memory)
+        async with serving(memory) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+            body = {"messages": [{"role": "user", "content": "hello"}]}
+            store = cast(PostgresStore, memory._services.store)
+            async with store._connections.borrowed():
+                found = await client.post(HERE, headers={**headers, KEY: "k"}, json=body)
+                assert (found.status_code, found.headers["Retry-After"]) == (503, "1")
+                assert (await client.get("/healthz")).status_code == 200
+                assert (await client.get("/readyz")).status_code == 503
+            assert (await client.get("/readyz")).status_code == 200
+            assert await texts(memory) == []
+            assert (await client.post(HERE, headers={**headers, KEY: "k"}, json=body)).status_code == 200
+            assert await texts(memory) == ["hello"]
