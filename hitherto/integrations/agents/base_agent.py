@@ -33,11 +33,11 @@ class BaseAgent:
     `knowledge_base` once `initialize` has returned, if its configuration lists them; else they are None.
 
     Raises InvalidScope for an unusable id, NotFound for an agent that is not configured, InvalidInput before
-    `configure_agents`.
+    `configure_agents`, unless a `setup` is given.
     """
 
-    def __init__(self, agent_id: str, user_id: str, session_id: str) -> None:
-        self._setup: AgentSetup = current()
+    def __init__(self, agent_id: str, user_id: str, session_id: str, *, setup: AgentSetup | None = None) -> None:
+        self._setup: AgentSetup = setup or current()
         self.agent_id, self.user_id, self.session_id = agent_id, user_id, session_id
         self.configuration = self._setup.configuration(agent_id)
         self.scope = Scope(tenant=self._setup.tenant, user=user_id, agent=agent_id)
