@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote_to_bytes
 
 from limits import RateLimitItemPerMinute
@@ -26,6 +27,9 @@ from hitherto.errors import (
 from hitherto.http.server.callers import Caller, Doors
 from hitherto.http.server.responses import problem
 
+if TYPE_CHECKING:
+    from hitherto.integrations.agents.setup import AgentSetup
+
 log = logs.logger("hitherto.http")
 
 OPEN = frozenset({"/healthz", "/readyz", "/openapi.json"})
@@ -39,17 +43,28 @@ _SIGNS = (b",", b":", b"[", b"{")
 
 class RequestGate:
     """The app, behind its gate. A request that comes through has its `Caller` in the scope, under "caller", and its
-    body whole, but on the paths `streamed`, whose bodies the app reads itself and whose answers may take any time."""
+    body whole, but on the paths `streamed`, whose bodies the app reads itself. Their answers and those of the paths
+    `lasting` may take any time. `agents` are those that the service runs."""
 
-    def __init__(self, app: ASGIApp, *, memory: Memory, doors: Doors, streamed: Collection[str]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        memory: Memory,
+        doors: Doors,
+        streamed: Collection[str],
+        lasting: Collection[str] = (),
+        agents: AgentSetup | None = None,
+    ) -> None:
         self._app, self._memory, self._doors, self._streamed = app, memory, doors, streamed
+        self._lasting, self._agents = lasting, agents
         self._rates = SlidingWindowCounterRateLimiter(MemoryStorage())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         answered, began = _Answered(send), time.perf_counter()
-        scope["memory"], scope["doors"] = self._memory, self._doors
+        scope["memory"], scope["doors"], scope["agents"] = self._memory, self._doors, self._agents
         try:
             await self._through(scope, receive, answered)
         except HithertoError as error:
@@ -80,8 +95,10 @@ class RequestGate:
             return
         seconds = caller.limits.seconds
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(seconds) as limit:
                 body = await _body(receive, headers, caller.limits.size)
+                if path in self._lasting:
+                    limit.reschedule(None)
                 await self._app(scope, _replayed(body, receive), answered)
         except TimeoutError:
             if answered.status is not None:

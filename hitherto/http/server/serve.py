@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from ipaddress import ip_address
+from typing import TYPE_CHECKING
 
 import uvicorn
 
@@ -13,6 +14,9 @@ from hitherto.errors import InvalidSettings
 from hitherto.http.server.app import create_app
 from hitherto.http.server.callers import Limits
 from hitherto.settings import Settings
+
+if TYPE_CHECKING:
+    from hitherto.integrations.agents.setup import AgentSetup
 
 log = logs.logger("hitherto.http")
 
@@ -46,12 +50,13 @@ def is_local(address: str) -> bool:
     return ip_address(address.partition("%")[0]).is_loopback
 
 
-async def serve(memory: Memory, settings: Settings, at: socket.socket) -> None:
-    """Serve until SIGTERM or Ctrl-C; requests that are under way then have the setting `grace` to end."""
+async def serve(memory: Memory, settings: Settings, at: socket.socket, agents: AgentSetup | None = None) -> None:
+    """Serve until SIGTERM or Ctrl-C; requests that are under way then have the setting `grace` to end. `agents` are
+    those that run at /agent/run."""
     host, port = at.getsockname()[:2]
     keys = settings.require_keys or not is_local(host)
     limits = Limits(requests=settings.requests_per_minute, size=settings.request_size, seconds=settings.request_seconds)
-    app = create_app(memory, keys=keys, limits=limits, origins=settings.cors_origins)
+    app = create_app(memory, keys=keys, limits=limits, origins=settings.cors_origins, agents=agents)
     config = uvicorn.Config(
         app,
         log_config=None,
