@@ -19,6 +19,7 @@ from hitherto.engine.memory import Memory
 from hitherto.errors import (
     HithertoError,
     InvalidInput,
+    ServiceUnavailable,
     TimedOut,
     TooLarge,
     TooManyRequests,
@@ -69,6 +70,10 @@ class RequestGate:
             await self._through(scope, receive, answered)
         except HithertoError as error:
             await problem(error)(scope, receive, answered)
+        except asyncio.CancelledError:
+            # The service stops, and this took longer than the grace. Part of an answer is cut off.
+            if answered.status is None:
+                await problem(ServiceUnavailable("the service is stopping; try again"))(scope, receive, answered)
         except Exception as error:
             log.error("A request failed", exc_info=_without_text(error), path=_route(scope))
             if not answered.whole:

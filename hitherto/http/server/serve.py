@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from ipaddress import ip_address
+from types import FrameType
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -23,6 +24,15 @@ log = logs.logger("hitherto.http")
 _BACKLOG = 2_048
 _LONGEST_HEAD = 65_536
 """Bytes of a request's path and headers."""
+
+
+class _Server(uvicorn.Server):
+    """Returns after a signal, where uvicorn's own lets it end the process; a second one ends at once what is under
+    way."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.force_exit = self.should_exit
+        self.should_exit = True
 
 
 def listening(settings: Settings) -> socket.socket:
@@ -69,5 +79,5 @@ async def serve(memory: Memory, settings: Settings, at: socket.socket, agents: A
     shown = f"[{host}]" if ":" in host else host
     asked = "each request needs a key (hitherto keys create)" if keys else "requests of this machine need no key"
     log.info("Serving at http://%s:%s: %s; /openapi.json tells of all paths", shown, port, asked)
-    await uvicorn.Server(config).serve(sockets=[at])
+    await _Server(config).serve(sockets=[at])
     log.info("The service has stopped")

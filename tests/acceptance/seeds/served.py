@@ -29,8 +29,8 @@ TOOLS = ("--tools", str(EXAMPLES / "agent_tools.py"))
 class Service:
     """A service at `url`, on a database."""
 
-    def __init__(self, url: str, database: str) -> None:
-        self.url, self.database = url, database
+    def __init__(self, url: str, database: str, process: subprocess.Popen[bytes]) -> None:
+        self.url, self.database, self.process = url, database, process
 
     async def key(
         self, tenant: str, user: str | None = None, *, rights: str = "read,write,review"
@@ -76,11 +76,11 @@ def served(
                     assert process.poll() is None, log.read_text()
                     assert time.monotonic() < until, log.read_text()
                     time.sleep(0.05)
-                yield Service(found[1], database)
-                assert "Traceback" not in log.read_text(), log.read_text()
+                yield Service(found[1], database, process)
             finally:
                 process.terminate()
-                process.wait(PATIENCE)
+                ended = process.wait(PATIENCE)
+            assert (ended, "Traceback" in log.read_text()) == (0, False), log.read_text()
 
 
 def events_of(body: str) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ import httpx2 as httpx
 import pytest
 
 import hitherto
+from hitherto import RunStatus, Scope
 from hitherto.providers.scripted.model import items
 from tests.acceptance.seeds.served import AGENT, TOOLS, Service, events_of, problem, served
 from tests.faults.waiting import until
@@ -223,6 +224,24 @@ async def test_a_client_that_leaves_stores_nothing(service: Service, model: Endp
         await until(failed, "the run ends")
         assert problem(await client.get(PATH), 404) == "NotFound"
         assert (await ask(client, "Hello.")).json()["output"] == "Of 1."
+
+
+async def test_a_service_that_stops_in_mid_run(database: str, model: Endpoint) -> None:
+    """It does so within its grace; what was under way is recorded as failed."""
+    with served(database, *TOOLS, agents=[AGENT], model=model, HITHERTO_GRACE="1") as service:
+        async with service.client(user="ana") as client:
+            streamed = asyncio.create_task(ask(client, "In silence.", stream=True))
+            whole = asyncio.create_task(ask(client, "In silence."))
+            await until(lambda: asyncio.sleep(0, len(model.asked) == 2), "both ask")
+            service.process.terminate()
+            assert problem(await whole, 503) == "ServiceUnavailable"
+            with pytest.raises(httpx.RemoteProtocolError):
+                await streamed
+            await asyncio.to_thread(service.process.wait)
+    async with hitherto.open(database, worker=False) as memory:
+        scope = Scope(tenant="local", user="ana", agent="support")
+        assert [one.status for one in await memory.runs(scope).list(SESSION)] == [RunStatus.FAILED] * 2
+        assert await memory.conversation(SESSION, scope=scope).info() is None
 
 
 async def test_a_key_that_is_revoked_in_mid_run(database: str, model: Endpoint) -> None:
