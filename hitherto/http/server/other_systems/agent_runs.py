@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +18,7 @@ from hitherto import logs
 from hitherto.core.key import Right
 from hitherto.core.policy.memory_strategy import strategy_of
 from hitherto.core.scope import Scope, checked_name
-from hitherto.errors import InvalidInput, NotFound, ServiceError
+from hitherto.errors import InvalidInput, NotFound, ServiceError, StoreError
 from hitherto.http.server.callers import Doors
 from hitherto.http.server.other_systems.scope import RequestScope, needs
 from hitherto.http.server.responses import encoded
@@ -207,12 +208,14 @@ def _message_of(body: AgentRequest) -> str | Mapping[str, Any]:
 
 
 async def _watched(request: Request) -> dict[str, Any]:
-    """Raises ServiceError once the client has left, Unauthorized once the key is revoked."""
+    """Raises ServiceError once the client has left, Unauthorized once the key is revoked. A database that is away for a
+    while ends no run."""
     doors: Doors = request.scope["doors"]
     leaving = asyncio.ensure_future(request.receive())
     try:
         while not (await asyncio.wait({leaving}, timeout=_LOOK_AGAIN))[0]:
-            await doors.caller(request.headers)
+            with suppress(StoreError):
+                await doors.caller(request.headers)
     finally:
         leaving.cancel()
     raise ServiceError("the client has left")
