@@ -14,7 +14,7 @@ from hitherto.core.digests.digest import Needs
 from hitherto.core.policy.presets import PolicyLike
 from hitherto.engine.memory import Memory
 from hitherto.engine.services import Services, able
-from hitherto.errors import ModelError, ModelUnavailable
+from hitherto.errors import ModelError, ModelUnavailable, StoreError
 from hitherto.logs import logger
 from hitherto.policies import discover
 from hitherto.ports.models.compactor import Compactor
@@ -175,6 +175,8 @@ async def _store(settings: Settings, opened: AsyncExitStack, can: frozenset[Need
     if url is None:
         server = await own_server(settings, opened, create=not settings.read_only)
         url, start_again = server.url, server.start_again
+        if settings.row_security:
+            url = await _as_service(server, settings)
     store = PostgresStore(
         url,
         pool_size=settings.pool_size,
@@ -185,6 +187,12 @@ async def _store(settings: Settings, opened: AsyncExitStack, can: frozenset[Need
     )
     opened.push_async_callback(store.aclose)
     await store.open()
+    if settings.row_security and not store.walled:
+        raise StoreError(
+            "row_security is on, and the role of this database address passes row-level security: it is a superuser, "
+            "or owns the tables. Give the address of another role (CREATE ROLE … LOGIN PASSWORD …), to which "
+            "`hitherto migrate --grant ROLE`, run as the owner, has given what it needs"
+        )
     queue = ProcrastinateQueue(
         url,
         unsettled=store.unsettled,
@@ -193,6 +201,17 @@ async def _store(settings: Settings, opened: AsyncExitStack, can: frozenset[Need
         prepared=settings.prepared_statements,
     )
     return store, queue
+
+
+async def _as_service(server: EmbeddedServer, settings: Settings) -> str:
+    """Where to connect to our own server as a role for which row-level security holds, with the schema ready for it."""
+    from hitherto.stores.postgres import roles, schema
+    from hitherto.stores.postgres.embedded.server import SERVICE
+
+    if not settings.read_only:
+        await schema.ensure(server.url, patience=settings.database_timeout)
+        await roles.grant(server.url, SERVICE)
+    return server.service_url
 
 
 async def own_server(settings: Settings, opened: AsyncExitStack, *, create: bool) -> EmbeddedServer:

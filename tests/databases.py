@@ -9,7 +9,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from hitherto.stores.postgres import schema
+from hitherto.stores.postgres import roles, schema
 from hitherto.stores.postgres.connections import Connections
 from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from hitherto.stores.postgres.store import PostgresStore
@@ -17,6 +17,9 @@ from tests.patience import PATIENCE
 
 Connection = psycopg.AsyncConnection[Any]
 TEMPLATE = "template_hitherto"
+
+WALLED = "walled"
+"""A role that owns nothing, for which row-level security holds."""
 
 _CATALOG = """
     select md5(string_agg(line, ',' order by line)) from (
@@ -85,34 +88,42 @@ class Databases:
         self._numbers = count(1)
         self._free: list[str] = []
         self._catalog: str | None = None
-        self._stores: tuple[str, Connections, Connection] | None = None
-        """The URL of the stores' database, their connections, and one to empty it."""
+        self._stores: dict[bool, tuple[str, Connections, Connection]] = {}
+        """Of stores for which row-level security holds or not, the URL of their database, their connections, and one to
+        empty it."""
 
     async def open(self) -> None:
         """Make the template."""
         self._admin = await Connection.connect(self._server.admin_url, autocommit=True)
         await self._admin.execute(sql.SQL("create database {} owner hitherto").format(sql.Identifier(TEMPLATE)))
+        await self._admin.execute(sql.SQL("create role {} login").format(sql.Identifier(WALLED)))
+        await self._admin.execute(sql.SQL("grant {} to hitherto with inherit false").format(sql.Identifier(WALLED)))
         await schema.ensure(make_conninfo(self._server.url, dbname=TEMPLATE), patience=10)
         async with await self._connected(TEMPLATE) as connection:
             self._catalog = await _catalog(connection)
 
     async def aclose(self) -> None:
-        if self._stores is not None:
-            _, connections, emptying = self._stores
+        for walled, (_, connections, emptying) in self._stores.items():
             await connections.aclose()
-            assert await _catalog(emptying) == self._catalog, "a test that changes the schema takes a database"
+            same = await _catalog(emptying) == self._catalog
+            assert walled or same, "a test that changes the schema takes a database"
             await emptying.close()
         if self._admin is not None:
             await self._admin.close()
 
-    async def store(self) -> OpenStore:
-        """An open and empty store. One at a time: they have the same database."""
-        if self._stores is None:
+    async def store(self, *, walled: bool = False) -> OpenStore:
+        """An open and empty store. One at a time: they have the same database. `walled`: as a role for which row-level
+        security holds."""
+        found = self._stores.get(walled)
+        if found is None:
             name = await self.take()
-            connections = Connections(self.url(name), size=4, patience=PATIENCE)
+            url = make_conninfo(self.url(name), user=WALLED) if walled else self.url(name)
+            if walled:
+                await roles.grant(self.url(name), WALLED)
+            connections = Connections(url, size=4, patience=PATIENCE)
             await connections.open()
-            self._stores = self.url(name), connections, await self._connected(name)
-        url, connections, emptying = self._stores
+            found = self._stores[walled] = url, connections, await self._connected(name)
+        url, connections, emptying = found
         await emptying.execute(_EMPTY)
         return OpenStore(url, connections)
 

@@ -8,6 +8,7 @@ The conventions of the pages:
   `hitherto` run; those with a setting in front, another server's address or a FILE in capitals are only parsed.
 - Blocks of `py` are whole programs, which `tests/acceptance/test_web_pages.py` runs as processes.
 - Blocks of `sql` that only read run on a database that has the schema.
+- Where Python calls a service at `ADDRESS`, one is really served, at another port.
 
 The OpenAI SDK finds an endpoint of our own in its environment, so that no block needs a key or reaches a network.
 """
@@ -23,9 +24,11 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from contextlib import redirect_stdout
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -44,6 +47,7 @@ from hitherto.core.policy.component import _KNOWN
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.presets import PRESETS
 from hitherto.core.policy.span import Fate, Reason
+from hitherto.http.operations import OPERATIONS
 from hitherto.settings import Settings
 from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from tests import forked
@@ -53,6 +57,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 WIDTH = 100
+ADDRESS = "http://127.0.0.1:8480"
 
 COMMANDS: dict[str, Any] = {name: app.command_of(name) for name in app.COMMANDS}
 
@@ -172,25 +177,39 @@ def reply(body: Body) -> Answer:
     return said(f"That was {len(body['messages'])} messages.")
 
 
+@contextmanager
+def served(page: Path) -> Iterator[str]:
+    """The address of the service that the page's Python calls; where it calls none, none is served."""
+    if not any(block.language == "python" and ADDRESS in block.text for block in blocks(page)):
+        yield ADDRESS
+        return
+    command = [sys.executable, "-m", "hitherto", "serve", "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stderr is not None
+        said = next(found for line in running.stderr if (found := re.search(r"http://[\d.:]+\d", line)))
+        yield said[0]
+        running.terminate()
+
+
 @pytest.mark.parametrize("page", pages_with("python"))
 def test_the_python_of(page: Path, surroundings: None) -> None:
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    with asyncio.Runner() as runner:
+    with asyncio.Runner() as runner, served(page) as address:
         for block in blocks(page):
             if block.language != "python":
                 continue
             printed = io.StringIO()
             with redirect_stdout(printed):
-                run(runner, compiled(page, block), namespace)
+                run(runner, compiled(page, block, address), namespace)
             if block.output is not None:
                 assert_printed(printed.getvalue(), block.output, f"{page.name}, line {block.line}")
         for client in [value for value in namespace.values() if isinstance(value, AsyncOpenAI)]:
             runner.run(client.close())  # a reader's program would end here
 
 
-def compiled(page: Path, block: Block) -> CodeType:
-    """The block's code, with the page's own line numbers for a traceback."""
-    source = "\n" * block.line + block.text
+def compiled(page: Path, block: Block, address: str) -> CodeType:
+    """The block's code, with the page's own line numbers for a traceback, and the service at this address."""
+    source = "\n" * block.line + block.text.replace(ADDRESS, address)
     return compile(source, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
 
@@ -319,6 +338,16 @@ def test_every_option_is_there(command: str) -> None:
         names = parameter.opts if parameter.param_type_name == "option" else [parameter.metavar]
         for name in names:
             assert re.search(rf"(?<![\w-]){re.escape(name)}\b", said), f"{command} {name} is not in docs/cli.md"
+
+
+def test_every_path_of_the_service_is_there() -> None:
+    said = (DOCS / "service.md").read_text(encoding="utf-8")
+    missing = [
+        f"{one.method} {one.path}"
+        for one in OPERATIONS
+        if not re.search(rf"^\| `{re.escape(f'{one.method} {one.path}')}` \|.*\| `{one.right}` \|$", said, re.MULTILINE)
+    ]
+    assert missing == []
 
 
 def test_every_setting_is_there() -> None:

@@ -3,37 +3,53 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from typing import Annotated
+
+import typer
 
 from hitherto.cli import options
 from hitherto.cli.memory import run
 from hitherto.cli.terminal import output
 from hitherto.errors import InvalidInput
 from hitherto.settings import Settings
-from hitherto.stores.postgres import schema
+from hitherto.stores.postgres import roles, schema
 from hitherto.wiring import IN_MEMORY, own_server
 
 
-def migrate(database: options.Database = None, as_json: options.Json = False) -> None:
+def migrate(
+    database: options.Database = None,
+    grant: Annotated[
+        str | None, typer.Option(metavar="ROLE", help="Also give this role what the service and workers need.")
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
     """Set up the database, or bring its schema up to date.
 
     Programs do so too when they open it, where their role may. Where it may not, run this as the role that owns the
-    schema, before the programs start.
+    schema, before the programs start. A role that owns nothing sees one tenant at a time: row-level security keeps
+    tenants apart.
     """
     settings = Settings.load(database=database)
     if settings.database == IN_MEMORY:
         raise InvalidInput("memory: has no schema; name a PostgreSQL server, or leave --database out")
     if settings.read_only:
         raise InvalidInput("the setting read_only (HITHERTO_READ_ONLY) is on, and nothing may be written; unset it")
-    before, now = run(_migrated(settings))
+    before, now = run(_migrated(settings, grant))
     if as_json:
-        output.print_json({"before": before, "revision": now})
-    elif before == now:
+        output.print_json({"before": before, "revision": now, "granted": grant})
+        return
+    if before == now:
         output.say(f"The schema is at revision {now} already.")
     else:
         output.say(f"The schema is at revision {now} now{f'; before, it was at {before}' if before else ''}.")
+    if grant is not None:
+        output.say(f"The role {grant} has what the service and workers need.")
 
 
-async def _migrated(settings: Settings) -> tuple[str | None, str]:
+async def _migrated(settings: Settings, grant: str | None) -> tuple[str | None, str]:
     async with AsyncExitStack() as opened:
         url = settings.database or (await own_server(settings, opened, create=True)).url
-        return await schema.ensure(url, patience=settings.database_timeout)
+        found = await schema.ensure(url, patience=settings.database_timeout)
+        if grant is not None:
+            await roles.grant(url, grant)
+        return found

@@ -33,7 +33,9 @@ class DatabaseSettings(_Group):
     runs itself. `data_dir`: that server's directory. `pool_size`: the most connections of this process.
     `database_timeout`: seconds to wait for a connection. `prepared_statements`: whether statements that come often are
     prepared, which an old connection pooler does not support. `read_only`: nothing is written, and no digest is made;
-    a database without Hitherto's current schema is refused, not set up. `ttl`: how long a message is kept where neither
+    a database without Hitherto's current schema is refused, not set up. `row_security`: whether PostgreSQL must keep
+    tenants apart too, by its row-level security; a role that passes it, such as the tables' owner, is then refused (the
+    server that Hitherto runs itself has one that does not). `ttl`: how long a message is kept where neither
     it nor its conversation, agent or tenant says so (unset or 0: for ever).
     """
 
@@ -43,6 +45,7 @@ class DatabaseSettings(_Group):
     database_timeout: float = Field(default=10.0, gt=0, le=3_600)
     prepared_statements: bool = True
     read_only: bool = False
+    row_security: bool = False
     ttl: Duration | None = Field(default=None, ge=timedelta(0), le=timedelta(days=36_500))
 
 

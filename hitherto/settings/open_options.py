@@ -20,6 +20,7 @@ class SettingsOptions(TypedDict, total=False):
     database_timeout: float | None
     prepared_statements: bool | None
     read_only: bool | None
+    row_security: bool | None
     ttl: timedelta | float | str | None
     model_provider: Literal["openai", "azure", "ollama", "anthropic"] | None
     model_api_version: str | None

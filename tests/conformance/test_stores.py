@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from hitherto.core.log.append import extended
 from hitherto.core.log.head import Head
+from hitherto.errors import StoreError
 from hitherto.ports.log import Changes
 from hitherto.ports.store import Store
 from hitherto.stores.in_memory.store import InMemoryStore
 from hitherto.stores.postgres.store import PostgresStore
 from hitherto.testing import StoreConformance
+from hitherto.testing.conformance.ledger.ledger import FIRST
 from hitherto.testing.conformance.samples import SCOPE, dialogue, log_of, user, write
 from tests.databases import Databases, OpenStore
 
@@ -39,6 +42,30 @@ class TestInMemoryStore(StoreConformance):
         store = InMemoryStore()
         await store.open()
         return store
+
+
+class TestWalledStore(StoreConformance):
+    """As the role of a service: row-level security holds, and nothing is different."""
+
+    @pytest.fixture
+    async def store(self, databases: Databases) -> OpenStore:
+        return await databases.store(walled=True)
+
+    async def test_all_tenants_are_counted_where_none_is_named(self, store: Store) -> None:
+        with pytest.raises(StoreError, match="name the tenant"):
+            await store.costs("tenant")
+
+    async def test_tenants_by_name(self, store: Store) -> None:
+        with pytest.raises(StoreError, match="name the tenant"):
+            await store.scopes("tenant", limit=9)
+
+    async def test_by_each(self, store: Store) -> None:
+        """All tenants, which this role does not see; `test_by_each_of_a_tenant` is about one."""
+
+    async def test_a_call_that_ends_after_a_tenant_is_gone_names_nobody(self, store: Store) -> None:
+        await store.end_erasure(await store.begin_erasure(tenant="another", user=None))
+        await store.note_calls(replace(SCOPE, tenant="another"), None, [FIRST])
+        assert await store.costs("tenant", tenant="another") == []
 
 
 class TestPostgresStore(StoreConformance):

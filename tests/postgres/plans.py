@@ -6,13 +6,15 @@ import re
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from importlib import resources
 from typing import Any
 
 import psycopg
 from psycopg import sql
 
+from hitherto.stores.postgres import roles
 from hitherto.stores.postgres.sql import SQL
-from tests.databases import Databases
+from tests.databases import WALLED, Databases
 
 Connection = psycopg.AsyncConnection[Any]
 
@@ -21,6 +23,10 @@ TOUCHED = 64
 
 PLANNED = ("of these values", "of any values", "of an empty database")
 """Whether the server plans for the values at hand, once for all values, or did so while the tables were empty."""
+
+
+STATES = ("not analyzed", "analyzed", "analyzed, walled")
+"""Whether the planner has seen statistics, and whether row-level security holds."""
 
 
 @dataclass(frozen=True)
@@ -40,18 +46,40 @@ class Bound:
     examined: int
 
 
+ACROSS = {
+    name: (re.findall(r"(\w+)_ ([^,]+)", arguments), body)
+    for name, arguments, body in re.findall(
+        r"create function hitherto\.(\w+)\((.*?)\)\nreturns .*?\$\$\n(.*?)\$\$;",
+        resources.files("hitherto.stores.postgres").joinpath("migrations/0108_baseline/across.sql").read_text("utf-8"),
+        flags=re.DOTALL,
+    )
+}
+"""The functions that look across tenants: the names of their arguments, and what they do."""
+
+
+def statement(query: str) -> str:
+    """The text of a statement. Of one that calls a function that looks across tenants, what that does."""
+    text = SQL[query]
+    for name, given in re.findall(r"from hitherto\.(\w+)\((.*)\)", text):
+        if name in ACROSS:
+            arguments, text = ACROSS[name]
+            for (argument, kind), value in zip(arguments, re.findall(r"%\(\w+\)s", given), strict=True):
+                text = re.sub(rf"\b{argument}_\b", f"{value}::{kind}", text)
+    return text
+
+
 def bound(query: str, values: dict[str, Any], rows: int, examined: int) -> Bound:
     """Of the values, those that the statement asks for."""
-    asked = re.findall(r"%\((\w+)\)s", SQL[query])
+    asked = re.findall(r"%\((\w+)\)s", statement(query))
     return Bound(Case(query, {name: value for name, value in values.items() if name in asked}, rows), examined)
 
 
 @asynccontextmanager
 async def filled_database(
-    databases: Databases, *fill: str, cases: Iterable[Case], analyzed: bool, early: str = ""
+    databases: Databases, *fill: str, cases: Iterable[Case], state: str, early: str = ""
 ) -> AsyncGenerator[Connection]:
     """A connection to a database that was filled, with statistics or without, after the `cases` were prepared and the
-    statement `early` was run."""
+    statement `early` was run. Walled: as a role for which row-level security holds."""
     name = await databases.take_new()  # plans go by what tables were, too
     async with await Connection.connect(databases.url(name), autocommit=True) as connection:
         tables = await connection.execute(
@@ -70,8 +98,11 @@ async def filled_database(
             # On a connection of its own: one that has checked a foreign key goes on as it did when the table was empty.
             async with await Connection.connect(databases.url(name), autocommit=True) as filling:
                 await filling.execute(statements.encode())
-        if analyzed:
+        if state != STATES[0]:
             await connection.execute("analyze")
+        if state == STATES[2]:
+            await roles.grant(databases.url(name), WALLED)
+            await connection.execute(sql.SQL("set role {}").format(sql.Identifier(WALLED)))
         yield connection
     await databases.give_back(name)
 
@@ -89,7 +120,7 @@ async def plan_of(filled: Connection, cases: Sequence[Case], number: int, planne
 
 async def prepare(connection: Connection, name: str, case: Case) -> None:
     """The statement as a prepared one, as psycopg makes it of what is repeated."""
-    query = re.sub(r"%\((\w+)\)s", lambda found: f"${list(case.values).index(found[1]) + 1}", SQL[case.query])
+    query = re.sub(r"%\((\w+)\)s", lambda found: f"${list(case.values).index(found[1]) + 1}", statement(case.query))
     await connection.execute(f"prepare {name} as {query}".encode())  # as bytes: it is not made of input
 
 
@@ -100,6 +131,9 @@ async def explain(connection: Connection, name: str, case: Case) -> dict[str, An
     query = sql.SQL("explain (analyze, buffers, format json) execute {}{}").format(sql.Identifier(name), given)
     # What is explained is done; and undone again, for the next plan to find the same.
     async with connection.transaction(force_rollback=True):
+        await connection.execute("select set_config('hitherto.tenant', %s, true)", [case.values.get("tenant", "")])
+        if statement(case.query) != SQL[case.query]:
+            await connection.execute("set local role none")  # as the function that looks across tenants does
         row = await (await connection.execute(query)).fetchone()
     assert row is not None
     return row[0][0]["Plan"]

@@ -9,6 +9,7 @@ import pytest
 from tests.databases import Databases
 from tests.postgres.plans import (
     PLANNED,
+    STATES,
     TOUCHED,
     Connection,
     bound,
@@ -179,10 +180,10 @@ CASES = {
 STATEMENTS = [one.case for one in CASES.values()]
 
 
-@pytest.fixture(scope="module", params=["not analyzed", "analyzed"])
+@pytest.fixture(scope="module", params=STATES)
 async def filled(request: pytest.FixtureRequest, databases: Databases) -> AsyncIterator[Connection]:
     """A database in which much is known, whether the planner has seen statistics or not."""
-    async with filled_database(databases, FILL, cases=STATEMENTS, analyzed=request.param == "analyzed") as connection:
+    async with filled_database(databases, FILL, cases=STATEMENTS, state=request.param) as connection:
         yield connection
 
 

@@ -26,6 +26,7 @@ from hitherto.errors import DatabaseReadOnly, DatabaseUnavailable, StoreError
 from hitherto.ports.log import Changes, Receipt
 from hitherto.ports.store import Store
 from hitherto.stores.postgres.store import PostgresStore
+from hitherto.stores.postgres.walled import WalledConnection
 from hitherto.testing.conformance.samples import dialogue, digest_of, fire, head_of, log_of, snapshot, user, write
 from tests.conftest import SCOPE
 from tests.patience import PATIENCE
@@ -358,7 +359,7 @@ class TestKilled:
         await asyncio.wait(store._connections._returning)
         really = pool.check_connection
 
-        async def far(connection: Connection) -> None:
+        async def far(connection: WalledConnection) -> None:
             await asyncio.sleep(0.05)
             await really(connection)
 

@@ -10,7 +10,18 @@ from uuid import UUID
 import pytest
 
 from tests.databases import Databases
-from tests.postgres.plans import PLANNED, TOUCHED, Case, Connection, examined, filled_database, nodes, plan_of, scanned
+from tests.postgres.plans import (
+    PLANNED,
+    STATES,
+    TOUCHED,
+    Case,
+    Connection,
+    examined,
+    filled_database,
+    nodes,
+    plan_of,
+    scanned,
+)
 
 LENGTH = 8_000
 OTHERS = 400
@@ -174,10 +185,10 @@ LOAD = Case("backlog", {}, 1)
 STATEMENTS = [*CASES.values(), LOAD]
 
 
-@pytest.fixture(scope="module", params=["not analyzed", "analyzed"])
+@pytest.fixture(scope="module", params=STATES)
 async def filled(request: pytest.FixtureRequest, databases: Databases) -> AsyncIterator[Connection]:
     """A database with one long conversation and many short ones, whether the planner has seen statistics or not."""
-    async with filled_database(databases, FILL, cases=STATEMENTS, analyzed=request.param == "analyzed") as connection:
+    async with filled_database(databases, FILL, cases=STATEMENTS, state=request.param) as connection:
         yield connection
 
 

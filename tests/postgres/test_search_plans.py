@@ -7,7 +7,17 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.databases import Databases
-from tests.postgres.plans import PLANNED, TOUCHED, Connection, bound, examined, filled_database, plan_of, scanned
+from tests.postgres.plans import (
+    PLANNED,
+    STATES,
+    TOUCHED,
+    Connection,
+    bound,
+    examined,
+    filled_database,
+    plan_of,
+    scanned,
+)
 from tests.postgres.test_plans import FILL, LENGTH, OTHERS, SCOPE
 
 SEGMENT = 4_096
@@ -100,7 +110,7 @@ FOUND = {
     **ASKED, "scopes": [1] * 100, "nos": [*range(0, LENGTH, LENGTH // 40), *range(LENGTH, LENGTH + 60)],
     "around": 2, "text": 4_000, "space": 1, "kinds": [1, 2, 3, 4],
 }  # fmt: skip
-DUE = {"tenant": "", "user": "", "agent": "", "space": 1, "limit": 20}
+DUE = {"after_tenant": "", "user": "", "agent": "", "space": 1, "limit": 20}
 TAKEN = {"tenant": "acme", "ref": 1, "size": SEGMENT}
 GONE = "select hitherto.unindexed('acme', 1, array(select n from generate_series(0, 190, 10) n))"
 
@@ -140,12 +150,11 @@ CASES = {
 STATEMENTS = [one.case for one in CASES.values()]
 
 
-@pytest.fixture(scope="module", params=["not analyzed", "analyzed"])
+@pytest.fixture(scope="module", params=STATES)
 async def filled(request: pytest.FixtureRequest, databases: Databases) -> AsyncIterator[Connection]:
     """A database with one large scope and many small ones, whether the planner has seen statistics or not."""
-    analyzed = request.param == "analyzed"
     async with filled_database(
-        databases, FILL, SEARCH_FILL, cases=STATEMENTS, analyzed=analyzed, early=GONE
+        databases, FILL, SEARCH_FILL, cases=STATEMENTS, state=request.param, early=GONE
     ) as connection:
         yield connection
 
@@ -168,6 +177,7 @@ async def test_what_goes_with_entries_is_looked_up(filled: Connection, plan: str
     mode = "force_custom_plan" if plan == "of these values" else "force_generic_plan"
     await filled.execute("select set_config('plan_cache_mode', %s, false)", [mode])
     async with filled.transaction(force_rollback=True):
+        await filled.execute("set local hitherto.tenant = 'acme'")
         before = await touched(filled)
         await filled.execute(GONE.encode())
         after = await touched(filled)

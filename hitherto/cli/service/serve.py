@@ -77,11 +77,13 @@ def serve(
 async def _serve(
     settings: Settings, at: socket, configurations: Sequence[AgentConfiguration], tools: Path | None
 ) -> None:
+    from hitherto.http.server.serve import needs_keys
     from hitherto.http.server.serve import serve as serve_memory
 
     with at:
-        async with await opened(settings, watch_of(settings), worker=settings.worker) as memory:
-            await serve_memory(memory, settings, at, _agents(memory, configurations, tools))
+        keys = needs_keys(settings, at)
+        async with await opened(settings, watch_of(settings), row_security=keys or settings.row_security) as memory:
+            await serve_memory(memory, settings, at, keys=keys, agents=_agents(memory, configurations, tools))
 
 
 def _agents(memory: Memory, configurations: Sequence[AgentConfiguration], tools: Path | None) -> AgentSetup | None:

@@ -83,7 +83,7 @@ async def _work(settings: Settings, metrics: str | None) -> None:
             serves.callback(served.close)
             log.info("Metrics are served at %s", served.address)
         try:
-            async with await opened(settings, watch, worker=True):
+            async with await opened(settings, watch):
                 log.info("Worker started: digests by %s, %s at once", settings.model, settings.digest_concurrency)
                 await stopped.wait()
                 log.info("Worker stopping: digests in progress get %s seconds", settings.grace)
@@ -93,7 +93,7 @@ async def _work(settings: Settings, metrics: str | None) -> None:
     log.info("Worker stopped")
 
 
-async def opened(settings: Settings, watch: Watch, *, worker: bool) -> Memory:
+async def opened(settings: Settings, watch: Watch, *, row_security: bool = False) -> Memory:
     """The memory, open. A database that is starting up or recovers is waited for, however long that takes."""
     tried = False
     while True:
@@ -103,7 +103,8 @@ async def opened(settings: Settings, watch: Watch, *, worker: bool) -> Memory:
                 watch=watch,
                 digest_concurrency=settings.digest_concurrency,
                 grace=settings.grace,
-                worker=worker,
+                worker=settings.worker,
+                row_security=row_security or settings.row_security,
             )
         except DatabaseUnavailable:
             match None if settings.database is None else await ping(settings.database):

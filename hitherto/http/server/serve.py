@@ -55,16 +55,17 @@ def listening(settings: Settings) -> socket.socket:
     return found
 
 
-def is_local(address: str) -> bool:
-    """Whether only this machine reaches the address."""
-    return ip_address(address.partition("%")[0]).is_loopback
+def needs_keys(settings: Settings, at: socket.socket) -> bool:
+    """Whether requests need a key: where the settings say so, and where not only this machine reaches the address."""
+    return settings.require_keys or not ip_address(at.getsockname()[0].partition("%")[0]).is_loopback
 
 
-async def serve(memory: Memory, settings: Settings, at: socket.socket, agents: AgentSetup | None = None) -> None:
+async def serve(
+    memory: Memory, settings: Settings, at: socket.socket, *, keys: bool, agents: AgentSetup | None = None
+) -> None:
     """Serve until SIGTERM or Ctrl-C; requests that are under way then have the setting `grace` to end. `agents` are
     those that run at /agent/run."""
     host, port = at.getsockname()[:2]
-    keys = settings.require_keys or not is_local(host)
     limits = Limits(requests=settings.requests_per_minute, size=settings.request_size, seconds=settings.request_seconds)
     app = create_app(memory, keys=keys, limits=limits, origins=settings.cors_origins, agents=agents)
     config = uvicorn.Config(

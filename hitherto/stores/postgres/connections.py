@@ -13,6 +13,7 @@ from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from hitherto.errors import DatabaseReadOnly, InvalidInput
+from hitherto.stores.postgres.walled import WalledConnection
 
 _NAME = "hitherto"
 _POOLS = (_NAME, "hitherto queue")
@@ -20,7 +21,8 @@ _POOLS = (_NAME, "hitherto queue")
 _SETTINGS = """
 select current_setting('transaction_read_only')::boolean,
        set_config('lock_timeout', %s, false),
-       set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), false)
+       set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), false),
+       (select row_security_active(c.oid) from pg_class c where c.oid = to_regclass('hitherto.message'))
 """
 """What was acknowledged must be there after a crash of the server, so a commit waits until it is on the server's disk.
 Only `off` does not wait for that. `local` and those above it differ in what else they wait for, on standby servers:
@@ -70,8 +72,11 @@ class Connections:
         self._home: asyncio.AbstractEventLoop | None = None
         self._read_only = False
         """Whether the connection that was made last may not write."""
-        self._pool = AsyncConnectionPool[AsyncConnection[Any]](
+        self.walled = False
+        """Whether row-level security holds for the role of the connections."""
+        self._pool = AsyncConnectionPool[WalledConnection](
             url,
+            connection_class=WalledConnection,
             min_size=1,
             max_size=size,
             timeout=patience,
@@ -116,6 +121,7 @@ class Connections:
         self._check_loop()
         await self._turn()
         connection = await self._taken()
+        connection.forget_tenant()
         try:
             yield connection
         except BaseException as error:
@@ -131,7 +137,7 @@ class Connections:
                 "opened there, or open it once more here"
             )
 
-    async def _configured(self, connection: AsyncConnection[Any]) -> None:
+    async def _configured(self, connection: WalledConnection) -> None:
         # In a time zone east of UTC, times near datetime.max would overflow Python's datetime.
         await connection.execute("set time zone 'UTC'")
         await connection.execute("set datestyle = 'ISO'")  # the only one psycopg reads
@@ -144,11 +150,12 @@ class Connections:
         # last.
         patience = f"{max(self._patience, 0.001) * 1_000:.0f}ms"
         told = await connection.execute(_SETTINGS, [patience])
-        read_only = bool((await told.fetchall())[0][0])
+        ((read_only, _, _, walled),) = await told.fetchall()
+        self.walled = connection.walled = bool(walled)
         _told.clear()
         if self._read_only and not read_only:
             self._background(self._pool.drain())
-        self._read_only = read_only
+        self._read_only = bool(read_only)
 
     def _given_up(self, _: object) -> None:
         # In a separate task: the pool has few tasks for its work, and to start a server takes long.
@@ -168,7 +175,7 @@ class Connections:
         except TimeoutError:
             raise PoolTimeout(f"couldn't get a connection after {self._patience:.2f} sec") from None
 
-    async def _taken(self) -> AsyncConnection[Any]:
+    async def _taken(self) -> WalledConnection:
         """A connection for a task that has its turn. If there is none to be had, the turn is given back."""
         try:
             if self._pool.get_stats().get("pool_available"):
@@ -186,7 +193,7 @@ class Connections:
             self._turns.release()
             raise
 
-    async def _return(self, connection: AsyncConnection[Any], error: BaseException | None = None) -> None:
+    async def _return(self, connection: WalledConnection, error: BaseException | None = None) -> None:
         """Give a connection and its turn back; a transaction that was not committed is rolled back."""
         try:
             await self._cleared(connection, error)
@@ -207,7 +214,7 @@ class Connections:
             if connection.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
                 await connection.rollback()
 
-    async def _return_late(self, taking: asyncio.Task[AsyncConnection[Any]]) -> None:
+    async def _return_late(self, taking: asyncio.Task[WalledConnection]) -> None:
         try:
             connection = await taking
         except Exception:  # noqa: BLE001 (the task that asked has gone: there is nobody to tell)

@@ -78,18 +78,21 @@ class PostgresContexts:
 
     async def forget(self) -> int:
         async def delete(connection: _Connection) -> int:
-            gone = (await connection.execute(SQL["forget_contexts"])).rowcount
-            async with connection.transaction():
-                await drop_unused_texts(connection)
+            gone = 0
+            for (tenant,) in await (await connection.execute(SQL["tenants_with_ended_contexts"])).fetchall():
+                gone += (await connection.execute(SQL["forget_contexts"], {"tenant": tenant})).rowcount
+            for (tenant,) in await (await connection.execute(SQL["tenants_with_unused_texts"])).fetchall():
+                async with connection.transaction():
+                    await drop_unused_texts(connection, tenant)
             return gone
 
         async with self._with_connection(delete) as gone:
             return gone
 
 
-async def drop_unused_texts(connection: _Connection) -> None:
-    """Drop instructions and tools that no context has, within a transaction."""
-    held = await (await connection.execute(SQL["hold_unused_texts"])).fetchall()
+async def drop_unused_texts(connection: _Connection, tenant: str) -> None:
+    """Drop instructions and tools of a tenant that no context has, within a transaction."""
+    held = await (await connection.execute(SQL["hold_unused_texts"], {"tenant": tenant})).fetchall()
     if held:
-        unused = {"tenants": [tenant for tenant, _ in held], "hashes": [hashed for _, hashed in held]}
+        unused = {"tenant": tenant, "hashes": [hashed for (hashed,) in held]}
         await connection.execute(SQL["drop_unused_texts"], unused)

@@ -44,9 +44,12 @@ where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and
   and (c.kept_until is null or c.kept_until > statement_timestamp())
 order by c.id desc limit %(limit)s;
 
+-- name: tenants_with_ended_contexts
+select * from hitherto.tenants_with_ended_contexts();
+
 -- name: forget_contexts
--- Delete contexts whose lifetime has ended.
-delete from hitherto.context where kept_until <= statement_timestamp();
+-- Delete contexts of a tenant whose lifetime has ended.
+delete from hitherto.context where tenant = %(tenant)s and kept_until <= statement_timestamp();
 
 -- name: forget_contexts_within
 -- Delete the contexts that showed any of these messages (null: of the conversation), or for which it was incoming; of
@@ -61,17 +64,20 @@ where tenant = %(tenant)s and (
         where m.tenant = %(tenant)s and m.conversation = %(ref)s and m.seq between %(first)s and %(last)s))
     or others @> array[%(ref)s::bigint]);
 
+-- name: tenants_with_unused_texts
+select * from hitherto.tenants_with_unused_texts();
+
 -- name: hold_unused_texts
--- Lock instructions and tools that no context has; those that somebody is about to use are left out.
-select t.tenant, t.hash from hitherto.context_text t
-where not exists (select from hitherto.context c where c.tenant = t.tenant and c.instructions = t.hash)
+-- Lock instructions and tools of a tenant that no context has; those that somebody is about to use are left out.
+select t.hash from hitherto.context_text t
+where t.tenant = %(tenant)s
+  and not exists (select from hitherto.context c where c.tenant = t.tenant and c.instructions = t.hash)
   and not exists (select from hitherto.context c where c.tenant = t.tenant and c.tools = t.hash)
-order by t.tenant, t.hash for update skip locked;
+order by t.hash for update skip locked;
 
 -- name: drop_unused_texts
 -- Delete those of them that no context has by now.
 delete from hitherto.context_text t
-using unnest(%(tenants)s::text[], %(hashes)s::bytea[]) as u (tenant, hash)
-where t.tenant = u.tenant and t.hash = u.hash
+where t.tenant = %(tenant)s and t.hash = any(%(hashes)s::bytea[])
   and not exists (select from hitherto.context c where c.tenant = t.tenant and c.instructions = t.hash)
   and not exists (select from hitherto.context c where c.tenant = t.tenant and c.tools = t.hash);

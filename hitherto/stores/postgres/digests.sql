@@ -174,57 +174,17 @@ from d;
 -- name: overdue
 -- Digests in progress that nobody claimed in time and that the asker can make, read from an index of rows in progress
 -- alone. The second part has those whose due time was set before the clock was put back.
-(select tenant, id from hitherto.digest
- where status = 'processing' and due_at <= statement_timestamp() - %(since)s::interval
-   and case when needs is null then true else needs = any(%(able)s) end order by due_at limit %(limit)s)
-union all
-(select tenant, id from hitherto.digest
- where status = 'processing' and due_at > statement_timestamp() + interval '2 hours'
-   and case when needs is null then true else needs = any(%(able)s) end order by due_at limit %(limit)s)
-limit %(limit)s;
+select * from hitherto.overdue_digests(%(since)s, %(limit)s, %(able)s);
 
 -- name: rested
 -- The newest failed digests of conversations that have rested, read from an index of conversations that rest alone.
-select c.tenant, c.user_id, c.agent, c.id, d.id
-from hitherto.conversation c
-cross join lateral (
-    select id, needs from hitherto.digest d
-    where d.tenant = c.tenant and d.conversation = c.ref and d.status = 'failed' order by d.id desc limit 1
-) d
-where c.resume_at <= statement_timestamp() and case when d.needs is null then true else d.needs = any(%(able)s) end
-order by c.resume_at limit %(limit)s;
+select * from hitherto.rested_digests(%(limit)s, %(able)s);
 
 -- name: unsettled
 -- Which of some digests are due or claimed.
-select d.tenant, d.id
-from unnest(%(tenants)s::text[], %(digests)s::bigint[]) as asked (tenant, id)
-cross join lateral (
-    select tenant, id from hitherto.digest d
-    where d.tenant = asked.tenant and d.id = asked.id and d.completed_at is null
-      and (d.claimed or d.due_at <= statement_timestamp() or d.due_at > statement_timestamp() + interval '2 hours')
-    limit 1
-) d;
+select * from hitherto.unsettled_digests(%(tenants)s, %(digests)s);
 
 -- name: backlog
 -- Figures on the digests in progress, how many conversations begin none for now, and how many workers had a heartbeat
 -- lately. A due time further ahead than any that is set was set before the clock was put back: it counts as reached.
-select count(*) filter (where not waits), count(*) filter (where claimed and waits),
-       count(*) filter (where not claimed and waits),
-       coalesce(extract(epoch from max(now - created_at)), 0)::float8, coalesce(max(behind), 0),
-       (select count(*) from hitherto.conversation
-        where resume_at > statement_timestamp() and resume_at < statement_timestamp() + interval '2 hours' and failures > 1),
-       (select count(*) from hitherto.procrastinate_workers
-        where last_heartbeat > statement_timestamp() - interval '30 seconds')
-from (
-    select d.claimed, d.created_at, statement_timestamp() as now,
-           d.due_at > statement_timestamp() and d.due_at <= statement_timestamp() + interval '2 hours' as waits,
-           c.next_seq - greatest(d.start_seq, coalesce(b.end_seq + 1, 0)) as behind
-    from hitherto.digest d
-    cross join lateral (
-        select next_seq from hitherto.conversation c where c.tenant = d.tenant and c.ref = d.conversation limit 1
-    ) c
-    left join lateral (
-        select end_seq from hitherto.digest b where b.tenant = d.tenant and b.id = d.base_id limit 1
-    ) b on true
-    where d.status = 'processing'
-) d;
+select * from hitherto.digest_backlog();

@@ -8,7 +8,7 @@ returning tenant, id, user_id, name, rights, requests, size, seconds, created_at
 -- name: find_key
 -- The key of a secret, of any tenant.
 select tenant, id, user_id, name, rights, requests, size, seconds, created_at, revoked_at
-from hitherto.api_key where hash = %(hash)s and revoked_at is null;
+from hitherto.key_of(%(hash)s);
 
 -- name: keys
 select tenant, id, user_id, name, rights, requests, size, seconds, created_at, revoked_at

@@ -49,11 +49,11 @@ select r.id, r.conversation, r.strategy, r.injection, r.start_seq, r.end_seq, r.
 from hitherto.run r
 where r.tenant = %(tenant)s and r.user_id = %(user)s and r.agent = %(agent)s and r.conversation = %(conversation)s
   and (r.started_at, r.id) < (
-      coalesce((select b.started_at from hitherto.run b
+      (select coalesce((select b.started_at from hitherto.run b
                 where b.tenant = %(tenant)s and b.id = %(before)s and b.user_id is not distinct from %(user)s
                   and b.agent is not distinct from %(agent)s and b.conversation is not distinct from %(conversation)s),
-               case when %(before)s::uuid is null then 'infinity'::timestamptz end),
-      coalesce(%(before)s::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
+               case when %(before)s::uuid is null then 'infinity'::timestamptz end)),
+      (select coalesce(%(before)s::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')))
 order by r.started_at desc, r.id desc limit %(limit)s;
 
 -- name: run_events

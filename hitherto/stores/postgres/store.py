@@ -20,6 +20,7 @@ from hitherto.core.log.append import key_hash
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import Logged, Payload, storable
 from hitherto.core.scope import Scope
+from hitherto.errors import StoreError
 from hitherto.garbage import few_collections
 from hitherto.ports.digests import Backlog, Claim, DigestWork, EarlierDigest, FailedDigest
 from hitherto.ports.facts import KnownFacts, KnownFactsQuery
@@ -102,6 +103,11 @@ class PostgresStore:
             await self._connections.open()
         except PoolTimeout as error:
             raise errors.unreachable(self._url, error) from error
+
+    @property
+    def walled(self) -> bool:
+        """Whether row-level security holds for the role of the connections."""
+        return self._connections.walled
 
     async def aclose(self) -> None:
         await self._connections.aclose()
@@ -295,6 +301,7 @@ class PostgresStore:
     async def costs(
         self, by: By, *, tenant: str | None = None, since: date | None = None, until: date | None = None
     ) -> list[Costs]:
+        self._check_tenant(tenant)
         found = await self._all(SQL["costs"], ledger.costs_values(by, tenant, since, until))
         return [ledger.costs_from(row) for row in found]
 
@@ -323,6 +330,7 @@ class PostgresStore:
     async def scopes(
         self, by: ScopePart, *, tenant: str | None = None, user: str | None = None, beyond: str = "", limit: int
     ) -> list[ScopeCounts]:
+        self._check_tenant(tenant)
         values = {"tenant": tenant, "user": user, "beyond": beyond, "limit": max(limit, 0)}
         return [listing.counts_from(row) for row in await self._all(SQL[f"{by}s"], values)]
 
@@ -352,10 +360,20 @@ class PostgresStore:
 
     async def forget_receipts(self, *, older_than: timedelta) -> int:
         async def forget(connection: AsyncConnection[Any]) -> int:
-            return (await connection.execute(SQL["forget_receipts"], {"older_than": older_than})).rowcount
+            gone, values = 0, {"older_than": older_than}
+            for (tenant,) in await (await connection.execute(SQL["tenants_with_old_receipts"], values)).fetchall():
+                gone += (await connection.execute(SQL["forget_receipts"], {**values, "tenant": tenant})).rowcount
+            return gone
 
         async with self._with_connection(forget) as forgotten:
             return forgotten
+
+    def _check_tenant(self, tenant: str | None) -> None:
+        """Raises StoreError where all tenants are asked for, and the role sees one at a time."""
+        if tenant is None and self.walled:
+            raise StoreError(
+                "this role sees one tenant at a time: name the tenant, or connect as the owner of the tables"
+            )
 
     async def _all(
         self, query: LiteralString, values: dict[str, Any], *, named: bool = False, binary: bool = False

@@ -13,7 +13,7 @@ import pytest
 import hitherto
 from hitherto import RunStatus, Scope
 from hitherto.providers.scripted.model import items
-from tests.acceptance.seeds.served import AGENT, TOOLS, Service, events_of, problem, served
+from tests.acceptance.seeds.served import AGENT, TOOLS, Service, events_of, problem, served, walled
 from tests.faults.waiting import until
 from tests.providers.models.endpoint import Answer, Body, Endpoint, refused, said
 
@@ -245,7 +245,7 @@ async def test_a_service_that_stops_in_mid_run(database: str, model: Endpoint) -
 
 
 async def test_a_key_that_is_revoked_in_mid_run(database: str, model: Endpoint) -> None:
-    with served(database, "--require-keys", *TOOLS, agents=[AGENT], model=model) as service:
+    with served(await walled(database), "--require-keys", *TOOLS, agents=[AGENT], model=model) as service:
         key, secret = await service.key("acme", "ana")
         _, other = await service.key("acme", "ana")
         async with service.client(secret) as client, service.client(other) as watching:
@@ -307,7 +307,7 @@ async def test_without_an_agent(database: str) -> None:
 
 
 async def test_rights(database: str, model: Endpoint) -> None:
-    with served(database, "--require-keys", *TOOLS, agents=[AGENT], model=model) as service:
+    with served(await walled(database), "--require-keys", *TOOLS, agents=[AGENT], model=model) as service:
         (_, writing), (_, reading), (_, theirs) = [
             await service.key("acme", "ana", rights="write"),
             await service.key("acme", "ana", rights="read"),

@@ -43,9 +43,9 @@ _HANDED_ON: Final = ("PATH", "TZ", "LD_LIBRARY_PATH")
 """What the server's processes get of root's environment. Their account can read it, and root's may hold secrets."""
 
 
-def url(role: str, directory: Path) -> str:
-    """Returns where a role connects to the database of its name."""
-    return f"postgresql://{role}@/{role}?host={quote(str(directory / 'data'), safe='')}&port={_PORT}"
+def url(role: str, directory: Path, *, database: str | None = None) -> str:
+    """Returns where a role connects to a database, by default that of its name."""
+    return f"postgresql://{role}@/{database or role}?host={quote(str(directory / 'data'), safe='')}&port={_PORT}"
 
 
 def check_length(directory: Path) -> None:

@@ -33,10 +33,14 @@ from hitherto.stores.postgres.embedded.files import OTHERWISE
 
 _HAS_ROLE_AND_DATABASE: Final = """
     SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = 'hitherto'),
+           EXISTS (SELECT FROM pg_roles WHERE rolname = 'hitherto_service'),
            EXISTS (SELECT FROM pg_database WHERE datname = 'hitherto')
 """
 _CREATE_ROLE: Final = "CREATE ROLE hitherto LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE"
+_CREATE_SERVICE: Final = "CREATE ROLE hitherto_service LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOBYPASSRLS"
 _CREATE_DATABASE: Final = "CREATE DATABASE hitherto OWNER hitherto"
+
+SERVICE: Final = "hitherto_service"
 
 _REST: Final = 30.0
 """Seconds after a start that failed in which `start_again` tries no other: it returns at once."""
@@ -74,6 +78,8 @@ class EmbeddedServer:
         """For `start` only."""
         self.url: str = cluster.url("hitherto", directory)
         """Where to connect as the role `hitherto`, which owns the database `hitherto` and is no superuser."""
+        self.service_url: str = cluster.url(SERVICE, directory, database="hitherto")
+        """Where to connect as the role `SERVICE`, which owns nothing, so that row-level security holds for it."""
         self.admin_url: str = cluster.url("postgres", directory)
         """Where to connect as the superuser, for tests that make databases of their own."""
         self.directory: Path = directory
@@ -272,8 +278,10 @@ def _unlock(lock: int) -> None:
 
 def _ensure_role_and_database(directory: Path) -> None:
     with psycopg.connect(cluster.url("postgres", directory), autocommit=True) as connection:
-        role, database = connection.execute(_HAS_ROLE_AND_DATABASE).fetchone() or (False, False)
+        role, service, database = connection.execute(_HAS_ROLE_AND_DATABASE).fetchone() or (False, False, False)
         if not role:
             connection.execute(_CREATE_ROLE)
+        if not service:
+            connection.execute(_CREATE_SERVICE)
         if not database:
             connection.execute(_CREATE_DATABASE)

@@ -35,7 +35,7 @@ async def end(connection: AsyncConnection[Any], erasure: Erasure) -> None:
         await connection.execute(SQL["erase_facts_of"], values)
         await connection.execute(SQL["forget_names"], values)
         await connection.execute(SQL["forget_keys"], values)
-        await drop_unused_texts(connection)
+        await drop_unused_texts(connection, erasure.tenant)
         await connection.execute(SQL["drop_scopes"], {**values, "refs": refs})
         await connection.execute(SQL["end_erasure"], values)
 

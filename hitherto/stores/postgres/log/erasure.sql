@@ -26,7 +26,7 @@ delete from hitherto.search_entry where tenant = %(tenant)s and scope = any(%(re
 
 -- name: erasures
 -- The erasures that have not ended.
-select tenant, user_id, requested_at from hitherto.erasure order by requested_at;
+select * from hitherto.begun_erasures();
 
 -- name: conversations_to_erase
 -- Conversations that were there when an erasure began.

@@ -1,15 +1,17 @@
 -- Lists of conversations, and of tenants, users and agents.
 
 -- name: listed
--- A scope's conversations, most recently written first, read in the order of an index.
+-- A scope's conversations, most recently written first, read in the order of an index. (Row-level security lets an index
+-- be looked up by a value only if that does not come from coalesce() itself; hence each `select`.)
 select c.user_id, c.agent, c.id, c.title, case when c.title is null then hitherto.opening(c.tenant, c.ref, c.view_turns) end,
        c.metadata::text, c.next_seq, c.tokens, c.rev, c.created_at, c.updated_at, c.ref, coalesce(s.summary, ''),
        coalesce(s.summarized_count, 0)
 from hitherto.conversation c
 left join lateral hitherto.summary_of(c.tenant, c.ref, c.view_start, c.next_expiry) s on true
 where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s
-  and c.updated_at >= coalesce(%(after)s::timestamptz, '-infinity') and c.updated_at <= coalesce(%(before)s::timestamptz, 'infinity')
-  and (c.updated_at, c.ref) < (coalesce(%(beyond_at)s::timestamptz, 'infinity'), coalesce(%(beyond_ref)s::bigint, 0))
+  and c.updated_at >= (select coalesce(%(after)s::timestamptz, '-infinity'))
+  and c.updated_at <= (select coalesce(%(before)s::timestamptz, 'infinity'))
+  and (c.updated_at, c.ref) < ((select coalesce(%(beyond_at)s::timestamptz, 'infinity')), (select coalesce(%(beyond_ref)s::bigint, 0)))
   and (%(metadata)s::jsonb = '{}' or hitherto.has_metadata(c.metadata, %(metadata)s::jsonb))
 order by c.updated_at desc, c.ref desc
 limit %(limit)s;

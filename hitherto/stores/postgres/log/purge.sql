@@ -27,9 +27,11 @@ delete from hitherto.conversation where tenant = %(tenant)s and ref = %(ref)s;
 -- name: due
 -- Conversations with expired messages that are not erased yet, read from an index of such rows alone; the volatile
 -- clock_timestamp() would keep it from being used.
-select tenant, user_id, agent, id from hitherto.conversation where next_expiry <= statement_timestamp()
-  and (%(tenant)s::text is null or tenant = %(tenant)s) limit %(limit)s;
+select * from hitherto.due_conversations(%(tenant)s, %(limit)s);
+
+-- name: tenants_with_old_receipts
+select * from hitherto.tenants_with_old_receipts(%(older_than)s);
 
 -- name: forget_receipts
--- Drop idempotency receipts beyond their retention.
-delete from hitherto.receipt where created_at < statement_timestamp() - %(older_than)s;
+-- Drop idempotency receipts of a tenant beyond their retention.
+delete from hitherto.receipt where tenant = %(tenant)s and created_at < statement_timestamp() - %(older_than)s;

@@ -125,7 +125,9 @@ class PostgresIndex:
         number = None if space is None else await self._space(space)
         begun, after = self._after, self._after
         while True:
-            values = {"space": number, "limit": _SCOPES_PER_LOOK, **_scope_values(after)}
+            beyond = _scope_values(after)
+            beyond["after_tenant"] = beyond.pop("tenant")  # no tenant's statement: it looks at all of them
+            values = {"space": number, "limit": _SCOPES_PER_LOOK, **beyond}
             due = await self._all(SQL["index_due"], values)
             for tenant, user, agent in due:
                 name = {**_scope_values((tenant, user, agent)), "lease": lease}
@@ -280,7 +282,9 @@ class PostgresIndex:
                 if row is None:  # another transaction has just created it
                     row = await (await connection.execute(SQL["index_space"], values)).fetchone()
                 assert row is not None, "a space has a number once it was asked for"
-                await connection.execute(SQL["index_begin_filling"], {"space": row[0]})
+                in_space = {"space": row[0]}
+                for (tenant,) in await (await connection.execute(SQL["tenants_without_vectors"], in_space)).fetchall():
+                    await connection.execute(SQL["index_begin_filling"], {**in_space, "tenant": tenant})
                 return int(row[0])
 
             async with self._with_connection(begin) as number:

@@ -4,42 +4,7 @@
 -- Scopes that come after one by name, in their order, and in which something has no entry or no vector, or a segment is
 -- to be rebuilt. Each part reads an index of such rows alone (and in that index's order, because no estimate of how
 -- many rows wait is any good).
-select tenant, user_id, agent from (
-    (select tenant, user_id, agent from hitherto.conversation
-     where indexed_seq < next_seq and (tenant, user_id, agent) > (%(tenant)s, %(user)s, %(agent)s)
-     order by tenant, user_id, agent, ref limit %(limit)s)
-    union
-    (select c.tenant, c.user_id, c.agent
-     from (
-         select tenant, conversation from hitherto.digest
-         where action in ('summarize', 'chunk') and status = 'completed' and not indexed order by tenant, conversation, id
-     ) d
-     cross join lateral (
-         select * from hitherto.conversation c where c.tenant = d.tenant and c.ref = d.conversation limit 1
-     ) c
-     where (c.tenant, c.user_id, c.agent) > (%(tenant)s, %(user)s, %(agent)s) limit %(limit)s)
-    union
-    (select tenant, user_id, agent from hitherto.document
-     where not indexed and (tenant, user_id, agent) > (%(tenant)s, %(user)s, %(agent)s)
-     order by tenant, user_id, agent, id limit %(limit)s)
-    union
-    (select tenant, user_id, agent from hitherto.fact
-     where state = 'current' and not indexed and (tenant, user_id, agent) > (%(tenant)s, %(user)s, %(agent)s)
-     order by tenant, user_id, agent, id limit %(limit)s)
-    union
-    (select s.tenant, s.user_id, s.agent from hitherto.search_filling f
-     cross join lateral (
-         select * from hitherto.search_scope s where s.tenant = f.tenant and s.ref = f.scope limit 1
-     ) s
-     where f.behind and f.space = %(space)s
-       and (s.tenant, s.user_id, s.agent) > (%(tenant)s, %(user)s, %(agent)s) limit %(limit)s)
-    union
-    (select tenant, user_id, agent from hitherto.search_scope
-     where stale and (tenant, user_id, agent) > (%(tenant)s, %(user)s, %(agent)s)
-     order by tenant, ref limit %(limit)s)
-) due
-order by tenant, user_id, agent
-limit %(limit)s;
+select * from hitherto.scopes_to_index(%(after_tenant)s, %(user)s, %(agent)s, %(space)s, %(limit)s);
 
 -- name: index_scope
 -- Insert the row of a scope's index; nothing if it is there.
@@ -184,11 +149,14 @@ union all
 select id from hitherto.search_space where name = %(name)s and dimensions = %(dimensions)s
 limit 1;
 
+-- name: tenants_without_vectors
+select * from hitherto.tenants_without_vectors(%(space)s);
+
 -- name: index_begin_filling
--- Vectors of a space are wanted in all scopes from now on.
+-- Vectors of a space are wanted in all scopes of a tenant from now on.
 insert into hitherto.search_filling (tenant, scope, space)
 select s.tenant, s.ref, %(space)s from hitherto.search_scope s
-where not exists (
+where s.tenant = %(tenant)s and not exists (
     select from hitherto.search_filling f where f.tenant = s.tenant and f.scope = s.ref and f.space = %(space)s)
 on conflict do nothing;
 
@@ -206,18 +174,4 @@ where tenant = %(tenant)s and scope = %(ref)s and space = %(space)s and behind a
 
 -- name: index_backlog
 -- How many scopes have something without an entry, without a vector in a space, and in stale segments.
-select (select count(*) from (
-            select tenant, user_id, agent from hitherto.conversation where indexed_seq < next_seq
-            union
-            select tenant, user_id, agent from hitherto.document where not indexed
-            union
-            select tenant, user_id, agent from hitherto.fact where state = 'current' and not indexed
-            union
-            select c.tenant, c.user_id, c.agent from hitherto.digest d
-            cross join lateral (
-                select * from hitherto.conversation c where c.tenant = d.tenant and c.ref = d.conversation limit 1
-            ) c
-            where d.action in ('summarize', 'chunk') and d.status = 'completed' and not d.indexed) w),
-       (select count(*) from hitherto.search_filling where behind and space = (
-            select id from hitherto.search_space where name = %(name)s and dimensions = %(dimensions)s)),
-       (select count(*) from hitherto.search_scope where stale);
+select * from hitherto.index_backlog(%(name)s, %(dimensions)s);

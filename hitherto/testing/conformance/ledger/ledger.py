@@ -61,7 +61,7 @@ async def today(store: Store) -> date:
         return unit.head.now.astimezone(UTC).date()
 
 
-async def noted(store: Store, *, tenant: str | None = None) -> list[Costs]:
+async def noted(store: Store, *, tenant: str = SCOPE.tenant) -> list[Costs]:
     """The whole ledger by model."""
     return await store.costs("model", tenant=tenant)
 
@@ -81,13 +81,13 @@ class LedgerCases:
             await store.note_calls(SCOPE, "c", [FIRST])
         async with store.write(SCOPE, "c") as unit:
             await unit.commit(Changes(head=unit.head, calls=(FIRST,)))
-        assert [one.calls for one in await store.costs("model")] == [1]
+        assert [one.calls for one in await store.costs("model", tenant=SCOPE.tenant)] == [1]
 
     async def test_an_empty_ledger(self, store: Store) -> None:
         assert await store.spent("acme") == NOTHING
         assert await store.spent("acme", day=date(2020, 2, 29)) == NOTHING
         for by in GROUPINGS:
-            assert await store.costs(by) == []
+            assert await store.costs(by, tenant="acme") == []
             assert await store.costs(by, tenant="acme", since=date.min, until=date.max) == []
 
     async def test_calls_land_with_the_commit_and_only_with_it(self, store: Store) -> None:
@@ -146,7 +146,7 @@ class LedgerCases:
         made = replace(FIRST, purpose=purpose, cause=cause)
         await note(store, SCOPE, entries([made]))
         await commit(store, "c", [made])
-        assert await store.costs("purpose") == [sums(purpose.value, made, made)]
+        assert await store.costs("purpose", tenant=SCOPE.tenant) == [sums(purpose.value, made, made)]
 
     async def test_large_and_small_figures(self, store: Store) -> None:
         large = replace(FIRST, tokens_in=2**53, tokens_out=2**53, latency_ms=2**40, cost=1e-9)
@@ -177,6 +177,19 @@ class LedgerCases:
         for by in GROUPINGS:
             assert await store.costs(by) == expected[by]
 
+    async def test_by_each_of_a_tenant(self, store: Store) -> None:
+        await commit(store, "c", [FIRST])
+        await note(store, OTHER_USER, entries([SECOND, SECOND]))
+        await note(store, ELSEWHERE, entries([SILENT, FAILED]))
+        expected: dict[By, list[Costs]] = {
+            "tenant": [sums("acme", FIRST, SECOND, SECOND)],
+            "user": [sums("another", SECOND, SECOND), sums("u-17", FIRST)],
+            "model": [sums("m", FIRST, SECOND, SECOND)],
+            "purpose": [sums("condense", SECOND, SECOND), sums("digest", FIRST)],
+        }
+        for by, made in expected.items():
+            assert await store.costs(by, tenant="acme") == made
+
     async def test_the_dearest_first(self, store: Store) -> None:
         for name, cost, times in (("b", 1.0, 1), ("a", None, 2), ("d", 0.0, 2), ("c", None, 3), ("e", 2.0, 1)):
             await note(store, SCOPE, entries([replace(SILENT, model=name, cost=cost)] * times))
@@ -189,10 +202,10 @@ class LedgerCases:
         assert await store.spent("acme") == await store.spent("acme", day=now) == Spending(cost=0.25, tokens=1_050)
         assert await store.spent("acme", day=before) == await store.spent("acme", day=after) == NOTHING
         for since, until in ((now, now), (before, now), (now, after), (None, now), (now, None), (date.min, date.max)):
-            assert await store.costs("day", since=since, until=until) == [sums(now.isoformat(), FIRST)]
+            assert await store.costs("day", tenant="acme", since=since, until=until) == [sums(now.isoformat(), FIRST)]
         for since, until in ((after, None), (None, before), (after, after), (before, before), (after, before)):
             for by in GROUPINGS:
-                assert await store.costs(by, since=since, until=until) == []
+                assert await store.costs(by, tenant="acme", since=since, until=until) == []
 
     async def test_other_tenants_are_never_counted(self, store: Store) -> None:
         names = ["ACME", "acme ", "%", "", "acm"]
@@ -208,7 +221,11 @@ class LedgerCases:
         assert await store.spent("acme") == Spending(cost=0.25, tokens=1_050)
         for by in GROUPINGS:
             assert [replace(one, group="") for one in await store.costs(by, tenant="acme")] == [sums("", FIRST)]
-        assert len(await store.costs("tenant")) == 6
+
+    async def test_all_tenants_are_counted_where_none_is_named(self, store: Store) -> None:
+        for name in ("a", "b", "c"):
+            await note(store, replace(SCOPE, tenant=name), entries([FIRST]))
+        assert [one.group for one in await store.costs("tenant")] == ["a", "b", "c"]
 
     async def test_users_and_agents_of_a_tenant_are_counted_together(self, store: Store) -> None:
         for scope in (SCOPE, OTHER_USER, replace(SCOPE, agent="another")):
@@ -257,6 +274,6 @@ class LedgerCases:
         """Whatever time zone the process, the server and the reader are in."""
         before = datetime.now(UTC).date()
         await note(store, SCOPE, entries([FIRST]))
-        (found,) = await store.costs("day")
+        (found,) = await store.costs("day", tenant="acme")
         assert before.isoformat() <= found.group <= datetime.now(UTC).date().isoformat()
         assert (await store.spent("acme", day=date.fromisoformat(found.group))).tokens == 1_050

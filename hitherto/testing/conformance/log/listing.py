@@ -208,11 +208,7 @@ class ListingCases:
         async def of(by: ScopePart, *, limit: int = 9, **asked: str) -> list[str]:
             return [one.name for one in await store.scopes(by, limit=limit, **asked)]
 
-        tenants, users = sorted([SCOPE.tenant, "another"]), sorted([SCOPE.user, "other"])
-        assert await of("tenant") == tenants
-        assert await of("tenant", limit=1) == tenants[:1]
-        assert await of("tenant", beyond=tenants[0]) == tenants[1:]
-        assert await of("tenant", beyond=tenants[1]) == await of("tenant", limit=0) == []
+        users = sorted([SCOPE.user, "other"])
         assert await of("user", tenant=SCOPE.tenant) == users
         assert await of("user", tenant=SCOPE.tenant, beyond=users[0]) == users[1:]
         assert await of("user", tenant="nobody") == await of("user", tenant=SCOPE.tenant, user="nobody") == []
@@ -220,6 +216,18 @@ class ListingCases:
         assert await of("tenant", tenant=SCOPE.tenant) == [SCOPE.tenant]
         assert await of("agent", tenant=SCOPE.tenant) == sorted([SCOPE.agent, "another"])
         assert await of("agent", tenant=SCOPE.tenant, user="other") == ["another"]
+
+    async def test_tenants_by_name(self, store: Store) -> None:
+        async def of(*, limit: int = 9, beyond: str = "") -> list[str]:
+            return [one.name for one in await store.scopes("tenant", limit=limit, beyond=beyond)]
+
+        await write(store, "a", user())
+        await write(store, "d", user(), scope=ELSEWHERE)
+        tenants = sorted([SCOPE.tenant, "another"])
+        assert await of() == tenants
+        assert await of(limit=1) == tenants[:1]
+        assert await of(beyond=tenants[0]) == tenants[1:]
+        assert await of(beyond=tenants[1]) == await of(limit=0) == []
 
     async def test_due_are_messages_whose_time_has_come(self, store: Store) -> None:
         now = datetime.now(UTC)

@@ -26,6 +26,9 @@ FILES = (
 )
 """In this order: each uses only what those before it make."""
 
+LAST = ("across", "walls")
+"""What needs the queue's tables, or all of ours."""
+
 # procrastinate's statements and functions name its tables without a schema. Its functions get theirs for good, so that
 # a job can be put into the queue on any connection, behind a pooler that keeps no session's settings too.
 _QUEUE_IN_ITS_PLACE = """
@@ -54,3 +57,5 @@ def upgrade() -> None:
     connection.exec_driver_sql(SchemaManager.get_schema().replace("%", "%%"))
     connection.exec_driver_sql("select set_config('search_path', %s, true)", (path,))
     connection.exec_driver_sql(_QUEUE_IN_ITS_PLACE)
+    for name in LAST:
+        connection.exec_driver_sql((folder / f"{name}.sql").read_text(encoding="utf-8").replace("%", "%%"))

@@ -1,0 +1,79 @@
+"""The rights of a role that uses the schema without owning it, such as the service's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from hitherto.errors import InvalidInput, StoreError
+from hitherto.stores.postgres import errors
+
+_ASKED = """
+select r.rolsuper or r.rolbypassrls,
+       exists (select from pg_class c where c.relnamespace = 'hitherto'::regnamespace
+               and pg_has_role(r.oid, c.relowner, 'usage'))
+from pg_roles r where r.rolname = %s
+"""
+
+_VIEWS = """
+select c.relname from pg_class c
+where c.relnamespace = 'hitherto'::regnamespace and c.relkind = 'v'
+  and current_setting('server_version_num')::integer < 150000
+"""
+"""Views that read past the wall between tenants, which PostgreSQL 14 cannot keep them from."""
+
+_LACKS = """
+select count(*) from pg_class c
+where c.relnamespace = 'hitherto'::regnamespace
+  and case c.relkind
+      when 'S' then not has_sequence_privilege(%(role)s, c.oid, 'usage')
+      when 'r' then not has_table_privilege(%(role)s, c.oid, 'select') or c.relname <> 'alembic_version' and not (
+          has_table_privilege(%(role)s, c.oid, 'insert') and has_table_privilege(%(role)s, c.oid, 'update')
+          and has_table_privilege(%(role)s, c.oid, 'delete'))
+      else false end
+"""
+"""How many tables and sequences a role lacks rights to."""
+
+_GRANTS = (
+    "grant usage on schema hitherto to {}",
+    "grant select, insert, update, delete on all tables in schema hitherto to {}",
+    "revoke insert, update, delete on hitherto.alembic_version from {}",
+    "grant usage on all sequences in schema hitherto to {}",
+)
+
+
+async def grant(url: str, role: str) -> bool:
+    """Give a role what a service or a worker needs. The connection at `url` must be the schema's owner's. Returns
+    whether it lacked any of it.
+
+    Raises InvalidInput for a role that does not exist, and for one that the wall between tenants would not hold: a
+    superuser, the owner, or one that may pass row-level security.
+    """
+    errors.checked_address(url)
+    name = sql.Identifier(role)
+    try:
+        async with await psycopg.AsyncConnection[Any].connect(url, application_name="hitherto") as connection:
+            found = await (await connection.execute(_ASKED, [role])).fetchone()
+            if found is None:
+                raise InvalidInput(f"there is no role {role!r}; make it first: CREATE ROLE … LOGIN PASSWORD …")
+            if any(found):
+                raise InvalidInput(
+                    f"the role {role!r} is a superuser, owns Hitherto's tables or may pass row-level security, so that "
+                    "nothing would keep tenants apart; take one that may not"
+                )
+            lacks = await (await connection.execute(_LACKS, {"role": role})).fetchone()
+            if lacks == (0,):
+                return False
+            for statement in _GRANTS:
+                await connection.execute(sql.SQL(statement).format(name))
+            for (view,) in await (await connection.execute(_VIEWS)).fetchall():
+                await connection.execute(
+                    sql.SQL("revoke all on hitherto.{} from {}").format(sql.Identifier(view), name)
+                )
+            return True
+    except psycopg.OperationalError as error:
+        raise errors.unreachable(url, error) from error
+    except psycopg.Error as error:
+        raise StoreError(f"PostgreSQL refused to give rights to {role!r}: {str(error).strip()}") from error

@@ -1,0 +1,59 @@
+"""Behind PgBouncer in transaction mode, nothing is different, and no transaction has another one's tenant."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+from psycopg.conninfo import make_conninfo
+
+import hitherto
+from hitherto import assistant, user
+from hitherto.stores.postgres import roles
+from hitherto.stores.postgres.store import PostgresStore
+from hitherto.testing.conformance.facts.tenancy import FactScopeCases
+from hitherto.testing.conformance.log.tenancy import ScopeCases
+from hitherto.testing.conformance.log.units import UnitCases
+from hitherto.testing.conformance.recall.tenancy import SearchScopeCases
+from tests.conftest import SCOPE
+from tests.databases import WALLED
+from tests.postgres.pooler import PGBOUNCER, pooled
+
+pytestmark = pytest.mark.skipif(PGBOUNCER is None, reason="needs pgbouncer (a package of the system)")
+
+
+@pytest.fixture
+async def address(database: str) -> AsyncIterator[str]:
+    await roles.grant(database, WALLED)
+    with pooled(make_conninfo(database, user=WALLED)) as found:
+        yield found
+
+
+class TestPooledStore(ScopeCases, UnitCases, FactScopeCases, SearchScopeCases):
+    @pytest.fixture
+    async def store(self, address: str) -> AsyncIterator[PostgresStore]:
+        store = PostgresStore(address, prepared=False)
+        await store.open()
+        assert store.walled
+        yield store
+        await store.aclose()
+
+
+async def test_many_tenants_at_once_see_their_own(address: str) -> None:
+    """Twenty at a time, over two connections to the server."""
+    async with hitherto.open(address, prepared_statements=False, worker=False, row_security=True) as memory:
+
+        async def talk(number: int) -> None:
+            scope = replace(SCOPE, tenant=f"tenant {number}")
+            chat = memory.conversation("c", scope=scope)
+            for round_ in range(5):
+                await chat.append(user(f"{number}: {round_}"), assistant("Yes."))
+                found = [one.message.text for one in await chat.messages()]
+                assert found[::2] == [f"{number}: {n}" for n in range(round_ + 1)]
+                context = await chat.context("What?", budget=1_000, recall=True)
+                assert all(f"{number}: " in one["content"] for one in context.messages[:-1:2])
+            assert [one.name for one in (await memory.scopes("tenant", tenant=scope.tenant)).scopes] == [scope.tenant]
+
+        await asyncio.gather(*(talk(number) for number in range(20)))

@@ -1,0 +1,203 @@
+"""Row-level security: whatever a statement asks for, the service's role gets the rows of one tenant."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+import hitherto
+from hitherto import Call, Scope, assistant, tool_result, user
+from hitherto.errors import InvalidInput, StoreError
+from hitherto.stores.postgres import roles
+from hitherto.stores.postgres.embedded.server import EmbeddedServer
+from tests.databases import WALLED
+
+Connection = psycopg.AsyncConnection[Any]
+
+WITH_TENANT = """
+    select c.relname, c.relkind from pg_class c
+    join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant' and not a.attisdropped
+    where c.relnamespace = 'hitherto'::regnamespace and c.relkind in ('r', 'v') order by 1
+"""
+"""Tables and views that have rows of tenants."""
+
+EMPTY = {"erasure", "fact_evidence", "search_segment", "search_posting", "search_codes"}
+"""Tables that so little does not fill."""
+
+HARMLESS = {"alembic_version", "search_space"}
+"""Tables of ours that have nothing of any tenant."""
+
+
+async def fill(url: str, tenant: str) -> None:
+    """Something in every table."""
+    scope = Scope(tenant=tenant, user="u", agent="a")
+    async with hitherto.open(url, keep_contexts=5, policy="sliding-window:after_seq=1") as memory:
+        await memory.configure_agent(tenant=tenant, agent="a", policy="sliding-window:after_seq=1")
+        await memory.configure_subject(tenant=tenant, subject="mum", name=f"mum of {tenant}", members=["u", "v"])
+        chat = memory.conversation("c", scope=scope)
+        await chat.append(user(f"secret of {tenant}"), assistant(calls=[Call(id="x", name="look")]), key="k")
+        await chat.append(tool_result("x", "found"), assistant("Yes."))
+        for _ in range(3):
+            await chat.append(user("Go on."), assistant("Yes."))
+        await memory.wait_for_digests()
+        await memory.documents(scope).add(f"# Title\n\nText of {tenant}.")
+        facts = memory.facts(scope, subject="mum")
+        await facts.share((await facts.add(f"Fact of {tenant}.")).id)
+        run = await memory.runs(scope).begin("c")
+        await memory.runs(scope).add(run.id, {"kind": "tool_call", "payload": {"of": tenant}})
+        await chat.context("What?", budget=4_000, instructions=f"Instructions of {tenant}")
+        await memory.wait_for_index()
+        await memory.keys(tenant).create("app")
+
+
+@pytest.fixture
+async def filled(database: str) -> str:
+    for tenant in ("acme", "another"):
+        await fill(database, tenant)
+    await roles.grant(database, WALLED)
+    return database
+
+
+@pytest.fixture
+async def walled(filled: str) -> AsyncIterator[Connection]:
+    async with await Connection.connect(make_conninfo(filled, user=WALLED), autocommit=True) as connection:
+        yield connection
+
+
+async def tenants(connection: Connection, of: str) -> set[str]:
+    found = await connection.execute(sql.SQL("select distinct tenant from hitherto.{}").format(sql.Identifier(of)))
+    return {tenant for (tenant,) in await found.fetchall()}
+
+
+async def rows(connection: Connection, query: str, *values: Any) -> list[Any]:
+    return await (await connection.execute(query.encode(), values or None)).fetchall()
+
+
+async def test_every_table_is_behind_the_wall(walled: Connection) -> None:
+    found = await rows(
+        walled,
+        """
+        select c.relname from pg_class c where c.relnamespace = 'hitherto'::regnamespace and c.relkind = 'r'
+          and c.relname not like 'procrastinate%' and not (c.relrowsecurity and exists (
+              select from pg_policy p where p.polrelid = c.oid))
+        """,
+    )
+    assert {name for (name,) in found} == HARMLESS
+
+
+async def test_without_a_tenant_there_is_nothing(filled: str, walled: Connection) -> None:
+    async with await Connection.connect(filled) as owner:
+        for name, kind in await rows(walled, WITH_TENANT):
+            if kind == "r" and name not in EMPTY:
+                assert {"acme", "another"} <= await tenants(owner, name), f"{name} has something to hide"
+            assert await tenants(walled, name) == set()
+
+
+async def test_a_tenant_is_all_that_any_statement_sees(walled: Connection) -> None:
+    """Without a condition, with another tenant's, through joins and views."""
+    async with walled.transaction():
+        await walled.execute("select set_config('hitherto.tenant', 'acme', true)")
+        for name, _ in await rows(walled, WITH_TENANT):
+            assert await tenants(walled, name) <= {"acme"}, name
+        assert await rows(walled, "select text from hitherto.message where tenant = 'another'") == []
+        assert await rows(walled, "select text from hitherto.message where tenant <> 'acme' or true limit 1") != []
+        seen = "\n".join(map(str, await rows(walled, "select m, c from hitherto.message m, hitherto.conversation c")))
+        assert "secret of acme" in seen
+        assert "another" not in seen
+        (views,) = zip(*await rows(walled, "select viewname from pg_views where schemaname = 'hitherto'"), strict=True)
+        for view in views:
+            query = sql.SQL("select v::text from hitherto.{} v").format(sql.Identifier(view))
+            assert "another" not in "\n".join(text for (text,) in await (await walled.execute(query)).fetchall()), view
+    assert await tenants(walled, "message") == set(), "the tenant is the transaction's alone"
+
+
+async def test_nothing_of_another_tenant_is_written(walled: Connection) -> None:
+    async with walled.transaction():
+        await walled.execute("select set_config('hitherto.tenant', 'acme', true)")
+        for name, kind in await rows(walled, WITH_TENANT):
+            if kind == "r":
+                table = sql.Identifier(name)
+                done = await walled.execute(sql.SQL("delete from hitherto.{} where tenant = 'another'").format(table))
+                assert done.rowcount == 0
+                done = await walled.execute(
+                    sql.SQL("update hitherto.{} set tenant = 'acme' where tenant = 'another'").format(table)
+                )
+                assert done.rowcount == 0
+    for statement in (
+        "insert into hitherto.subject (tenant, id, name) values ('another', 's', 's')",
+        "update hitherto.subject set tenant = 'another'",
+    ):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):  # noqa: PT012 (as one transaction)
+            async with walled.transaction():
+                await walled.execute("select set_config('hitherto.tenant', 'acme', true)")
+                await walled.execute(statement.encode())
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "alter table hitherto.message disable row level security",
+        "alter table hitherto.message owner to current_user",
+        "drop policy of_tenant on hitherto.message",
+        "create policy all_of_them on hitherto.message using (true)",
+        "truncate hitherto.message",
+        "create table hitherto.mine (a int)",
+        "create function hitherto.mine() returns int language sql as 'select 1'",
+        "alter function hitherto.key_of(bytea) security invoker",
+        "create trigger mine before update on hitherto.message for each row "
+        "execute function pg_catalog.suppress_redundant_updates_trigger()",
+        "set role hitherto",
+        "set session authorization hitherto",
+        "alter role current_user bypassrls",
+        "update hitherto.alembic_version set version_num = '1'",
+        "copy hitherto.message to program 'cat'",
+    ],
+)
+async def test_the_wall_is_not_taken_down(walled: Connection, statement: str) -> None:
+    with pytest.raises(psycopg.Error):
+        await walled.execute(statement.encode())
+
+
+async def test_what_looks_across_tenants_returns_no_text(walled: Connection) -> None:
+    """Only these functions pass the wall; none writes, and none returns what anybody has said."""
+    found = await rows(
+        walled,
+        """
+        select p.proname, p.provolatile::text, pg_get_function_result(p.oid), p.proconfig::text
+        from pg_proc p where p.pronamespace = 'hitherto'::regnamespace and p.prosecdef order by 1
+        """,
+    )
+    assert len(found) > 8
+    names = {"tenant", "user_id", "agent", "conversation", "digest", "requested_at", "setof text", "setof api_key"}
+    figures = {"due", "claimed", "put_off", "lag_seconds", "lag_messages", "resting", "workers"}
+    for name, volatility, result, settings in found:
+        assert (volatility, settings) == ("s", '{"search_path=pg_catalog, pg_temp"}'), name
+        columns = {part.split()[0] for part in result.lower().removeprefix("table(").rstrip(")").split(", ")}
+        allowed = names | figures | {"waiting", "unembedded", "untidy", "setof"}
+        assert columns <= allowed, f"{name}: {result}"
+    for query in (
+        "select * from hitherto.scopes_to_index('', '', '', 1, 100)",
+        "select * from hitherto.digest_backlog()",
+    ):
+        assert "secret" not in str(await rows(walled, query))
+
+
+async def test_a_role_that_passes_the_wall_is_refused(server: EmbeddedServer, database: str) -> None:
+    for role in ("hitherto", "postgres"):
+        with pytest.raises(InvalidInput, match="nothing would keep tenants apart"):
+            await roles.grant(database, role)
+    with pytest.raises(InvalidInput, match="there is no role"):
+        await roles.grant(database, "nobody at all")
+    with pytest.raises(StoreError, match="passes row-level security"):
+        async with hitherto.open(database, row_security=True, worker=False):
+            pass
+
+
+async def test_rights_are_given_once(database: str) -> None:
+    assert await roles.grant(database, WALLED)
+    assert not await roles.grant(database, WALLED)
