@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from ipaddress import ip_address
 from types import FrameType
@@ -80,5 +81,8 @@ async def serve(
     shown = f"[{host}]" if ":" in host else host
     asked = "each request needs a key (hitherto keys create)" if keys else "requests of this machine need no key"
     log.info("Serving at http://%s:%s: %s; /openapi.json tells of all paths", shown, port, asked)
-    await _Server(config).serve(sockets=[at])
+    server = _Server(config)
+    await server.serve(sockets=[at])
+    if cut_off := list(server.server_state.tasks):  # runs still record that they have failed
+        await asyncio.wait(cut_off, timeout=max(1.0, settings.grace))
     log.info("The service has stopped")
