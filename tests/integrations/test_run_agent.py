@@ -120,7 +120,7 @@ class Agents:
         self.asked: list[Body] = []
 
     async def __call__(
-        self, message: str, *answers: Any, spec: AgentSpec | None = None, name: str = "c", **options: Any
+        self, message: Any, *answers: Any, spec: AgentSpec | None = None, name: str = "c", **options: Any
     ) -> Any:
         self.events = []
         with Endpoint(*answers) as endpoint:
@@ -529,3 +529,72 @@ async def test_what_happens_to_the_conversation_in_mid_run(agents: Agents, verb:
     outcome = await agents("And now?", said("All is well."))
     assert outcome.output == "All is well."
     assert "xyzzy" not in json.dumps(agents.asked[0])
+
+
+PICTURE = {
+    "role": "user",
+    "content": [
+        {"type": "input_text", "text": "What is this?"},
+        {"type": "input_image", "image_url": "data:image/png;base64,AAAA"},
+        {"type": "input_image", "image_url": "https://example.org/a.png"},
+    ],
+}
+
+
+async def test_only_the_message_and_the_answer_are_stored(agents: Agents) -> None:
+    chat = agents.memory.conversation("c", scope=SCOPE)
+    await agents("How is it?", calls("weather", '{"city": "Lisbon"}'), said("Sunny."), stored="answer")
+    outcome = await agents("And tomorrow?", said("Rain."), stored="answer", wait=True)
+    assert texts(agents.asked[0]) == ["How is it?", "Sunny.", "And tomorrow?"]
+    log = await chat.messages()
+    assert [one.message.text for one in log] == ["How is it?", "Sunny.", "And tomorrow?", "Rain."]
+    assert (outcome.run.start, outcome.run.end) == (2, 3)
+    second, first = await agents.runs()
+    kinds = [one.kind for one in await agents.memory.runs(SCOPE).events(first.id)]
+    assert kinds == ["model_call", "tool_call", "tool_result", "model_call", "message"]
+    assert second.id == outcome.run.id
+
+    await chat.append(user("Still there?"))
+    await agents("Still there?", said("Yes."), stored="answer")
+    assert [one.message.text for one in await chat.messages()][4:] == ["Still there?", "Yes."]
+
+
+async def test_of_a_run_that_fails_nothing_is_stored(agents: Agents) -> None:
+    with pytest.raises(BadRequestError):
+        await agents("Look.", calls("weather", '{"city": "Faro"}'), refused(400, "no"), stored="answer")
+    assert await agents.memory.conversation("c", scope=SCOPE).head() is None
+    (run,) = await agents.runs()
+    assert (run.status, run.end) == (RunStatus.FAILED, None)
+
+
+@pytest.mark.parametrize("stored", ["all", "answer"])
+async def test_a_message_with_images(agents: Agents, stored: str) -> None:
+    await agents(PICTURE, said("A cat."), stored=stored)
+    (sent,) = agents.asked[0]["messages"]
+    assert [part.get("image_url", {}).get("url") for part in sent["content"]] == [
+        None,
+        "data:image/png;base64,AAAA",
+        "https://example.org/a.png",
+    ]
+    chat = agents.memory.conversation("c", scope=SCOPE)
+    asked, answer = await chat.messages()
+    assert asked.message.payload == PICTURE
+    assert answer.message.text == "A cat."
+    await chat.append(PICTURE)
+    await agents(PICTURE, said("A cat."), stored=stored)
+    assert len(await chat.messages()) == 4, "it was there"
+
+
+@pytest.mark.parametrize("message", ["", 7, {"role": "assistant", "content": "x"}, {"role": "user"}, {}])
+async def test_what_is_no_user_message(agents: Agents, message: Any) -> None:
+    with pytest.raises(InvalidInput):
+        await agents(message, said("Never."))
+    with pytest.raises(InvalidInput, match="stored"):
+        await agents("Hello.", said("Never."), stored="none")
+    assert await agents.runs() == []
+
+
+async def test_an_empty_answer_is_stored(agents: Agents) -> None:
+    outcome = await agents("Hello.", said(""), stored="answer")
+    assert outcome.output == ""
+    assert len(await agents.memory.conversation("c", scope=SCOPE).messages()) == 2

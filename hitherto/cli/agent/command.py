@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import runpy
 import sys
 from contextlib import suppress
 from datetime import datetime
@@ -15,6 +14,7 @@ import typer
 
 import hitherto
 from hitherto.cli import options
+from hitherto.cli.agent.files import configuration_in, tools_in
 from hitherto.cli.memory import run
 from hitherto.cli.options import LOCAL_TENANT
 from hitherto.core.scope import Scope
@@ -38,11 +38,9 @@ def agent(
     if not stdio:
         raise InvalidInput("give --stdio: commands are read from standard input, one a line")
     from hitherto.cli.agent.loop import AgentLoop, standard_input
-    from hitherto.integrations.agents import AgentConfiguration, configure_agents
+    from hitherto.integrations.agents import configure_agents
 
-    configuration = AgentConfiguration.read(_json(file), f"the configuration in {file}")
-    if "memory" not in configuration.resources:
-        raise InvalidInput(f'{file} has no "memory" in its resources; the loop keeps sessions, so add it there')
+    configuration = configuration_in(file)
     descriptor = standard_input()
 
     events = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="ascii")
@@ -58,7 +56,7 @@ def agent(
 
     async def work() -> None:
         async with hitherto.open(database) as memory:
-            configure_agents(memory, tenant=tenant, configurations=[configuration], tools=_tools(tools))
+            configure_agents(memory, tenant=tenant, configurations=[configuration], tools=tools_in(tools))
             scope = Scope(tenant=tenant, user=user, agent=configuration.agent_id)
             await AgentLoop(memory, scope, write).run(descriptor)
 
@@ -68,22 +66,3 @@ def agent(
 
 class _NobodyReads(BaseException):
     """Nobody reads the events any more: no error of a command, and not for a tool to catch."""
-
-
-def _json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"cannot read {path}: {error}") from None
-
-
-def _tools(path: Path | None) -> list[Any]:
-    if path is None:
-        return []
-    try:
-        found = runpy.run_path(str(path)).get("TOOLS")
-    except (Exception, SystemExit) as error:  # it is the user's own program
-        raise InvalidInput(f"cannot run {path}: {type(error).__name__}: {error}") from error
-    if not isinstance(found, list):
-        raise InvalidInput(f"{path} has no list TOOLS; define one, of tools of the OpenAI Agents SDK")
-    return found  # pyright: ignore[reportUnknownVariableType]

@@ -8,27 +8,13 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from hitherto.cli.agent.commands import COMMANDS
+from hitherto.integrations.run_events import RunObject
 
 Kind = Literal["model_call", "tool_call", "tool_result", "message", "freed", "error"]
 
 
 class _Object(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class RunObject(_Object):
-    """A run. `end` is null as long as it runs, and if no message belongs to it."""
-
-    id: str
-    status: Literal["running", "completed", "failed"]
-    strategy: str | None
-    memory_injection: bool
-    start: int
-    end: int | None
-    freed: int
-    events: int
-    started_at: datetime
-    ended_at: datetime | None
 
 
 class SessionObject(_Object):

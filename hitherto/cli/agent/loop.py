@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from typing import Any
 
@@ -22,12 +22,12 @@ from hitherto.cli.agent.commands import (
     command_of,
 )
 from hitherto.cli.agent.events import schemas
-from hitherto.cli.lists.runs import run_json
 from hitherto.core.log.message import Logged
 from hitherto.core.scope import Scope
 from hitherto.engine.memory import Memory
 from hitherto.errors import HithertoError, InvalidInput, NotFound
 from hitherto.integrations.agents import APIAgent
+from hitherto.integrations.run_events import Write, failed, run_completed, run_detail, run_json, run_started
 from hitherto.logs import logger
 
 log = logger("hitherto.agents")
@@ -37,8 +37,6 @@ LONGEST = 2**20
 
 _PIECE = 2**16
 """Bytes that are read at once."""
-
-Write = Callable[[dict[str, Any]], None]
 
 
 class AgentLoop:
@@ -68,8 +66,7 @@ class AgentLoop:
         except (Exception, SystemExit) as error:  # a tool may raise either
             if not isinstance(error, HithertoError):
                 log.info("A command failed", exc_info=True)
-            message = str(error) or type(error).__name__
-            self._write({"event": failure, "id": asked, "message": message, "type": type(error).__name__})
+            self._write({**failed(error, failure), "id": asked})
 
     async def _do(self, command: Command, write: Write) -> None:
         match command:
@@ -101,18 +98,17 @@ class AgentLoop:
     async def _run(self, command: RunCommand, write: Write) -> None:
         agent = APIAgent(self._scope.agent, self._scope.user, command.session_id)
         await agent.initialize()
-        write({"event": "run_started", "session_id": command.session_id})
+        write(run_started(command.session_id))
         try:
             done = await agent.run(
                 command.message,
                 memory_strategy=command.memory_strategy,
                 memory_injection=command.memory_injection,
-                on_event=lambda one: write(_event(dict(one))),
+                on_event=lambda one: write(run_detail(one)),
             )
         finally:
             await agent.cleanup()
-        run = None if done.run is None else run_json(done.run)
-        write({"event": "run_completed", "output": str(done.output), "run": run})
+        write(run_completed(done.output, done.run))
 
     async def _strategy(self, command: StrategyCommand, write: Write) -> None:
         chat = self._memory.conversation(command.session_id, scope=self._scope)
@@ -145,18 +141,14 @@ class AgentLoop:
         one = await runs.get(command.run)
         if one is None or one.conversation != command.session_id:
             raise NotFound(f"there is no run {command.run} of the session {command.session_id!r}")
-        write({"event": "run_started", "session_id": command.session_id})
+        write(run_started(command.session_id))
         after = -1
         while found := await runs.events(one.id, after=after):
             for event in found:
                 told = {"kind": event.kind.value, "name": event.name, "call_id": event.call_id}
-                write(_event({**told, "payload": event.payload}))
+                write(run_detail({**told, "payload": event.payload}))
             after = found[-1].no
         write({"event": "run_replayed", "run": run_json(one)})
-
-
-def _event(one: dict[str, Any]) -> dict[str, Any]:
-    return {"event": one.pop("kind"), **one}
 
 
 def _message(one: Logged) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from hitherto.core.run import Run, RunEvent
 from hitherto.engine.memory import Memory
 from hitherto.engine.recall.arguments import MOST
 from hitherto.errors import NotFound
+from hitherto.integrations.run_events import run_json
 
 _GONE = "erased with a message of the run"
 _AGENT = "Name the agent that ran with --agent."
@@ -95,16 +96,6 @@ def _events_table(events: Sequence[RunEvent]) -> Table:
         Column("payload", [cut(text) for text in told], prose=True),
     ]
     return fitted(None, columns)
-
-
-def run_json(run: Run) -> dict[str, Any]:
-    """A run, for `print_json`."""
-    return {
-        "id": str(run.id),
-        **output.attributes(run, "status", "strategy"),
-        "memory_injection": run.injection,
-        **output.attributes(run, "start", "end", "freed", "events", "started_at", "ended_at"),
-    }
 
 
 def _event_json(event: RunEvent) -> dict[str, Any]:

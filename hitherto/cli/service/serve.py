@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hitherto import logs
 from hitherto.cli import options
+from hitherto.cli.agent.files import configuration_in, tools_in
+from hitherto.cli.options import LOCAL_TENANT
 from hitherto.cli.service.worker import LogFormat, opened
+from hitherto.engine.memory import Memory
 from hitherto.errors import InvalidInput
 from hitherto.settings import Settings
 from hitherto.watching import watch_of
 
 if TYPE_CHECKING:
     from socket import socket
+
+    from hitherto.integrations.agents import AgentConfiguration
+    from hitherto.integrations.agents.setup import AgentSetup
 
 
 def serve(
@@ -29,6 +37,14 @@ def serve(
     require_keys: Annotated[
         bool, typer.Option("--require-keys", help="Ask for keys on this machine too (HITHERTO_REQUIRE_KEYS).")
     ] = False,
+    agent: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="The configuration of an agent that runs at /agent/run. Can be repeated."),
+    ] = None,
+    tools: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A Python file with TOOLS, a list of tools that configurations can name."),
+    ] = None,
     no_worker: Annotated[
         bool, typer.Option("--no-worker", help="Leave digests and indexing to `hitherto worker`.")
     ] = False,
@@ -53,15 +69,26 @@ def serve(
         from hitherto.http.server.serve import listening
     except ImportError as error:
         raise InvalidInput(f"the service needs {error.name}: pip install 'hitherto[server]'") from error
+    configurations = [configuration_in(one) for one in agent or []]
     (logs.json_lines if lines is LogFormat.JSON else logs.plain_lines)()
-    asyncio.run(_serve(settings, listening(settings)))
+    asyncio.run(_serve(settings, listening(settings), configurations, tools))
 
 
-async def _serve(settings: Settings, at: socket) -> None:
+async def _serve(
+    settings: Settings, at: socket, configurations: Sequence[AgentConfiguration], tools: Path | None
+) -> None:
     from hitherto.http.server.serve import needs_keys
     from hitherto.http.server.serve import serve as serve_memory
 
     with at:
         keys = needs_keys(settings, at)
         async with await opened(settings, watch_of(settings), row_security=keys or settings.row_security) as memory:
-            await serve_memory(memory, settings, at, keys=keys)
+            await serve_memory(memory, settings, at, keys=keys, agents=_agents(memory, configurations, tools))
+
+
+def _agents(memory: Memory, configurations: Sequence[AgentConfiguration], tools: Path | None) -> AgentSetup | None:
+    if not configurations:
+        return None
+    from hitherto.integrations.agents.setup import agent_setup
+
+    return agent_setup(memory, tenant=LOCAL_TENANT, configurations=configurations, tools=tools_in(tools))

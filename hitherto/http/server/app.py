@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache, partial
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -23,9 +23,14 @@ from hitherto.http.problems import MEDIA_TYPE
 from hitherto.http.server import endpoints
 from hitherto.http.server.callers import Caller, Doors, Limits
 from hitherto.http.server.gate import RequestGate
+from hitherto.http.server.other_systems import add_other_systems
+from hitherto.http.server.other_systems.agent_runs import RUNS
 from hitherto.http.server.responses import encoded, problem
 from hitherto.http.server.streams import PATHS, add_streams
 from hitherto.watching import CONTENT_TYPE
+
+if TYPE_CHECKING:
+    from hitherto.integrations.agents.setup import AgentSetup
 
 _ABOUT = """Conversation memory for LLM agents: every message kept, every turn within its token budget.
 
@@ -49,12 +54,21 @@ _PROBLEM: dict[str, Any] = {
 }
 
 
-def create_app(memory: Memory, *, keys: bool, limits: Limits, origins: Sequence[str] = ()) -> ASGIApp:
+def create_app(
+    memory: Memory, *, keys: bool, limits: Limits, origins: Sequence[str] = (), agents: AgentSetup | None = None
+) -> ASGIApp:
     """The service on an open memory. With `keys`, every request but for health and readiness needs one. Web pages of
-    these `origins` may call it from a browser."""
+    these `origins` may call it from a browser. `agents` are those that it runs."""
     application().openapi()  # made now: it takes long
     store = memory._services.store  # pyright: ignore[reportPrivateUsage] — the service is part of Hitherto
-    gate = RequestGate(application(), memory=memory, doors=Doors(store.keys if keys else None, limits), streamed=PATHS)
+    gate = RequestGate(
+        application(),
+        memory=memory,
+        doors=Doors(store.keys if keys else None, limits),
+        streamed=PATHS,
+        lasting=RUNS,
+        agents=agents,
+    )
     if not origins:
         return gate
     allowed = [*_HEADERS, "Authorization", "Content-Type"]
@@ -79,6 +93,7 @@ def application() -> FastAPI:
         endpoints.add(router, operation)
     add_streams(router)
     app.include_router(router)
+    add_other_systems(app.router)
 
     @app.get("/healthz", tags=["Service"])
     async def healthz() -> dict[str, str]:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Collection
 from contextlib import suppress
+from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote_to_bytes
 
 from limits import RateLimitItemPerMinute
@@ -19,6 +20,7 @@ from hitherto.engine.memory import Memory
 from hitherto.errors import (
     HithertoError,
     InvalidInput,
+    ServiceUnavailable,
     TimedOut,
     TooLarge,
     TooManyRequests,
@@ -26,6 +28,9 @@ from hitherto.errors import (
 )
 from hitherto.http.server.callers import Caller, Doors
 from hitherto.http.server.responses import problem
+
+if TYPE_CHECKING:
+    from hitherto.integrations.agents.setup import AgentSetup
 
 log = logs.logger("hitherto.http")
 
@@ -50,23 +55,38 @@ _SIGNS = (b",", b":", b"[", b"{")
 
 class RequestGate:
     """The app, behind its gate. A request that comes through has its `Caller` in the scope, under "caller", and its
-    body whole, but on the paths `streamed`, whose bodies the app reads itself and whose answers may take any time."""
+    body whole, but on the paths `streamed`, whose bodies the app reads itself. Their answers and those of the paths
+    `lasting` may take any time. `agents` are those that the service runs."""
 
-    def __init__(self, app: ASGIApp, *, memory: Memory, doors: Doors, streamed: Collection[str]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        memory: Memory,
+        doors: Doors,
+        streamed: Collection[str],
+        lasting: Collection[str] = (),
+        agents: AgentSetup | None = None,
+    ) -> None:
         self._app, self._memory, self._doors, self._streamed = app, memory, doors, streamed
+        self._lasting, self._agents = lasting, agents
         self._rates = SlidingWindowCounterRateLimiter(MemoryStorage())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         answered, received, began = _Answered(send), _Received(receive), time.perf_counter()
-        scope["memory"], scope["doors"] = self._memory, self._doors
+        scope["memory"], scope["doors"], scope["agents"] = self._memory, self._doors, self._agents
         try:
             await self._through(scope, received, answered)
         except HithertoError as error:
             if answered.status is not None:
                 raise _cut_off() from None
             await _while_it_comes(problem(error)(scope, receive, answered), received, answered)
+        except asyncio.CancelledError:
+            # The service stops, and this took longer than the grace. Part of an answer is cut off.
+            if answered.status is None:
+                await problem(ServiceUnavailable("the service is stopping; try again"))(scope, receive, answered)
         except Exception as error:
             told = error.__cause__  # of the framework's error, when part of an answer is out
             why = told if isinstance(told, HithertoError) else error
@@ -94,10 +114,12 @@ class RequestGate:
             return
         seconds = caller.limits.seconds
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(seconds) as limit:
                 body = await _body(receive, headers, caller.limits.size)
                 if body:
                     check_type(headers, "application/json")
+                if path in self._lasting:
+                    limit.reschedule(None)
                 await self._app(scope, _replayed(body, receive), answered)
         except TimeoutError:
             if answered.status is not None:

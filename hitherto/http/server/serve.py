@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from ipaddress import ip_address
+from types import FrameType
+from typing import TYPE_CHECKING
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -15,11 +18,23 @@ from hitherto.http.server.app import create_app
 from hitherto.http.server.callers import Limits
 from hitherto.settings import Settings
 
+if TYPE_CHECKING:
+    from hitherto.integrations.agents.setup import AgentSetup
+
 log = logs.logger("hitherto.http")
 
 _BACKLOG = 2_048
 _LONGEST_HEAD = 65_536
 """Bytes of a request's path and headers."""
+
+
+class _Server(uvicorn.Server):
+    """Returns after a signal, where uvicorn's own lets it end the process; a second one ends at once what is under
+    way."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.force_exit = self.should_exit
+        self.should_exit = True
 
 
 def listening(settings: Settings) -> socket.socket:
@@ -60,16 +75,22 @@ def server(app: ASGIApp, *, grace: float) -> uvicorn.Server:
         h11_max_incomplete_event_size=_LONGEST_HEAD,
         timeout_graceful_shutdown=max(1, round(grace)),
     )
-    return uvicorn.Server(config)
+    return _Server(config)
 
 
-async def serve(memory: Memory, settings: Settings, at: socket.socket, *, keys: bool) -> None:
-    """Serve until SIGTERM or Ctrl-C; requests that are under way then have the setting `grace` to end."""
+async def serve(
+    memory: Memory, settings: Settings, at: socket.socket, *, keys: bool, agents: AgentSetup | None = None
+) -> None:
+    """Serve until SIGTERM or Ctrl-C; requests that are under way then have the setting `grace` to end. `agents` are
+    those that run at /agent/run."""
     host, port = at.getsockname()[:2]
     limits = Limits(requests=settings.requests_per_minute, size=settings.request_size, seconds=settings.request_seconds)
-    app = create_app(memory, keys=keys, limits=limits, origins=settings.cors_origins)
+    app = create_app(memory, keys=keys, limits=limits, origins=settings.cors_origins, agents=agents)
     shown = f"[{host}]" if ":" in host else host
     asked = "each request needs a key (hitherto keys create)" if keys else "requests of this machine need no key"
     log.info("Serving at http://%s:%s: %s; /openapi.json tells of all paths", shown, port, asked)
-    await server(app, grace=settings.grace).serve(sockets=[at])
+    serving = server(app, grace=settings.grace)
+    await serving.serve(sockets=[at])
+    if cut_off := list(serving.server_state.tasks):  # runs still record that they have failed
+        await asyncio.wait(cut_off, timeout=max(1.0, settings.grace))
     log.info("The service has stopped")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from agents import RunConfig, Runner, Tool
 from openai import AsyncOpenAI
 
@@ -9,19 +12,19 @@ from hitherto.core.policy.memory_strategy import MemoryStrategy
 from hitherto.errors import InvalidInput
 from hitherto.integrations.agents.base_agent import BaseAgent
 from hitherto.integrations.agents.providers import chat_model
-from hitherto.integrations.agents.setup import KNOWLEDGE_BASE_TOOLS
+from hitherto.integrations.agents.setup import KNOWLEDGE_BASE_TOOLS, AgentSetup
 from hitherto.integrations.openai_agents.documents import document_tools
 from hitherto.integrations.openai_agents.fit import within_budget
 from hitherto.integrations.openai_agents.recorder import OnEvent
-from hitherto.integrations.openai_agents.runtime import AgentSpec, RunOutcome, run_agent
+from hitherto.integrations.openai_agents.runtime import AgentSpec, RunOutcome, Stored, run_agent
 
 
 class APIAgent(BaseAgent):
     """A `BaseAgent` that answers with `chat`. Its model is asked within the memory's budget (the setting `budget`),
     tool loops too, and each answer is recorded as a run (see `Memory.runs`) if it has a memory."""
 
-    def __init__(self, agent_id: str, user_id: str, session_id: str) -> None:
-        super().__init__(agent_id, user_id, session_id)
+    def __init__(self, agent_id: str, user_id: str, session_id: str, *, setup: AgentSetup | None = None) -> None:
+        super().__init__(agent_id, user_id, session_id, setup=setup)
         self._client: AsyncOpenAI | None = None
         self._answered: str | None = None
 
@@ -35,10 +38,12 @@ class APIAgent(BaseAgent):
 
     async def run(
         self,
-        message: str,
+        message: str | Mapping[str, Any],
         *,
         memory_strategy: MemoryStrategy | None = None,
         memory_injection: bool | None = None,
+        wait: bool | float = False,
+        stored: Stored = "all",
         on_event: OnEvent | None = None,
     ) -> RunOutcome:
         """Answer as `chat` does, with the options of `run_agent`. Raises InvalidInput without a memory, and the error
@@ -55,6 +60,8 @@ class APIAgent(BaseAgent):
             conversation=self.session_id,
             memory_strategy=memory_strategy,
             memory_injection=memory_injection,
+            wait=wait,
+            stored=stored,
             on_event=on_event,
         )
         self._answered = str(done.output)

@@ -33,11 +33,11 @@ class BaseAgent:
     `knowledge_base` once `initialize` has returned, if its configuration lists them; else they are None.
 
     Raises InvalidScope for an unusable id, NotFound for an agent that is not configured, InvalidInput before
-    `configure_agents`.
+    `configure_agents`, unless a `setup` is given.
     """
 
-    def __init__(self, agent_id: str, user_id: str, session_id: str) -> None:
-        self._setup: AgentSetup = current()
+    def __init__(self, agent_id: str, user_id: str, session_id: str, *, setup: AgentSetup | None = None) -> None:
+        self._setup: AgentSetup = setup or current()
         self.agent_id, self.user_id, self.session_id = agent_id, user_id, session_id
         self.configuration = self._setup.configuration(agent_id)
         self.scope = Scope(tenant=self._setup.tenant, user=user_id, agent=agent_id)
@@ -64,8 +64,9 @@ class BaseAgent:
         return "knowledge_base" in self.configuration.resources
 
     async def create_memory(self) -> Conversation:
-        """The session as a conversation; the configured compression is stored as the agent's policy. Raises StoreError
-        where the database is away."""
+        """The session as a conversation; the configured compression is stored as the agent's policy. Where nothing is
+        configured and the setting `policy` is, the agent has none of its own. Raises StoreError where the database is
+        away."""
         memory = self._memory
         services, policy = memory._services, self._policy  # pyright: ignore[reportPrivateUsage] — agents are part of Hitherto
         stored = await services.store.defaults(tenant=self.scope.tenant, agent=self.agent_id)
@@ -73,7 +74,7 @@ class BaseAgent:
         crossing = CrossSession(triggers=crosses).over(stored.cross_session)
         if (stored.policy, stored.cross_session) != (policy_json(policy), crossing):
             await memory.configure_agent(
-                tenant=self.scope.tenant, agent=self.agent_id, policy=policy, cross_session=crossing
+                tenant=self.scope.tenant, agent=self.agent_id, policy=policy or "", cross_session=crossing
             )
         return memory.conversation(self.session_id, scope=self.scope)
 
@@ -141,8 +142,10 @@ class BaseAgent:
         return self._setup.memory if made is None or made.memory is None else made.memory
 
     @property
-    def _policy(self) -> Policy:
+    def _policy(self) -> Policy | None:
         resources = self.configuration.resource_config
+        if "memory" not in resources.model_fields_set and self._memory._services.policy is not None:  # pyright: ignore[reportPrivateUsage]
+            return None
         compression, pieces = resources.memory.compression, resources.knowledge_base
         if not compression.enabled:
             return none()

@@ -20,7 +20,7 @@ KNOWLEDGE_BASE_TOOLS = ("search_knowledge_base", "list_documents")
 
 @dataclass
 class AgentSetup:
-    """What `configure_agents` was told last."""
+    """What `configure_agents` is told."""
 
     memory: Memory
     tenant: str
@@ -84,6 +84,21 @@ def configure_agents(
     "azure_openai_cc" and "ollama", or replace them. `model` is that of a configuration that names none. Raises
     InvalidInput naming the file or the agent, and the key that cannot be used, InvalidScope for an unusable tenant.
     """
+    _CURRENT[:] = [
+        agent_setup(memory, tenant=tenant, configurations=configurations, tools=tools, providers=providers, model=model)
+    ]
+
+
+def agent_setup(
+    memory: Memory,
+    *,
+    tenant: str,
+    configurations: str | Path | Iterable[Mapping[str, Any] | AgentConfiguration] = (),
+    tools: Iterable[Tool] = (),
+    providers: Mapping[str, Provider] | None = None,
+    model: str | None = None,
+) -> AgentSetup:
+    """What `configure_agents` makes of the same, for agents that are given it. Raises as it does."""
     if not isinstance(memory, Memory):  # pyright: ignore[reportUnnecessaryIsInstance] — callers need not be typed
         raise InvalidInput(f"memory is {memory!r}; give an open memory: async with hitherto.open() as memory")
     made = AgentSetup(memory, checked_name(tenant, "tenant"), {**PROVIDERS, **(providers or {})}, model)
@@ -101,7 +116,7 @@ def configure_agents(
             raise InvalidInput(f"the agent {one.agent_id!r} is configured twice")
         made.check(one)
         made.configurations[one.agent_id] = one
-    _CURRENT[:] = [made]
+    return made
 
 
 def register_agent(configuration: Mapping[str, Any] | AgentConfiguration) -> AgentConfiguration:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, Literal, cast, get_args
 
 from agents import Agent, Model, RunConfig, Runner, Tool, TResponseInputItem
 from agents.models.interface import ModelProvider
@@ -15,7 +15,7 @@ from hitherto.core.cross_session import CrossSession, CrossSessionLike, cross_se
 from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head
-from hitherto.core.log.message import RESPONSES, Payload
+from hitherto.core.log.message import RESPONSES, Message, Payload
 from hitherto.core.policy.memory_strategy import MemoryStrategy, strategy_of
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.presets import none
@@ -33,6 +33,9 @@ from hitherto.integrations.openai_agents.tool_timeout import timed
 from hitherto.logs import logger
 from hitherto.sync.facade import SyncMemory
 from hitherto.uninterrupted import uninterrupted
+from hitherto.wire import codec
+
+Stored = Literal["all", "answer"]
 
 log = logger("hitherto.agents")
 
@@ -73,7 +76,7 @@ class RunOutcome:
 async def run_agent(
     memory: Memory | SyncMemory,
     spec: AgentSpec,
-    message: str,
+    message: str | Mapping[str, Any],
     *,
     scope: Scope,
     conversation: str,
@@ -81,24 +84,29 @@ async def run_agent(
     memory_injection: bool | None = None,
     budget: int | None = None,
     reserve: int = 0,
+    wait: bool | float = False,
+    stored: Stored = "all",
     on_event: OnEvent | None = None,
     model_provider: ModelProvider | None = None,
 ) -> RunOutcome:
     """Answer `message` in the conversation: one run of the SDK's Runner, which begins with the conversation's context
-    for that message (see `Conversation.context`) and appends what comes of it.
+    for that message (see `Conversation.context`) and appends what comes of it. The message is a text, or a user message
+    as the Responses API takes it, such as one with images.
 
     `memory_strategy` and `memory_injection` say how memory is shown in this run; without them the conversation's own
     apply, then the agent's (those of `spec`, then those stored by `Memory.configure_agent`), then the memory's setting
     `policy`, else everything is shown. Each call of the model is sent at most `budget` tokens (by default the setting)
-    with `reserve` kept free: see `within_budget`. A user message of the same text that the log ends with is the one
-    that is answered: it is not appended again.
+    with `reserve` kept free: see `within_budget`. `wait` lets a digest in progress finish first, as for a context. The
+    same message, if the log ends with it, is the one that is answered: it is not appended again.
 
     The run is recorded, event by event (see `Memory.runs`), and `on_event` is called with each. If it fails, the last
     event is an error, and the error is raised: those of the SDK, BudgetExceeded, and those of the store. What the log
-    has by then stays. `model_provider` finds the model of a name; by default OpenAI's does. Nothing is traced.
+    has by then stays; with `stored="answer"` that is nothing: only the message and the final answer are appended,
+    together, at the end. `model_provider` finds the model of a name; by default OpenAI's does. Nothing is traced.
     """
-    if not isinstance(cast(object, message), str) or not message:
-        raise InvalidInput(f"the message is {message!r}; give the text of a user message")
+    asked = _asked(message)
+    if stored not in get_args(Stored):
+        raise InvalidInput(f"stored is {stored!r}; give 'all' or 'answer'")
     home = loop_of(memory)
     request, injecting = strategy_of(memory_strategy, memory_injection)
     agent = spec.agent()
@@ -106,7 +114,7 @@ async def run_agent(
 
     async def planned(opened: Memory) -> _Plan:
         chat = opened.conversation(conversation, scope=scope)
-        return await _planned(chat, spec, message, request=request, injecting=injecting, budget=budget)
+        return await _planned(chat, spec, asked, request=request, injecting=injecting, budget=budget)
 
     plan = await home.arun(planned)
     recorded = _Recorded(home, scope, conversation, on_event)
@@ -119,7 +127,7 @@ async def run_agent(
 
         async def shown(opened: Memory) -> dict[str, Any]:
             made = await opened.conversation(conversation, scope=scope).context(
-                None if plan.start is not None and plan.at is None else message,
+                None if plan.start is not None and plan.at is None else asked,
                 budget=plan.budget,
                 reserve=reserve,
                 instructions=spec.instructions or None,
@@ -129,23 +137,43 @@ async def run_agent(
                 policy=plan.policy,
                 cross_session=plan.crossing,
                 at=plan.at,
+                wait=wait,
             )
             return dict(made.request)
 
         sent = await home.arun(shown)
         agent.instructions = sent.get("instructions")
-        *session.shown, asked = sent["input"]
-        session.stored = message if plan.start is not None else None
-        config = RunConfig(tracing_disabled=True, call_model_input_filter=_filter(plan.budget, reserve, model, asked))
+        *session.shown, last = sent["input"]
+        item = asked.payload
+        session.stored = item["content"] if plan.start is not None else None
+        config = RunConfig(tracing_disabled=True, call_model_input_filter=_filter(plan.budget, reserve, model, last))
         if model_provider is not None:
             config = replace(config, model_provider=model_provider)
+        all_ = stored == "all"
         result = await Runner.run(
-            agent, message, session=session, hooks=recorder, run_config=config, max_turns=spec.max_turns
+            agent,
+            cast("list[TResponseInputItem]", [item] if all_ else sent["input"]),
+            session=session if all_ else None,
+            hooks=recorder,
+            run_config=config,
+            max_turns=spec.max_turns,
         )
+        if not all_:
+            answer = {"role": "assistant", "content": str(result.final_output)}
+            await session.add_items(cast("list[TResponseInputItem]", [item, answer]))
     except BaseException as error:
         await uninterrupted(recorded.failed(error))
         raise
     return RunOutcome(output=result.final_output, run=await uninterrupted(recorded.ended()))
+
+
+def _asked(message: object) -> Message:
+    """The user message that is given. Raises InvalidInput, InvalidMessage."""
+    item: object = {"role": "user", "content": message} if isinstance(message, str) and message else message
+    found = codec(RESPONSES).read(dict(cast(Payload, item))) if isinstance(item, Mapping) else None
+    if found is None or not found.opens_turn:
+        raise InvalidInput(f"the message is {message!r:.200}; give the text of a user message, or its item")
+    return found
 
 
 class _Recorded:
@@ -222,7 +250,7 @@ class _Plan:
 async def _planned(
     chat: Conversation,
     spec: AgentSpec,
-    message: str,
+    asked: Message,
     *,
     request: Policy | None,
     injecting: bool | None,
@@ -240,7 +268,7 @@ async def _planned(
     stored = CrossSession() if head is None else head.cross_session
     of_spec = CrossSession(latest=agent_injects).over(cross_session_of(spec.cross_session))
     crossing = CrossSession(latest=injecting).over(stored).over(of_spec)
-    start, at = await _stored(chat, head, message)
+    start, at = await _stored(chat, head, asked)
     return _Plan(
         policy=policy,
         strategy=(policy or await chat.policy()).name,
@@ -252,15 +280,20 @@ async def _planned(
     )
 
 
-async def _stored(chat: Conversation, head: Head | None, message: str) -> tuple[int | None, int | None]:
+async def _stored(chat: Conversation, head: Head | None, asked: Message) -> tuple[int | None, int | None]:
     """The seq of the message if the log ends with it, and the revision before it."""
     if head is None or head.next_seq == head.view_start:
         return None, None
     *before, last = await chat.messages(start=max(head.last_seq - 1, head.view_start), stop=head.next_seq)
-    if not (last.live(head.rev) and last.message.opens_turn and last.message.text == message):
+    if not (last.live(head.rev) and last.message.opens_turn and _same(last.message, asked)):
         return None, None
     alone = all(one.rev < last.rev for one in before)
     return last.seq, last.rev - 1 if alone else None
+
+
+def _same(one: Message, asked: Message) -> bool:
+    item = asked.payload
+    return one.text == item["content"] if isinstance(item["content"], str) else one.payload == item
 
 
 def _filter(budget: int, reserve: int, model: str | None, asked: Payload) -> Any:

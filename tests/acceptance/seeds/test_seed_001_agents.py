@@ -562,3 +562,20 @@ async def test_a_reranker_of_ones_own(in_memory: Any) -> None:
             assert len(await base.search("tokens")) == 2
             assert endpoint.asked[-1]["model"] == "gpt-4o-mini"
             await agent.cleanup()
+
+
+async def test_the_settings_policy_where_nothing_is_configured(in_memory: Any, endpoint: Endpoint) -> None:
+    """Also for an agent that had a policy of its own before."""
+    for policy, applies in ((None, "token_threshold"), ("rolling", "rolling")):
+        async with hitherto.open(store=in_memory, policy=policy) as memory:
+            provider = Provider(base_url=endpoint.url, api_key="none")
+            configure_agents(memory, tenant="acme", configurations=[BASIC], providers={"azure_openai_cc": provider})
+            agent = APIAgent("memory_enabled_agent", "u", "s")
+            await agent.initialize()
+            assert agent.memory is not None
+            assert (await agent.memory.policy()).name == applies
+            register_agent({**BASIC, "resource_config": {"memory": {}}})
+            agent = APIAgent("memory_enabled_agent", "u", "s")
+            await agent.initialize()
+            assert agent.memory is not None
+            assert (await agent.memory.policy()).name == "token_threshold"

@@ -1,0 +1,43 @@
+"""The files of an agent: its configuration, and its tools."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hitherto.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from hitherto.integrations.agents import AgentConfiguration
+
+
+def configuration_in(path: Path) -> AgentConfiguration:
+    """The configuration of an agent that keeps sessions. Raises InvalidInput naming the file."""
+    from hitherto.integrations.agents import AgentConfiguration
+
+    found = AgentConfiguration.read(_json(path), f"the configuration in {path}")
+    if "memory" not in found.resources:
+        raise InvalidInput(f'{path} has no "memory" in its resources; sessions are kept, so add it there')
+    return found
+
+
+def tools_in(path: Path | None) -> list[Any]:
+    """The list TOOLS of a Python file; empty without one. Raises InvalidInput naming the file."""
+    if path is None:
+        return []
+    try:
+        found = runpy.run_path(str(path)).get("TOOLS")
+    except (Exception, SystemExit) as error:  # it is the user's own program
+        raise InvalidInput(f"cannot run {path}: {type(error).__name__}: {error}") from error
+    if not isinstance(found, list):
+        raise InvalidInput(f"{path} has no list TOOLS; define one, of tools of the OpenAI Agents SDK")
+    return found  # pyright: ignore[reportUnknownVariableType]
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"cannot read {path}: {error}") from None

@@ -1,0 +1,187 @@
+"""Chat sessions, which are conversations here, with the summary of their older part."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+from urllib.parse import unquote
+
+from fastapi import APIRouter, Depends, Path, Query, Request
+from pydantic import AwareDatetime, BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+from starlette.responses import Response
+
+from hitherto.core.key import Right
+from hitherto.core.log.head import Head
+from hitherto.core.log.message import Logged
+from hitherto.core.scope import Scope, checked_name
+from hitherto.engine.conversation import Conversation
+from hitherto.engine.memory import Memory
+from hitherto.errors import NotFound
+from hitherto.http.server.other_systems.scope import RequestScope, needs
+from hitherto.http.server.responses import answer
+from hitherto.ports.log import ConversationInfo
+
+_MOST = 200
+_LARGEST = 2**63 - 1
+
+Limit = Annotated[int, Query(ge=1, le=_MOST)]
+
+
+class _CamelCase(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+
+
+class ChatSession(_CamelCase):
+    """A session. `summary` stands for its older part, "" where nothing does; `summarizedCount` is how many user and
+    final assistant messages that covers."""
+
+    id: str
+    user_id: str
+    name: str
+    summary: str
+    summarized_count: int
+    created_at: AwareDatetime
+    updated_at: AwareDatetime
+
+
+class ChatSessions(_CamelCase):
+    """A page of sessions, the one that was written to last first. `next` is the `cursor` of the next page, null at the
+    end."""
+
+    sessions: list[ChatSession]
+    next: str | None
+
+
+class ChatMessage(_CamelCase):
+    """What a user or the assistant said."""
+
+    id: str
+    session_id: str
+    role: Literal["user", "assistant"]
+    content: str
+    created_at: AwareDatetime
+
+
+class ChatMessages(_CamelCase):
+    """A page of a session's messages, the oldest first, and the summary of the session. `next` is the `cursor` of the
+    next page, null at the end."""
+
+    messages: list[ChatMessage]
+    summary: str
+    summarized_count: int
+    next: int | None
+
+
+def add_routes(router: APIRouter) -> None:
+    """Add the routes."""
+
+    @router.get(
+        "/api/chat/sessions",
+        operation_id="chat_sessions",
+        tags=["Chat sessions"],
+        description="The user's sessions with the agent. Needs the right `read`.",
+        response_model=ChatSessions,
+        dependencies=[Depends(needs(Right.READ))],
+    )
+    async def list_sessions(
+        request: Request,
+        scope: RequestScope,
+        limit: Limit = 100,
+        cursor: Annotated[str | None, Query()] = None,
+    ) -> Response:
+        memory: Memory = request.scope["memory"]
+        page = await memory.conversations(scope, limit=limit, cursor=cursor)
+        listed = [_session(one) for one in page.conversations]
+        return await answer(ChatSessions(sessions=listed, next=page.next), ChatSessions)
+
+    @router.get(
+        "/api/chat/sessions/{session_id}",
+        operation_id="chat_session",
+        tags=["Chat sessions"],
+        description="A session. Needs the right `read`.",
+        response_model=ChatSession,
+        dependencies=[Depends(needs(Right.READ))],
+    )
+    async def get_session(
+        request: Request,
+        scope: RequestScope,
+        session_id: Annotated[str, Path()],
+    ) -> Response:
+        return await answer(_session(await _info(_chat(request, scope, session_id))), ChatSession)
+
+    @router.get(
+        "/api/chat/sessions/{session_id}/messages",
+        operation_id="chat_messages",
+        tags=["Chat sessions"],
+        description="What was said in a session and is neither cleared nor taken back, without tool calls. Needs the "
+        "right `read`.",
+        response_model=ChatMessages,
+        dependencies=[Depends(needs(Right.READ))],
+    )
+    async def list_messages(
+        request: Request,
+        scope: RequestScope,
+        session_id: Annotated[str, Path()],
+        limit: Limit = 100,
+        cursor: Annotated[int, Query(ge=0, le=_LARGEST)] = 0,
+    ) -> Response:
+        chat = _chat(request, scope, session_id)
+        info, head = await _info(chat), await chat.head()
+        if head is None:
+            raise _no_session(chat)
+        found, start, end = list[Logged](), max(cursor, head.view_start), head.next_seq
+        while len(found) < limit and start < end:
+            page = await chat.messages(start=start, stop=end, limit=_MOST)
+            found = [*found, *(one for one in page if _shown(one, head))][:limit]
+            last = found[-1] if len(found) == limit else page[-1] if page else None
+            start = end if last is None else last.seq + 1
+        made = ChatMessages(
+            messages=[_message(info, one) for one in found],
+            summary=info.summary,
+            summarized_count=info.summarized_count,
+            next=start if start < end else None,
+        )
+        return await answer(made, ChatMessages)
+
+
+def _chat(request: Request, scope: Scope, session_id: str) -> Conversation:
+    memory: Memory = request.scope["memory"]
+    return memory.conversation(checked_name(unquote(session_id), "session_id"), scope=scope)
+
+
+async def _info(chat: Conversation) -> ConversationInfo:
+    found = await chat.info()
+    if found is None:
+        raise _no_session(chat)
+    return found
+
+
+def _no_session(chat: Conversation) -> NotFound:
+    return NotFound(f"there is no session {chat.id!r} of this user with this agent")
+
+
+def _shown(one: Logged, head: Head) -> bool:
+    return one.message.counts and one.live(head.rev) and not one.expired(head.clock)
+
+
+def _session(info: ConversationInfo) -> ChatSession:
+    return ChatSession(
+        id=info.conversation,
+        user_id=info.scope.user,
+        name=info.title,
+        summary=info.summary,
+        summarized_count=info.summarized_count,
+        created_at=info.created_at,
+        updated_at=info.updated_at,
+    )
+
+
+def _message(info: ConversationInfo, one: Logged) -> ChatMessage:
+    role: Literal["user", "assistant"] = "user" if one.message.opens_turn else "assistant"
+    return ChatMessage(
+        id=f"{info.ref}-{one.seq}",
+        session_id=info.conversation,
+        role=role,
+        content=one.message.text,
+        created_at=one.created_at,
+    )

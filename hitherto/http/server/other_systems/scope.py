@@ -1,0 +1,45 @@
+"""Whose memory a request for these paths is about, and what its key must allow."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated
+from urllib.parse import quote
+
+from fastapi import Depends, Header, Request
+from starlette.datastructures import Headers
+
+from hitherto.core.key import Right
+from hitherto.core.scope import Scope
+from hitherto.http.operations import AGENT
+from hitherto.http.server.callers import Caller
+from hitherto.http.server.streams import UserHeader
+
+AgentHeader = Annotated[
+    str | None,
+    Header(alias=AGENT, description="The agent, percent-encoded; without it, the first that the service runs."),
+]
+
+
+async def _scope_of(request: Request, header_user: UserHeader = None, header_agent: AgentHeader = None) -> Scope:
+    """Raises as `Caller.scope` does."""
+    caller: Caller = request.scope["caller"]
+    headers, setup = request.headers, request.scope["agents"]
+    if AGENT not in headers and setup is not None:
+        first = quote(next(iter(setup.configurations)))
+        headers = Headers(raw=[*headers.raw, (AGENT.lower().encode(), first.encode())])
+    return caller.scope(headers)
+
+
+RequestScope = Annotated[Scope, Depends(_scope_of)]
+"""The scope of a request: as everywhere, but that it need not name an agent where the service runs one."""
+
+
+def needs(right: Right) -> Callable[[Request], Awaitable[None]]:
+    """What raises Forbidden for a key without this right."""
+
+    async def check(request: Request) -> None:
+        caller: Caller = request.scope["caller"]
+        caller.check(right)
+
+    return check
