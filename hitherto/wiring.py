@@ -205,8 +205,9 @@ async def _store(settings: Settings, opened: AsyncExitStack, can: frozenset[Need
 
 async def _as_service(server: EmbeddedServer, settings: Settings) -> str:
     """Where to connect to our own server as a role for which row-level security holds, with the schema ready for it."""
-    from hitherto.stores.postgres import roles, schema
+    from hitherto.stores.postgres import schema
     from hitherto.stores.postgres.embedded.server import SERVICE
+    from hitherto.stores.postgres.row_security import roles
 
     if not settings.read_only:
         await schema.ensure(server.url, patience=settings.database_timeout)

@@ -186,9 +186,10 @@ def served(page: Path) -> Generator[str]:
     command = [sys.executable, "-m", "hitherto", "serve", "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
         assert running.stderr is not None
-        said = next(found for line in running.stderr if (found := re.search(r"http://[\d.:]+\d", line)))
-        yield said[0]
-        running.terminate()
+        try:
+            yield next(found[0] for line in running.stderr if (found := re.search(r"http://[\d.:]+\d", line)))
+        finally:
+            running.terminate()
 
 
 @pytest.mark.parametrize("page", pages_with("python"))

@@ -110,12 +110,14 @@ def proxied(service: str, folder: Path) -> Generator[tuple[str, ssl.SSLContext]]
     command = [CADDY, "run", "--adapter", "caddyfile", "--config", str(folder / "Caddyfile")]
     with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as running:
         root, until = folder / "caddy" / "pki" / "authorities" / "local" / "root.crt", time.monotonic() + PATIENCE
-        while not (root.exists() and _listens(port)):
-            assert running.poll() is None
-            assert time.monotonic() < until
-            time.sleep(0.05)
-        yield f"https://localhost:{port}", ssl.create_default_context(cafile=root)
-        running.terminate()
+        try:
+            while not (root.exists() and _listens(port)):
+                assert running.poll() is None
+                assert time.monotonic() < until
+                time.sleep(0.05)
+            yield f"https://localhost:{port}", ssl.create_default_context(cafile=root)
+        finally:
+            running.terminate()
 
 
 def _listens(port: int) -> bool:
@@ -137,8 +139,6 @@ async def test_the_proxy_serves_over_tls(database: str, tmp_path: Path) -> None:
                     assert [one["seq"] for one in (await client.get(path)).json()] == [0]
                     assert (await client.get("/healthz")).json() == {"status": "ok"}
                     assert (await client.get("/metrics")).status_code == 404
-                    large = {"messages": [{"role": "user", "content": "x" * 2**24}]}
-                    assert (await client.post(path, json=large)).status_code == 413
                     exported = await client.get("/api/v1/export")
                     assert exported.text.splitlines()[-1].startswith('{"end"')
         found = await memory.conversations(tenant="acme")

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from hitherto.stores.postgres import roles
+from hitherto.stores.postgres.row_security import roles
 from hitherto.stores.postgres.sql import SQL
 from tests.databases import WALLED, Databases
 

@@ -59,9 +59,11 @@ def pooled(url: str) -> Generator[str]:
             [PGBOUNCER, "-q", folder / "pgbouncer.ini"], user=user_id, group=group, extra_groups=others
         ) as running:
             address = make_conninfo(url, host="127.0.0.1", port=listen)
-            _wait(address, running)
-            yield address
-            running.terminate()
+            try:
+                _wait(address, running)
+                yield address
+            finally:
+                running.terminate()
 
 
 def _wait(address: str, running: subprocess.Popen[bytes]) -> None:

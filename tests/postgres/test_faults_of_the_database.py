@@ -25,8 +25,8 @@ from hitherto.core.run import EventKind, Run, RunStatus, new_event
 from hitherto.errors import DatabaseReadOnly, DatabaseUnavailable, StoreError
 from hitherto.ports.log import Changes, Receipt
 from hitherto.ports.store import Store
+from hitherto.stores.postgres.row_security.connection import WalledConnection
 from hitherto.stores.postgres.store import PostgresStore
-from hitherto.stores.postgres.walled import WalledConnection
 from hitherto.testing.conformance.samples import dialogue, digest_of, fire, head_of, log_of, snapshot, user, write
 from tests.conftest import SCOPE
 from tests.patience import PATIENCE

@@ -11,7 +11,7 @@ from psycopg.conninfo import make_conninfo
 
 import hitherto
 from hitherto import assistant, user
-from hitherto.stores.postgres import roles
+from hitherto.stores.postgres.row_security import roles
 from hitherto.stores.postgres.store import PostgresStore
 from hitherto.testing.conformance.facts.tenancy import FactScopeCases
 from hitherto.testing.conformance.log.tenancy import ScopeCases

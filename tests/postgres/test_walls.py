@@ -13,8 +13,8 @@ from psycopg.conninfo import make_conninfo
 import hitherto
 from hitherto import Call, Scope, assistant, tool_result, user
 from hitherto.errors import InvalidInput, StoreError
-from hitherto.stores.postgres import roles
 from hitherto.stores.postgres.embedded.server import EmbeddedServer
+from hitherto.stores.postgres.row_security import roles
 from tests.databases import WALLED
 
 Connection = psycopg.AsyncConnection[Any]

@@ -13,7 +13,7 @@ from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from hitherto.errors import DatabaseReadOnly, InvalidInput
-from hitherto.stores.postgres.walled import WalledConnection
+from hitherto.stores.postgres.row_security.connection import WalledConnection
 
 _NAME = "hitherto"
 _POOLS = (_NAME, "hitherto queue")

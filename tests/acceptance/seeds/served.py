@@ -18,7 +18,7 @@ from psycopg.conninfo import make_conninfo
 
 import hitherto
 from hitherto.core.key import ApiKey
-from hitherto.stores.postgres import roles
+from hitherto.stores.postgres.row_security import roles
 from tests.acceptance.cli.commands import bare
 from tests.databases import WALLED
 from tests.patience import PATIENCE
