@@ -7,10 +7,12 @@ import socket
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
+import hitherto
 from hitherto import Memory
 from hitherto.http.server.app import create_app
 from hitherto.http.server.callers import Limits
 from hitherto.http.server.serve import server
+from tests.conftest import SCOPE
 
 LIMITS = Limits(requests=None, size=2**24, seconds=60.0)
 
@@ -30,3 +32,11 @@ async def serving(
     finally:
         made.should_exit = True
         await running
+
+
+@asynccontextmanager
+async def over_http(memory: Memory, tenant: str = SCOPE.tenant) -> AsyncGenerator[Memory]:
+    """The memory as a client of a service has it, with a key of the tenant."""
+    made = await memory.keys(tenant).create("tests", rights=["admin"])
+    async with serving(memory) as url, hitherto.connect(url, key=made.secret) as remote:
+        yield remote

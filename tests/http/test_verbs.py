@@ -10,18 +10,16 @@ import hitherto
 from hitherto import Memory
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted
-from tests.conftest import SCOPE
 from tests.engine import test_verbs
 from tests.engine.test_verbs import *  # noqa: F403
-from tests.http.serving import serving
+from tests.http.serving import over_http
 
 
 @pytest.fixture
 async def memory(store: Store) -> AsyncIterator[Memory]:
-    async with hitherto.open(store=store, model=Scripted(then=test_verbs.each)) as opened:
-        made = await opened.keys(SCOPE.tenant).create("tests", rights=["admin"])
-        async with serving(opened) as url, hitherto.connect(url, key=made.secret) as remote:
-            yield remote
+    model = Scripted(then=test_verbs.each)
+    async with hitherto.open(store=store, model=model) as opened, over_http(opened) as remote:
+        yield remote
 
 
 # The housekeeping of all tenants is the service's own.
