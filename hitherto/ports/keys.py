@@ -15,7 +15,7 @@ class KeyStore(Protocol):
     """
 
     async def add(self, key: ApiKey, hash: bytes) -> ApiKey:
-        """Keep a key; its `created_at` is the store's time. Returns it as it is kept."""
+        """Keep a key; its `created_at` is the store's time. Returns it as it is kept. Repeated, it changes nothing."""
         ...
 
     async def find(self, hash: bytes) -> ApiKey | None:

@@ -111,7 +111,7 @@ def proxied(service: str, folder: Path) -> Generator[tuple[str, ssl.SSLContext]]
     with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as running:
         root, until = folder / "caddy" / "pki" / "authorities" / "local" / "root.crt", time.monotonic() + PATIENCE
         try:
-            while not (root.exists() and _listens(port)):
+            while not (root.exists() and _answers(port)):
                 assert running.poll() is None
                 assert time.monotonic() < until
                 time.sleep(0.05)
@@ -120,9 +120,18 @@ def proxied(service: str, folder: Path) -> Generator[tuple[str, ssl.SSLContext]]
             running.terminate()
 
 
-def _listens(port: int) -> bool:
-    with socket.socket() as trying:
-        return trying.connect_ex(("127.0.0.1", port)) == 0
+def _answers(port: int) -> bool:
+    """Whether it has a certificate by now: it listens before."""
+    trusting = ssl.create_default_context()
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    try:
+        with (
+            socket.create_connection(("127.0.0.1", port), timeout=1) as plain,
+            trusting.wrap_socket(plain, server_hostname="localhost"),
+        ):
+            return True
+    except OSError:
+        return False
 
 
 @pytest.mark.skipif(CADDY is None, reason="needs caddy (it is in the extra dev)")

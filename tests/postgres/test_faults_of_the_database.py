@@ -146,6 +146,8 @@ class TestReadOnly:
     async def read_only(self, admin: Connection, database: str, store: PostgresStore) -> AsyncIterator[PostgresStore]:
         """A store opened on a database that refuses to write by now."""
         await fire(store, "c", 0, 3)
+        async with hitherto.open(store=store, worker=False) as memory:
+            await memory.conversation("keyed", scope=SCOPE).append(user(), key="k")
         await alter(admin, database, sql.SQL("set default_transaction_read_only = on"))
         made = PostgresStore(database)
         await made.open()

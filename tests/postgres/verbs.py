@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from hitherto.core.digests.digest import Digest, Status
+from hitherto.core.key import ApiKey, Right
 from hitherto.core.ledger import ModelCall, Purpose
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.run import EventKind, RunStatus, new_event
@@ -20,6 +21,9 @@ from hitherto.testing.conformance.samples import user, write
 from tests.conftest import SCOPE
 
 OLD = timedelta(days=1)
+KEY = ApiKey(
+    id=UUID(int=1), tenant="acme", user=None, name="app", rights=frozenset({Right.READ}), created_at=datetime.now(UTC)
+)
 
 CALL = ModelCall(purpose=Purpose.DIGEST, model="m", latency_ms=1)
 CLAIM = Claim("acme", 1, 1)
@@ -68,6 +72,9 @@ VERBS: dict[str, Callable[[Store], Awaitable[object]]] = {
     "earlier": lambda store: store.earlier(SCOPE, "c", within=OLD),
     "receipt": lambda store: store.receipt(SCOPE, "c", "k"),
     "defaults": lambda store: store.defaults(tenant="acme", agent="planner"),
+    "info": lambda store: store.info(SCOPE, "c"),
+    "find a key": lambda store: store.keys.find(b"hash"),
+    "keys": lambda store: store.keys.keys("acme"),
     "listed": lambda store: store.listed(ConversationFilter.of(SCOPE), limit=9),
     "scopes": lambda store: store.scopes("tenant", limit=9),
     "due": lambda store: store.due(),
@@ -99,10 +106,12 @@ WRITING: dict[str, Callable[[Store], Awaitable[object]]] = {
     "prolong": lambda store: store.prolong([CLAIM], lease=OLD),
     "put_off": lambda store: store.put_off(WORK, wait=OLD, calls=[CALL]),
     "note_calls": lambda store: store.note_calls(SCOPE, "c", [CALL]),
-    "forget_receipts": lambda store: store.forget_receipts(older_than=OLD),
+    "forget_receipts": lambda store: store.forget_receipts(older_than=timedelta(0)),
     "set_subject": lambda store: set_whole(store, "acme", MUM),
     "add": lambda store: store.facts.add(SCOPE, "mum", new("Sails.")),
     "change": change,
+    "add a key": lambda store: store.keys.add(KEY, b"hash"),
+    "revoke a key": lambda store: store.keys.revoke("acme", KEY.id),
     "begin a run": lambda store: store.runs.begin(SCOPE, "c", strategy=None, injection=False),
     "add to a run": lambda store: store.runs.add(SCOPE, UUID(int=1), [new_event(EventKind.MESSAGE, "Hello.")]),
     "end a run": lambda store: store.runs.end(SCOPE, UUID(int=1), status=RunStatus.COMPLETED, freed=0),

@@ -18,8 +18,7 @@ class InMemoryKeys:
         self._kept: dict[bytes, ApiKey] = {}
 
     async def add(self, key: ApiKey, hash: bytes) -> ApiKey:
-        self._kept[hash] = kept = replace(key, created_at=self._clock())
-        return kept
+        return self._kept.setdefault(hash, replace(key, created_at=self._clock()))
 
     async def find(self, hash: bytes) -> ApiKey | None:
         found = self._kept.get(hash)

@@ -1,8 +1,10 @@
 -- Keys to the service.
 
 -- name: add_key
+-- Repeated, as when the answer to it was lost, it changes nothing.
 insert into hitherto.api_key (tenant, id, user_id, name, hash, rights, requests, size, seconds)
 values (%(tenant)s, %(id)s, %(user)s, %(name)s, %(hash)s, %(rights)s, %(requests)s, %(size)s, %(seconds)s)
+on conflict (tenant, id) do update set name = excluded.name
 returning tenant, id, user_id, name, rights, requests, size, seconds, created_at, revoked_at;
 
 -- name: find_key

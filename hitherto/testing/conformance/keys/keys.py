@@ -40,6 +40,12 @@ class KeyCases:
         )
         assert [await store.keys.find(hash_of(secret)) for secret in "abcd"] == [first, second, foreign, None]
 
+    async def test_a_key_is_added_once(self, store: Store) -> None:
+        """As when the answer to it was lost."""
+        one = await added(store, "a")
+        assert await store.keys.add(one, hash_of("a")) == one
+        assert await store.keys.keys(SCOPE.tenant) == [one]
+
     async def test_keys_of_a_tenant_the_oldest_first(self, store: Store) -> None:
         kept = [await added(store, str(number)) for number in range(5)]
         await added(store, "foreign", tenant=ANOTHER)
