@@ -82,8 +82,13 @@ class Operation:
 
     @property
     def has_scope(self) -> bool:
-        """Whether the headers name a user and an agent. A list of conversations may be of many."""
-        return self.owner is not Memory or (self.verb != "conversations" and "scope" in self.parameters)
+        """Whether the headers name a user and an agent."""
+        return self.owner is not Memory or ("scope" in self.parameters and not self.narrows)
+
+    @property
+    def narrows(self) -> bool:
+        """Whether the headers may name a user or an agent: a list of conversations is of many without."""
+        return self.verb == "conversations"
 
     @cached_property
     def given(self) -> dict[str, inspect.Parameter]:
@@ -118,40 +123,6 @@ def _of(owner: Owner, right: Right, rows: str) -> list[Operation]:
 
 OPERATIONS = (
     *_of(
-        Memory,
-        Right.READ,
-        """
-        conversations  GET   /conversations
-        recall         POST  /recall         safe
-        around         POST  /around         safe
-        """,
-    ),
-    *_of(
-        Memory,
-        Right.ADMIN,
-        """
-        scopes             GET     /scopes/{by}
-        subjects           GET     /subjects
-        subject            GET     /subjects/{subject}  id=subject missing
-        configure_subject  PUT     /subjects/{subject}
-        configure_agent    PUT     /agents/{agent}
-        configure_tenant   PUT     /tenant
-        costs              GET     /costs
-        backlog            GET     /backlog
-        erase_user         DELETE  /users/{user}
-        erase_tenant       DELETE  /tenant
-        wait_for_erasure   POST    /wait/erasure   safe
-        """,
-    ),
-    *_of(
-        Memory,
-        Right.WRITE,
-        """
-        wait_for_digests  POST  /wait/digests  safe
-        wait_for_index    POST  /wait/index    safe
-        """,
-    ),
-    *_of(
         Conversation,
         Right.READ,
         """
@@ -183,6 +154,40 @@ OPERATIONS = (
         clear      POST    /conversations/{conversation}/clear
         erase      POST    /conversations/{conversation}/erase     safe
         delete     DELETE  /conversations/{conversation}
+        """,
+    ),
+    *_of(
+        Memory,
+        Right.READ,
+        """
+        conversations  GET   /conversations
+        recall         POST  /recall         safe
+        around         POST  /around         safe
+        """,
+    ),
+    *_of(
+        Memory,
+        Right.ADMIN,
+        """
+        scopes             GET     /scopes/{by}
+        subjects           GET     /subjects
+        subject            GET     /subjects/{subject}  id=subject missing
+        configure_subject  PUT     /subjects/{subject}
+        configure_agent    PUT     /agents/{agent}
+        configure_tenant   PUT     /tenant
+        costs              GET     /costs
+        backlog            GET     /backlog
+        erase_user         DELETE  /users/{user}
+        erase_tenant       DELETE  /tenant
+        wait_for_erasure   POST    /wait/erasure   safe
+        """,
+    ),
+    *_of(
+        Memory,
+        Right.WRITE,
+        """
+        wait_for_digests  POST  /wait/digests  safe
+        wait_for_index    POST  /wait/index    safe
         """,
     ),
     *_of(
@@ -244,4 +249,5 @@ OPERATIONS = (
         """,
     ),
 )
-"""All but the lists that are streamed: messages of a conversation, exports and imports."""
+"""All but the lists that are streamed: messages of a conversation, exports and imports. The service compares a path
+with each in turn, so the most used ones come first."""

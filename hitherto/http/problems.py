@@ -70,9 +70,19 @@ def problem_of(error: HithertoError) -> dict[str, Any]:
         "type": f"{_URN}{kind.__name__}",
         "title": " ".join(title.split(". ")[0].split()).rstrip("."),
         "status": status_of(error),
-        "detail": str(error)[:_LONGEST],
+        "detail": _detail(error)[:_LONGEST],
         **members,
     }
+
+
+def _detail(error: HithertoError) -> str:
+    """What is said of it. What a store says is for those who run it, and names addresses."""
+    if isinstance(error, errors.StoreError) and not isinstance(error, errors.ServiceUnavailable):
+        return (
+            "the service's database is away, or refuses this; try again later. A write that was under way is done or "
+            "not: send it again with its Idempotency-Key"
+        )
+    return str(error)
 
 
 def headers_of(error: HithertoError) -> dict[str, str]:

@@ -26,8 +26,8 @@ class Watch(Protocol):
     `span` is a piece of work with a name of `append`, `context`, `recall`, `digest` or `model_call`, timed by a `with`
     block. `appended` reports messages written, in so many seconds; `context_built` a context; `recalled` a search;
     `digested` the end of a digest that was made in the background (`cause` is None if it completed); `called` a model
-    call, inside its span; `show` the current backlog. `exposition` is what was counted so far, in Prometheus's text
-    format; empty where nothing is counted.
+    call, inside its span; `answered` a request to the service, whose `path` is a pattern; `show` the current backlog.
+    `exposition` is what was counted so far, in Prometheus's text format; empty where nothing is counted.
     """
 
     def span(self, name: str, **attributes: Value | None) -> AbstractContextManager[TraceSpan]: ...
@@ -36,6 +36,7 @@ class Watch(Protocol):
     def recalled(self, *, seconds: float) -> None: ...
     def digested(self, *, action: DigestAction, cause: FailureCause | None, seconds: float) -> None: ...
     def called(self, call: ModelCall) -> None: ...
+    def answered(self, *, method: str, path: str, status: int, seconds: float) -> None: ...
     def show(self, load: Backlog) -> None: ...
     def exposition(self) -> bytes: ...
 
@@ -59,6 +60,9 @@ class NoWatch(Watch):
         pass
 
     def called(self, call: ModelCall) -> None:
+        pass
+
+    def answered(self, *, method: str, path: str, status: int, seconds: float) -> None:
         pass
 
     def show(self, load: Backlog) -> None:

@@ -41,6 +41,9 @@ class Watching(Watch):
         self.metrics.called(call)
         self._tracing.called(call)
 
+    def answered(self, *, method: str, path: str, status: int, seconds: float) -> None:
+        self.metrics.answered(method=method, path=path, status=status, seconds=seconds)
+
     def show(self, load: Backlog) -> None:
         self.metrics.show(load)
 

@@ -67,6 +67,9 @@ class Metrics(Watch):
             "prompt cache, out the answer.",
             *("model", "direction"),
         )
+        self._requests = timed(
+            "request_seconds", "Seconds until a request to the service was answered.", _SLOW, "method", "path", "status"
+        )
         self._dollars = counted("model_cost_dollars_total", "US dollars of calls with a known price.", "model")
 
     def _counted(self, name: str, help: str, *labels: str) -> Counter:
@@ -101,6 +104,9 @@ class Metrics(Watch):
                 self._tokens.labels(model, direction).inc(tokens)
         if call.cost is not None:
             self._dollars.labels(model).inc(call.cost)
+
+    def answered(self, *, method: str, path: str, status: int, seconds: float) -> None:
+        self._requests.labels(method, path, status).observe(seconds)
 
     def show(self, load: Backlog) -> None:
         """Set the gauges to this backlog; before the first call there are none."""

@@ -89,6 +89,9 @@ class Tracing(Watch):
     def appended(self, *, messages: int, seconds: float) -> None:
         pass
 
+    def answered(self, *, method: str, path: str, status: int, seconds: float) -> None:
+        pass
+
     def context_built(self, *, seconds: float) -> None:
         pass
 

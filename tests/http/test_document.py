@@ -11,10 +11,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from openapi_spec_validator import validate
 
 import hitherto
 from hitherto import Memory, assistant, chunks, user
 from hitherto.http.operations import AGENT, POLICY, USER
+from hitherto.http.server.app import application
 from tests.conftest import SCOPE
 from tests.engine.test_verbs import rounds
 from tests.http.serving import serving
@@ -29,6 +31,13 @@ UNCHECKED = {
 async def memory(database: str) -> AsyncIterator[Memory]:
     async with hitherto.open(database, keep_contexts=10) as opened:
         yield opened
+
+
+def test_it_is_one_that_generators_can_read() -> None:
+    document = application().openapi()
+    validate(document)
+    schemas = document["components"]["schemas"]
+    assert {name: one["title"] for name, one in schemas.items()} == {name: name for name in schemas}
 
 
 async def test_nothing_that_is_sent_gets_an_answer_that_the_document_does_not_have(

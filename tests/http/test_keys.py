@@ -98,6 +98,29 @@ class TestWhoGetsIn:
         with pytest.raises(InvalidInput, match="whole tenant"):
             await memory.keys(SCOPE.tenant).create("tests", user="ann", rights=["read", "admin"])
 
+    async def test_headers_narrow_a_list_to_a_user_and_an_agent(
+        self, memory: Memory, service: httpx.AsyncClient
+    ) -> None:
+        for whose in (replace(SCOPE, user="ann"), replace(SCOPE, user="ann", agent="other"), SCOPE):
+            await memory.conversation("c", scope=whose).append(user("hello"))
+        headers = {"Authorization": (await bearer(memory))["Authorization"]}
+
+        async def listed(asked: dict[str, str], **query: str) -> list[tuple[str, str]]:
+            found = await service.get(f"{PREFIX}/conversations", headers={**headers, **asked}, params=query)
+            return sorted((one["scope"]["user"], one["scope"]["agent"]) for one in found.json()["conversations"])
+
+        own, anns = (SCOPE.user, SCOPE.agent), [("ann", SCOPE.agent), ("ann", "other")]
+        assert await listed({}) == sorted([own, *anns])
+        assert await listed({USER: "ann"}) == await listed({}, user="ann") == sorted(anns)
+        assert await listed({USER: "ann", AGENT: "other"}) == [("ann", "other")]
+        assert await listed({USER: "ann"}, user=SCOPE.user) == [own]
+
+    async def test_a_service_without_keys_refuses_one(self, memory: Memory) -> None:
+        headers = await bearer(memory)
+        async with serving(memory, keys=False) as url, httpx.AsyncClient(base_url=url) as client:
+            assert (await client.get(HERE, headers=headers)).status_code == 401
+            assert (await client.get(HERE, headers=NAMES)).status_code == 200
+
     async def test_health_and_the_document_are_for_everybody(self, service: httpx.AsyncClient) -> None:
         for path in ("/healthz", "/readyz", "/openapi.json"):
             assert (await service.get(path)).status_code == 200

@@ -78,6 +78,7 @@ async def test_a_database_that_is_away_and_comes_back(own_server: Server, how: S
             await until(lambda: len(written) > 3, "some are written")
             await own_server.stop(how)
             away = await append(1_000)
+            assert "HITHERTO_DATABASE" not in away.text
             assert (away.status_code, away.headers["Content-Type"]) == (503, "application/problem+json")
             assert own_server.url not in away.text
             assert (await client.get("/healthz")).status_code == 200

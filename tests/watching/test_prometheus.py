@@ -135,6 +135,7 @@ def test_every_metric_is_in_the_docs_with_its_labels(metrics: Metrics) -> None:
     metrics.show(Backlog(workers=1))
     metrics.digested(action=DigestAction.CHUNK, cause=None, seconds=1)
     metrics.called(call(tokens_in=1, cost=1))
+    metrics.answered(method="GET", path="/", status=200, seconds=1)
     page = (Path(__file__).resolve().parents[2] / "docs" / "observability.md").read_text(encoding="utf-8")
     rows = {name: set(re.findall(r"`(\w+)`", labels)) for name, labels in re.findall(_ROW, page, re.MULTILINE)}
     families = list(text_string_to_metric_families(metrics.exposition().decode()))

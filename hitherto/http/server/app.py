@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from functools import cache, partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
@@ -17,8 +18,8 @@ from starlette.types import ASGIApp
 
 from hitherto.core.key import Right, hash_of
 from hitherto.engine.memory import Memory
-from hitherto.errors import HithertoError, ServiceError
-from hitherto.http.operations import AGENT, KEY, OPERATIONS, POLICY, PREFIX, SUBJECT, TENANT, USER
+from hitherto.errors import DatabaseUnavailable, HithertoError, ServiceError
+from hitherto.http.operations import AGENT, KEY, OPERATIONS, POLICY, SUBJECT, TENANT, USER
 from hitherto.http.problems import MEDIA_TYPE
 from hitherto.http.server import endpoints
 from hitherto.http.server.callers import Caller, Doors, Limits
@@ -37,6 +38,9 @@ _ABOUT = """Conversation memory for LLM agents: every message kept, every turn w
 The tenant of a request is that of its key; user and agent are named in the headers Hitherto-User and Hitherto-Agent,
 percent-encoded. Errors are problem details (RFC 9457), whose `type` ends with the name of the error."""
 
+
+_READY = 2.0
+"""Seconds within which a ready database answers."""
 
 _HEADERS = (USER, AGENT, TENANT, POLICY, SUBJECT, KEY)
 
@@ -88,11 +92,9 @@ def application() -> FastAPI:
         responses=_problems(),
         separate_input_output_schemas=True,
     )
-    router = APIRouter(prefix=PREFIX)
     for operation in OPERATIONS:
-        endpoints.add(router, operation)
-    add_streams(router)
-    app.include_router(router)
+        endpoints.add(app.router, operation)
+    add_streams(app.router)
     add_other_systems(app.router)
 
     @app.get("/healthz", tags=["Service"])
@@ -105,7 +107,11 @@ def application() -> FastAPI:
         """The process is up and reaches its database: 503 if not."""
         memory: Memory = request.scope["memory"]
         services = memory._services  # pyright: ignore[reportPrivateUsage] — the service is part of Hitherto
-        await services.store.keys.find(hash_of(""))
+        try:
+            async with asyncio.timeout(_READY):
+                await services.store.keys.find(hash_of(""))
+        except TimeoutError:
+            raise DatabaseUnavailable(f"the database has given no answer for {_READY:g} seconds") from None
         return {"status": "ok"}
 
     @app.get("/metrics", tags=["Service"], response_class=Response)
@@ -132,11 +138,17 @@ def _document(app: FastAPI) -> dict[str, Any]:
         parts.setdefault("schemas", {})["Problem"] = _PROBLEM
         parts["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
         found["security"] = [{}, {"key": []}]
+        for name, schema in parts["schemas"].items():
+            schema["title"] = name  # each its own: generators name their types by it
+            for field in schema.get("properties", {}).values():
+                if field.get("type") == "object" and not isinstance(field.get("default", {}), dict):
+                    field["default"] = {}  # which a text of JSON stands for
     return app.openapi_schema or {}
 
 
-async def _told(_: Request, error: Exception) -> Response:
+async def _told(request: Request, error: Exception) -> Response:
     assert isinstance(error, HithertoError)
+    request.scope["error"] = error
     return problem(error)
 
 

@@ -84,10 +84,15 @@ class Doors:
     async def caller(self, headers: Headers) -> Caller:
         """Raises Unauthorized without a usable key, Forbidden if the request is meant for another tenant."""
         key = None
+        scheme, _, secret = headers.get("Authorization", "").partition(" ")
         if self._keys is None:
             _check_host(headers)
+            if scheme.lower() == "bearer":
+                raise Unauthorized(
+                    "this service runs without keys, and looks at none: leave the key out, or start the service with "
+                    "--require-keys"
+                )
         else:
-            scheme, _, secret = headers.get("Authorization", "").partition(" ")
             if scheme.lower() != "bearer" or not secret.strip():
                 raise Unauthorized("this service needs a key, in the header Authorization: Bearer …")
             key = await self._keys.find(hash_of(secret.strip()))

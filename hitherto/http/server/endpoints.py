@@ -18,11 +18,11 @@ from hitherto.engine.documents.documents import Documents
 from hitherto.engine.facts.facts import Facts
 from hitherto.engine.memory import Memory
 from hitherto.engine.runs import Runs
-from hitherto.errors import InvalidPolicy, NotFound
-from hitherto.http.operations import KEY, MESSAGES, POLICY, SUBJECT, Operation
+from hitherto.errors import InvalidInput, InvalidPolicy, NotFound
+from hitherto.http.operations import AGENT, KEY, MESSAGES, POLICY, PREFIX, SUBJECT, USER, Operation
 from hitherto.http.server.callers import Caller, name_in, text_in
 from hitherto.http.server.responses import answer
-from hitherto.http.server.signatures import HEADER, MADE_WITH, signature
+from hitherto.http.server.signatures import MADE_WITH, headers, signature
 from hitherto.http.shapes import message_of, taken
 from hitherto.wire import read
 
@@ -35,7 +35,7 @@ def add(router: APIRouter, operation: Operation) -> None:
     hint = operation.hints["return"]
     empty = hint is type(None)
     router.add_api_route(
-        operation.path,
+        PREFIX + operation.path,
         _endpoint(operation),
         methods=[operation.method],
         operation_id=operation.name,
@@ -47,6 +47,7 @@ def add(router: APIRouter, operation: Operation) -> None:
         status_code=204 if empty else 200,
         response_model=None if empty else _shown(operation),
         response_class=Response if empty else JSONResponse,
+        openapi_extra={"parameters": headers(operation)},
     )
 
 
@@ -81,17 +82,21 @@ def _endpoint(operation: Operation) -> Callable[..., Awaitable[Response]]:
             given |= {name: getattr(body, name) for name in body.model_fields_set}
         in_path = {name: _decoded(given.pop(name)) for name in operation.in_path}
         made_with = {name: given.pop(name) for name in MADE_WITH.get(operation.owner, {})}
-        arguments = {name: value for name, value in given.items() if not name.startswith(HEADER)}
         target = _target(operation, request, in_path, made_with)
-        arguments |= {operation.named(name): value for name, value in in_path.items()}
+        arguments = given | {operation.named(name): value for name, value in in_path.items()}
         for name in MESSAGES & arguments.keys():
             arguments[name] = await _in_turns(_read, arguments[name], arguments.get("wire"))
         if "key" in operation.parameters:
             arguments["key"] = text_in(request.headers, KEY)
+            if not arguments["key"] and operation.parameters["key"].default is inspect.Parameter.empty:
+                raise InvalidInput(f"give the header {KEY}: a retry is found by it")
         if operation.has_scope and "scope" in operation.parameters:
             arguments["scope"] = caller.scope(request.headers)
         if "tenant" in operation.parameters:
             arguments["tenant"] = caller.tenant
+        if operation.narrows:
+            narrowed = {"user": name_in(request.headers, USER), "agent": name_in(request.headers, AGENT)}
+            arguments |= {name: value for name, value in narrowed.items() if arguments.get(name) is None}
         if "user" in operation.parameters:
             arguments["user"] = caller.user(arguments.get("user"))
         listed = [*(arguments.pop(name) for name in before), *arguments.pop(many)] if many else ()

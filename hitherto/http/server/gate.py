@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from hitherto import logs
 from hitherto.engine.memory import Memory
 from hitherto.errors import (
+    DatabaseUnavailable,
     HithertoError,
     InvalidInput,
     ServiceUnavailable,
@@ -70,6 +71,7 @@ class RequestGate:
     ) -> None:
         self._app, self._memory, self._doors, self._streamed = app, memory, doors, streamed
         self._lasting, self._agents = lasting, agents
+        self._watch = memory._services.watch  # pyright: ignore[reportPrivateUsage] — the service is part of Hitherto
         self._rates = SlidingWindowCounterRateLimiter(MemoryStorage())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -80,6 +82,7 @@ class RequestGate:
         try:
             await self._through(scope, received, answered)
         except HithertoError as error:
+            scope["error"] = error
             if answered.status is not None:
                 raise _cut_off() from None
             await _while_it_comes(problem(error)(scope, receive, answered), received, answered)
@@ -94,10 +97,22 @@ class RequestGate:
             if not answered.whole:
                 raise _cut_off() from None
         finally:
-            took = round((time.perf_counter() - began) * 1_000)
-            caller: Caller | None = scope.get("caller")
-            whose = {} if caller is None else {"tenant": caller.tenant, "key": caller.name}
-            log.debug("%s %s: %s in %s ms", scope["method"], _route(scope), answered.status, took, **whose)
+            self._note(scope, answered.status, time.perf_counter() - began)
+
+    def _note(self, scope: Scope, status: int | None, seconds: float) -> None:
+        """Count and log a request: what failed as a warning, what was refused as information. Of an error, its kind
+        is told; its text only where it is about the database's address."""
+        method, path = scope["method"], _route(scope)
+        if status is not None:
+            known = path and status != 405  # else a client could make up labels
+            self._watch.answered(method=method if known else "", path=path, status=status, seconds=seconds)
+        caller: Caller | None = scope.get("caller")
+        error: HithertoError | None = scope.get("error")
+        fields = {} if caller is None else {"tenant": caller.tenant, "key": caller.name}
+        say = log.debug if status is None or status < 400 else log.info if status < 500 else log.warning
+        why = "" if error is None else f": {type(error).__name__}"
+        told = f" ({error})" if isinstance(error, DatabaseUnavailable) else ""
+        say("%s: %s in %d ms%s%s", f"{method} {path}".strip(), status, seconds * 1_000, why, told, **fields)
 
     async def _through(self, scope: Scope, receive: Receive, answered: _Answered) -> None:
         scope["path"] = path = _path(scope)
@@ -281,8 +296,8 @@ def _path(scope: Scope) -> str:
 
 
 def _route(scope: Scope) -> str:
-    """The path's pattern: names in it are nobody's business in a log."""
-    return getattr(scope.get("route"), "path", "an unknown path")
+    """The path's pattern, empty where none was found or looked for: names in it are nobody's business in a log."""
+    return getattr(scope.get("route"), "path", "")
 
 
 def _without_text(error: Exception) -> tuple[type[Exception], Exception, object]:

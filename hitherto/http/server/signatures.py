@@ -9,7 +9,7 @@ from types import UnionType
 from typing import Annotated, Any, Union, cast, get_args, get_origin
 from uuid import UUID
 
-from fastapi import Header, Path, Query, Request
+from fastapi import Path, Query, Request
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, WithJsonSchema, create_model
 
 from hitherto.engine.conversation import Conversation
@@ -23,7 +23,7 @@ MADE_WITH: dict[type, dict[str, tuple[Any, Any]]] = {
 """What the object of a verb is made with beside the scope: type and default of each. It comes with the query."""
 
 _HEADERS = {
-    USER: "The user, percent-encoded. Only a key that is for one user alone goes without.",
+    USER: "The user, percent-encoded.",
     AGENT: "The agent, percent-encoded.",
     POLICY: "The policy of the conversation until it has a stored one: a name, or JSON, percent-encoded.",
     SUBJECT: "The id of what the conversation's facts are about until it has a stored one, percent-encoded.",
@@ -50,12 +50,9 @@ _ObjectText = Annotated[
     str, AfterValidator(_object), WithJsonSchema({"type": "string", "contentMediaType": "application/json"})
 ]
 
-HEADER = "header_"
-"""What the names of parameters begin with that are headers: they are shown in the document, and read elsewhere."""
-
 
 def signature(operation: Operation) -> inspect.Signature:
-    """The signature of the operation's route: the request, then what is in the path, headers, query and body."""
+    """The signature of the operation's route: the request, then what is in the path, the query and the body."""
     parameters = [inspect.Parameter("request", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Request)]
     return inspect.Signature([*parameters, *_parameters(operation)])
 
@@ -64,10 +61,6 @@ def _parameters(operation: Operation) -> Iterator[inspect.Parameter]:
     for name in operation.in_path:
         hint = operation.hints.get(operation.named(name), str)
         yield _parameter(name, Annotated[_alone(hint), Path()])
-    for name in _headers(operation):
-        needed = name == KEY and operation.parameters["key"].default is inspect.Parameter.empty
-        shown = Annotated[str if needed else str | None, Header(alias=name, description=_HEADERS[name], min_length=1)]
-        yield _parameter(HEADER + name.lower().replace("-", "_"), shown, inspect.Parameter.empty if needed else None)
     for name, (hint, default) in MADE_WITH.get(operation.owner, {}).items():
         yield _parameter(name, Annotated[hint, Query()], default)
     if not operation.has_body:
@@ -88,10 +81,21 @@ def _parameter(name: str, hint: Any, default: Any = inspect.Parameter.empty) -> 
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
 
 
-def _headers(operation: Operation) -> list[str]:
-    scope = [USER, AGENT] if operation.has_scope else []
+def headers(operation: Operation) -> list[dict[str, Any]]:
+    """The headers of the operation, as the document shows them. The endpoint reads them itself."""
+    whose = [USER, AGENT] if operation.has_scope or operation.narrows else []
     object_ = [POLICY, SUBJECT] if operation.owner is Conversation else []
-    return [*scope, *object_, *([KEY] if "key" in operation.parameters else [])]
+    key = operation.parameters.get("key")
+    return [
+        {
+            "name": name,
+            "in": "header",
+            "required": name == KEY and key is not None and key.default is inspect.Parameter.empty,
+            "description": _HEADERS[name],
+            "schema": {"type": "string", "minLength": 1},
+        }
+        for name in [*whose, *object_, *([] if key is None else [KEY])]
+    ]
 
 
 def _body(operation: Operation) -> type[BaseModel]:

@@ -20,7 +20,7 @@ from hitherto.engine.conversation import Conversation
 from hitherto.engine.export.imports import ImportReport
 from hitherto.engine.memory import Memory
 from hitherto.http.operations import AGENT, LINES, PREFIX, USER
-from hitherto.http.server.callers import Caller, Doors
+from hitherto.http.server.callers import Caller, Doors, name_in
 from hitherto.http.server.endpoints import needs
 from hitherto.http.server.gate import check_type
 from hitherto.http.server.responses import answer, encoded
@@ -50,7 +50,7 @@ def add_streams(router: APIRouter) -> None:
     """Add the routes."""
 
     @router.get(
-        "/conversations/{conversation}/messages",
+        f"{PREFIX}/conversations/{{conversation}}/messages",
         operation_id="conversation_messages",
         tags=["Conversation"],
         description=f"{Conversation.messages.__doc__}\n\nThe list is streamed. Needs the right `read`.",
@@ -77,7 +77,7 @@ def add_streams(router: APIRouter) -> None:
         return StreamingResponse(_pages(chat, first, stop, left), media_type="application/json")
 
     @router.get(
-        "/export",
+        f"{PREFIX}/export",
         operation_id="memory_export",
         tags=["Memory"],
         description=f"{Memory.export_to.__doc__}\n\nThe lines are streamed. Needs the right `admin`.",
@@ -85,13 +85,18 @@ def add_streams(router: APIRouter) -> None:
         dependencies=[needs(Right.ADMIN)],
     )
     async def export(
-        request: Request, user: Annotated[str | None, Query()] = None, agent: Annotated[str | None, Query()] = None
+        request: Request,
+        user: Annotated[str | None, Query()] = None,
+        agent: Annotated[str | None, Query()] = None,
+        header_user: UserHeader = None,
+        header_agent: AgentHeader = None,
     ) -> Response:
         caller: Caller = request.scope["caller"]
         pipe, memory = _Pipe(), cast(Memory, request.scope["memory"])
-        whose = caller.user(user)
+        headers = request.headers
+        whose, by = caller.user(user or name_in(headers, USER)), agent or name_in(headers, AGENT)
         writing = asyncio.create_task(
-            memory.export_to(cast(BinaryIO, pipe), tenant=caller.tenant, user=whose, agent=agent)
+            memory.export_to(cast(BinaryIO, pipe), tenant=caller.tenant, user=whose, agent=by)
         )
         writing.add_done_callback(lambda _: pipe.end())
         first = await pipe.get()
@@ -100,7 +105,7 @@ def add_streams(router: APIRouter) -> None:
         return StreamingResponse(_exported(writing, pipe, first or b"", request), media_type=LINES)
 
     @router.post(
-        "/import",
+        f"{PREFIX}/import",
         operation_id="memory_import",
         tags=["Memory"],
         description=f"{Memory.import_from.__doc__}\n\nThe body is the file. Needs the right `admin`.",
