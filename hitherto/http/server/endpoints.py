@@ -9,10 +9,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Union, cast, get_args
 from urllib.parse import unquote
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
-from hitherto.core.key import Right
 from hitherto.core.scope import checked_name
 from hitherto.engine.documents.documents import Documents
 from hitherto.engine.facts.facts import Facts
@@ -20,7 +19,7 @@ from hitherto.engine.memory import Memory
 from hitherto.engine.runs import Runs
 from hitherto.errors import InvalidPolicy, NotFound
 from hitherto.http.operations import KEY, MESSAGES, POLICY, SUBJECT, Operation
-from hitherto.http.server.callers import Caller, name_in, text_in
+from hitherto.http.server.callers import Caller, name_in, needs, text_in
 from hitherto.http.server.responses import answer
 from hitherto.http.server.signatures import HEADER, MADE_WITH, signature
 from hitherto.http.shapes import message_of, taken
@@ -48,16 +47,6 @@ def add(router: APIRouter, operation: Operation) -> None:
         response_model=None if empty else _shown(operation),
         response_class=Response if empty else JSONResponse,
     )
-
-
-def needs(right: Right) -> Any:
-    """A dependency of routes: Forbidden for a key without the right, before anything else is looked at."""
-
-    async def check(request: Request) -> None:
-        caller: Caller = request.scope["caller"]
-        caller.check(right)
-
-    return Depends(check)
 
 
 def _shown(operation: Operation) -> Any:

@@ -20,8 +20,7 @@ from hitherto.engine.conversation import Conversation
 from hitherto.engine.export.imports import ImportReport
 from hitherto.engine.memory import Memory
 from hitherto.http.operations import AGENT, LINES, PREFIX, USER
-from hitherto.http.server.callers import Caller, Doors
-from hitherto.http.server.endpoints import needs
+from hitherto.http.server.callers import Caller, Doors, needs
 from hitherto.http.server.gate import check_type
 from hitherto.http.server.responses import answer, encoded
 from hitherto.http.shapes import written

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 from urllib.parse import unquote
 
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import APIRouter, Path, Query, Request
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 from starlette.responses import Response
@@ -17,7 +17,8 @@ from hitherto.core.scope import Scope, checked_name
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.memory import Memory
 from hitherto.errors import NotFound
-from hitherto.http.server.other_systems.scope import RequestScope, needs
+from hitherto.http.server.callers import needs
+from hitherto.http.server.other_systems.scope import RequestScope
 from hitherto.http.server.responses import answer
 from hitherto.ports.log import ConversationInfo
 
@@ -81,7 +82,7 @@ def add_routes(router: APIRouter) -> None:
         tags=["Chat sessions"],
         description="The user's sessions with the agent. Needs the right `read`.",
         response_model=ChatSessions,
-        dependencies=[Depends(needs(Right.READ))],
+        dependencies=[needs(Right.READ)],
     )
     async def list_sessions(
         request: Request,
@@ -100,7 +101,7 @@ def add_routes(router: APIRouter) -> None:
         tags=["Chat sessions"],
         description="A session. Needs the right `read`.",
         response_model=ChatSession,
-        dependencies=[Depends(needs(Right.READ))],
+        dependencies=[needs(Right.READ)],
     )
     async def get_session(
         request: Request,
@@ -116,7 +117,7 @@ def add_routes(router: APIRouter) -> None:
         description="What was said in a session and is neither cleared nor taken back, without tool calls. Needs the "
         "right `read`.",
         response_model=ChatMessages,
-        dependencies=[Depends(needs(Right.READ))],
+        dependencies=[needs(Right.READ)],
     )
     async def list_messages(
         request: Request,

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Literal
 from urllib.parse import quote, unquote
 
-from fastapi import APIRouter, Depends, Header, Path, Query, Request
+from fastapi import APIRouter, Header, Path, Query, Request
 from pydantic import BaseModel, ConfigDict
 from starlette.responses import Response
 
@@ -16,7 +16,8 @@ from hitherto.core.scope import Scope, checked_name
 from hitherto.engine.facts.facts import Facts
 from hitherto.engine.memory import Memory
 from hitherto.errors import StaleVersion
-from hitherto.http.server.other_systems.scope import RequestScope, needs
+from hitherto.http.server.callers import needs
+from hitherto.http.server.other_systems.scope import RequestScope
 from hitherto.http.server.responses import answer
 
 _MOST = 1_000
@@ -62,7 +63,7 @@ def add_routes(router: APIRouter) -> None:
         "next page. Needs the right `read`.",
         response_model=list[LegacyFact],
         responses={200: {"headers": {"Link": {"schema": {"type": "string"}}}}},
-        dependencies=[Depends(needs(Right.READ))],
+        dependencies=[needs(Right.READ)],
     )
     async def list_facts(
         request: Request,
@@ -88,7 +89,7 @@ def add_routes(router: APIRouter) -> None:
         "right `review`.",
         response_model=LegacyFact,
         responses={200: {"headers": {"ETag": {"schema": {"type": "string"}}}}},
-        dependencies=[Depends(needs(Right.REVIEW))],
+        dependencies=[needs(Right.REVIEW)],
     )
     async def update_visibility(
         request: Request,
@@ -111,7 +112,7 @@ def add_routes(router: APIRouter) -> None:
         description="Delete one of the user's own facts. Needs the right `review`.",
         status_code=204,
         response_class=Response,
-        dependencies=[Depends(needs(Right.REVIEW))],
+        dependencies=[needs(Right.REVIEW)],
     )
     async def delete_fact(
         request: Request,
