@@ -23,11 +23,11 @@ from hitherto.engine.export.export import ExportReport, checked_file
 from hitherto.engine.export.imports import LONGEST_LINE, ImportReport, Lines
 from hitherto.engine.facts.facts import Facts
 from hitherto.engine.keys import Keys
-from hitherto.engine.listing import ConversationPage
+from hitherto.engine.listing import ConversationPage, scope_parts
 from hitherto.engine.log.append import AppendResult
 from hitherto.engine.memory import Memory
 from hitherto.engine.runs import Runs
-from hitherto.errors import InvalidInput, InvalidScope, TimedOut
+from hitherto.errors import InvalidInput, TimedOut
 from hitherto.http.client.service import Service, in_path, scope_headers
 from hitherto.http.operations import LINES, OPERATIONS, POLICY, PREFIX, SUBJECT, TENANT, Operation
 from hitherto.http.shapes import sent
@@ -137,13 +137,7 @@ class RemoteMemory(Memory):
         limit: int = 100,
         cursor: str | None = None,
     ) -> ConversationPage:
-        if scope is not None:
-            if (tenant, user, agent) != (None, None, None):
-                raise InvalidScope("give a scope, or a tenant and perhaps user and agent, not both")
-            of = Scope.checked(scope)
-            tenant, user, agent = of.tenant, of.user, of.agent
-        if tenant is None:
-            raise InvalidScope("whose conversations? Give a scope, or tenant=…, perhaps with user=… and agent=…")
+        tenant, user, agent = scope_parts(scope, tenant=tenant, user=user, agent=agent)
         narrowed = {"user": user, "agent": agent, "after": after, "before": before, "metadata": metadata}
         given = {name: value for name, value in narrowed.items() if value is not None}
         return await self._asked(_LIST, {"tenant": tenant, **given, "limit": limit, "cursor": cursor})
