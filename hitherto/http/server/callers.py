@@ -87,6 +87,16 @@ def needs(right: Right) -> Any:
     return Depends(check)
 
 
+def described(name: str, tag: str, right: Right, text: str) -> dict[str, Any]:
+    """What a route is declared with: its name and its group in the document, what it does, and the right it needs."""
+    return {
+        "operation_id": name,
+        "tags": [tag],
+        "description": f"{text} Needs the right `{right}`.",
+        "dependencies": [needs(right)],
+    }
+
+
 class Doors:
     """Finds the caller of a request. With `keys` None, requests need no key and are the tenant `local`'s."""
 
