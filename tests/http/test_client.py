@@ -18,7 +18,7 @@ from hitherto.engine.conversation import Conversation
 from hitherto.engine.documents.documents import Documents
 from hitherto.engine.facts.facts import Facts
 from hitherto.engine.runs import Runs
-from hitherto.errors import HithertoError, InvalidInput, ServiceError, ServiceUnavailable, StoreError
+from hitherto.errors import HithertoError, InvalidInput, InvalidMessage, ServiceError, ServiceUnavailable, StoreError
 from hitherto.http.client import remote
 from hitherto.http.operations import OPERATIONS
 from tests.conftest import SCOPE
@@ -131,6 +131,11 @@ class TestOddNamesAndValues:
         assert await client.runs(SCOPE).events(run.id) == await memory.runs(SCOPE).events(run.id)
         added = await client.documents(SCOPE).add("A text.", metadata={"é": ["x"]})
         assert [one.id for one in await client.documents(SCOPE).list(metadata={"é": "x"})] == [added.id]
+
+    @pytest.mark.parametrize("incoming", [5, {"role": "user"}, [5]])
+    async def test_what_is_no_message(self, client: Memory, incoming: Any) -> None:
+        with pytest.raises(InvalidMessage):
+            await client.conversation("c", scope=SCOPE).context(incoming)
 
 
 HTML = "<html><h1>It works!</h1></html>"

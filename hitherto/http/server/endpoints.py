@@ -22,8 +22,7 @@ from hitherto.http.operations import KEY, MESSAGES, POLICY, SUBJECT, Operation
 from hitherto.http.server.callers import Caller, name_in, needs, text_in
 from hitherto.http.server.responses import answer
 from hitherto.http.server.signatures import HEADER, MADE_WITH, signature
-from hitherto.http.shapes import message_of, taken
-from hitherto.wire import read
+from hitherto.http.shapes import messages_of, taken
 
 _LONG = 50
 """Messages that are read on the event loop."""
@@ -74,7 +73,7 @@ def _endpoint(operation: Operation) -> Callable[..., Awaitable[Response]]:
         target = _target(operation, request, in_path, made_with)
         arguments |= {operation.named(name): value for name, value in in_path.items()}
         for name in MESSAGES & arguments.keys():
-            arguments[name] = await _in_turns(_read, arguments[name], arguments.get("wire"))
+            arguments[name] = await _in_turns(messages_of, arguments[name], arguments.get("wire"))
         if "key" in operation.parameters:
             arguments["key"] = text_in(request.headers, KEY)
         if operation.has_scope and "scope" in operation.parameters:
@@ -136,11 +135,3 @@ async def _in_turns(read: Callable[..., Any], value: Any, wire: Any) -> Any:
     """What is read of long lists is read in a thread, so that others go on in between."""
     long = isinstance(value, list) and len(cast("list[Any]", value)) > _LONG
     return await asyncio.to_thread(read, value, wire) if long else read(value, wire)
-
-
-def _read(value: Any, wire: Any) -> Any:
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, list):
-        return [message_of(one, read, wire) for one in cast("list[Any]", value)]
-    return message_of(value, read, wire)
