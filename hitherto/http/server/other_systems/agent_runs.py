@@ -189,7 +189,7 @@ async def _run(agent: APIAgent, body: AgentRequest, write: Write) -> dict[str, A
             stored="answer",
             on_event=lambda one: write(run_detail(one)),
         )
-    except Exception as error:
+    except Exception as error:  # the SDK and the agent's tools may raise anything; what is the model's fault is told so
         found = failure_of(error)
         if found is None or found is error:
             raise
