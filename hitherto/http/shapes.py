@@ -35,6 +35,7 @@ from hitherto.core.digests.digest import Digest
 from hitherto.core.log.message import NESTED, Message, Wire
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.span import Span
+from hitherto.errors import ServiceError
 from hitherto.wire import read
 
 _LISTS = (Iterable, Sequence, Collection)
@@ -140,10 +141,19 @@ def adapter(hint: Any) -> TypeAdapter[Any]:
 
 
 def written(value: Any, hint: Any) -> Any:
-    """An answer as JSON values."""
+    """An answer as JSON values. Raises ServiceError for one that is nested deeper than pydantic writes: items and
+    documents are kept from that, the metadata of a message and what a run records are not."""
     if isinstance(value, Policy):
         return value.to_json()
-    return adapter(hint).dump_python(value, mode="json", by_alias=True, context=NESTED)
+    try:
+        return adapter(hint).dump_python(value, mode="json", by_alias=True, context=NESTED)
+    except ValueError as error:
+        if not ("depth" in str(error) or RecursionError.__name__ in str(error)):
+            raise
+        raise ServiceError(
+            "something in the answer is nested more than 250 deep, such as the metadata of a message, and cannot be "
+            "given over HTTP; leave it out of what is asked for, or read it with hitherto.open()"
+        ) from None
 
 
 def answered(value: Any, hint: Any) -> Any:
