@@ -236,4 +236,4 @@ class TimedOut(AccessError):
 
 
 class ServiceError(HithertoError):
-    """The service has failed; its log says why."""
+    """The service has failed."""

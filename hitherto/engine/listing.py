@@ -32,6 +32,25 @@ class ScopePage:
     next: str | None
 
 
+def scope_parts(
+    scope: Scope | None, *, tenant: str | None, user: str | None, agent: str | None
+) -> tuple[str, str | None, str | None]:
+    """The tenant, user and agent whose conversations are asked for. Raises InvalidScope unless there is either a scope
+    or a tenant, and for what is no name."""
+    if scope is not None:
+        if (tenant, user, agent) != (None, None, None):
+            raise InvalidScope("give a scope, or a tenant and perhaps user and agent, not both")
+        of = Scope.checked(scope)
+        return of.tenant, of.user, of.agent
+    if tenant is None:
+        raise InvalidScope("whose conversations? Give a scope, or tenant=…, perhaps with user=… and agent=…")
+    return (
+        checked_name(tenant, "tenant"),
+        None if user is None else checked_name(user, "user"),
+        None if agent is None else checked_name(agent, "agent"),
+    )
+
+
 def conversation_filter(
     scope: Scope | None,
     *,
@@ -42,18 +61,12 @@ def conversation_filter(
     before: datetime | None,
     metadata: Mapping[str, Any] | None,
 ) -> ConversationFilter:
-    """What is asked for. Raises InvalidScope unless there is a scope or a tenant, and InvalidInput."""
-    if scope is not None:
-        if (tenant, user, agent) != (None, None, None):
-            raise InvalidScope("give a scope, or a tenant and perhaps user and agent, not both")
-        of = Scope.checked(scope)
-        tenant, user, agent = of.tenant, of.user, of.agent
-    if tenant is None:
-        raise InvalidScope("whose conversations? Give a scope, or tenant=…, perhaps with user=… and agent=…")
+    """What is asked for. Raises InvalidScope as `scope_parts` does, and InvalidInput."""
+    tenant, user, agent = scope_parts(scope, tenant=tenant, user=user, agent=agent)
     return ConversationFilter(
-        tenant=checked_name(tenant, "tenant"),
-        user=None if user is None else checked_name(user, "user"),
-        agent=None if agent is None else checked_name(agent, "agent"),
+        tenant=tenant,
+        user=user,
+        agent=agent,
         after=checked_time(after, "after"),
         before=checked_time(before, "before"),
         metadata=json.loads(metadata_json(metadata)),

@@ -35,7 +35,8 @@ from hitherto.core.digests.digest import Digest
 from hitherto.core.log.message import NESTED, Message, Wire
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.span import Span
-from hitherto.engine.services import ItemReader
+from hitherto.errors import ServiceError
+from hitherto.wire import read
 
 _LISTS = (Iterable, Sequence, Collection)
 _TIME = re.compile(r"\d{4}-|-?P")
@@ -104,8 +105,17 @@ def taken(hint: Any, *, strict: bool = False) -> Any:  # noqa: PLR0911 (a case e
     return hint
 
 
-def message_of(value: object, read: ItemReader, wire: Wire | None = None) -> Message:
-    """The message that stands in JSON, read as `Appended`. Raises InvalidMessage."""
+def messages_of(value: Any, wire: Wire | None = None) -> Any:
+    """An argument with its messages read: one, or a list of them; None and a text as they are. Raises
+    InvalidMessage."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, Message | Mapping | Given) or not isinstance(value, Iterable):
+        return _message_of(cast(object, value), wire)
+    return [_message_of(one, wire) for one in cast("Iterable[object]", value)]
+
+
+def _message_of(value: object, wire: Wire | None) -> Message:
     if not isinstance(value, Given):
         return read(cast("Mapping[str, Any]", value), wire)
     message = read(value.item, value.wire or wire)
@@ -131,10 +141,19 @@ def adapter(hint: Any) -> TypeAdapter[Any]:
 
 
 def written(value: Any, hint: Any) -> Any:
-    """An answer as JSON values."""
+    """An answer as JSON values. Raises ServiceError for one that is nested deeper than pydantic writes: items and
+    documents are kept from that, the metadata of a message and what a run records are not."""
     if isinstance(value, Policy):
         return value.to_json()
-    return adapter(hint).dump_python(value, mode="json", by_alias=True, context=NESTED)
+    try:
+        return adapter(hint).dump_python(value, mode="json", by_alias=True, context=NESTED)
+    except ValueError as error:
+        if not ("depth" in str(error) or RecursionError.__name__ in str(error)):
+            raise
+        raise ServiceError(
+            "something in the answer is nested more than 250 deep, such as the metadata of a message, and cannot be "
+            "given over HTTP; leave it out of what is asked for, or read it with hitherto.open()"
+        ) from None
 
 
 def answered(value: Any, hint: Any) -> Any:

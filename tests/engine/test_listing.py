@@ -122,6 +122,8 @@ async def test_scopes_have_pages_and_count_documents_and_facts(memory: Memory) -
         ({"scope": SCOPE, "tenant": "acme"}, InvalidScope),
         ({"scope": "acme"}, InvalidScope),
         ({"tenant": ""}, InvalidScope),
+        ({"tenant": 3}, InvalidScope),
+        ({"tenant": "acme", "user": "\ud800"}, InvalidScope),
         ({"scope": SCOPE, "limit": 0}, InvalidInput),
         ({"scope": SCOPE, "limit": 1_001}, InvalidInput),
         ({"scope": SCOPE, "cursor": "nonsense"}, InvalidInput),

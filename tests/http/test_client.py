@@ -18,7 +18,7 @@ from hitherto.engine.conversation import Conversation
 from hitherto.engine.documents.documents import Documents
 from hitherto.engine.facts.facts import Facts
 from hitherto.engine.runs import Runs
-from hitherto.errors import HithertoError, InvalidInput, ServiceError, ServiceUnavailable, StoreError
+from hitherto.errors import HithertoError, InvalidInput, InvalidMessage, ServiceError, ServiceUnavailable, StoreError
 from hitherto.http.client import remote
 from hitherto.http.operations import OPERATIONS
 from tests.conftest import SCOPE
@@ -131,6 +131,21 @@ class TestOddNamesAndValues:
         assert await client.runs(SCOPE).events(run.id) == await memory.runs(SCOPE).events(run.id)
         added = await client.documents(SCOPE).add("A text.", metadata={"é": ["x"]})
         assert [one.id for one in await client.documents(SCOPE).list(metadata={"é": "x"})] == [added.id]
+
+    async def test_what_is_nested_too_deep_for_an_answer(self, memory: Memory, client: Memory) -> None:
+        there, chat = memory.conversation("c", scope=SCOPE), client.conversation("c", scope=SCOPE)
+        for depth in (250, 300, 900):
+            await there.append(user("hello").with_metadata(json.loads('{"a":' * depth + "1" + "}" * depth)))
+        assert await chat.messages(stop=1) == await there.messages(stop=1)
+        for seq in (1, 2):
+            with pytest.raises(ServiceError, match="nested"):
+                await chat.messages(start=seq, stop=seq + 1)
+        assert len(await chat.items()) == 3
+
+    @pytest.mark.parametrize("incoming", [5, {"role": "user"}, [5]])
+    async def test_what_is_no_message(self, client: Memory, incoming: Any) -> None:
+        with pytest.raises(InvalidMessage):
+            await client.conversation("c", scope=SCOPE).context(incoming)
 
 
 HTML = "<html><h1>It works!</h1></html>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from typing import Literal
@@ -135,3 +136,27 @@ async def test_what_may_be_done_twice_is_not_sent_twice(memory: Memory, proxy: t
         with pytest.raises(ServiceUnavailable):
             await verb()
         assert between.requests == 1
+
+
+@pytest.mark.parametrize(
+    "end", [0, 10, -5, None], ids=["at once", "in the first line", "in the last line", "before it"]
+)
+async def test_an_export_whose_connection_is_cut(memory: Memory, end: int | None) -> None:
+    """Nothing says how long it is, as behind a proxy that speaks HTTP/1.0."""
+    await memory.conversation("c", scope=SCOPE).append(user("hello"))
+    file = io.BytesIO()
+    await memory.export_to(file, tenant=SCOPE.tenant)
+    whole = file.getvalue()
+    part = whole[: whole.rindex(b"\n", 0, -1) + 1] if end is None else whole[:end]
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.0 200 OK\r\n\r\n")
+        writer.write(part if b"/export" in head else b'{"conversations": [], "next": null}')
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as listening:
+        port = listening.sockets[0].getsockname()[1]
+        async with hitherto.connect(f"http://127.0.0.1:{port}") as remote:
+            with pytest.raises(ServiceUnavailable, match="cut off"):
+                await remote.export_to(io.BytesIO(), tenant=SCOPE.tenant)

@@ -1,4 +1,4 @@
-"""A memory on each store, open on the tests' loop."""
+"""A memory on each store, open on the tests' loop, and runs on it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 import hitherto
 from hitherto import Memory
+from tests.integrations.running import Agents
 
 
 @pytest.fixture(params=["inmemory", "postgres"])
@@ -19,3 +20,8 @@ async def memory(
     database = "memory:" if request.param == "inmemory" else await make_database()
     async with hitherto.open(database) as opened:
         yield opened
+
+
+@pytest.fixture
+def agents(memory: Memory) -> Agents:
+    return Agents(memory)

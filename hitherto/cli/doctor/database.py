@@ -34,11 +34,11 @@ _BACKLOG = 1_000
 _LOOKED_AT = 1_000
 """So many waiting digests are looked at for what their maker must have."""
 
-_REST = ("schema", "queue", "index")
+_REST = ("schema", "row_security", "queue", "index")
 
 
 async def check_database(loaded: UsableSettings, space: Space | None) -> list[Check]:
-    """The checks `database`, `schema`, `queue` and `index`, of which the last is of vectors in `space`, if known."""
+    """The checks `database` and those of `_REST`, of which the last is of vectors in `space`, if known."""
     name = "database"
     if skip := loaded.skipped(name):
         return [skip, *(skipped(check, "not looked at: see database") for check in _REST)]
@@ -57,6 +57,7 @@ async def check_database(loaded: UsableSettings, space: Space | None) -> list[Ch
         checks = [_server(examined, home), _schema(examined)]
         if not examined.current or not examined.usable or examined.lacking:
             return [*checks, *(skipped(check, "not looked at: see schema") for check in _REST[1:])]
+        checks.append(_row_security(examined, loaded.settings))
         return [*checks, await _queue(examined, url, loaded.settings), await _index(url, loaded.settings, space)]
 
 
@@ -159,6 +160,20 @@ def _revision(examined: InspectionReport) -> Check:
 
 def _grants(examined: InspectionReport) -> str:
     return f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA hitherto TO {examined.role}"
+
+
+def _row_security(examined: InspectionReport, settings: Settings) -> Check:
+    name, role = "row_security", examined.role
+    if examined.walled:
+        return ok(name, f"row-level security holds for {role}: a transaction sees the rows of one tenant alone")
+    says = f"row-level security does not hold for {role}, which owns the tables or may pass it"
+    if settings.row_security and settings.database is not None:
+        return failed(
+            name,
+            f"{says}; the setting row_security refuses it",
+            "name another role, after: hitherto migrate --grant ROLE, as the tables' owner",
+        )
+    return ok(name, says)
 
 
 async def _queue(examined: InspectionReport, url: str, settings: Settings) -> Check:

@@ -23,11 +23,11 @@ from hitherto.engine.export.export import ExportReport, checked_file
 from hitherto.engine.export.imports import LONGEST_LINE, ImportReport, Lines
 from hitherto.engine.facts.facts import Facts
 from hitherto.engine.keys import Keys
-from hitherto.engine.listing import ConversationPage
+from hitherto.engine.listing import ConversationPage, scope_parts
 from hitherto.engine.log.append import AppendResult
 from hitherto.engine.memory import Memory
 from hitherto.engine.runs import Runs
-from hitherto.errors import InvalidInput, InvalidScope, TimedOut
+from hitherto.errors import InvalidInput, ServiceUnavailable, TimedOut
 from hitherto.http.client.service import Service, in_path, scope_headers
 from hitherto.http.operations import LINES, OPERATIONS, POLICY, PREFIX, SUBJECT, TENANT, Operation
 from hitherto.http.shapes import sent
@@ -137,13 +137,7 @@ class RemoteMemory(Memory):
         limit: int = 100,
         cursor: str | None = None,
     ) -> ConversationPage:
-        if scope is not None:
-            if (tenant, user, agent) != (None, None, None):
-                raise InvalidScope("give a scope, or a tenant and perhaps user and agent, not both")
-            of = Scope.checked(scope)
-            tenant, user, agent = of.tenant, of.user, of.agent
-        if tenant is None:
-            raise InvalidScope("whose conversations? Give a scope, or tenant=…, perhaps with user=… and agent=…")
+        tenant, user, agent = scope_parts(scope, tenant=tenant, user=user, agent=agent)
         narrowed = {"user": user, "agent": agent, "after": after, "before": before, "metadata": metadata}
         given = {name: value for name, value in narrowed.items() if value is not None}
         return await self._asked(_LIST, {"tenant": tenant, **given, "limit": limit, "cursor": cursor})
@@ -176,16 +170,18 @@ class RemoteMemory(Memory):
         checked_file(file, "wb")
         narrowed = {name: one for name, one in (("user", user), ("agent", agent)) if one is not None}
         headers = {TENANT: quote(checked_name(tenant, "tenant"), safe="")}
-        done, rest = Counter[str](), b""
+        done, rest, last = Counter[str](), b"", ""
         async with self._service.stream(f"{PREFIX}/export", params=narrowed, headers=headers) as response:
             async for part in response.aiter_bytes():
                 await asyncio.to_thread(file.write, part)
                 *lines, rest = (rest + part).split(b"\n")
-                done.update(_COUNTED.get(line[2 : line.find(b'"', 2)].decode(errors="replace"), "") for line in lines)
+                for line in lines:
+                    last = line[2 : line.find(b'"', 2)].decode(errors="replace")
+                    done[_COUNTED.get(last, "")] += 1
                 if progress is not None:
                     progress(_report(done))
-        if not rest == b"" or not done:
-            raise InvalidInput("the export was cut off; ask for it again")
+        if rest or last != "end":
+            raise ServiceUnavailable("the export was cut off; ask for it again")
         return _report(done)
 
     async def import_from(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, cast
 from urllib.parse import quote, urlsplit
@@ -15,7 +15,6 @@ import httpx2 as httpx
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_delay
 from tenacity.wait import wait_base
 
-from hitherto.core.log.message import Message, Wire
 from hitherto.core.scope import Scope
 from hitherto.errors import (
     HithertoError,
@@ -27,8 +26,7 @@ from hitherto.errors import (
 )
 from hitherto.http.operations import AGENT, KEY, MESSAGES, PREFIX, TENANT, USER, Operation
 from hitherto.http.problems import error_of
-from hitherto.http.shapes import answered, sent
-from hitherto.wire import read
+from hitherto.http.shapes import answered, messages_of, sent
 
 _SECRET = re.compile("[!-~]+")
 _AWAY = frozenset({502, 503, 504})
@@ -72,7 +70,7 @@ class Service:
         verb's errors."""
         given = dict(arguments)
         for name in MESSAGES & given.keys():
-            given[name] = _read(given[name], given.get("wire"))
+            given[name] = messages_of(given[name], given.get("wire"))  # what is none is refused here
         headers = {**headers, **_scope(given.pop("scope", None)), **_named(TENANT, given.pop("tenant", None))}
         if "key" in operation.parameters:
             headers[KEY] = _key(given.pop("key", None))
@@ -215,14 +213,6 @@ def in_path(name: str) -> str:
 def _seconds(response: httpx.Response) -> float | None:
     said = response.headers.get("Retry-After", "")
     return float(said) if said.isdecimal() else None
-
-
-def _read(value: Any, wire: Wire | None) -> Any:
-    """Messages, read as the service reads them: what is none is refused here. Raises InvalidMessage."""
-    if value is None or isinstance(value, str):
-        return value
-    listed = cast("Sequence[Message | Mapping[str, Any]]", [value] if isinstance(value, Message | Mapping) else value)
-    return [read(message, wire) for message in listed]
 
 
 def _encoded(value: Any) -> bytes:

@@ -22,7 +22,7 @@ from hitherto.errors import DatabaseUnavailable, HithertoError, ServiceError
 from hitherto.http.operations import AGENT, KEY, OPERATIONS, POLICY, SUBJECT, TENANT, USER
 from hitherto.http.problems import MEDIA_TYPE
 from hitherto.http.server import endpoints
-from hitherto.http.server.callers import Caller, Doors, Limits
+from hitherto.http.server.callers import Doors, Limits, needs
 from hitherto.http.server.gate import RequestGate
 from hitherto.http.server.other_systems import add_other_systems
 from hitherto.http.server.other_systems.agent_runs import RUNS
@@ -114,11 +114,9 @@ def application() -> FastAPI:
             raise DatabaseUnavailable(f"the database has given no answer for {_READY:g} seconds") from None
         return {"status": "ok"}
 
-    @app.get("/metrics", tags=["Service"], response_class=Response)
+    @app.get("/metrics", tags=["Service"], response_class=Response, dependencies=[needs(Right.ADMIN)])
     async def metrics(request: Request) -> Response:
         """The counters of this process and the digest backlog, for Prometheus. Needs the right `admin`."""
-        caller: Caller = request.scope["caller"]
-        caller.check(Right.ADMIN)
         memory: Memory = request.scope["memory"]
         return Response(await memory.metrics(), media_type=CONTENT_TYPE)
 

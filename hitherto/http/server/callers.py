@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from ipaddress import ip_address
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from fastapi import Depends, Request
 from starlette.datastructures import Headers
 
 from hitherto.core.key import ApiKey, Right, hash_of
@@ -73,6 +75,26 @@ class Caller:
                 f"{USER if user is None else AGENT}"
             )
         return Scope(tenant=self.tenant, user=user, agent=agent)
+
+
+def needs(right: Right) -> Any:
+    """A dependency of routes: Forbidden for a key without the right, before anything else is looked at."""
+
+    async def check(request: Request) -> None:
+        caller: Caller = request.scope["caller"]
+        caller.check(right)
+
+    return Depends(check)
+
+
+def described(name: str, tag: str, right: Right, text: str) -> dict[str, Any]:
+    """What a route is declared with: its name and its group in the document, what it does, and the right it needs."""
+    return {
+        "operation_id": name,
+        "tags": [tag],
+        "description": f"{text} Needs the right `{right}`.",
+        "dependencies": [needs(right)],
+    }
 
 
 class Doors:

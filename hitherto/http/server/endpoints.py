@@ -9,10 +9,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Union, cast, get_args
 from urllib.parse import unquote
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
-from hitherto.core.key import Right
 from hitherto.core.scope import checked_name
 from hitherto.engine.documents.documents import Documents
 from hitherto.engine.facts.facts import Facts
@@ -20,11 +19,10 @@ from hitherto.engine.memory import Memory
 from hitherto.engine.runs import Runs
 from hitherto.errors import InvalidInput, InvalidPolicy, NotFound
 from hitherto.http.operations import AGENT, KEY, MESSAGES, POLICY, PREFIX, SUBJECT, USER, Operation
-from hitherto.http.server.callers import Caller, name_in, text_in
+from hitherto.http.server.callers import Caller, name_in, needs, text_in
 from hitherto.http.server.responses import answer
 from hitherto.http.server.signatures import MADE_WITH, headers, signature
-from hitherto.http.shapes import message_of, taken
-from hitherto.wire import read
+from hitherto.http.shapes import messages_of, taken
 
 _LONG = 50
 """Messages that are read on the event loop."""
@@ -51,16 +49,6 @@ def add(router: APIRouter, operation: Operation) -> None:
     )
 
 
-def needs(right: Right) -> Any:
-    """A dependency of routes: Forbidden for a key without the right, before anything else is looked at."""
-
-    async def check(request: Request) -> None:
-        caller: Caller = request.scope["caller"]
-        caller.check(right)
-
-    return Depends(check)
-
-
 def _shown(operation: Operation) -> Any:
     """The type of the answer in the document. None is a 404 where the operation says so."""
     hint = operation.hints["return"]
@@ -85,7 +73,7 @@ def _endpoint(operation: Operation) -> Callable[..., Awaitable[Response]]:
         target = _target(operation, request, in_path, made_with)
         arguments = given | {operation.named(name): value for name, value in in_path.items()}
         for name in MESSAGES & arguments.keys():
-            arguments[name] = await _in_turns(_read, arguments[name], arguments.get("wire"))
+            arguments[name] = await _in_turns(messages_of, arguments[name], arguments.get("wire"))
         if "key" in operation.parameters:
             arguments["key"] = text_in(request.headers, KEY)
             if not arguments["key"] and operation.parameters["key"].default is inspect.Parameter.empty:
@@ -152,11 +140,3 @@ async def _in_turns(read: Callable[..., Any], value: Any, wire: Any) -> Any:
     """What is read of long lists is read in a thread, so that others go on in between."""
     long = isinstance(value, list) and len(cast("list[Any]", value)) > _LONG
     return await asyncio.to_thread(read, value, wire) if long else read(value, wire)
-
-
-def _read(value: Any, wire: Any) -> Any:
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, list):
-        return [message_of(one, read, wire) for one in cast("list[Any]", value)]
-    return message_of(value, read, wire)

@@ -90,7 +90,7 @@ class RequestGate:
             # The service stops, and this took longer than the grace. Part of an answer is cut off.
             if answered.status is None:
                 await problem(ServiceUnavailable("the service is stopping; try again"))(scope, receive, answered)
-        except Exception as error:
+        except Exception as error:  # the edge of a request: the log says where, the client that it failed
             told = error.__cause__  # of the framework's error, when part of an answer is out
             why = told if isinstance(told, HithertoError) else error
             log.error("A request failed", exc_info=_without_text(why), path=_route(scope))

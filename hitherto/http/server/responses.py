@@ -39,9 +39,5 @@ def _list(result: Sequence[Any], hint: Any) -> bytes:
 
 
 def problem(error: HithertoError) -> Response:
-    return Response(
-        encoded(problem_of(error)),
-        status_code=problem_of(error)["status"],
-        media_type=MEDIA_TYPE,
-        headers=headers_of(error),
-    )
+    found = problem_of(error)
+    return Response(encoded(found), status_code=found["status"], media_type=MEDIA_TYPE, headers=headers_of(error))

@@ -20,8 +20,7 @@ from hitherto.engine.conversation import Conversation
 from hitherto.engine.export.imports import ImportReport
 from hitherto.engine.memory import Memory
 from hitherto.http.operations import AGENT, LINES, PREFIX, USER
-from hitherto.http.server.callers import Caller, Doors, name_in
-from hitherto.http.server.endpoints import needs
+from hitherto.http.server.callers import Caller, Doors, described, name_in
 from hitherto.http.server.gate import check_type
 from hitherto.http.server.responses import answer, encoded
 from hitherto.http.shapes import written
@@ -51,11 +50,13 @@ def add_streams(router: APIRouter) -> None:
 
     @router.get(
         f"{PREFIX}/conversations/{{conversation}}/messages",
-        operation_id="conversation_messages",
-        tags=["Conversation"],
-        description=f"{Conversation.messages.__doc__}\n\nThe list is streamed. Needs the right `read`.",
         response_model=list[Logged],
-        dependencies=[needs(Right.READ)],
+        **described(
+            "conversation_messages",
+            "Conversation",
+            Right.READ,
+            f"{Conversation.messages.__doc__}\n\nThe list is streamed.",
+        ),
     )
     async def messages(  # noqa: PLR0917 (FastAPI gives them by name)
         request: Request,
@@ -78,11 +79,8 @@ def add_streams(router: APIRouter) -> None:
 
     @router.get(
         f"{PREFIX}/export",
-        operation_id="memory_export",
-        tags=["Memory"],
-        description=f"{Memory.export_to.__doc__}\n\nThe lines are streamed. Needs the right `admin`.",
         response_class=StreamingResponse,
-        dependencies=[needs(Right.ADMIN)],
+        **described("memory_export", "Memory", Right.ADMIN, f"{Memory.export_to.__doc__}\n\nThe lines are streamed."),
     )
     async def export(
         request: Request,
@@ -106,11 +104,8 @@ def add_streams(router: APIRouter) -> None:
 
     @router.post(
         f"{PREFIX}/import",
-        operation_id="memory_import",
-        tags=["Memory"],
-        description=f"{Memory.import_from.__doc__}\n\nThe body is the file. Needs the right `admin`.",
-        dependencies=[needs(Right.ADMIN)],
         openapi_extra={"requestBody": {"required": True, "content": {LINES: {"schema": {"type": "string"}}}}},
+        **described("memory_import", "Memory", Right.ADMIN, f"{Memory.import_from.__doc__}\n\nThe body is the file."),
     )
     async def import_(request: Request) -> ImportReport:
         caller: Caller = request.scope["caller"]

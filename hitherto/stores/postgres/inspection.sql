@@ -13,7 +13,7 @@ select 1;
 
 -- name: examine_schema
 -- The schema as the catalog has it, which even a role without rights on the schema may read: whether it exists, may be
--- used, may be created or upgraded, whether its revision may be read, and who owns it.
+-- used, may be created or upgraded, whether its revision may be read, who owns it, and whether row-level security holds.
 select n.oid is not null,
        coalesce(has_schema_privilege(n.oid, 'usage'), false),
        case when n.oid is null then has_database_privilege(current_database(), 'create')
@@ -22,7 +22,9 @@ select n.oid is not null,
        end,
        coalesce((select has_table_privilege(c.oid, 'select') from pg_class c
                  where c.relnamespace = n.oid and c.relname = 'alembic_version'), false),
-       pg_get_userbyid(n.nspowner)::text
+       pg_get_userbyid(n.nspowner)::text,
+       coalesce((select row_security_active(c.oid) from pg_class c
+                 where c.relnamespace = n.oid and c.relname = 'message'), false)
 from (select) one
 left join pg_namespace n on n.nspname = 'hitherto';
 

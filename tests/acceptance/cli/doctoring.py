@@ -8,8 +8,8 @@ from tests.acceptance.cli.commands import Cli, Ran, bare
 from tests.providers.models.endpoint import Answer, Endpoint, said
 
 NAMES = [
-    *("settings", "database", "schema", "queue", "index", "model", "compactor", "embedder", "reranker", "prices"),
-    *("ceilings", "tracing"),
+    *("settings", "database", "schema", "row_security", "queue", "index", "model", "compactor", "embedder"),
+    *("reranker", "prices", "ceilings", "tracing"),
 ]
 STATEMENTS = {
     "add": [{"text": "They meet on Tuesday at nine, in Lisbon.", "sources": [0, 1]}],

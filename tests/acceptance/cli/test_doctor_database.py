@@ -15,11 +15,13 @@ import hitherto
 from hitherto import Scope, user
 from hitherto.core.digests.digest import Needs
 from hitherto.stores.postgres.embedded.server import EmbeddedServer
+from hitherto.stores.postgres.row_security import roles
 from hitherto.stores.postgres.store import PostgresStore
 from hitherto.testing.conformance.samples import dialogue, fire, write
 from tests.acceptance.cli.commands import NOWHERE, Cli, executed
 from tests.acceptance.cli.doctoring import STRUCTURED, doctor, in_database, model_at
 from tests.conftest import SCOPE
+from tests.databases import WALLED
 from tests.providers.models.endpoint import Endpoint
 
 
@@ -168,6 +170,16 @@ class TestRights:
         assert in_database(theirs).others() == {"ok", "skipped"}
         executed(database, "delete from hitherto.alembic_version")
         assert "may not bring it there" in in_database(theirs).said("schema", "failed")
+
+
+async def test_row_level_security(database: str) -> None:
+    await roles.grant(database, WALLED)
+    theirs, asked = make_conninfo(database, user=WALLED), {"HITHERTO_ROW_SECURITY": "true"}
+    assert f"holds for {WALLED}" in in_database(theirs, **asked).said("row_security", "ok")
+    assert "does not hold for hitherto" in in_database(database).said("row_security", "ok")
+    found = in_database(database, **asked)
+    assert found.code == 1
+    assert "hitherto migrate --grant ROLE" in found.said("row_security", "failed")
 
 
 # The queue

@@ -19,8 +19,8 @@ from hitherto.core.key import Right
 from hitherto.core.policy.memory_strategy import strategy_of
 from hitherto.core.scope import Scope, checked_name
 from hitherto.errors import InvalidInput, NotFound, ServiceError, StoreError
-from hitherto.http.server.callers import Doors
-from hitherto.http.server.other_systems.scope import RequestScope, needs
+from hitherto.http.server.callers import Doors, needs
+from hitherto.http.server.other_systems.scope import RequestScope
 from hitherto.http.server.responses import encoded
 from hitherto.integrations.run_events import RunObject, Write, failed, run_completed, run_detail, run_started
 
@@ -116,7 +116,7 @@ def add_routes(router: APIRouter) -> None:
             200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}},
             502: {"description": "The agent's model failed.", **_problem()},
         },
-        "dependencies": [Depends(needs(Right.WRITE)), Depends(_served)],
+        "dependencies": [needs(Right.WRITE), Depends(_served)],
     }
     about = (
         "{} What is due is summarized first. Only the prompt and the final answer are stored, together, at the end: "
@@ -189,7 +189,7 @@ async def _run(agent: APIAgent, body: AgentRequest, write: Write) -> dict[str, A
             stored="answer",
             on_event=lambda one: write(run_detail(one)),
         )
-    except Exception as error:
+    except Exception as error:  # the SDK and the agent's tools may raise anything; what is the model's fault is told so
         found = failure_of(error)
         if found is None or found is error:
             raise

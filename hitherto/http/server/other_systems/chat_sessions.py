@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 from urllib.parse import unquote
 
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import APIRouter, Path, Query, Request
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 from starlette.responses import Response
@@ -17,7 +17,8 @@ from hitherto.core.scope import Scope, checked_name
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.memory import Memory
 from hitherto.errors import NotFound
-from hitherto.http.server.other_systems.scope import RequestScope, needs
+from hitherto.http.server.callers import described
+from hitherto.http.server.other_systems.scope import RequestScope
 from hitherto.http.server.responses import answer
 from hitherto.ports.log import ConversationInfo
 
@@ -77,11 +78,8 @@ def add_routes(router: APIRouter) -> None:
 
     @router.get(
         "/api/chat/sessions",
-        operation_id="chat_sessions",
-        tags=["Chat sessions"],
-        description="The user's sessions with the agent. Needs the right `read`.",
         response_model=ChatSessions,
-        dependencies=[Depends(needs(Right.READ))],
+        **described("chat_sessions", "Chat sessions", Right.READ, "The user's sessions with the agent."),
     )
     async def list_sessions(
         request: Request,
@@ -96,11 +94,8 @@ def add_routes(router: APIRouter) -> None:
 
     @router.get(
         "/api/chat/sessions/{session_id}",
-        operation_id="chat_session",
-        tags=["Chat sessions"],
-        description="A session. Needs the right `read`.",
         response_model=ChatSession,
-        dependencies=[Depends(needs(Right.READ))],
+        **described("chat_session", "Chat sessions", Right.READ, "A session."),
     )
     async def get_session(
         request: Request,
@@ -111,12 +106,13 @@ def add_routes(router: APIRouter) -> None:
 
     @router.get(
         "/api/chat/sessions/{session_id}/messages",
-        operation_id="chat_messages",
-        tags=["Chat sessions"],
-        description="What was said in a session and is neither cleared nor taken back, without tool calls. Needs the "
-        "right `read`.",
         response_model=ChatMessages,
-        dependencies=[Depends(needs(Right.READ))],
+        **described(
+            "chat_messages",
+            "Chat sessions",
+            Right.READ,
+            "What was said in a session and is neither cleared nor taken back, without tool calls.",
+        ),
     )
     async def list_messages(
         request: Request,

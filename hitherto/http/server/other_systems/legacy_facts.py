@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Literal
 from urllib.parse import quote, unquote
 
-from fastapi import APIRouter, Depends, Header, Path, Query, Request
+from fastapi import APIRouter, Header, Path, Query, Request
 from pydantic import BaseModel, ConfigDict
 from starlette.responses import Response
 
@@ -16,7 +16,8 @@ from hitherto.core.scope import Scope, checked_name
 from hitherto.engine.facts.facts import Facts
 from hitherto.engine.memory import Memory
 from hitherto.errors import StaleVersion
-from hitherto.http.server.other_systems.scope import RequestScope, needs
+from hitherto.http.server.callers import described
+from hitherto.http.server.other_systems.scope import RequestScope
 from hitherto.http.server.responses import answer
 
 _MOST = 1_000
@@ -55,14 +56,16 @@ def add_routes(router: APIRouter) -> None:
 
     @router.get(
         "/api/ai/legacies/{legacy_id}/facts",
-        operation_id="legacy_facts",
-        tags=["Legacy facts"],
-        description="The user's own facts about a legacy, learned by any agent, and those that others who talk to the "
-        "same agent share, in the order in which they were learned. Where there are more, the header Link names the "
-        "next page. Needs the right `read`.",
         response_model=list[LegacyFact],
         responses={200: {"headers": {"Link": {"schema": {"type": "string"}}}}},
-        dependencies=[Depends(needs(Right.READ))],
+        **described(
+            "legacy_facts",
+            "Legacy facts",
+            Right.READ,
+            "The user's own facts about a legacy, learned by any agent, and those that others who talk to the same "
+            "agent share, in the order in which they were learned. Where there are more, the header Link names the "
+            "next page.",
+        ),
     )
     async def list_facts(
         request: Request,
@@ -82,13 +85,14 @@ def add_routes(router: APIRouter) -> None:
 
     @router.patch(
         "/api/ai/facts/{fact_id}/visibility",
-        operation_id="legacy_fact_visibility",
-        tags=["Legacy facts"],
-        description="Share one of the user's own facts with all members of its legacy, or stop sharing it. Needs the "
-        "right `review`.",
         response_model=LegacyFact,
         responses={200: {"headers": {"ETag": {"schema": {"type": "string"}}}}},
-        dependencies=[Depends(needs(Right.REVIEW))],
+        **described(
+            "legacy_fact_visibility",
+            "Legacy facts",
+            Right.REVIEW,
+            "Share one of the user's own facts with all members of its legacy, or stop sharing it.",
+        ),
     )
     async def update_visibility(
         request: Request,
@@ -106,12 +110,9 @@ def add_routes(router: APIRouter) -> None:
 
     @router.delete(
         "/api/ai/facts/{fact_id}",
-        operation_id="delete_legacy_fact",
-        tags=["Legacy facts"],
-        description="Delete one of the user's own facts. Needs the right `review`.",
         status_code=204,
         response_class=Response,
-        dependencies=[Depends(needs(Right.REVIEW))],
+        **described("delete_legacy_fact", "Legacy facts", Right.REVIEW, "Delete one of the user's own facts."),
     )
     async def delete_fact(
         request: Request,

@@ -1,15 +1,13 @@
-"""Whose memory a request for these paths is about, and what its key must allow."""
+"""Whose memory a request for these paths is about."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Annotated
 from urllib.parse import quote
 
 from fastapi import Depends, Header, Request
 from starlette.datastructures import Headers
 
-from hitherto.core.key import Right
 from hitherto.core.scope import Scope
 from hitherto.http.operations import AGENT
 from hitherto.http.server.callers import Caller
@@ -33,13 +31,3 @@ async def _scope_of(request: Request, header_user: UserHeader = None, header_age
 
 RequestScope = Annotated[Scope, Depends(_scope_of)]
 """The scope of a request: as everywhere, but that it need not name an agent where the service runs one."""
-
-
-def needs(right: Right) -> Callable[[Request], Awaitable[None]]:
-    """What raises Forbidden for a key without this right."""
-
-    async def check(request: Request) -> None:
-        caller: Caller = request.scope["caller"]
-        caller.check(right)
-
-    return check

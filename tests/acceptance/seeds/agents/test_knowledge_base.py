@@ -1,0 +1,79 @@
+"""The embedder and the reranker of an agent's knowledge base."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import hitherto
+from hitherto.errors import InvalidInput, InvalidSettings
+from hitherto.integrations.agents import BaseAgent, KnowledgeBaseResource, Provider
+from tests.acceptance.seeds.agents.conftest import KNOWLEDGE, configured
+from tests.providers.models.endpoint import Answer, Body, Endpoint, said
+
+
+async def test_another_embedder_is_refused(in_memory: Any, endpoint: Endpoint) -> None:
+    async with hitherto.open(store=in_memory) as memory:
+        config: dict[str, Any] = json.loads(json.dumps(KNOWLEDGE))
+        config["resource_config"]["knowledge_base"]["embedding_model"] = "text-embedding-ada-002"
+        configured(memory, endpoint, config)
+        agent = BaseAgent("knowledge_memory_agent", "u", "s")
+        with pytest.raises(InvalidSettings, match="vectors of two cannot be compared"):
+            await agent.initialize()
+        made = KnowledgeBaseResource("kb", agent.configuration.resource_config.knowledge_base, scope=agent.scope)
+        made.set_embedding_provider(None, "wordllama")
+        await made.initialize()
+        assert await made.search("anything") == []
+        made.set_embedding_provider(Provider(kind="azure"), None)
+        with pytest.raises(InvalidSettings, match=r"an embedder of 'azure', and names no model; the memory has"):
+            await made.initialize()
+        config["resource_config"]["knowledge_base"] |= {"embedding_provider": "azure_openai_c"}
+        with pytest.raises(InvalidInput, match="there is no provider 'azure_openai_c'"):
+            configured(memory, endpoint, config)
+
+
+async def test_the_memorys_embedder_is_taken(in_memory: Any, endpoint: Endpoint) -> None:
+    """The seed's knowledge base, on a memory with the embedder that it names."""
+    embedder: dict[str, Any] = {
+        "embedder": "text-embedding-ada-002",
+        "embedder_provider": "azure",
+        "embedder_base_url": endpoint.root,
+    }
+    async with hitherto.open(store=in_memory, embedder_key="none", embedder_dimensions=8, **embedder) as memory:
+        for model in ("text-embedding-ada-002", None):
+            config: dict[str, Any] = json.loads(json.dumps(KNOWLEDGE))
+            config["resource_config"]["knowledge_base"] |= {
+                "embedding_provider": "azure_openai_cc",
+                "embedding_model": model,
+            }
+            configured(memory, endpoint, config)
+            agent = BaseAgent("knowledge_memory_agent", "u", "s")
+            await agent.initialize()
+            assert agent.knowledge_base is not None
+            await agent.cleanup()
+
+
+async def test_a_reranker_of_ones_own(in_memory: Any) -> None:
+    """The provider and the model that a configuration names put what is found in another order."""
+
+    def backwards(body: Body) -> Answer:
+        count = str(body["messages"]).count("[")
+        return said(", ".join(str(number) for number in range(count, 0, -1)))
+
+    with Endpoint(backwards, path=None) as endpoint:
+        async with hitherto.open(store=in_memory) as memory:
+            config: dict[str, Any] = json.loads(json.dumps(KNOWLEDGE))
+            config["resource_config"]["knowledge_base"] |= {"rerank_provider": "openai", "rerank_model": "gpt-4o-mini"}
+            configured(memory, endpoint, config)
+            agent = BaseAgent("knowledge_memory_agent", "u", "s")
+            await agent.initialize()
+            for text in ("The first on tokens.", "The second on tokens."):
+                await memory.documents(agent.scope).add(text)
+            await memory.wait_for_index()
+            base = agent.knowledge_base
+            assert base is not None
+            assert len(await base.search("tokens")) == 2
+            assert endpoint.asked[-1]["model"] == "gpt-4o-mini"
+            await agent.cleanup()
