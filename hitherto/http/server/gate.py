@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from limits import RateLimitItemPerMinute
 from limits.aio.storage import MemoryStorage
-from limits.aio.strategies import SlidingWindowCounterRateLimiter
+from limits.aio.strategies import MovingWindowRateLimiter
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -72,7 +72,7 @@ class RequestGate:
         self._app, self._memory, self._doors, self._streamed = app, memory, doors, streamed
         self._lasting, self._agents = lasting, agents
         self._watch = memory._services.watch  # pyright: ignore[reportPrivateUsage] — the service is part of Hitherto
-        self._rates = SlidingWindowCounterRateLimiter(MemoryStorage())
+        self._rates = MovingWindowRateLimiter(MemoryStorage())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
