@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
 
+from hitherto.aside import EACH, aside
 from hitherto.core.context.budget import checked_budget
 from hitherto.core.context.expansion import Expansion
 from hitherto.core.context.kept import KeptContext
@@ -232,15 +233,11 @@ class Conversation:
         budget, reserve = checked_budget(self._services.settings.budget if budget is None else budget, reserve)
         instructions, model = checked_words(instructions, "instructions"), checked_words(model, "model")
         at = checked_revision(at)
-        for tool in tools:
-            if not isinstance(cast(object, tool), Mapping):
-                raise InvalidMessage(f"a tool schema is {tool!r}; give JSON objects, in the format of the API")
-            to_json(tool, what="a tool schema")
+        texts = await aside(EACH * len(tools), _schema_texts, tools)
         codec, settings = self._services.codec(wire), self._services.settings
         request = ContextRequest(
             incoming=tuple(self._services.read(message) for message in _listed(incoming)),
             instructions=instructions,
-            tools=tuple(tools),
             budget=budget,
             reserve=reserve,
             counter=self._services.counter(model),
@@ -249,6 +246,7 @@ class Conversation:
             family=self._services.family(model),
             cache_breakpoints=settings.cache_breakpoints and codec.takes_breakpoints(model),
         )
+        request = await aside(sum(map(len, texts)), request.with_tools, tools, texts)
         governing, recall_options = self._services.usable(policy), recall_options_of(recall)
         crossing = cross_session_of(cross_session)
         facts = None if facts is None else checked_switch(facts, "facts")
@@ -554,6 +552,14 @@ class Conversation:
                     pause = min(pause * 1.5, 0.25)
         except TimeoutError:
             return
+
+
+def _schema_texts(tools: Sequence[object]) -> list[str]:
+    """Tool schemas as JSON. Raises InvalidMessage."""
+    for tool in tools:
+        if not isinstance(tool, Mapping):
+            raise InvalidMessage(f"a tool schema is {tool!r}; give JSON objects, in the format of the API")
+    return [to_json(tool, what="a tool schema") for tool in tools]
 
 
 def _listed(incoming: str | Appendable | Sequence[Appendable] | None, name: str = "incoming") -> Sequence[Appendable]:

@@ -122,6 +122,53 @@ async def test_while_long_lists_and_exports_are_sent(memory: Memory) -> None:
             await check(url, load)
 
 
+LONG_TEXT = "hello world, " * 600_000
+SCHEMAS = [
+    {
+        "type": "function",
+        "function": {"name": f"f{one}", "parameters": {"properties": {name: {} for name in "abcdefgh"}}},
+    }
+    for one in range(1_400)
+]
+HEAVY: dict[str, tuple[str, dict[str, object]]] = {
+    "append many": ("messages", {"messages": [{"role": "user", "content": "hello"}] * 9_000}),
+    "append a long text": ("messages", {"messages": [{"role": "user", "content": LONG_TEXT}]}),
+    "a context of a long text": ("contexts", {"incoming": LONG_TEXT, "budget": 10_000_000}),
+    "a context with many tools": ("contexts", {"tools": SCHEMAS, "budget": 10_000_000}),
+    "a context of a long conversation": ("contexts", {"incoming": "hello", "budget": 400_000}),
+    "take back many": ("rewind", {"to": 9_000}),
+}
+
+
+@pytest.mark.parametrize(("path", "body"), HEAVY.values(), ids=HEAVY)
+async def test_while_a_verb_has_much_to_do(memory: Memory, path: str, body: dict[str, object]) -> None:
+    chat = memory.conversation("c", scope=LOCAL, policy=none())
+    for _ in range(2):
+        await chat.append(*(user(f"I said {number}.") for number in range(9_000)))
+    encoded = json.dumps(body).encode()
+    async with serving(memory, keys=False) as url:
+
+        async def load() -> None:
+            status, _ = await asked(url, "POST", f"{PREFIX}/conversations/c/{path}", encoded)
+            assert status == 200
+
+        await check(url, load)
+
+
+async def test_while_a_long_conversation_is_read(memory: Memory) -> None:
+    chat = memory.conversation("c", scope=LOCAL, policy=none())
+    for _ in range(2):
+        await chat.append(*(user(f"I said {number}.") for number in range(9_000)))
+    async with serving(memory, keys=False) as url:
+        for path in ("items", "items?wire=anthropic", "view", "messages"):
+
+            async def load(path: str = path) -> None:
+                status, _ = await asked(url, "GET", f"{PREFIX}/conversations/c/{path}")
+                assert status == 200
+
+            await check(url, load)
+
+
 async def test_while_many_append(memory: Memory) -> None:
     async with serving(memory, keys=False) as url:
         body = json.dumps({"messages": [{"role": "user", "content": "hello"} for _ in range(500)]}).encode()

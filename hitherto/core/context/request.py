@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from hitherto.core.context.budget import TokenCounter
 from hitherto.core.context.stream import StreamedAnswer
-from hitherto.core.log.message import Call, Message, Payload, Role, plain_message
+from hitherto.core.log.message import Call, Message, Payload, Role, plain_message, size_of
 
 
 class WireFormat(Protocol):
@@ -83,18 +83,18 @@ class ContextRequest:
     `family` names the models whose opaque items the model understands. `opaque` are the items that the view's opaque
     digest stands for, `injected` is the memory of an earlier conversation for the instructions. `facts` is the text of
     the facts about the subject, at the end of the instructions, or, with `facts_ahead`, as a message in front of the
-    incoming ones. Where the budget cuts, `recall_tokens` are set aside for recalled content and `facts_room` for facts
-    that stand ahead: so the cut does not depend on what was chosen this time. `cache_breakpoints` is whether the
-    request has them.
+    incoming ones. `tools_text` are the tool schemas as JSON, `tools_tokens` is what they cost. Where the budget cuts,
+    `recall_tokens` are set aside for recalled content and `facts_room` for facts that stand ahead: so the cut does not
+    depend on what was chosen this time. `cache_breakpoints` is whether the request has them.
     """
 
     incoming: tuple[Message, ...]
     instructions: str | None
-    tools: tuple[Mapping[str, Any], ...]
     budget: int
     reserve: int
     counter: TokenCounter
     codec: WireFormat
+    tools: tuple[Mapping[str, Any], ...] = ()
     model: str | None = None
     family: str | None = None
     opaque: tuple[Payload, ...] = ()
@@ -104,6 +104,19 @@ class ContextRequest:
     facts_ahead: bool = False
     facts_room: int = 0
     cache_breakpoints: bool = False
+    tools_text: tuple[str, ...] = ()
+    tools_tokens: int = 0
+
+    def with_tools(self, tools: Sequence[Mapping[str, Any]], texts: Sequence[str]) -> ContextRequest:
+        """The same request with these tool schemas, which are these texts as JSON."""
+        cost = self.codec.tools_tokens(tools, self.counter) if tools else 0
+        return replace(self, tools=tuple(tools), tools_text=tuple(texts), tools_tokens=cost)
+
+    @property
+    def size(self) -> int:
+        """What it takes to go through it, in characters."""
+        texts = (self.instructions or "", self.injected or "", self.facts or "", *self.tools_text)
+        return size_of(self.incoming) + sum(map(len, texts))
 
     @property
     def room(self) -> int:
@@ -116,7 +129,7 @@ class ContextRequest:
         return {
             "framing": self.codec.framing,
             "instructions": system,
-            "tools": self.codec.tools_tokens(self.tools, self.counter) if self.tools else 0,
+            "tools": self.tools_tokens,
         }
 
     def injection(self) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -35,6 +35,9 @@ Wire = Literal["openai.chat", "openai.responses", "anthropic"]
 CHAT: Final = "openai.chat"
 RESPONSES: Final = "openai.responses"
 ANTHROPIC: Final = "anthropic"
+
+_EACH = 100
+"""Characters that take as long as a message beside its own."""
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -92,8 +95,19 @@ PAYLOAD: Final[Any] = Field(validation_alias=AliasChoices("raw", "payload"), ser
 """The name of a `raw` text in JSON where names have aliases."""
 
 
+def size_of(messages: Iterable[Message]) -> int:
+    """What it takes to go through the messages, in characters."""
+    return sum(_EACH + len(one.raw) for one in messages)
+
+
 def storable(text: str) -> str:
     """`text` with NUL and lone surrogates replaced by U+FFFD: the readable copy; `raw` keeps the original."""
+    try:
+        if "\0" not in text:
+            text.encode()
+            return text  # the pattern takes sixty times as long
+    except UnicodeEncodeError:
+        pass
     return _UNSTORABLE.sub("\ufffd", text)
 
 

@@ -13,7 +13,7 @@ from hitherto.core.context.manifest import FactsShown, Injected, Manifest, Polic
 from hitherto.core.context.request import ContextRequest, StablePart
 from hitherto.core.log.group import groups, newest
 from hitherto.core.log.head import Head
-from hitherto.core.log.message import Logged, Payload, to_json
+from hitherto.core.log.message import Logged, Payload
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.view import View
 from hitherto.core.scope import Scope
@@ -104,7 +104,7 @@ def finished(
         request=SavedRequest(
             incoming=[(message.wire, message.raw) for message in request.incoming],
             instructions=request.instructions,
-            tools=[to_json(tool, what="a tool schema") for tool in request.tools],
+            tools=list(request.tools_text),
             model=request.model,
             family=request.family,
             recall_tokens=request.recall_tokens,

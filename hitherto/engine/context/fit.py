@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from hitherto.aside import aside
 from hitherto.core.context.fit import Assembled, assemble, reach
 from hitherto.core.context.recalled import RecalledPiece
 from hitherto.core.context.recalled_block import lead_tokens, with_recalled
@@ -14,7 +15,7 @@ from hitherto.core.context.request import ContextRequest
 from hitherto.core.cross_session import CrossSession
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head
-from hitherto.core.log.message import CHAT, Kind, Logged
+from hitherto.core.log.message import CHAT, Kind, Logged, size_of
 from hitherto.core.policy.policy import Policy, UnreadablePolicy
 from hitherto.core.policy.presets import none
 from hitherto.core.policy.span import Fate, Reason
@@ -37,6 +38,9 @@ from hitherto.engine.handle import Handle
 from hitherto.engine.recall.recall import Recaller
 from hitherto.ports.facts import KnownFacts
 from hitherto.ports.log import MessageRange
+
+_CHARACTERS = 4
+"""Of a token, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +93,8 @@ class ContextBuilder:
         if recall is not False and not isinstance(recall, Sequence) and self.recaller is not None:
             options = recall or (RecallOptions(other_conversations=False) if used.recall else None)
             crossing = self.handle.crossing(head, asked, defaults)
-            complete = options is not None and not options.other_conversations and _shows_all(shown, head, request)
+            of_this = options is not None and not options.other_conversations
+            complete = of_this and await aside(request.size, _shows_all, shown, head, request)
             now = None if complete else options
             queries = await self._recall_queries(request, used, shown, head, recall=now, crossing=crossing)
             if queries or options is not None or used.recalls:
@@ -124,7 +129,9 @@ class ContextBuilder:
             )
         mine = (self.handle.scope.agent, self.handle.id)
         made = with_recalled(made, recalled.pieces, request, own=mine, left_out=recalled.left_out)
-        return finished(
+        return await aside(
+            request.size + _CHARACTERS * made.total,
+            finished,
             request,
             made,
             shown=shown,
@@ -165,7 +172,7 @@ class ContextBuilder:
         """The payload, and the request it was made for. Where facts or a digest did not fit, it is made again without
         them: a rebuild, which gets no such part, then gives the same bytes."""
         while True:
-            start = reach(shown, head, request)
+            start = await aside(request.size, reach, shown, head, request)
             reading = MessageRange(
                 start=shown.start,
                 stop=shown.stop,
@@ -173,7 +180,9 @@ class ContextBuilder:
                 tools_from=tools_from(request, head, at),
                 live_at=head.rev,
             )
-            made = assemble(shown, head, request, await self._loaded(request, shown, head, reading), start)
+            loaded = await self._loaded(request, shown, head, reading)
+            size = request.size + size_of(one.message for one in loaded)
+            made = await aside(size, assemble, shown, head, request, loaded, start)
             if request.facts is not None and not made.facts:
                 request = request.knowing(None, ahead=False)
             elif request.injected is not None and not made.injection:
@@ -220,7 +229,6 @@ class ContextBuilder:
         request = ContextRequest(
             incoming=(),
             instructions=None,
-            tools=(),
             budget=budget,
             reserve=0,
             counter=services.canonical,

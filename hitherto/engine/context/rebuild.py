@@ -44,7 +44,6 @@ async def rebuilt(contexts: ContextBuilder, manifest: Manifest) -> Context:
     request = ContextRequest(
         incoming=incoming,
         instructions=asked.instructions,
-        tools=tools,
         budget=manifest.budget,
         reserve=manifest.reserve,
         counter=services.counter(asked.model or manifest.encoding),
@@ -54,7 +53,7 @@ async def rebuilt(contexts: ContextBuilder, manifest: Manifest) -> Context:
         recall_tokens=asked.recall_tokens,
         facts_room=asked.facts_room,
         cache_breakpoints=asked.cache_breakpoints,
-    )
+    ).with_tools(tools, asked.tools)
     source = await again(handle, manifest.injected)
     try:
         made = await contexts.fitted(

@@ -108,7 +108,6 @@ def _request(budget: int, handle: Handle, model: str | None) -> ContextRequest:
     return ContextRequest(
         incoming=(),
         instructions=None,
-        tools=(),
         budget=budget,
         reserve=0,
         counter=services.counter(model),

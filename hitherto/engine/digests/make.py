@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC
 from functools import partial
 
+from hitherto.aside import aside
 from hitherto.core.context.redaction import Redactor
 from hitherto.core.digests.make import DigestContent, digest
 from hitherto.core.digests.prompts import PROMPT_VERSION
 from hitherto.core.ledger import FailureCause, ModelCall, Purpose
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.group import groups
-from hitherto.core.log.message import RESPONSES
+from hitherto.core.log.message import RESPONSES, size_of
 from hitherto.core.policy.action import Chunk, Summarize
 from hitherto.core.policy.layout import layout_of
 from hitherto.core.policy.policy import Stage
@@ -33,9 +33,6 @@ from hitherto.ports.models.compactor import CompactionResult
 from hitherto.ports.models.model import Completion
 
 log = logger("hitherto.digest")
-
-_BIG = 200_000
-"""Characters from which on counting their tokens leaves the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +85,15 @@ class DigestMaker:
             prose=isinstance(action, Chunk),
             plain_text=self._services.settings.model_output == "text",
         )
-        big = sum(len(one.message.text) for one in work.messages) > _BIG
-        made = await _step(lambda: next(making), big)
+        size = size_of(one.message for one in work.messages)
+        made = await _step(lambda: next(making), size)
         while isinstance(made, Prompt):
             try:
                 answer = await self._asked(made, work, ledger)
             except InvalidModelAnswer as error:
-                made = await _step(partial(making.throw, error), big)
+                made = await _step(partial(making.throw, error), size)
             else:
-                made = await self._read(partial(making.send, answer.text), big, ledger)
+                made = await self._read(partial(making.send, answer.text), size, ledger)
         outcome = DigestOutcome(
             digest=work.digest.id,
             items=made.items,
@@ -115,11 +112,11 @@ class DigestMaker:
             outcome = replace(outcome, archive=archive)
         return DigestResult(outcome, found_facts)
 
-    async def _read(self, step: Callable[[], Prompt], big: bool, ledger: list[ModelCall]) -> Prompt | DigestContent:
+    async def _read(self, step: Callable[[], Prompt], size: int, ledger: list[ModelCall]) -> Prompt | DigestContent:
         """Pass a model's answer to the digest's generator; returns the next prompt or the finished content. An answer
         that cannot be used is marked as such in the ledger."""
         try:
-            made = await _step(step, big)
+            made = await _step(step, size)
         except InvalidModelAnswer:
             _mark_unusable(ledger)
             raise
@@ -201,9 +198,9 @@ def _mark_unusable(ledger: list[ModelCall]) -> None:
         ledger[-1] = replace(ledger[-1], cause=FailureCause.UNUSABLE)
 
 
-async def _step(step: Callable[[], Prompt], big: bool) -> Prompt | DigestContent:
-    """Run one step of the digest's generator: returns the next prompt or the finished content. With `big` it runs in a
-    thread, as there is much to count."""
+async def _step(step: Callable[[], Prompt], size: int) -> Prompt | DigestContent:
+    """Run one step of the digest's generator: returns the next prompt or the finished content. Each step may go through
+    the messages, of this `size`."""
 
     def taken() -> Prompt | DigestContent:
         try:
@@ -211,7 +208,7 @@ async def _step(step: Callable[[], Prompt], big: bool) -> Prompt | DigestContent
         except StopIteration as end:
             return end.value
 
-    return await asyncio.to_thread(taken) if big else taken()
+    return await aside(size, taken)
 
 
 async def _with_retry(ask: Callable[[], Awaitable[CompactionResult]]) -> CompactionResult:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from hitherto.aside import aside
 from hitherto.core.log.append import expiring, extended, fingerprint
 from hitherto.core.log.head import Head, LatestDigest
-from hitherto.core.log.message import Logged, Message
+from hitherto.core.log.message import Logged, Message, size_of
 from hitherto.core.policy.policy import Policy, policy_json
 from hitherto.engine.context.injection import earlier_than
 from hitherto.engine.digests.fire import committed, fired
@@ -19,9 +19,6 @@ from hitherto.errors import ConcurrentWrite, IdempotencyKeyReused, InvalidInput
 from hitherto.ports.digests import EarlierDigest
 from hitherto.ports.log import Changes, Receipt, Unit
 from hitherto.uninterrupted import uninterrupted
-
-_BIG = 200_000
-"""From so many characters on, a batch's tokens are counted in a thread."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +61,9 @@ class Appender:
         return done
 
     async def _appended(self, batch: Sequence[Message], *, key: str | None, expect: int | None) -> AppendResult:
-        tokens = await _counted(self.handle.services, batch)
-        mark = fingerprint(batch)
+        size = size_of(batch)
+        tokens = await aside(size, _counted, self.handle.services, batch)
+        mark = await aside(size, fingerprint, batch)
         earlier: EarlierDigest | None = None
         looked = False
         while True:
@@ -80,7 +78,7 @@ class Appender:
                     )
                 if looked or not self._begins_with_earlier(unit.head):
                     kept = expiring(unit.head, batch, self.handle.services.settings.ttl)
-                    logged, head = extended(unit.head, kept, tokens)
+                    logged, head = await aside(size, extended, unit.head, kept, tokens)
                     if earlier is not None:
                         head = replace(head, latest=LatestDigest(digest=earlier.digest))
                     receipt = Receipt(start=logged[0].seq, end=logged[-1].seq, rev=head.rev, fingerprint=mark)
@@ -126,14 +124,7 @@ def _replayed(receipt: Receipt, mark: str, key: str | None) -> AppendResult:
     return AppendResult(start=receipt.start, end=receipt.end, rev=receipt.rev, replayed=True)
 
 
-async def _counted(services: Services, batch: Sequence[Message]) -> list[int]:
+def _counted(services: Services, batch: Sequence[Message]) -> list[int]:
     """The canonical tokens of each message, as sent in its own wire format."""
-
-    def count() -> list[int]:
-        codecs = [services.codec(message.wire) for message in batch]
-        pairs = zip(codecs, batch, strict=True)
-        return [codec.tokens(message.payload, services.canonical) for codec, message in pairs]
-
-    if sum(len(message.raw) for message in batch) < _BIG:
-        return count()
-    return await asyncio.to_thread(count)
+    codecs = [services.codec(message.wire) for message in batch]
+    return [codec.tokens(message.payload, services.canonical) for codec, message in zip(codecs, batch, strict=True)]

@@ -11,6 +11,7 @@ from datetime import datetime
 from itertools import accumulate
 from typing import Any
 
+from hitherto.aside import aside
 from hitherto.core.ledger import ModelCall, Purpose
 from hitherto.core.recall import rank
 from hitherto.core.recall.filter import EntryKind, SearchFilter
@@ -44,11 +45,8 @@ _OF_DOCUMENTS = 500
 """So many candidates go on to the second stage where documents or facts are filtered by what only that stage looks
 at."""
 
-_MANY = 20_000
-"""With more entries than this, the first stage runs in a thread."""
-
-_LONG = 50_000
-"""With more characters than this in the sources without an entry, the first stage runs in a thread."""
+_ENTRY = 3
+"""What an entry counts for in the first stage, in characters of a source without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +201,7 @@ class Recaller:
             self._index().search_data(criteria, terms=terms.hashes.tolist(), spaces=spaces, limit=_WAITING)
         )
         sources = search_data.waiting
-        waiting = await asyncio.to_thread(cut_waiting, sources) if _long(sources) else cut_waiting(sources)
+        waiting = await aside(_length(sources), cut_waiting, sources)
         loaded = LoadedSearch(
             question=question, terms=terms, criteria=criteria, search_data=search_data, waiting=waiting
         )
@@ -286,8 +284,8 @@ class Recaller:
             among = population(loaded.search_data, criteria, loaded.terms.hashes.tolist(), loaded.waiting)
             return search(among, loaded.terms, loaded.vector, most=most)
 
-        many = sum(len(block.lengths) for block in loaded.search_data.blocks) > _MANY
-        return await asyncio.to_thread(first) if many or _long(loaded.search_data.waiting) else first()
+        entries = sum(len(block.lengths) for block in loaded.search_data.blocks)
+        return await aside(_length(loaded.search_data.waiting) + _ENTRY * entries, first)
 
     async def _vector(
         self, question: str, space: Space, tenant: str, ledger: list[ModelCall], *, authors: Collection[int]
@@ -330,8 +328,8 @@ class Recaller:
         return self._services.index
 
 
-def _long(sources: Sequence[Source]) -> bool:
-    return sum(len(source.text) for source in sources) > _LONG
+def _length(sources: Sequence[Source]) -> int:
+    return sum(len(source.text) for source in sources)
 
 
 def _hit(weighed: RankedCandidate) -> Hit:

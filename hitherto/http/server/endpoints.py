@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
 from collections.abc import Awaitable, Callable
@@ -12,6 +11,7 @@ from urllib.parse import unquote
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
+from hitherto.aside import EACH, aside
 from hitherto.core.scope import checked_name
 from hitherto.engine.documents.documents import Documents
 from hitherto.engine.facts.facts import Facts
@@ -23,9 +23,6 @@ from hitherto.http.server.callers import Caller, name_in, needs, text_in
 from hitherto.http.server.responses import answer
 from hitherto.http.server.signatures import MADE_WITH, headers, signature
 from hitherto.http.shapes import messages_of, taken
-
-_LONG = 50
-"""Messages that are read on the event loop."""
 
 
 def add(router: APIRouter, operation: Operation) -> None:
@@ -73,7 +70,7 @@ def _endpoint(operation: Operation) -> Callable[..., Awaitable[Response]]:
         target = _target(operation, request, in_path, made_with)
         arguments = given | {operation.named(name): value for name, value in in_path.items()}
         for name in MESSAGES & arguments.keys():
-            arguments[name] = await _in_turns(messages_of, arguments[name], arguments.get("wire"))
+            arguments[name] = await _messages(request, arguments[name], arguments.get("wire"))
         if "key" in operation.parameters:
             arguments["key"] = text_in(request.headers, KEY)
             if not arguments["key"] and operation.parameters["key"].default is inspect.Parameter.empty:
@@ -96,6 +93,12 @@ def _endpoint(operation: Operation) -> Callable[..., Awaitable[Response]]:
     endpoint.__signature__ = signature(operation)  # pyright: ignore[reportFunctionMemberAccess]
     endpoint.__name__ = operation.name
     return endpoint
+
+
+async def _messages(request: Request, value: Any, wire: Any) -> Any:
+    """The messages that are given, in whatever form."""
+    many = len(cast("list[Any]", value)) if isinstance(value, list) else 0
+    return await aside(len(await request.body()) + EACH * many, messages_of, value, wire)
 
 
 def _target(
@@ -134,9 +137,3 @@ def _policy(request: Request) -> str | dict[str, Any] | None:
 def _decoded(value: Any) -> Any:
     """What is in a path: the gate has left some signs encoded."""
     return unquote(value) if isinstance(value, str) else value
-
-
-async def _in_turns(read: Callable[..., Any], value: Any, wire: Any) -> Any:
-    """What is read of long lists is read in a thread, so that others go on in between."""
-    long = isinstance(value, list) and len(cast("list[Any]", value)) > _LONG
-    return await asyncio.to_thread(read, value, wire) if long else read(value, wire)

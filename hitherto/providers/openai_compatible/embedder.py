@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
 
 import numpy as np
 from openai import APIStatusError, omit
 
+from hitherto.aside import aside
 from hitherto.core.log.message import storable
 from hitherto.errors import InvalidEmbedding, InvalidModelAnswer, ModelUnavailable
 from hitherto.ports.models.embedder import Embedder, Embeddings, Space, Vectors, usable
@@ -41,11 +40,6 @@ about 30 milliseconds to read, in which nothing else runs in the process."""
 
 _BYTES = 200_000
 """The most text in one request. OpenAI takes 300,000 tokens, which are never more than the bytes."""
-
-_INLINE = 50_000
-"""Characters of texts or of an answer up to which they are processed on the event loop; more are in a thread."""
-
-_Worked = TypeVar("_Worked")
 
 
 class OpenAICompatibleEmbedder(Embedder):
@@ -149,7 +143,7 @@ class OpenAICompatibleEmbedder(Embedder):
         with _embedding():
             async with self._endpoint.answering(seconds):
                 body, count = await self._answer(texts)
-                return await _off_the_loop(len(body), lambda: self._read(body, count))
+                return await aside(len(body), self._read, body, count)
 
     async def _answer(self, texts: Sequence[str]) -> tuple[str, int]:
         """The body of the endpoint's answer, in the first dialect that it accepts, and for how many texts it is."""
@@ -172,7 +166,7 @@ class OpenAICompatibleEmbedder(Embedder):
 
     async def _fitting(self, texts: Sequence[str], limit: int) -> list[str]:
         size = sum(len(text) for text in texts)
-        return await _off_the_loop(size, lambda: [cut(storable(text), limit, self._count) for text in texts])
+        return await aside(size, lambda: [cut(storable(text), limit, self._count) for text in texts])
 
     async def _ask(self, texts: Sequence[str], dialect: EmbedderDialect) -> str:
         # The raw response, because the SDK builds its objects from any JSON without looking at its shape.
@@ -220,11 +214,6 @@ def _embedding() -> Generator[None]:
         raised = InvalidEmbedding(str(error))
         raised.tokens = error.tokens
         raise raised from None
-
-
-async def _off_the_loop(size: int, work: Callable[[], _Worked]) -> _Worked:
-    """The result of `work`, which runs in a thread if `size`, in characters, would block the event loop for long."""
-    return work() if size <= _INLINE else await asyncio.to_thread(work)
 
 
 def _encoding(model: str) -> str:

@@ -111,7 +111,7 @@ class PostgresReader:
             cursor = await self._connection.execute(
                 SQL["messages"], {**names, "ref": ref, **reading, "tokens": 0, "tools_from": _NEVER}, binary=True
             )
-            return rows.logged_all(await cursor.fetchall())
+            return await rows.logged_all(await cursor.fetchall())
 
     async def documents(self, whose: ExportScope, *, after: int, limit: int) -> list[DocumentRecord]:
         if whose.agent is not None:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from psycopg import AsyncCursor
 from psycopg.rows import namedtuple_row
 
+from hitherto.aside import aside
 from hitherto.core.digests.digest import Digest, Item, Needs, Status
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.message import Kind, Logged, Message, Role, Sums, storable
@@ -21,6 +22,9 @@ from hitherto.ports.log import Receipt
 
 Row = Sequence[Any]
 T = TypeVar("T")
+
+_ROW = 100
+"""What a row counts for, in characters."""
 
 _ROLES = {role.value: role for role in Role}
 _KINDS = {kind.value: kind for kind in Kind}
@@ -108,8 +112,12 @@ def _made(kind: type[T], /, **fields: object) -> T:
     return made
 
 
-def logged_all(rows: Sequence[Row]) -> list[Logged]:
+async def logged_all(rows: Sequence[Row]) -> list[Logged]:
     """The messages of many rows."""
+    return await aside(len(rows) * _ROW, _logged_all, rows)
+
+
+def _logged_all(rows: Sequence[Row]) -> list[Logged]:
     with few_collections():
         return [logged_from(row) for row in rows]
 

@@ -14,6 +14,7 @@ import psycopg
 from psycopg import AsyncConnection, AsyncCursor
 from psycopg_pool import PoolTimeout
 
+from hitherto.aside import aside
 from hitherto.core.digests.digest import Digest, Needs
 from hitherto.core.ledger import Costs, ModelCall, Spending
 from hitherto.core.log.append import key_hash
@@ -161,7 +162,7 @@ class PostgresStore:
             "limit": None if reading.limit is None else max(reading.limit, 0),
         }
         # Binary, as whole histories are read: numbers and times are parsed in a fraction of the time.
-        return rows.logged_all(await self._all(SQL["messages"], values, binary=True))
+        return await rows.logged_all(await self._all(SQL["messages"], values, binary=True))
 
     async def payloads(
         self, scope: Scope, conversation: str, ref: int, reading: MessageRange, *, wire: str
@@ -169,8 +170,7 @@ class PostgresStore:
         found = await self._all(SQL["payloads"], {**_reading_values(scope, conversation, ref, reading), "wire": wire})
         if not all(usable for _, usable in found):
             return None
-        with few_collections():
-            return json.loads(f"[{','.join([raw for raw, _ in found])}]")
+        return await aside(sum(len(raw) for raw, _ in found), _items_from, [raw for raw, _ in found])
 
     async def digests(self, scope: Scope, conversation: str) -> list[Digest]:
         found = await self._all(SQL["digests"], rows.scope_values(scope, conversation), named=True)
@@ -416,6 +416,11 @@ class PostgresStore:
             await held.aclose()
             await self._connections.check()
         return await get(await held.enter_async_context(self._connections.borrowed()))
+
+
+def _items_from(texts: Sequence[str]) -> list[Payload]:
+    with few_collections():
+        return json.loads(f"[{','.join(texts)}]")
 
 
 def _reading_values(scope: Scope, conversation: str, ref: int, reading: MessageRange) -> dict[str, Any]:

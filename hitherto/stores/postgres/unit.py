@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime
 from typing import Any, LiteralString
 
@@ -25,6 +26,9 @@ from hitherto.stores.postgres.facts.rows import read_current_facts
 from hitherto.stores.postgres.log import heads
 from hitherto.stores.postgres.recall import removal
 from hitherto.stores.postgres.sql import SQL
+
+_AT_ONCE = 50
+"""Messages that are written before others go on."""
 
 
 class PostgresUnit:
@@ -113,7 +117,7 @@ class PostgresUnit:
         values = {**self._at, "view_start": self.head.view_start, "n": max(n, 0)}
         with ours():
             found = await (await self._connection.execute(SQL["tail"], values)).fetchall()
-        return [rows.logged_from(row) for row in reversed(found)]
+        return await rows.logged_all(found[::-1])
 
     async def next_digest(self) -> int:
         row = await self._one(SQL["next_digest"], {})
@@ -173,9 +177,11 @@ class PostgresUnit:
         connection, at, head, now = self._connection, self._at, changes.head, self.head.now
         if changes.messages:
             cursor = connection.cursor()
-            await cursor.executemany(
-                SQL["insert_message"], [{**at, **rows.message_values(logged)} for logged in changes.messages]
-            )
+            for start in range(0, len(changes.messages), _AT_ONCE):
+                if start:
+                    await asyncio.sleep(0)  # others go on in between
+                some = changes.messages[start : start + _AT_ONCE]
+                await cursor.executemany(SQL["insert_message"], [{**at, **rows.message_values(one)} for one in some])
         updated_at = None if changes.background else max((now, *(logged.created_at for logged in changes.messages)))
         await connection.execute(
             SQL["update_conversation"], {**at, **heads.head_values(head, self.head), "updated_at": updated_at}
