@@ -17,7 +17,7 @@ import pytest
 
 import hitherto
 from hitherto import Memory, user
-from hitherto.http.operations import AGENT, KEY, LINES, OPERATIONS, POLICY, PREFIX, SUBJECT, USER
+from hitherto.http.operations import AGENT, KEY, LINES, OPERATIONS, POLICY, PREFIX, SUBJECT, TENANT, USER
 from hitherto.http.server import gate
 from tests.conftest import SCOPE
 from tests.http.serving import LIMITS, serving
@@ -107,6 +107,13 @@ class TestTooLarge:
                 await writer.drain()
         assert b" 413 " in await answer
         writer.close()
+
+    @pytest.mark.parametrize("more", [-1, 1, 1_000])
+    async def test_in_chunks(self, service: httpx.AsyncClient, more: int) -> None:
+        body = appending("x" * (SIZE - len(appending("")) + more))
+        found = head(path=f"{PREFIX}/recall", **{"Transfer-Encoding": "chunked"})
+        answer = await raw(str(service.base_url), found + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))
+        assert (b" 413 " in answer.split(b"\r\n")[0]) == (more > 0)
 
     async def test_a_bomb_is_not_unpacked(self, service: httpx.AsyncClient) -> None:
         bomb = gzip.compress(b" " * 100_000_000, 1)[:SIZE]
@@ -208,6 +215,23 @@ class TestNotWhatItSays:
             }.items():
                 found = await service.post(path, headers=JSON, content=body)
                 assert found.status_code == 422, (path, body, found.text)
+
+    @pytest.mark.parametrize("name", [USER, AGENT, POLICY, SUBJECT, KEY, TENANT])
+    async def test_a_header_twice(self, service: httpx.AsyncClient, name: str) -> None:
+        more = "".join(f"{name}: {value}\r\n" for value in ("one", "two"))
+        request = head().replace(b"Host:", more.encode() + b"Host:") + b"{}"
+        answer = await raw(str(service.base_url), request)
+        assert b" 422 " in answer.split(b"\r\n")[0]
+        assert b"given twice" in answer
+
+    async def test_two_ends_of_a_body(self, service: httpx.AsyncClient) -> None:
+        """Whoever stands before the service may see another end of it: nothing more is read from this connection."""
+        body = appending("x")
+        framed = head(**{"Transfer-Encoding": "chunked", "Content-Length": "5"}).replace(b"Connection: close\r\n", b"")
+        hidden = head("GET", "/healthz")
+        answer = await raw(str(service.base_url), framed + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body) + hidden)
+        assert b" 422 " in answer.split(b"\r\n")[0]
+        assert answer.count(b"HTTP/1.1") == 1
 
     async def test_a_key_twice(self, service: httpx.AsyncClient) -> None:
         """The last one counts, as in Python."""

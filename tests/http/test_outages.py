@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from signal import Signals
 from typing import cast
+from urllib.parse import urlsplit
 
 import httpx2 as httpx
 import pytest
@@ -17,6 +18,7 @@ import hitherto
 from hitherto import Memory, user
 from hitherto.errors import StoreError
 from hitherto.http.operations import AGENT, KEY, PREFIX, USER
+from hitherto.http.server import gate
 from hitherto.stores.postgres.store import PostgresStore
 from tests.conftest import SCOPE
 from tests.faults.server import FAST, KILL, Server
@@ -115,6 +117,44 @@ async def test_the_client_waits_and_goes_on(own_server: Server) -> None:
                 with pytest.raises(StoreError):
                     await hasty.conversation("c", scope=SCOPE).append(user("never"))
             await own_server.start_again()
+
+
+async def test_exports_that_nobody_reads(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They hold no connection of the pool, and end."""
+    monkeypatch.setattr(gate, "_PATIENCE", 2.0)
+    async with hitherto.open(database, pool_size=2, database_timeout=1, worker=False) as memory:
+        chat = memory.conversation("c", scope=SCOPE, policy=hitherto.none())
+        for _ in range(20):
+            await chat.append(*(user("x" * 100_000) for _ in range(10)))
+        made = await memory.keys(SCOPE.tenant).create("tests", rights=["admin"])
+        headers = {"Authorization": f"Bearer {made.secret}", USER: SCOPE.user, AGENT: SCOPE.agent}
+        async with serving(memory) as url, httpx.AsyncClient(base_url=url, timeout=60, headers=headers) as client:
+            address = urlsplit(url)
+            lines = (f"GET {PREFIX}/export HTTP/1.1", "Host: localhost", *(f"{k}: {v}" for k, v in headers.items()))
+            opened = list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]()
+            for _ in range(4):
+                reader, writer = await asyncio.open_connection(address.hostname, address.port, limit=1_000)
+                writer.write("\r\n".join([*lines, "", ""]).encode())
+                opened.append((reader, writer))
+
+            async def free() -> bool:
+                return (await client.get("/readyz")).status_code == 200 and not in_use(memory)
+
+            await until(free, "the exports are read out of the database")
+            assert (await client.get(f"{PREFIX}/conversations")).status_code == 200
+            await asyncio.sleep(2.5)
+            for reader, writer in opened:
+                with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+                    await reader.readexactly(20_000_000)
+                writer.close()
+
+
+def in_use(memory: Memory) -> bool:
+    """Whether connections of the pool are in use."""
+    pool = cast(PostgresStore, memory._services.store)._connections._pool
+    assert pool is not None
+    stats = pool.get_stats()
+    return stats["pool_available"] < stats["pool_size"]
 
 
 async def test_a_full_pool(database: str) -> None:

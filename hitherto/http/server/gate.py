@@ -27,6 +27,7 @@ from hitherto.errors import (
     TooManyRequests,
     UnsupportedMediaType,
 )
+from hitherto.http.operations import AGENT, KEY, POLICY, SUBJECT, TENANT, USER
 from hitherto.http.server.callers import Caller, Doors
 from hitherto.http.server.responses import problem
 
@@ -43,6 +44,12 @@ MOST_VALUES = 50_000
 
 DEEPEST = 100
 """How deep lists and objects may be nested in one another in a JSON body."""
+
+_PATIENCE = 60.0
+"""Seconds for which a part of an answer waits for one who reads slowly; then the rest is cut off."""
+
+_ONCE = frozenset(name.lower().encode() for name in ("Authorization", USER, AGENT, TENANT, POLICY, SUBJECT, KEY))
+"""Headers that a request has once: of two, others might go by the other one."""
 
 _LINGER = 5.0
 """Seconds for which the rest of a body may come that was refused."""
@@ -85,7 +92,14 @@ class RequestGate:
             scope["error"] = error
             if answered.status is not None:
                 raise _cut_off() from None
-            await _while_it_comes(problem(error)(scope, receive, answered), received, answered)
+            refusal = problem(error)
+            if "caller" not in scope:  # nobody knows what else would come on this connection
+                refusal.headers["Connection"] = "close"
+            await _while_it_comes(refusal(scope, receive, answered), received, answered)
+        except _Left:
+            log.debug("A client left, or did not read on")
+            if answered.status is not None:
+                raise _cut_off() from None
         except asyncio.CancelledError:
             # The service stops, and this took longer than the grace. Part of an answer is cut off.
             if answered.status is None:
@@ -119,7 +133,7 @@ class RequestGate:
         if path in OPEN:
             await self._app(scope, receive, answered)
             return
-        headers = Headers(scope=scope)
+        headers = _checked(scope)
         scope["caller"] = caller = await self._doors.caller(headers)
         await self._count(caller)
         if headers.get("Content-Encoding", "identity").lower() not in ("", "identity"):
@@ -142,8 +156,6 @@ class RequestGate:
             raise TimedOut(
                 f"the request took longer than {seconds:g} seconds; what it had not done by then is not done"
             ) from None
-        except _Left:
-            log.debug("A client left before its request was whole")
 
     async def _count(self, caller: Caller) -> None:
         """Raises TooManyRequests."""
@@ -158,13 +170,25 @@ class RequestGate:
             )
 
 
+def _checked(scope: Scope) -> Headers:
+    """The headers of a request. Raises InvalidInput for those of which others may read something else."""
+    raw: list[tuple[bytes, bytes]] = scope["headers"]
+    names = [name for name, _ in raw if name in _ONCE]
+    if len(names) > len(set(names)):
+        raise InvalidInput("a header is given twice, of which there can be only one")
+    headers = Headers(scope=scope)
+    if "Content-Length" in headers and "Transfer-Encoding" in headers:
+        raise InvalidInput("the request has a Content-Length and a Transfer-Encoding; give one of them")
+    return headers
+
+
 def _cut_off() -> ConnectionAbortedError:
     """What ends an answer of which a part is out, so that nobody takes it for a whole one."""
     return ConnectionAbortedError("an answer was cut off")
 
 
 class _Left(Exception):
-    """The client has gone."""
+    """The client has gone, or reads nothing any more."""
 
 
 class _Received:
@@ -196,7 +220,11 @@ class _Answered:
         elif message["type"] == "http.response.body":
             message = {**message, "more_body": message.get("more_body", False) or not self.ends}
             self.whole = not message["more_body"]
-        await self._send(message)
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await self._send(message)
+        except TimeoutError:
+            raise _Left from None
 
 
 def check_type(headers: Headers, needed: str) -> None:
@@ -259,6 +287,8 @@ async def _body(receive: Receive, headers: Headers, size: int) -> bytes:
         parts.append(part)
         total += len(part)
         length = max(length, total)
+        if length > size:
+            break
         for start in range(0, len(part), _PIECE):
             values.read(part[start : start + _PIECE])
             await asyncio.sleep(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 import time
 from collections.abc import AsyncIterator
@@ -30,9 +31,6 @@ PATHS = frozenset({f"{PREFIX}/export", f"{PREFIX}/import"})
 
 _PAGE = 200
 """Messages that are read, and written as JSON, at once."""
-
-_AHEAD = 16
-"""Parts of an export that may wait for a slow reader."""
 
 _PIECE = 65_536
 """Bytes of an export that are sent at once: the next ones wait until they are on their way."""
@@ -99,6 +97,7 @@ def add_streams(router: APIRouter) -> None:
         writing.add_done_callback(lambda _: pipe.end())
         first = await pipe.get()
         if first is None:
+            pipe.close()
             await writing  # which raises
         return StreamingResponse(_exported(writing, pipe, first or b"", request), media_type=LINES)
 
@@ -135,35 +134,50 @@ def _joined(page: list[Logged]) -> bytes:
 
 
 class _Pipe:
-    """A file that is written in a thread, and read part by part. A writer waits while many parts are left to read, and
-    fails once there is nobody who reads."""
+    """A file that is written in a thread, and read part by part meanwhile. The writer does not wait for the reader:
+    what is not read yet stands in a temporary file, so that a slow reader holds nothing of the database."""
 
     def __init__(self) -> None:
-        self._parts = asyncio.Queue[bytes | None](_AHEAD)
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `close`)
         self._loop = asyncio.get_running_loop()
-        self._closed = False
+        self._more = asyncio.Event()
+        self._written = self._read = 0
+        self._ended = self._left = False
 
     def write(self, part: bytes) -> int:
-        if self._closed:
+        if self._left:
             raise BrokenPipeError("nobody reads this export any more")
-        asyncio.run_coroutine_threadsafe(self._parts.put(part), self._loop).result()
+        self._file.write(part)
+        self._file.flush()
+        self._written += len(part)
+        self._loop.call_soon_threadsafe(self._more.set)
         return len(part)
 
     def end(self) -> None:
         """Nothing more is written."""
-        if not self._closed:
-            task = asyncio.ensure_future(self._parts.put(None))
-            task.add_done_callback(lambda _: None)
+        self._ended = True
+        self._more.set()
 
     async def get(self) -> bytes | None:
         """The next part; None at the end."""
-        return await self._parts.get()
+        while True:
+            self._more.clear()
+            if self._read < self._written:
+                break
+            if self._ended:
+                return None
+            await self._more.wait()
+        part = await asyncio.to_thread(os.pread, self._file.fileno(), _PIECE, self._read)
+        self._read += len(part)
+        return part
+
+    def leave(self) -> None:
+        """Nobody reads any more."""
+        self._left = True
 
     def close(self) -> None:
-        """Nobody reads any more."""
-        self._closed = True
-        while not self._parts.empty():
-            self._parts.get_nowait()
+        """Nobody writes or reads any more."""
+        self._file.close()
 
 
 async def _exported(writing: asyncio.Task[Any], pipe: _Pipe, part: bytes, request: Request) -> AsyncIterator[bytes]:
@@ -172,15 +186,15 @@ async def _exported(writing: asyncio.Task[Any], pipe: _Pipe, part: bytes, reques
     found: bytes | None = part
     try:
         while found is not None:
-            for start in range(0, len(found), _PIECE):
-                yield found[start : start + _PIECE]
-                if time.monotonic() - looked > _LOOK_AGAIN:
-                    await doors.caller(request.headers)
-                    looked = time.monotonic()
+            yield found
+            if time.monotonic() - looked > _LOOK_AGAIN:
+                await doors.caller(request.headers)
+                looked = time.monotonic()
             found = await pipe.get()
         await writing
     finally:
-        pipe.close()
+        pipe.leave()
         writing.cancel()
         with suppress(asyncio.CancelledError, Exception):
             await writing
+        pipe.close()
