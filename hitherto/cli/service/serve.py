@@ -19,6 +19,8 @@ from hitherto.errors import InvalidInput
 from hitherto.settings import Settings
 from hitherto.watching import watch_of
 
+log = logs.logger("hitherto.http")
+
 if TYPE_CHECKING:
     from socket import socket
 
@@ -84,6 +86,7 @@ async def _serve(
         keys = needs_keys(settings, at)
         async with await opened(settings, watch_of(settings), row_security=keys or settings.row_security) as memory:
             await serve_memory(memory, settings, at, keys=keys, agents=_agents(memory, configurations, tools))
+    log.info("Service stopped")
 
 
 def _agents(memory: Memory, configurations: Sequence[AgentConfiguration], tools: Path | None) -> AgentSetup | None:

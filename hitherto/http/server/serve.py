@@ -32,6 +32,10 @@ class _Server(uvicorn.Server):
     """Returns after a signal, where uvicorn's own lets it end the process; a second one ends at once what is under
     way."""
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        log.info("Service stopping: requests in progress get %s seconds", self.config.timeout_graceful_shutdown)
+        await super().shutdown(sockets)
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self.force_exit = self.should_exit
         self.should_exit = True
@@ -81,8 +85,8 @@ def server(app: ASGIApp, *, grace: float) -> uvicorn.Server:
 async def serve(
     memory: Memory, settings: Settings, at: socket.socket, *, keys: bool, agents: AgentSetup | None = None
 ) -> None:
-    """Serve until SIGTERM or Ctrl-C; requests that are under way then have the setting `grace` to end. `agents` are
-    those that run at /agent/run."""
+    """Serve until SIGTERM or Ctrl-C; requests that are under way then have the setting `grace` to end. Digests in
+    progress have theirs when the memory is closed. `agents` are those that run at /agent/run."""
     host, port = at.getsockname()[:2]
     limits = Limits(requests=settings.requests_per_minute, size=settings.request_size, seconds=settings.request_seconds)
     app = create_app(memory, keys=keys, limits=limits, origins=settings.cors_origins, agents=agents)
@@ -93,4 +97,5 @@ async def serve(
     await serving.serve(sockets=[at])
     if cut_off := list(serving.server_state.tasks):  # runs still record that they have failed
         await asyncio.wait(cut_off, timeout=max(1.0, settings.grace))
-    log.info("The service has stopped")
+    if settings.worker:
+        log.info("Service stopping: digests in progress get %s seconds", settings.grace)
