@@ -41,8 +41,8 @@ def ours() -> Generator[None]:
         raise Conflict(f"nothing was written: {taken}") from error
     except psycopg.errors.InsufficientPrivilege as error:
         raise StoreError(
-            f"the role may not do what the store needs ({error.diag.message_primary}); GRANT USAGE ON SCHEMA hitherto "
-            "and SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA hitherto to it"
+            f"the role may not do what the store needs ({error.diag.message_primary}); as the tables' owner, run: "
+            "hitherto migrate --grant ROLE, where ROLE is this one"
         ) from error
     except psycopg.errors.LockNotAvailable as error:
         raise StoreError(
