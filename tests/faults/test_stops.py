@@ -47,6 +47,7 @@ async def test_a_digest_in_progress_gets_its_grace(
     model.hold()
     program = await Program.start(words[0], "hitherto", *words, data_dir=where, grace=PATIENCE, **endpoint)
     await program.said(started)
+    await program.said(f"Database: Hitherto's own PostgreSQL, in {where}")
     call = await model.asked(1)
     program.send(number)
     await program.said("digests in progress get")

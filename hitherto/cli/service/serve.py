@@ -18,6 +18,7 @@ from hitherto.engine.memory import Memory
 from hitherto.errors import InvalidInput
 from hitherto.settings import Settings
 from hitherto.watching import watch_of
+from hitherto.wiring import IN_MEMORY
 
 log = logs.logger("hitherto.http")
 
@@ -84,6 +85,11 @@ async def _serve(
 
     with at:
         keys = needs_keys(settings, at)
+        if keys and settings.database == IN_MEMORY:
+            raise InvalidInput(
+                "each request would need a key, and none can be made for memory:, which is this process's own; name a "
+                "PostgreSQL server (--database), or none for Hitherto's own, or serve this machine alone without keys"
+            )
         async with await opened(settings, watch_of(settings), row_security=keys or settings.row_security) as memory:
             await serve_memory(memory, settings, at, keys=keys, agents=_agents(memory, configurations, tools))
     log.info("Service stopped")
