@@ -58,8 +58,8 @@ def serve(
     """Serve everything over HTTP, until stopped.
 
     On this machine alone, requests are the tenant local's and need no key; from elsewhere each needs one (see hitherto
-    keys). The service makes digests too, unless workers do. On SIGTERM or Ctrl-C it ends the requests under way within
-    the grace and exits with 0.
+    keys). The service makes digests too, unless workers do. On SIGTERM or Ctrl-C it ends the requests in progress
+    within the grace, then its digests within as long again, and exits with 0.
     """
     settings = Settings.load(
         database=database,
