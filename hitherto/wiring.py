@@ -189,8 +189,9 @@ async def _store(settings: Settings, opened: AsyncExitStack, can: frozenset[Need
     await store.open()
     if settings.row_security and not store.walled:
         raise StoreError(
-            "row_security is on, and the role of this database address passes row-level security: it is a superuser, "
-            "or owns the tables. Give the address of another role (CREATE ROLE … LOGIN PASSWORD …), to which "
+            "the role of this database address passes row-level security, as a superuser or as the tables' owner, and "
+            "would see all tenants: a service that asks for keys, and the setting row_security, want a role that sees "
+            "one at a time. Give the address of another role (CREATE ROLE … LOGIN PASSWORD …), to which "
             "`hitherto migrate --grant ROLE`, run as the owner, has given what it needs"
         )
     queue = ProcrastinateQueue(

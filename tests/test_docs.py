@@ -5,7 +5,8 @@ The conventions of the pages:
 - Blocks of `python` run in order, one namespace a page; `await` may stand outside of a function.
 - A block of `text` right behind one of `python` is what it prints; "…" stands for anything.
 - In a block of `console`, lines after "$ " are commands, and what follows is what they print, likewise. Commands of
-  `hitherto` run; those with a setting in front, another server's address or a FILE in capitals are only parsed.
+  `hitherto` run; those with a setting in front, another server's address or a FILE in capitals, and `hitherto serve`,
+  are only parsed.
 - Blocks of `py` are whole programs, which `tests/acceptance/test_web_pages.py` runs as processes.
 - Blocks of `sql` that only read run on a database that has the schema.
 - Where Python calls a service at `ADDRESS`, one is really served, at another port.
@@ -64,7 +65,7 @@ COMMANDS: dict[str, Any] = {name: app.command_of(name) for name in app.COMMANDS}
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-_PARSED_ONLY = re.compile(r"postgresql://|(^| )[A-Z_]{2,}(\.\w+|=\S*)?( |$)")
+_PARSED_ONLY = re.compile(r"^serve|postgresql://|(^| )[A-Z_]{2,}(\.\w+|=\S*)?( |$)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -328,6 +329,11 @@ def test_every_error_is_there() -> None:
     tree = [name for name, value in vars(errors).items() if isinstance(value, type)]
     code = code_of(everything())
     assert [name for name in tree if not re.search(rf"\b{name}\b", code)] == []
+
+
+def test_every_command_is_in_the_readme() -> None:
+    listed = section(ROOT / "README.md", "Command line")
+    assert [name for name in COMMANDS if f"`hitherto {name}" not in listed] == []
 
 
 @pytest.mark.parametrize("command", list(COMMANDS))

@@ -84,10 +84,12 @@ class Memory:
         self._home: asyncio.AbstractEventLoop | None = None
 
     async def start(self) -> Self:
-        """Start the background workers and purge expired messages. If it is cancelled, the memory is closed. Raises
-        InvalidInput if the memory was closed before."""
+        """Start the background workers and purge expired messages; a memory that was started is left as it is. If it is
+        cancelled, the memory is closed. Raises InvalidInput if the memory was closed before."""
         if self._closing is not None:
             raise InvalidInput("this memory was closed; open another one with hitherto.open(…)")
+        if self._home is not None:
+            return self
         self._home = asyncio.get_running_loop()
         try:
             if self._worker is not None:

@@ -19,7 +19,7 @@ from pydantic import (
 
 from hitherto.core.facts.fact import CATEGORIES, category_of
 from hitherto.core.recall.trigger_phrases import TRIGGERS
-from hitherto.settings.values import Categories, CrossSessionWays, Duration, Names, Phrases, PolicyText, daily_limit
+from hitherto.settings.values import Categories, CrossSessionWays, Duration, Origins, Phrases, PolicyText, daily_limit
 
 
 class _Group(BaseModel):
@@ -226,14 +226,14 @@ class ServiceSettings(_Group):
 
     `host` and `port`: where it listens. `require_keys`: whether requests need a key on this machine too, as behind a
     proxy; those from elsewhere always do. `cors_origins`: the web pages that may call it from a browser, by their
-    origins; none by default. A request has at most `request_size` bytes and takes at most `request_seconds`; a key
-    allows at most `requests_per_minute` of each process (unset: any number).
+    origins ("*": all); none by default. A request has at most `request_size` bytes and takes at most `request_seconds`;
+    a key allows at most `requests_per_minute` of each process (unset: any number).
     """
 
     host: str = Field(default="127.0.0.1", min_length=1)
     port: int = Field(default=8480, ge=0, le=65_535)
     require_keys: bool = False
-    cors_origins: Names = ()
+    cors_origins: Origins = ()
     request_size: int = Field(default=16_777_216, ge=1_024)
     request_seconds: float = Field(default=60.0, gt=0, le=3_600)
     requests_per_minute: int | None = Field(default=None, ge=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 from typing import Annotated
 
@@ -86,6 +87,20 @@ def _checked_phrases(phrases: tuple[str, ...]) -> tuple[str, ...]:
     return phrases
 
 
+def _origins(origins: tuple[str, ...]) -> tuple[str, ...]:
+    for origin in origins:
+        if origin != "*" and not _ORIGIN.fullmatch(origin):
+            raise ValueError(
+                f"{origin!r} is no origin of web pages; write it as https://app.example.com or http://localhost:3000, "
+                "with no path behind it, or * for all"
+            )
+    return tuple(origin.lower() for origin in origins)
+
+
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([^\s/?#@:,\[\]]+|\[[0-9a-f:.]+\])(:\d{1,5})?", re.IGNORECASE)
+"""As browsers send it: scheme, host and perhaps port."""
+
+
 def _policy(value: object) -> str:
     """A table in a file is the policy's JSON. One that compacts is checked later: that needs an endpoint."""
     text = json.dumps(value) if isinstance(value, dict) else value
@@ -99,6 +114,6 @@ def _policy(value: object) -> str:
 PolicyText = Annotated[str, BeforeValidator(_policy)]
 Duration = Annotated[timedelta, BeforeValidator(_seconds)]
 Categories = Annotated[tuple[str, ...], BeforeValidator(_names), AfterValidator(_categories)]
-Names = Annotated[tuple[str, ...], BeforeValidator(_ways)]
+Origins = Annotated[tuple[str, ...], BeforeValidator(_ways), AfterValidator(_origins)]
 CrossSessionWays = Annotated[tuple[Way, ...], BeforeValidator(_ways)]
 Phrases = Annotated[tuple[str, ...], BeforeValidator(_phrases), AfterValidator(_checked_phrases)]

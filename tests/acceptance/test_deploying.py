@@ -27,6 +27,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 import hitherto
 from hitherto.cli import app
+from hitherto.settings import Settings
 from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from tests.http.serving import serving
 from tests.patience import PATIENCE
@@ -60,6 +61,23 @@ def test_the_services_of_compose_run_commands() -> None:
         check(words)
     for one in found.values():
         assert set(one.get("depends_on", ())) <= set(found)
+    for name in ("service", "worker"):
+        stops = float(found[name]["stop_grace_period"].removesuffix("s"))
+        assert found[name]["environment"]["HITHERTO_GRACE"] <= stops - 5
+
+
+def test_the_database_of_compose_is_awaited_by_tcp() -> None:
+    """While the image sets the database up, its server listens at its socket alone."""
+    found = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    assert "--host" in found["database"]["healthcheck"]["test"]
+    assert found["role"]["restart"].startswith("on-failure")
+
+
+@pytest.mark.parametrize("file", sorted(DEPLOY.iterdir()), ids=lambda file: file.name)
+def test_the_settings_are_settings(file: Path) -> None:
+    """Those that are commented out too."""
+    named = re.findall(r"HITHERTO_([A-Z_]+)\b", file.read_text(encoding="utf-8"))
+    assert {name.lower() for name in named} <= set(Settings.model_fields)
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
@@ -67,6 +85,8 @@ def test_a_unit_is_one(unit: Path, tmp_path: Path) -> None:
     text = unit.read_text(encoding="utf-8")
     path, *words = shlex.split(re.findall(r"^ExecStart=(.*)$", text, re.MULTILINE)[0])
     check(words)
+    grace, stops = (float(re.findall(rf"{name}=(\d+)$", text, re.MULTILINE)[0]) for name in ("GRACE", "TimeoutStopSec"))
+    assert grace <= stops - 5
     if shutil.which("systemd-analyze") is None:
         return
     there = tmp_path / unit.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import subprocess
 import sys
@@ -88,6 +89,16 @@ async def test_a_memory_that_was_closed() -> None:
         await chat.context("lost")
     with pytest.raises(InvalidInput, match=r"closed; open another one"):
         await memory.start()
+
+
+async def test_a_memory_that_is_started_twice(database: str) -> None:
+    before = asyncio.all_tasks()
+    async with await hitherto.open(database) as memory:  # `open()` started it, and so does `async with`
+        await asyncio.sleep(0)
+        names = [task.get_name() for task in asyncio.all_tasks() - before]
+        assert [names.count(name) for name in ("digest jobs", "digest sweep", "indexing")] == [1, 1, 1]
+        assert await memory.start() is memory
+    assert asyncio.all_tasks() == before
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from hitherto.core.log.frontier import DigestAction
 from hitherto.errors import Conflict, StoreError
 from hitherto.ports.log import Changes
 from hitherto.ports.queue import DigestJob
+from hitherto.stores.postgres.row_security import roles
 from hitherto.stores.postgres.store import PostgresStore
 from hitherto.testing.conformance.digests.samples import CALL, begun, row_of
 from hitherto.testing.conformance.digests.stage_samples import stage_row, staged
@@ -33,12 +34,6 @@ from hitherto.testing.conformance.samples import (
     write,
 )
 from tests.postgres.asking import rows
-
-GRANTS = """
-    grant usage on schema hitherto to {role};
-    grant select, insert, update, delete on all tables in schema hitherto to {role};
-"""
-"""What docs/storage.md asks for."""
 
 
 @pytest.fixture
@@ -137,10 +132,10 @@ class TestInTheTransaction:
 
 
 class TestRights:
-    """A role that was granted what the documentation says."""
+    """A role to which `hitherto migrate --grant` gave what it needs."""
 
     async def test_it_may_do_all_that_a_worker_does(self, database: str, stranger: str) -> None:
-        await rows(database, sql.SQL(GRANTS).format(role=sql.Identifier(stranger)))
+        await roles.grant(database, stranger)
         url = make_conninfo(database, user=stranger)
         store = PostgresStore(url)
         await store.open()
@@ -172,15 +167,14 @@ class TestRights:
         assert await jobs(database) == []
 
     async def test_a_table_that_was_not_granted_is_named(self, database: str, stranger: str) -> None:
-        """As after an upgrade that brought it: the grant on all tables is to be given again."""
-        grants = sql.SQL(GRANTS).format(role=sql.Identifier(stranger))
-        await rows(database, grants)
+        """As after an upgrade that brought it: rights are to be given again."""
+        await roles.grant(database, stranger)
         await rows(database, sql.SQL("revoke all on hitherto.model_call from {}").format(sql.Identifier(stranger)))
         store = PostgresStore(make_conninfo(database, user=stranger))
         await store.open()
-        with pytest.raises(StoreError, match="ON ALL TABLES IN SCHEMA hitherto"):
+        with pytest.raises(StoreError, match=r"model_call.*hitherto migrate --grant ROLE"):
             await store.spent(SCOPE.tenant)
-        await rows(database, grants)
+        await roles.grant(database, stranger)
         assert (await store.spent(SCOPE.tenant)).tokens == 0
         await write(store, "c", *dialogue(2))
         await write(store, "c", fire=[digest_of(0, 3)])

@@ -76,6 +76,22 @@ def test_an_unusable_setting_is_named(name: str, value: object) -> None:
         ("pool_size", 0, "it should be greater than or equal to 1"),
         ("model_provider", "acme", "it should be 'openai', 'azure', 'ollama' or 'anthropic'"),
         ("database", "", "it should have at least 1 character"),
+        *(
+            (
+                "cors_origins",
+                f"https://app.example.com, {origin}",
+                f"{origin!r} is no origin of web pages; write it as https://app.example.com or http://localhost:3000, "
+                "with no path behind it, or * for all",
+            )
+            for origin in (
+                "foo",
+                "https://",
+                "https://app.example.com/",
+                "https://*:80:90",
+                "null",
+                "app.example.com:80",
+            )
+        ),
         ("fact_categories", "...", "the category '...' has no word in it, or cannot be printed; name it in words"),
     ],
 )
@@ -83,6 +99,11 @@ def test_why_it_is_unusable_is_said_in_plain_words(name: str, value: object, why
     with pytest.raises(InvalidSettings) as raised:
         Settings.load(None, **{name: value})
     assert str(raised.value) == f"the setting {name} (HITHERTO_{name.upper()}) is unusable: {why}"
+
+
+def test_origins_are_as_browsers_send_them() -> None:
+    given = "https://App.example.com, http://localhost:3000, http://[::1]:80, chrome-extension://abc, *"
+    assert Settings.load(cors_origins=given).cors_origins == tuple(given.lower().split(", "))
 
 
 @pytest.mark.parametrize("spelled", ["current city", "Current city", "current-city", "CURRENT_CITY", " current  city "])

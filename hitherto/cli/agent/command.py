@@ -37,10 +37,10 @@ def agent(
     """Run an agent: commands in, events out, a JSON object a line."""
     if not stdio:
         raise InvalidInput("give --stdio: commands are read from standard input, one a line")
+    configuration = configuration_in(file)
     from hitherto.cli.agent.loop import AgentLoop, standard_input
     from hitherto.integrations.agents import configure_agents
 
-    configuration = configuration_in(file)
     descriptor = standard_input()
 
     events = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="ascii")

@@ -14,8 +14,12 @@ if TYPE_CHECKING:
 
 
 def configuration_in(path: Path) -> AgentConfiguration:
-    """The configuration of an agent that keeps sessions. Raises InvalidInput naming the file."""
-    from hitherto.integrations.agents import AgentConfiguration
+    """The configuration of an agent that keeps sessions. Raises InvalidInput naming the file, or the extra that is
+    missing."""
+    try:
+        from hitherto.integrations.agents import AgentConfiguration
+    except ImportError as error:
+        raise InvalidInput(str(error)) from error
 
     found = AgentConfiguration.read(_json(path), f"the configuration in {path}")
     if "memory" not in found.resources:

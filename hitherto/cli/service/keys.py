@@ -11,11 +11,14 @@ from hitherto.cli.app import group
 from hitherto.cli.memory import with_memory
 from hitherto.cli.options import LOCAL_TENANT
 from hitherto.cli.terminal import output
-from hitherto.cli.terminal.tables import NONE, Column, fitted, minute, name_column
+from hitherto.cli.terminal.tables import NONE, Column, day, fitted, name_column
 from hitherto.core.key import ApiKey, Right
 
 Size = Annotated[int | None, typer.Option(min=1, metavar="BYTES", help="The most bytes of a request.")]
 Seconds = Annotated[float | None, typer.Option(min=0, metavar="SECONDS", help="The most seconds that a request takes.")]
+_NAME = 14
+"""The most columns of a name: in a terminal of 80, an id has room, a name, a user and when the key was revoked."""
+
 Requests = Annotated[int | None, typer.Option(min=1, metavar="N", help="The most requests a minute, of each process.")]
 
 
@@ -32,7 +35,7 @@ def create(
     database: options.Database = None,
     as_json: options.Json = False,
 ) -> None:
-    """Make a key, and print its secret: it cannot be shown again."""
+    """Make a key, and print its secret: it cannot be shown again. Without --tenant, it is for the tenant local."""
     made = with_memory(
         database,
         lambda memory: memory.keys(tenant).create(
@@ -49,7 +52,11 @@ def create(
         output.print_json({**key_json(made.key), "secret": made.secret})
         return
     output.say(made.secret)
-    output.warn("Keep it now: only a hash of it is stored, so that it cannot be shown again.")
+    whose = "any user" if user is None else f"the user {user!r}"
+    output.warn(
+        f"This key is for {whose} of the tenant {tenant!r}. Keep it now: only a hash of it is stored, so that it "
+        "cannot be shown again."
+    )
 
 
 def list_(
@@ -64,11 +71,11 @@ def list_(
     else:
         columns = [
             Column("id", [str(one.id) for one in found], key=True),
-            name_column("name", [one.name for one in found], gives=0),
-            name_column("user", [one.user or NONE for one in found], gives=1),
-            Column("rights", [" ".join(sorted(one.rights)) for one in found]),
-            Column("created", [minute(one.created_at) for one in found]),
-            Column("revoked", [NONE if one.revoked_at is None else minute(one.revoked_at) for one in found]),
+            name_column("name", [one.name for one in found], gives=1, most=_NAME),
+            name_column("user", [one.user or NONE for one in found], gives=2, most=_NAME),
+            Column("revoked", [NONE if one.revoked_at is None else day(one.revoked_at) for one in found], gives=3),
+            Column("rights", [" ".join(sorted(one.rights)) for one in found], gives=4),
+            Column("created", [day(one.created_at) for one in found], gives=5),
         ]
         output.show(fitted(None, columns))
 

@@ -18,6 +18,9 @@ from hitherto.engine.memory import Memory
 from hitherto.errors import InvalidInput
 from hitherto.settings import Settings
 from hitherto.watching import watch_of
+from hitherto.wiring import IN_MEMORY
+
+log = logs.logger("hitherto.http")
 
 if TYPE_CHECKING:
     from socket import socket
@@ -55,8 +58,8 @@ def serve(
     """Serve everything over HTTP, until stopped.
 
     On this machine alone, requests are the tenant local's and need no key; from elsewhere each needs one (see hitherto
-    keys). The service makes digests too, unless workers do. On SIGTERM or Ctrl-C it ends the requests under way within
-    the grace and exits with 0.
+    keys). The service makes digests too, unless workers do. On SIGTERM or Ctrl-C it ends the requests in progress
+    within the grace, then its digests within as long again, and exits with 0.
     """
     settings = Settings.load(
         database=database,
@@ -82,8 +85,14 @@ async def _serve(
 
     with at:
         keys = needs_keys(settings, at)
+        if keys and settings.database == IN_MEMORY:
+            raise InvalidInput(
+                "each request would need a key, and none can be made for memory:, which is this process's own; name a "
+                "PostgreSQL server (--database), or none for Hitherto's own, or serve this machine alone without keys"
+            )
         async with await opened(settings, watch_of(settings), row_security=keys or settings.row_security) as memory:
             await serve_memory(memory, settings, at, keys=keys, agents=_agents(memory, configurations, tools))
+    log.info("Service stopped")
 
 
 def _agents(memory: Memory, configurations: Sequence[AgentConfiguration], tools: Path | None) -> AgentSetup | None:

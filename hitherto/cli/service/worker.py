@@ -19,6 +19,8 @@ from hitherto.engine.memory import Memory
 from hitherto.errors import DatabaseUnavailable, InvalidInput
 from hitherto.ports.watch import Watch
 from hitherto.settings import Settings
+from hitherto.stores.postgres.embedded.server import default_data_directory
+from hitherto.stores.postgres.errors import shown
 from hitherto.stores.postgres.schema import ping
 from hitherto.watching import serving, watch_of
 from hitherto.wiring import IN_MEMORY
@@ -94,11 +96,12 @@ async def _work(settings: Settings, metrics: str | None) -> None:
 
 
 async def opened(settings: Settings, watch: Watch, *, row_security: bool = False) -> Memory:
-    """The memory, open. A database that is starting up or recovers is waited for, however long that takes."""
+    """The memory, open; which one is logged. A database that is starting up or recovers is waited for, however long
+    that takes."""
     tried = False
     while True:
         try:
-            return await hitherto.open(
+            memory = await hitherto.open(
                 settings.database,
                 watch=watch,
                 digest_concurrency=settings.digest_concurrency,
@@ -106,6 +109,8 @@ async def opened(settings: Settings, watch: Watch, *, row_security: bool = False
                 worker=settings.worker,
                 row_security=row_security or settings.row_security,
             )
+            log.info("Database: %s", _database(settings))
+            return memory
         except DatabaseUnavailable:
             match None if settings.database is None else await ping(settings.database):
                 case Ping.REJECT:
@@ -115,3 +120,14 @@ async def opened(settings: Settings, watch: Watch, *, row_security: bool = False
                     tried = True
                 case _:
                     raise
+
+
+def _database(settings: Settings) -> str:
+    """Where everything is kept, in words and without a password."""
+    match settings.database:
+        case None:
+            return f"Hitherto's own PostgreSQL, in {settings.data_dir or default_data_directory()}"
+        case "memory:":
+            return "in memory, until this process ends"
+        case url:
+            return shown(url)

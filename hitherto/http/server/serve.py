@@ -30,7 +30,19 @@ _LONGEST_HEAD = 65_536
 
 class _Server(uvicorn.Server):
     """Returns after a signal, where uvicorn's own lets it end the process; a second one ends at once what is under
-    way."""
+    way. Logs `greeting` as soon as it serves and a signal is taken so."""
+
+    def __init__(self, config: uvicorn.Config, greeting: str) -> None:
+        super().__init__(config)
+        self._greeting = greeting
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        log.info("%s", self._greeting)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        log.info("Service stopping: requests in progress get %s seconds", self.config.timeout_graceful_shutdown)
+        await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self.force_exit = self.should_exit
@@ -62,8 +74,8 @@ def needs_keys(settings: Settings, at: socket.socket) -> bool:
     return settings.require_keys or not ip_address(at.getsockname()[0].partition("%")[0]).is_loopback
 
 
-def server(app: ASGIApp, *, grace: float) -> uvicorn.Server:
-    """What serves the app; when it is told to stop, requests have `grace` seconds to end."""
+def server(app: ASGIApp, *, grace: float, greeting: str = "Serving") -> uvicorn.Server:
+    """What serves the app; when it is told to stop, requests have `grace` seconds to end. `greeting` is logged."""
     config = uvicorn.Config(
         app,
         http="h11",  # which bounds the head of a request
@@ -75,22 +87,23 @@ def server(app: ASGIApp, *, grace: float) -> uvicorn.Server:
         h11_max_incomplete_event_size=_LONGEST_HEAD,
         timeout_graceful_shutdown=max(1, round(grace)),
     )
-    return _Server(config)
+    return _Server(config, greeting)
 
 
 async def serve(
     memory: Memory, settings: Settings, at: socket.socket, *, keys: bool, agents: AgentSetup | None = None
 ) -> None:
-    """Serve until SIGTERM or Ctrl-C; requests that are under way then have the setting `grace` to end. `agents` are
-    those that run at /agent/run."""
+    """Serve until SIGTERM or Ctrl-C; requests that are under way then have the setting `grace` to end. Digests in
+    progress have theirs when the memory is closed. `agents` are those that run at /agent/run."""
     host, port = at.getsockname()[:2]
     limits = Limits(requests=settings.requests_per_minute, size=settings.request_size, seconds=settings.request_seconds)
     app = create_app(memory, keys=keys, limits=limits, origins=settings.cors_origins, agents=agents)
     shown = f"[{host}]" if ":" in host else host
     asked = "each request needs a key (hitherto keys create)" if keys else "requests of this machine need no key"
-    log.info("Serving at http://%s:%s: %s; /openapi.json tells of all paths", shown, port, asked)
-    serving = server(app, grace=settings.grace)
+    greeting = f"Serving at http://{shown}:{port}: {asked}; /openapi.json tells of all paths"
+    serving = server(app, grace=settings.grace, greeting=greeting)
     await serving.serve(sockets=[at])
     if cut_off := list(serving.server_state.tasks):  # runs still record that they have failed
         await asyncio.wait(cut_off, timeout=max(1.0, settings.grace))
-    log.info("The service has stopped")
+    if settings.worker:
+        log.info("Service stopping: digests in progress get %s seconds", settings.grace)

@@ -41,8 +41,8 @@ def ours() -> Generator[None]:
         raise Conflict(f"nothing was written: {taken}") from error
     except psycopg.errors.InsufficientPrivilege as error:
         raise StoreError(
-            f"the role may not do what the store needs ({error.diag.message_primary}); GRANT USAGE ON SCHEMA hitherto "
-            "and SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA hitherto to it"
+            f"the role may not do what the store needs ({error.diag.message_primary}); as the tables' owner, run: "
+            "hitherto migrate --grant ROLE, where ROLE is this one"
         ) from error
     except psycopg.errors.LockNotAvailable as error:
         raise StoreError(
@@ -65,7 +65,7 @@ def ours() -> Generator[None]:
 def unreachable(url: str, error: Exception) -> DatabaseUnavailable:
     """The error for a database that cannot be connected to, without its password."""
     return DatabaseUnavailable(
-        f"cannot connect to the database at {_shown(url)}: {_first_line(error)}; check that the server runs and that "
+        f"cannot connect to the database at {shown(url)}: {_first_line(error)}; check that the server runs and that "
         "HITHERTO_DATABASE (or --database) names host, port, database and user"
     )
 
@@ -94,6 +94,7 @@ def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
-def _shown(url: str) -> str:
+def shown(url: str) -> str:
+    """Host, port and database of an address, and no password."""
     parts = conninfo_to_dict(url)
     return f"{parts.get('host') or 'the default socket'}:{parts.get('port') or 5432}/{parts.get('dbname') or ''}"

@@ -59,9 +59,9 @@ async def ensure(
         ) from error
     except psycopg.errors.InsufficientPrivilege as error:
         raise StoreError(
-            f"the role may not set up the schema ({error.diag.message_primary}); run hitherto migrate as one that "
-            "may (GRANT CREATE ON DATABASE … TO …), and give this one GRANT USAGE ON SCHEMA hitherto TO … and GRANT "
-            "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA hitherto TO …"
+            f"the role may not set up the schema ({error.diag.message_primary}); as the tables' owner, or as a role "
+            "that may make them (GRANT CREATE ON DATABASE … TO …), run: hitherto migrate --grant ROLE, where ROLE is "
+            "this one"
         ) from error
     except psycopg.Error as error:
         if errors.is_gone(error):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -249,3 +250,16 @@ def test_the_schemas_are_beside_the_page(endpoint: Endpoint) -> None:
     assert {kind.value for kind in EventKind} <= EVENTS.keys()
     page = (DOCS / "agent-stdio.md").read_text(encoding="utf-8")
     assert [name for name in (*COMMANDS, *EVENTS) if f"`{name}`" not in page] == []
+
+
+@pytest.mark.parametrize("words", [("agent", "FILE", "--stdio"), ("serve", "--database", "memory:", "--agent", "FILE")])
+def test_without_the_extra(words: tuple[str, ...]) -> None:
+    program = "import sys; sys.modules['agents'] = None; from hitherto.cli import main; main()"
+    given = [word.replace("FILE", str(EXAMPLES / "agent.json")) for word in words]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *given], capture_output=True, text=True, check=False, env=bare.surroundings()
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "hitherto: the OpenAI Agents SDK is not installed; install it with: pip install 'hitherto[agents]'\n"
+    )

@@ -127,3 +127,34 @@ def test_the_log_and_the_digests(cli: Cli, width: int) -> None:
         assert bare(text) in column(log, "text")
         assert bare(text) in column(digests, "statement", after="Digest 1 in full")
     assert re.findall(r"^ *(\d) ", log, re.MULTILINE) == [str(seq) for seq in range(8)]
+
+
+def test_a_new_key_says_whose_it_is(cli: Cli) -> None:
+    made = cli("keys", "create", "app", "--database", "memory:")
+    assert made.out.startswith("hitherto_")
+    assert "for any user of the tenant 'local'" in made.err
+    made = cli("keys", "create", "app", "--database", "memory:", "--tenant", "acme", "--user", "ada")
+    assert "for the user 'ada' of the tenant 'acme'" in made.err
+
+
+@pytest.mark.parametrize("width", [one for one in WIDTHS if one >= 40])
+def test_keys_are_listed(cli: Cli, width: int) -> None:
+    tenant = f"of-{width}"
+    names = (
+        "the backend of the shop",
+        "--tenant",
+        tenant,
+        "--user",
+        "ada-of-the-long-name",
+        "--rights",
+        "read,write,review",
+    )
+    for revoked in (False, True):
+        made = cli("keys", "create", *names, "--json").json["id"]
+        if revoked:
+            cli("keys", "revoke", made, "--tenant", tenant)
+        assert re.search(rf"^{made}( |$)", run(cli, width, "keys", "list", "--tenant", tenant), re.MULTILINE)
+    out = run(cli, width, "keys", "list", "--tenant", tenant)
+    if width >= 80:
+        assert column(out, "user").startswith("ada-of-the")
+        assert re.search(r"–\d{4}-\d\d-\d\d$", column(out, "revoked"))
