@@ -114,13 +114,13 @@ def _missing_rights(examined: InspectionReport) -> Check | None:
         return failed(
             name,
             f"there is a schema hitherto, of {examined.owner}, and {role} may not use it",
-            f"as its owner: GRANT USAGE ON SCHEMA hitherto TO {role}, and {_grants(examined)}",
+            f"as its owner: hitherto migrate --grant {role}",
         )
     if examined.lacking:
         return failed(
             name,
             f"{role} lacks rights in the schema hitherto ({'; '.join(examined.lacking)})",
-            f"as its owner, {examined.owner}: {_grants(examined)}",
+            f"as its owner, {examined.owner}: hitherto migrate --grant {role}",
         )
     return None
 
@@ -156,10 +156,6 @@ def _revision(examined: InspectionReport) -> Check:
         f"it {at}, and this Hitherto's is {newest}",
         "any process that opens it brings it up to date; see docs/storage.md for upgrades",
     )
-
-
-def _grants(examined: InspectionReport) -> str:
-    return f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA hitherto TO {examined.role}"
 
 
 def _row_security(examined: InspectionReport, settings: Settings) -> Check:

@@ -46,10 +46,9 @@ class Service:
             raise InvalidInput(
                 "the key is none: one has only ASCII characters and no spaces; give what `hitherto keys create` printed"
             )
-        self._timeout = timeout
+        self._url, self._timeout = url.rstrip("/"), timeout
         self._home: asyncio.AbstractEventLoop | None = None
         self._client = httpx.AsyncClient(
-            base_url=url.rstrip("/"),
             headers={} if key is None else {"Authorization": f"Bearer {key}"},
             timeout=httpx.Timeout(timeout, connect=min(timeout, 10.0)),
             limits=httpx.Limits(max_connections=100),
@@ -79,12 +78,14 @@ class Service:
             value = given.pop(operation.named(name))
             path = path.replace(f"{{{name}}}", in_path(str(sent(value))))
         params = {name: value for name, value in (made_with or {}).items() if value is not None}
-        content: dict[str, Any] = {"params": params}
+        content = dict[str, Any]()
         if operation.has_body and operation.given:
             headers["Content-Type"] = "application/json"
             content["content"] = _encoded({name: sent(value) for name, value in given.items()})
         elif not operation.has_body:
             params |= _query(operation, given)
+        if params:
+            content["params"] = params
         try:
             found = await self.request(operation.method, PREFIX + path, safe=operation.safe, headers=headers, **content)
         except NotFound:
@@ -100,7 +101,7 @@ class Service:
             return answered(json.loads(response.content), hint)
         except (ValueError, RecursionError):
             raise ServiceError(
-                f"{self._client.base_url} answered with something else than the service does; is this its address, and "
+                f"{self._url} answered with something else than the service does; is this its address, and "
                 "is it of the same version?"
             ) from None
 
@@ -126,7 +127,7 @@ class Service:
     async def _once(self, method: str, path: str, safe: bool, **content: Any) -> httpx.Response:
         self._check()
         try:
-            response = await self._client.request(method, path, **content)
+            response = await self._client.request(method, self._url + path, **content)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
             raise _Again(self._away()) from error
         except httpx.TransportError as error:
@@ -142,7 +143,7 @@ class Service:
         """The answer to a GET, whose body is still to come."""
         self._check()
         try:
-            async with self._client.stream("GET", path, **content) as response:
+            async with self._client.stream("GET", self._url + path, **content) as response:
                 if not response.is_success:
                     await response.aread()
                     raise _error(response)
@@ -163,9 +164,7 @@ class Service:
             raise InvalidInput("the connections to the service are closed; connect once more")
 
     def _away(self) -> HithertoError:
-        return ServiceUnavailable(
-            f"no answer from the service at {self._client.base_url}; is `hitherto serve` running?"
-        )
+        return ServiceUnavailable(f"no answer from the service at {self._url}; is `hitherto serve` running?")
 
 
 class _Again(Exception):

@@ -187,7 +187,7 @@ def _problem(
 def _problems() -> dict[int | str, dict[str, Any]]:
     """The problems that any request can get, for the document."""
     said = {
-        400: "The body is not JSON.",
+        400: "The request is not one that the service can read.",
         401: "There is no key, or not a usable one.",
         403: "The key does not allow this.",
         404: "There is no such thing in this scope.",

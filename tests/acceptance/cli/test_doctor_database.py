@@ -155,7 +155,7 @@ class TestRights:
     def test_none_to_use_it(self, database: str, stranger: str) -> None:
         line = in_database(make_conninfo(database, user=stranger)).said("schema", "failed")
         assert "of hitherto, and test_doctor_stranger may not use it" in line
-        assert "GRANT USAGE ON SCHEMA hitherto" in line
+        assert "hitherto migrate --grant" in line
 
     def test_some_are_lacking(self, database: str, stranger: str) -> None:
         executed(database, f"grant usage on schema hitherto to {stranger}")
@@ -165,7 +165,7 @@ class TestRights:
         found = in_database(theirs)
         line = found.said("schema", "failed")
         assert "(message: INSERT, DELETE)" in line
-        assert "as its owner, hitherto: GRANT SELECT, INSERT" in line
+        assert "as its owner, hitherto: hitherto migrate --grant" in line
         executed(database, f"grant insert, delete on hitherto.message to {stranger}")
         assert in_database(theirs).others() == {"ok", "skipped"}
         executed(database, "delete from hitherto.alembic_version")
