@@ -40,8 +40,8 @@ Owner = type[Memory] | type[Conversation] | type[Documents] | type[Facts] | type
 @dataclass(frozen=True, kw_only=True)
 class Operation:
     """A verb under its method and path. `names` are parameters that have another name in the path than in the verb.
-    With `missing`, the answer None is a 404. With `safe`, the client may send it again when it does not know whether it
-    was done."""
+    With `missing`, the answer None is a 404. The client sends a `repeatable` one again when it does not know whether it
+    was done: done twice, it changes nothing more, nor what others did in between."""
 
     owner: Owner
     verb: str
@@ -50,7 +50,7 @@ class Operation:
     right: Right
     names: Mapping[str, str]
     missing: bool
-    safe: bool
+    repeatable: bool
 
     @property
     def name(self) -> str:
@@ -86,6 +86,11 @@ class Operation:
         return self.owner is not Memory or ("scope" in self.parameters and not self.narrows)
 
     @property
+    def waits(self) -> bool:
+        """Whether it may take as long as the service allows."""
+        return self.verb.startswith("wait_for_")
+
+    @property
     def narrows(self) -> bool:
         """Whether the headers may name a user or an agent: a list of conversations is of many without."""
         return self.verb == "conversations"
@@ -106,6 +111,7 @@ def _of(owner: Owner, right: Right, rows: str) -> list[Operation]:
     for row in filter(None, map(str.strip, rows.splitlines())):
         verb, method, path, *more = row.split()
         names = dict(word.split("=") for word in more if "=" in word)
+        assert {word for word in more if "=" not in word} <= {"missing", "repeatable"}, row
         made.append(
             Operation(
                 owner=owner,
@@ -115,7 +121,7 @@ def _of(owner: Owner, right: Right, rows: str) -> list[Operation]:
                 right=right,
                 names=names,
                 missing="missing" in more,
-                safe=method != "POST" or "safe" in more,
+                repeatable=method == "GET" or "repeatable" in more,
             )
         )
     return made
@@ -126,33 +132,33 @@ OPERATIONS = (
         Conversation,
         Right.READ,
         """
-        info      GET   /conversations/{conversation}                    missing
-        head      GET   /conversations/{conversation}/head               missing
+        info      GET   /conversations/{conversation}                   missing
+        head      GET   /conversations/{conversation}/head              missing
         policy    GET   /conversations/{conversation}/policy
         view      GET   /conversations/{conversation}/view
         items     GET   /conversations/{conversation}/items
-        injected  POST  /conversations/{conversation}/injected           safe
+        injected  POST  /conversations/{conversation}/injected          repeatable
         known     GET   /conversations/{conversation}/known
         digests   GET   /conversations/{conversation}/digests
-        context   POST  /conversations/{conversation}/contexts           safe
+        context   POST  /conversations/{conversation}/contexts          repeatable
         contexts  GET   /conversations/{conversation}/contexts
-        rebuild   POST  /conversations/{conversation}/contexts/rebuild   safe
-        expand    POST  /conversations/{conversation}/expand             safe
+        rebuild   POST  /conversations/{conversation}/contexts/rebuild  repeatable
+        expand    POST  /conversations/{conversation}/expand            repeatable
         """,
     ),
     *_of(
         Conversation,
         Right.WRITE,
         """
-        append     POST    /conversations/{conversation}/messages  safe
-        _retry     POST    /conversations/{conversation}/retries   safe
-        configure  PATCH   /conversations/{conversation}
-        finish     POST    /conversations/{conversation}/finish    safe
+        append     POST    /conversations/{conversation}/messages  repeatable
+        _retry     POST    /conversations/{conversation}/retries   repeatable
+        configure  PATCH   /conversations/{conversation}           repeatable
+        finish     POST    /conversations/{conversation}/finish    repeatable
         pop        POST    /conversations/{conversation}/pop
-        rewind     POST    /conversations/{conversation}/rewind    safe
+        rewind     POST    /conversations/{conversation}/rewind
         replace    PUT     /conversations/{conversation}/items
         clear      POST    /conversations/{conversation}/clear
-        erase      POST    /conversations/{conversation}/erase     safe
+        erase      POST    /conversations/{conversation}/erase     repeatable
         delete     DELETE  /conversations/{conversation}
         """,
     ),
@@ -161,8 +167,8 @@ OPERATIONS = (
         Right.READ,
         """
         conversations  GET   /conversations
-        recall         POST  /recall         safe
-        around         POST  /around         safe
+        recall         POST  /recall         repeatable
+        around         POST  /around         repeatable
         """,
     ),
     *_of(
@@ -172,22 +178,22 @@ OPERATIONS = (
         scopes             GET     /scopes/{by}
         subjects           GET     /subjects
         subject            GET     /subjects/{subject}  id=subject missing
-        configure_subject  PUT     /subjects/{subject}
-        configure_agent    PUT     /agents/{agent}
-        configure_tenant   PUT     /tenant
+        configure_subject  PUT     /subjects/{subject}  repeatable
+        configure_agent    PUT     /agents/{agent}      repeatable
+        configure_tenant   PUT     /tenant              repeatable
         costs              GET     /costs
         backlog            GET     /backlog
         erase_user         DELETE  /users/{user}
         erase_tenant       DELETE  /tenant
-        wait_for_erasure   POST    /wait/erasure   safe
+        wait_for_erasure   POST    /wait/erasure        repeatable
         """,
     ),
     *_of(
         Memory,
         Right.WRITE,
         """
-        wait_for_digests  POST  /wait/digests  safe
-        wait_for_index    POST  /wait/index    safe
+        wait_for_digests  POST  /wait/digests  repeatable
+        wait_for_index    POST  /wait/index    repeatable
         """,
     ),
     *_of(
@@ -202,7 +208,7 @@ OPERATIONS = (
         Documents,
         Right.WRITE,
         """
-        add     POST    /documents             safe
+        add     POST    /documents             repeatable
         remove  DELETE  /documents/{document}  id=document
         """,
     ),
@@ -220,7 +226,7 @@ OPERATIONS = (
         Facts,
         Right.REVIEW,
         """
-        add             POST    /facts                    safe
+        add             POST    /facts                    repeatable
         edit            PATCH   /facts/{fact}             id=fact
         restore         POST    /facts/{fact}/restore     id=fact
         confirm         POST    /facts/{fact}/confirm     id=fact
@@ -235,7 +241,7 @@ OPERATIONS = (
         Right.READ,
         """
         list    GET  /conversations/{conversation}/runs
-        get     GET  /runs/{run}          missing
+        get     GET  /runs/{run}                         missing
         events  GET  /runs/{run}/events
         """,
     ),

@@ -97,7 +97,7 @@ def taken(hint: Any, *, strict: bool = False) -> Any:  # noqa: PLR0911 (a case e
             found = [one for one in found if one != dict[str, Any]]  # an item, which `Appended` has
         return Union[tuple(one for one in found if one is not None)]  # noqa: UP007 (of parts that are known now)
     if origin in _LISTS:
-        return list[taken(parts[0], strict=strict)]
+        return Annotated[list[taken(parts[0], strict=strict)], Field(fail_fast=True)]  # no errors of thousands
     if origin is tuple and Ellipsis not in parts:
         return cast(Any, tuple)[tuple(taken(part, strict=strict) for part in parts)]
     if origin is Mapping:

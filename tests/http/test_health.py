@@ -137,6 +137,7 @@ HEAVY: dict[str, tuple[str, dict[str, object]]] = {
     "a context with many tools": ("contexts", {"tools": SCHEMAS, "budget": 10_000_000}),
     "a context of a long conversation": ("contexts", {"incoming": "hello", "budget": 400_000}),
     "take back many": ("rewind", {"to": 9_000}),
+    "append what are no messages": ("messages", {"messages": [1] * 45_000}),
 }
 
 
@@ -150,6 +151,19 @@ async def test_while_a_verb_has_much_to_do(memory: Memory, path: str, body: dict
 
         async def load() -> None:
             status, _ = await asked(url, "POST", f"{PREFIX}/conversations/c/{path}", encoded)
+            assert status in (200, 422)
+
+        await check(url, load)
+
+
+async def test_while_long_messages_are_read(memory: Memory) -> None:
+    chat = memory.conversation("c", scope=LOCAL, policy=none())
+    for _ in range(4):
+        await chat.append(*(user("é" * 350_000) for _ in range(10)))
+    async with serving(memory, keys=False) as url:
+
+        async def load() -> None:
+            status, _ = await asked(url, "GET", f"{PREFIX}/conversations/c/items")
             assert status == 200
 
         await check(url, load)

@@ -26,7 +26,7 @@ from hitherto.errors import (
     Unauthorized,
 )
 from hitherto.http.operations import AGENT, OPERATIONS, PREFIX, TENANT, USER, Operation
-from hitherto.http.server import streams
+from hitherto.http.server import callers
 from tests.conftest import SCOPE
 from tests.engine.test_verbs import rounds
 from tests.http.serving import LIMITS, serving
@@ -206,7 +206,7 @@ class TestAKeyThatIsRevokedInMidStream:
     async def test_cuts_the_export_off(
         self, memory: Memory, service: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(streams, "_LOOK_AGAIN", 0.0)
+        monkeypatch.setattr(callers, "LOOK_AGAIN", 0.0)
         chat = memory.conversation("c", scope=SCOPE, policy=hitherto.none())
         for _ in range(40):
             await chat.append(*(user("x" * 50_000) for _ in range(10)))

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
 import httpx2 as httpx
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_delay
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_before_delay
 from tenacity.wait import wait_base
 
 from hitherto.core.scope import Scope
@@ -31,6 +31,9 @@ from hitherto.http.shapes import answered, messages_of, sent
 _SECRET = re.compile("[!-~]+")
 _AWAY = frozenset({502, 503, 504})
 _LONGEST_PAUSE = 10.0
+
+PATIENT = httpx.Timeout(None, connect=10.0)
+"""How long an answer may take that the service itself bounds."""
 
 
 class Service:
@@ -86,8 +89,11 @@ class Service:
             params |= _query(operation, given)
         if params:
             content["params"] = params
+        if operation.waits:
+            content["timeout"] = PATIENT
         try:
-            found = await self.request(operation.method, PREFIX + path, safe=operation.safe, headers=headers, **content)
+            content |= {"repeatable": operation.repeatable, "headers": headers}
+            found = await self.request(operation.method, PREFIX + path, **content)
         except NotFound:
             if operation.missing:
                 return None
@@ -106,12 +112,18 @@ class Service:
             ) from None
 
     async def request(
-        self, method: str, path: str, *, safe: bool = True, headers: Mapping[str, str] | None = None, **content: Any
+        self,
+        method: str,
+        path: str,
+        *,
+        repeatable: bool = True,
+        headers: Mapping[str, str] | None = None,
+        **content: Any,
     ) -> httpx.Response:
-        """The answer to a request, sent again while the service is away: with `safe` in any case, without it if it
+        """The answer to a request, sent again while the service is away: a `repeatable` one in any case, others if they
         cannot have been done. Raises the error that the service answers with, or ServiceUnavailable."""
         tries = AsyncRetrying(
-            stop=stop_after_delay(self._timeout),
+            stop=stop_before_delay(self._timeout),
             wait=_Pause(),
             retry=retry_if_exception_type(_Again),
             reraise=True,
@@ -119,23 +131,24 @@ class Service:
         try:
             async for attempt in tries:
                 with attempt:
-                    return await self._once(method, path, safe, headers=headers, **content)
+                    return await self._once(method, path, repeatable, headers=headers, **content)
         except _Again as again:
             raise again.error from again.__cause__
         raise AssertionError("the last attempt returns or raises")
 
-    async def _once(self, method: str, path: str, safe: bool, **content: Any) -> httpx.Response:
+    async def _once(self, method: str, path: str, repeatable: bool, **content: Any) -> httpx.Response:
         self._check()
         try:
             response = await self._client.request(method, self._url + path, **content)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
             raise _Again(self._away()) from error
         except httpx.TransportError as error:
-            raise (_Again(self._away()) if safe else self._away()) from error
+            raise (_Again(self._away()) if repeatable else self._away()) from error
         if response.is_success:
             return response
         found = _error(response)
-        again = isinstance(found, TooManyRequests) or (response.status_code in _AWAY and safe)
+        whole = isinstance(content.get("content", b""), bytes)  # else it was read, and cannot be read again
+        again = (isinstance(found, TooManyRequests) and whole) or (response.status_code in _AWAY and repeatable)
         raise _Again(found, _seconds(response)) if again else found
 
     @asynccontextmanager
@@ -182,7 +195,7 @@ class _Pause(wait_base):
         outcome = retry_state.outcome
         error = None if outcome is None else outcome.exception()
         said = error.seconds if isinstance(error, _Again) else None
-        return min(_LONGEST_PAUSE, 0.1 * 2**retry_state.attempt_number if said is None else said)
+        return min(_LONGEST_PAUSE, 0.1 * 2**retry_state.attempt_number) if said is None else said
 
 
 def _error(response: httpx.Response) -> HithertoError:

@@ -75,8 +75,13 @@ def create_app(
     )
     if not origins:
         return gate
-    allowed = [*_HEADERS, "Authorization", "Content-Type"]
-    return CORSMiddleware(gate, allow_origins=origins, allow_methods=["*"], allow_headers=allowed)
+    return CORSMiddleware(
+        gate,
+        allow_origins=origins,
+        allow_methods=["*"],
+        allow_headers=[*_HEADERS, "Authorization", "Content-Type", "If-Match"],
+        expose_headers=["ETag", "Link", "Retry-After"],
+    )
 
 
 @cache

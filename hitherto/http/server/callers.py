@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any
@@ -15,6 +16,9 @@ from hitherto.core.scope import Scope, checked_name
 from hitherto.errors import Forbidden, InvalidInput, InvalidScope, Unauthorized
 from hitherto.http.operations import AGENT, TENANT, USER
 from hitherto.ports.keys import KeyStore
+
+LOOK_AGAIN = 1.0
+"""Seconds after which a request that takes long looks whether its key was revoked."""
 
 LOCAL = "local"
 """The tenant of requests without a key."""
@@ -95,6 +99,20 @@ def described(name: str, tag: str, right: Right, text: str) -> dict[str, Any]:
         "description": f"{text} Needs the right `{right}`.",
         "dependencies": [needs(right)],
     }
+
+
+class KeyWatch:
+    """Looks whether the key of a request is still known, while that takes long: at most once a second."""
+
+    def __init__(self, doors: Doors, headers: Headers) -> None:
+        self._doors, self._headers = doors, headers
+        self._looked = time.monotonic()
+
+    async def look(self, *, now: bool = False) -> None:
+        """Raises Unauthorized for one that was revoked."""
+        if now or time.monotonic() - self._looked > LOOK_AGAIN:
+            await self._doors.caller(self._headers)
+            self._looked = time.monotonic()
 
 
 class Doors:

@@ -46,7 +46,7 @@ DEEPEST = 100
 """How deep lists and objects may be nested in one another in a JSON body."""
 
 _PATIENCE = 60.0
-"""Seconds for which a part of an answer waits for one who reads slowly; then the rest is cut off."""
+"""Seconds for which the next part of a body is waited for, and for which a part of an answer waits to be read."""
 
 _ONCE = frozenset(name.lower().encode() for name in ("Authorization", USER, AGENT, TENANT, POLICY, SUBJECT, KEY))
 """Headers that a request has once: of two, others might go by the other one."""
@@ -56,6 +56,9 @@ _LINGER = 5.0
 
 _PIECE = 16_384
 """Bytes of a body that are looked at before others go on."""
+
+_PART = 262_144
+"""Bytes of an answer that are sent at once."""
 
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _SIGNS = (b",", b":", b"[", b"{")
@@ -199,7 +202,11 @@ class _Received:
         self.ended = False
 
     async def __call__(self) -> Message:
-        message = await self._receive()
+        try:
+            async with asyncio.timeout(None if self.ended else _PATIENCE):
+                message = await self._receive()
+        except TimeoutError:
+            raise TimedOut(f"nothing has come of the request's body for {_PATIENCE:g} seconds") from None
         self.ended = not message.get("more_body", False)
         return message
 
@@ -218,8 +225,15 @@ class _Answered:
         if message["type"] == "http.response.start":
             self.status = message["status"]
         elif message["type"] == "http.response.body":
-            message = {**message, "more_body": message.get("more_body", False) or not self.ends}
-            self.whole = not message["more_body"]
+            body, more = message.get("body", b""), message.get("more_body", False) or not self.ends
+            last = max(len(body) - 1, 0) // _PART * _PART
+            for start in range(0, last, _PART):  # all at once, it would hold others up
+                await self._sent({**message, "body": body[start : start + _PART], "more_body": True})
+            message = {**message, "body": body[last:], "more_body": more}
+            self.whole = not more
+        await self._sent(message)
+
+    async def _sent(self, message: Message) -> None:
         try:
             async with asyncio.timeout(_PATIENCE):
                 await self._send(message)

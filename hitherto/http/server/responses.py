@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from starlette.responses import Response
 
-from hitherto.aside import EACH, aside
+from hitherto.core.log.head import Head
 from hitherto.engine.context.context import Context
+from hitherto.engine.log.append import AppendResult
 from hitherto.errors import HithertoError
 from hitherto.http.problems import MEDIA_TYPE, headers_of, problem_of
 from hitherto.http.shapes import written
 
-_OF_A_TOKEN = 4
-"""Characters."""
+_SMALL = (AppendResult, Head, bool, int)
+_FEW = 10_000
+"""Tokens of a context that is written as JSON on the event loop, as small answers are."""
 
 
 def encoded(value: Any) -> bytes:
@@ -27,14 +29,9 @@ async def answer(result: Any, hint: Any) -> Response:
     """What a verb of this return type answered; without a body where it answers nothing."""
     if hint is type(None):
         return Response(status_code=204)
-    return Response(await aside(_size(result), _body, result, hint), media_type="application/json")
-
-
-def _size(result: Any) -> int:
-    """Of an answer, in characters, about."""
-    if isinstance(result, Context):
-        return result.tokens * _OF_A_TOKEN
-    return len(cast("Sequence[Any]", result)) * EACH if isinstance(result, list | tuple) else 0
+    small = isinstance(result, _SMALL) or (isinstance(result, Context) and result.tokens <= _FEW)
+    body = _body(result, hint) if small else await asyncio.to_thread(_body, result, hint)
+    return Response(body, media_type="application/json")
 
 
 def _body(result: Any, hint: Any) -> bytes:

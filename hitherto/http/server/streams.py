@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Annotated, Any, BinaryIO, cast
@@ -21,7 +20,7 @@ from hitherto.engine.conversation import Conversation
 from hitherto.engine.export.imports import ImportReport
 from hitherto.engine.memory import Memory
 from hitherto.http.operations import AGENT, LINES, PREFIX, USER
-from hitherto.http.server.callers import Caller, Doors, described, name_in
+from hitherto.http.server.callers import Caller, KeyWatch, described, name_in
 from hitherto.http.server.gate import check_type
 from hitherto.http.server.responses import answer, encoded
 from hitherto.http.shapes import written
@@ -34,9 +33,6 @@ _PAGE = 200
 
 _PIECE = 65_536
 """Bytes of an export that are sent at once: the next ones wait until they are on their way."""
-
-_LOOK_AGAIN = 1.0
-"""Seconds after which a stream looks whether its key was revoked."""
 
 
 UserHeader = Annotated[str | None, Header(alias=USER, description="The user, percent-encoded.")]
@@ -73,7 +69,8 @@ def add_streams(router: APIRouter) -> None:
         left = None if limit is None else limit - len(first)
         if len(first) < _PAGE or left == 0:
             return await answer(first, list[Logged])
-        return StreamingResponse(_pages(chat, first, stop, left), media_type="application/json")
+        watch = KeyWatch(request.scope["doors"], request.headers)
+        return StreamingResponse(_pages(chat, first, stop, left, watch), media_type="application/json")
 
     @router.get(
         f"{PREFIX}/export",
@@ -109,20 +106,26 @@ def add_streams(router: APIRouter) -> None:
     async def import_(request: Request) -> ImportReport:
         caller: Caller = request.scope["caller"]
         check_type(request.headers, LINES)
+        watch = KeyWatch(request.scope["doors"], request.headers)
         with tempfile.TemporaryFile() as file:
             async for part in request.stream():
                 await asyncio.to_thread(file.write, part)
+                await watch.look()
+            await watch.look(now=True)
             file.seek(0)
             memory: Memory = request.scope["memory"]
             return await memory.import_from(cast(Any, file), tenant=caller.tenant)
 
 
-async def _pages(chat: Conversation, page: list[Logged], stop: int | None, left: int | None) -> AsyncIterator[bytes]:
+async def _pages(
+    chat: Conversation, page: list[Logged], stop: int | None, left: int | None, watch: KeyWatch
+) -> AsyncIterator[bytes]:
     """The JSON of a list of messages, page by page."""
     before = b"["
     while page:
         yield before + (await asyncio.to_thread(_joined, page))
         before = b","
+        await watch.look()
         limit = _PAGE if left is None else min(left, _PAGE)
         page = await chat.messages(start=page[-1].seq + 1, stop=stop, limit=limit) if limit else []
         left = None if left is None else left - len(page)
@@ -181,15 +184,12 @@ class _Pipe:
 
 
 async def _exported(writing: asyncio.Task[Any], pipe: _Pipe, part: bytes, request: Request) -> AsyncIterator[bytes]:
-    doors: Doors = request.scope["doors"]
-    looked = time.monotonic()
+    watch = KeyWatch(request.scope["doors"], request.headers)
     found: bytes | None = part
     try:
         while found is not None:
             yield found
-            if time.monotonic() - looked > _LOOK_AGAIN:
-                await doors.caller(request.headers)
-                looked = time.monotonic()
+            await watch.look()
             found = await pipe.get()
         await writing
     finally:

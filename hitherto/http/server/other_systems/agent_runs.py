@@ -18,8 +18,8 @@ from hitherto import logs
 from hitherto.core.key import Right
 from hitherto.core.policy.memory_strategy import strategy_of
 from hitherto.core.scope import Scope, checked_name
-from hitherto.errors import InvalidInput, NotFound, ServiceError, StoreError
-from hitherto.http.server.callers import Doors, needs
+from hitherto.errors import InvalidInput, NotFound, ServiceError, StoreError, TimedOut
+from hitherto.http.server.callers import LOOK_AGAIN, Doors, needs
 from hitherto.http.server.other_systems.scope import RequestScope
 from hitherto.http.server.responses import encoded
 from hitherto.integrations.run_events import RunObject, Write, failed, run_completed, run_detail, run_started
@@ -32,9 +32,6 @@ log = logs.logger("hitherto.http")
 
 RUNS = frozenset({"/agent/run", "/agent/vision"})
 """Paths whose answers may take any time."""
-
-_LOOK_AGAIN = 1.0
-"""Seconds after which a run looks whether its key was revoked."""
 
 _QUIET = 15.0
 """Seconds without an event after which a stream says that it is still there: proxies cut off what is idle."""
@@ -164,7 +161,7 @@ class _Running:
         self._watch = asyncio.create_task(_watched(request))
 
     async def ended(self) -> dict[str, Any]:
-        """The output and the run. Raises the error of a run that fails; Unauthorized for a revoked key; ServiceError
+        """The output and the run. Raises the error of a run that fails; Unauthorized for a revoked key; TimedOut
         if the client has left."""
         await asyncio.wait({self._run, self._watch}, return_when=asyncio.FIRST_COMPLETED)
         return await (self._run if self._run.done() else self._watch)
@@ -208,17 +205,17 @@ def _message_of(body: AgentRequest) -> str | Mapping[str, Any]:
 
 
 async def _watched(request: Request) -> dict[str, Any]:
-    """Raises ServiceError once the client has left, Unauthorized once the key is revoked. A database that is away for a
+    """Raises TimedOut once the client has left, Unauthorized once the key is revoked. A database that is away for a
     while ends no run."""
     doors: Doors = request.scope["doors"]
     leaving = asyncio.ensure_future(request.receive())
     try:
-        while not (await asyncio.wait({leaving}, timeout=_LOOK_AGAIN))[0]:
+        while not (await asyncio.wait({leaving}, timeout=LOOK_AGAIN))[0]:
             with suppress(StoreError):
                 await doors.caller(request.headers)
     finally:
         leaving.cancel()
-    raise ServiceError("the client has left")
+    raise TimedOut("the client has left")
 
 
 class _EventStream(StreamingResponse):
