@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol, TypeVar
 
 from tenacity import (
@@ -83,7 +84,7 @@ class Calls:
         self._services = services
         self._breakers: dict[tuple[str, Purpose | None], Breaker] = {}
         self._daily_limit = DailyLimit(services)
-        self._last_errors: dict[str, tuple[str, FailureCause]] = {}
+        self._last_causes: dict[str, FailureCause] = {}
 
     async def make(
         self,
@@ -165,7 +166,7 @@ class Calls:
             if isinstance(error, InvalidModelAnswer):
                 took = error.tokens
             elif isinstance(error, ModelUnavailable):
-                self._last_errors[what.model] = (str(error), cause)
+                self._last_causes[what.model] = cause
             raise
         finally:
             # First of all: without the outcome of this ticket, a half-open breaker would keep every other call out.
@@ -190,11 +191,12 @@ class Calls:
             ) from None
 
     def _postponed(self, model: str, seconds: float) -> CallPostponed:
-        words, cause = self._last_errors.get(model, ("no answer", FailureCause.UNREACHABLE))
+        """What is said of a paused model. It quotes no error: that may be of another tenant's call."""
+        until = datetime.now(UTC) + timedelta(seconds=seconds)
         return CallPostponed(
-            f"{model!r} has failed too often lately and is not called for now; last: {words}",
+            f"{model!r} has failed several times in a row and is not called until {until:%H:%M:%S} UTC",
             seconds=seconds,
-            cause=cause,
+            cause=self._last_causes.get(model, FailureCause.UNREACHABLE),
         )
 
     def _entry(self, took: _Took, what: CallContext, cause: FailureCause | None, *, seconds: float) -> ModelCall:

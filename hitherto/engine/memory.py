@@ -294,10 +294,12 @@ class Memory:
             raise InvalidInput("this memory's store keeps no facts; open it on PostgreSQL, or as 'memory:'")
         return self._services.facts
 
-    async def wait_for_index(self) -> bool:
-        """Index everything of any tenant that waits for it, and return once all of it can be found by its words.
-        Returns whether it can also be found by its meaning: False while the embedder is unavailable."""
-        return True if self._indexer is None else await self._indexer.caught_up()
+    async def wait_for_index(self, *, tenant: str | None = None) -> bool:
+        """Index everything of any tenant, or of this one, that waits for it, and return once all of it can be found by
+        its words. Returns whether it can also be found by its meaning: False while the embedder is unavailable. Raises
+        InvalidScope."""
+        tenant = None if tenant is None else checked_name(tenant, "tenant")
+        return True if self._indexer is None else await self._indexer.caught_up(tenant)
 
     async def configure_agent(
         self,
@@ -379,10 +381,11 @@ class Memory:
         `tenant` or `user` narrows the list to that one. For operators. Raises InvalidScope and InvalidInput."""
         return await scope_page(self._services.store, by, tenant=tenant, user=user, limit=limit, cursor=cursor)
 
-    async def wait_for_digests(self) -> None:
-        """Wait until none of the digests that this process started is due or in progress, in any process. Those that
-        were put off for a later try are not waited for; with a queue in the database, only the latest 10,000 are."""
-        await self._services.queue.wait_for_digests()
+    async def wait_for_digests(self, *, tenant: str | None = None) -> None:
+        """Wait until none of the digests that this process started, for any tenant or for this one, is due or in
+        progress, in any process. Those that were put off for a later try are not waited for; with a queue in the
+        database, only the latest 10,000 are. Raises InvalidScope."""
+        await self._services.queue.wait_for_digests(None if tenant is None else checked_name(tenant, "tenant"))
 
     async def purge_expired(self) -> int:
         """Housekeeping over all tenants: erase expired messages, drop receipts and kept contexts beyond their
@@ -408,14 +411,16 @@ class Memory:
         agents, and its name in the ledger. What is left of idempotency keys names it until their retention ends."""
         return await erase_all(self._services.store, tenant=checked_name(tenant, "tenant"), user=None)
 
-    async def wait_for_erasure(self) -> None:
+    async def wait_for_erasure(self, *, tenant: str | None = None) -> None:
         """Go on with erasures that a process has begun and not ended, and rebuild the parts of the search index from
-        which something was removed, of all tenants; drop instructions and tools that no kept context has. When this
-        returns, the database's rows hold nothing that was erased before the call."""
-        await resume_erasures(self._services.store)
-        await self._services.store.contexts.forget()
+        which something was removed; drop instructions and tools that no kept context has. All of it for any tenant, or
+        for this one. When this returns, the database's rows hold nothing that was erased before the call. Raises
+        InvalidScope."""
+        tenant = None if tenant is None else checked_name(tenant, "tenant")
+        await resume_erasures(self._services.store, tenant)
+        await self._services.store.contexts.forget(tenant=tenant)
         if self._indexer is not None:
-            await self._indexer.tidied()
+            await self._indexer.tidied(tenant)
 
     async def export_to(
         self,
@@ -452,10 +457,11 @@ class Memory:
         whose = None if tenant is None else checked_name(tenant, "tenant")
         return await import_export(self._services, file, whose, progress)
 
-    async def backlog(self) -> Backlog:
-        """How many digests of all tenants are due, being made or put off, and how far they lag: for operators and
-        alerts."""
-        return await self._services.store.backlog()
+    async def backlog(self, *, tenant: str | None = None) -> Backlog:
+        """How many digests of all tenants, or of one, are due, being made or put off, and how far they lag: for
+        operators and alerts. Raises InvalidScope."""
+        tenant = None if tenant is None else checked_name(tenant, "tenant")
+        return await self._services.store.backlog(tenant=tenant)
 
     async def metrics(self) -> bytes:
         """The counters of this process and the current digest backlog, in Prometheus's text format

@@ -73,6 +73,11 @@ def _text_of_time(value: object) -> object:
     return value
 
 
+def many(hint: Any) -> Any:
+    """The type of a list in JSON: of wrong entries, the first is told, and not thousands."""
+    return Annotated[list[hint], Field(fail_fast=True)]
+
+
 def _is_object(hint: Any) -> bool:
     return is_dataclass(hint) or (isinstance(hint, type) and issubclass(hint, BaseModel))
 
@@ -97,7 +102,7 @@ def taken(hint: Any, *, strict: bool = False) -> Any:  # noqa: PLR0911 (a case e
             found = [one for one in found if one != dict[str, Any]]  # an item, which `Appended` has
         return Union[tuple(one for one in found if one is not None)]  # noqa: UP007 (of parts that are known now)
     if origin in _LISTS:
-        return Annotated[list[taken(parts[0], strict=strict)], Field(fail_fast=True)]  # no errors of thousands
+        return many(taken(parts[0], strict=strict))
     if origin is tuple and Ellipsis not in parts:
         return cast(Any, tuple)[tuple(taken(part, strict=strict) for part in parts)]
     if origin is Mapping:

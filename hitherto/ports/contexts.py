@@ -38,7 +38,7 @@ class ContextStore(Protocol):
         id `before`."""
         ...
 
-    async def forget(self) -> int:
-        """Delete contexts whose lifetime has ended, and instructions and tools that no context has any more. Returns
-        how many contexts were deleted."""
+    async def forget(self, *, tenant: str | None = None) -> int:
+        """Delete contexts whose lifetime has ended, and instructions and tools that no context has any more, of all
+        tenants or of one. Returns how many contexts were deleted."""
         ...

@@ -107,11 +107,11 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """The digests in progress, over all tenants. `due` wait for a worker, a worker is making the `claimed` ones,
+    """The digests in progress, of all tenants or one. `due` wait for a worker, a worker is making the `claimed` ones,
     `put_off` wait for a later try. Over all three together: `lag_seconds` is the age of the oldest, `lag_messages` the
     most messages that a conversation has after the end of its last digest. `resting` are conversations that begin no
-    digests for now, as theirs failed again and again. `workers` showed themselves lately; None where that is not
-    known."""
+    digests for now, as theirs failed again and again. `workers`, which are every tenant's, showed themselves lately;
+    None where that is not known."""
 
     due: int = 0
     claimed: int = 0
@@ -203,6 +203,6 @@ class DigestStore(Protocol):
         """Those of `jobs` that are due or claimed."""
         ...
 
-    async def backlog(self) -> Backlog:
-        """The current backlog of all tenants."""
+    async def backlog(self, *, tenant: str | None = None) -> Backlog:
+        """The current backlog, of all tenants or of one."""
         ...

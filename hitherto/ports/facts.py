@@ -134,11 +134,12 @@ class FactStore(Protocol):
 
     async def current_facts(self, scope: Scope, subject: str) -> CurrentFacts:
         """The scope's current facts about a subject. A subject that was never set has its id as its name, and no
-        members; the subject "" has the user's name."""
+        members; so has, for a user who is none of its members, one that has some. The subject "" has the user's
+        name."""
         ...
 
     async def known(self, scope: Scope, subject: str, *, space: Space | None = None) -> KnownFacts:
-        """The facts about a subject that a context may show."""
+        """The facts about a subject that a context may show; the subject as `current_facts` has it."""
         ...
 
     async def facts(self, scope: Scope, criteria: FactFilter) -> list[Fact]:

@@ -184,9 +184,9 @@ class IndexWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexBacklog:
-    """The index backlog of all tenants: how many scopes have sources that wait for an entry, and how many have entries
-    that wait for a vector, in any space that is being filled. `untidy` have parts that are to be rebuilt without what
-    was removed."""
+    """The index backlog of all tenants or one: how many scopes have sources that wait for an entry, and how many have
+    entries that wait for a vector, in any space that is being filled. `untidy` have parts that are to be rebuilt
+    without what was removed."""
 
     waiting: int = 0
     unembedded: int = 0
@@ -216,9 +216,11 @@ class SearchIndex(Protocol):
         superseded, or that rests on expired messages (see `Store`), is among them, whatever the index still has."""
         ...
 
-    async def take(self, *, space: Space | None, lease: timedelta, limit: int) -> IndexWork | None:
-        """Claim, for `lease`, the scope of any tenant whose work has waited longest (vectors count in `space`); None
-        where there is no work. At most `limit` sources and entries."""
+    async def take(
+        self, *, space: Space | None, lease: timedelta, limit: int, tenant: str | None = None
+    ) -> IndexWork | None:
+        """Claim, for `lease`, the scope of any tenant, or of this one, whose work has waited longest (vectors count in
+        `space`); None where there is no work. At most `limit` sources and entries."""
         ...
 
     async def more(self, work: IndexWork, *, space: Space | None, lease: timedelta, limit: int) -> IndexWork | None:
@@ -247,8 +249,8 @@ class SearchIndex(Protocol):
         """Give the claim back."""
         ...
 
-    async def backlog(self, space: Space | None) -> IndexBacklog:
-        """The current backlog of all tenants, vectors in `space`."""
+    async def backlog(self, space: Space | None, *, tenant: str | None = None) -> IndexBacklog:
+        """The current backlog of all tenants or of one, vectors in `space`."""
         ...
 
 

@@ -114,20 +114,20 @@ class ProcrastinateQueue:
     def take(self, job: DigestJob) -> bool:
         return self._tasks.take(job)
 
-    async def wait_for_digests(self) -> None:
-        await self._tasks.wait_for_digests()
-        while asked := list(self._submitted):
+    async def wait_for_digests(self, tenant: str | None = None) -> None:
+        await self._tasks.wait_for_digests(tenant)
+        while asked := [job for job in self._submitted if tenant in (None, job.tenant)]:
             self._changed.clear()
             # Only the rows tell: another process may have made it, or be making it; what was given back is due again.
             waiting = set(await self._unsettled(asked))
             for job in asked:
                 if job not in waiting:
                     self._submitted.pop(job, None)
-            if self._submitted:
+            if waiting:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_LOOK):
                         await self._changed.wait()
-            await self._tasks.wait_for_digests()
+            await self._tasks.wait_for_digests(tenant)
 
     async def aclose(self, *, grace: float) -> None:
         self._closed = True

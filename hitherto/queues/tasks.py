@@ -50,9 +50,9 @@ class TaskQueue:
         task.add_done_callback(self._tasks.pop)
         return task
 
-    async def wait_for_digests(self) -> None:
-        while self._tasks:
-            await asyncio.wait(tuple(self._tasks))
+    async def wait_for_digests(self, tenant: str | None = None) -> None:
+        while waiting := [task for task, job in self._tasks.items() if tenant in (None, job.tenant)]:
+            await asyncio.wait(waiting)
 
     async def aclose(self, *, grace: float) -> None:
         self._closed = True

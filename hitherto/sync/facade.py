@@ -158,11 +158,11 @@ class SyncMemory(SyncMemoryBase):
         """All subjects of a tenant that were configured, by id; for operators. See `Memory.subjects`."""
         return self._run(lambda memory: memory.subjects(tenant=tenant))
 
-    def wait_for_index(self) -> bool:
-        """Index everything of any tenant that waits for it, and return once all of it can be found by its words.
-        Returns whether it can also be found by its meaning: False while the embedder is unavailable. See
-        `Memory.wait_for_index`."""
-        return self._run(lambda memory: memory.wait_for_index())
+    def wait_for_index(self, *, tenant: str | None = None) -> bool:
+        """Index everything of any tenant, or of this one, that waits for it, and return once all of it can be found by
+        its words. Returns whether it can also be found by its meaning: False while the embedder is unavailable. Raises
+        InvalidScope. See `Memory.wait_for_index`."""
+        return self._run(lambda memory: memory.wait_for_index(tenant=tenant))
 
     def configure_agent(
         self,
@@ -240,11 +240,11 @@ class SyncMemory(SyncMemoryBase):
         `Memory.scopes`."""
         return self._run(lambda memory: memory.scopes(by, tenant=tenant, user=user, limit=limit, cursor=cursor))
 
-    def wait_for_digests(self) -> None:
-        """Wait until none of the digests that this process started is due or in progress, in any process. Those that
-        were put off for a later try are not waited for; with a queue in the database, only the latest 10,000 are. See
-        `Memory.wait_for_digests`."""
-        return self._run(lambda memory: memory.wait_for_digests())
+    def wait_for_digests(self, *, tenant: str | None = None) -> None:
+        """Wait until none of the digests that this process started, for any tenant or for this one, is due or in
+        progress, in any process. Those that were put off for a later try are not waited for; with a queue in the
+        database, only the latest 10,000 are. Raises InvalidScope. See `Memory.wait_for_digests`."""
+        return self._run(lambda memory: memory.wait_for_digests(tenant=tenant))
 
     def purge_expired(self) -> int:
         """Housekeeping over all tenants: erase expired messages, drop receipts and kept contexts beyond their
@@ -265,11 +265,12 @@ class SyncMemory(SyncMemoryBase):
         `Memory.erase_tenant`."""
         return self._run(lambda memory: memory.erase_tenant(tenant))
 
-    def wait_for_erasure(self) -> None:
+    def wait_for_erasure(self, *, tenant: str | None = None) -> None:
         """Go on with erasures that a process has begun and not ended, and rebuild the parts of the search index from
-        which something was removed, of all tenants; drop instructions and tools that no kept context has. When this
-        returns, the database's rows hold nothing that was erased before the call. See `Memory.wait_for_erasure`."""
-        return self._run(lambda memory: memory.wait_for_erasure())
+        which something was removed; drop instructions and tools that no kept context has. All of it for any tenant, or
+        for this one. When this returns, the database's rows hold nothing that was erased before the call. Raises
+        InvalidScope. See `Memory.wait_for_erasure`."""
+        return self._run(lambda memory: memory.wait_for_erasure(tenant=tenant))
 
     def export_to(
         self,
@@ -295,10 +296,10 @@ class SyncMemory(SyncMemoryBase):
         `Memory.import_from`."""
         return self._run(lambda memory: memory.import_from(file, tenant=tenant, progress=progress))
 
-    def backlog(self) -> Backlog:
-        """How many digests of all tenants are due, being made or put off, and how far they lag: for operators and
-        alerts. See `Memory.backlog`."""
-        return self._run(lambda memory: memory.backlog())
+    def backlog(self, *, tenant: str | None = None) -> Backlog:
+        """How many digests of all tenants, or of one, are due, being made or put off, and how far they lag: for
+        operators and alerts. Raises InvalidScope. See `Memory.backlog`."""
+        return self._run(lambda memory: memory.backlog(tenant=tenant))
 
     def metrics(self) -> bytes:
         """The counters of this process and the current digest backlog, in Prometheus's text format

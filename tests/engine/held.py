@@ -84,7 +84,7 @@ class HeldQueue:
         assert hold.task is not None
         await hold.task
 
-    async def wait_for_digests(self, how: str = "good") -> None:
+    async def wait_for_digests(self, tenant: str | None = None, *, how: str = "good") -> None:
         while self.waiting or self.begun:
             await self.begin()
             await self.finish(how)

@@ -122,7 +122,7 @@ async def do(here: World, governing: list[Policy], step: Step) -> None:
         case ("finish", str(how)):
             await here.queue.finish(how)
         case ("settle", str(how)):
-            await here.queue.wait_for_digests(how)
+            await here.queue.wait_for_digests(how=how)
         case ("policy", int(which)):
             await here.configure(governing[which % len(governing)])
         case ("pop",):

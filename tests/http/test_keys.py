@@ -201,6 +201,20 @@ class TestWhatIsSomebodyElses:
         await theirs.delete()
         assert len(await chat.messages()) == 8
 
+    async def test_nor_are_the_members_and_the_name_of_a_subject(
+        self, memory: Memory, stranger: tuple[Memory, Scope]
+    ) -> None:
+        members = ["zoe", "o'neil"]
+        await memory.configure_subject(tenant=SCOPE.tenant, subject="legacy1", name="Rosa", members=members)
+        remote, scope = stranger
+        facts, chat = remote.facts(scope, subject="legacy1"), remote.conversation("c", scope=scope, subject="legacy1")
+        added = await facts.add("Likes tea.")
+        with pytest.raises(InvalidInput, match="no member") as refused:
+            await facts.share(added.id)
+        told = [str(refused.value), str(await chat.known()), str(await chat.context("Hello."))]
+        assert all("Likes tea." in one for one in told[1:])
+        assert not any(name in one for name in (*members, "Rosa") for one in told)
+
 
 class TestAKeyThatIsRevokedInMidStream:
     async def test_cuts_the_export_off(

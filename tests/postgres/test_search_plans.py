@@ -138,7 +138,7 @@ CASES = {
     "index_facts, nothing": bound("index_facts", {**TAKEN, "limit": 512}, 0, 1),
     "index_unembedded": bound("index_unembedded", {**TAKEN, "ref": 1, "space": 1, "limit": 512}, 0, 1),
     "index_untidy": bound("index_untidy", TAKEN, 1, 5),
-    "index_backlog": bound("index_backlog", {"name": "words", "dimensions": 256}, 1, 10),
+    "index_backlog": bound("index_backlog", {"name": "words", "dimensions": 256, "tenant": None}, 1, 10),
     # At worst the conversation's entries are gone through, but no vector beside those that go.
     "unindex_messages": bound("unindex_messages", {**TAKEN, "seqs": [7, 9], "first": 20, "last": 24}, 1, LENGTH),
     "unindex_digests": bound("unindex_digests", TAKEN, 1, LENGTH + 3 * OTHERS),

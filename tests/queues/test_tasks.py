@@ -70,6 +70,19 @@ async def test_take_only_with_room(queue: TaskQueue, hand: Hand) -> None:
     hand.finish_all()
 
 
+async def test_settled_for_one_tenant_waits_for_no_other(queue: TaskQueue, hand: Hand) -> None:
+    queue.submit(job(1))
+    await hand.holds(job(1))
+    async with asyncio.timeout(PATIENCE):
+        await queue.wait_for_digests("globex")
+    wait_for_digests = asyncio.create_task(queue.wait_for_digests("acme"))
+    await asyncio.sleep(0)
+    assert not wait_for_digests.done()
+    hand.finish(job(1))
+    async with asyncio.timeout(PATIENCE):
+        await wait_for_digests
+
+
 async def test_settled_waits_for_what_is_submitted_meanwhile(queue: TaskQueue, hand: Hand) -> None:
     queue.submit(job(1))
     wait_for_digests = asyncio.create_task(queue.wait_for_digests())

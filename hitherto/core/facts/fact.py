@@ -67,6 +67,11 @@ class Subject:
     name: str
     members: tuple[str, ...] = ()
 
+    def seen_by(self, user: str) -> Subject:
+        """The subject as it is told to a user: where it has members and the user is none of them, without these, and
+        with its id as its name."""
+        return Subject(id=self.id, name=self.id) if self.members and user not in self.members else self
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:

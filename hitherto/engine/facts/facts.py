@@ -248,9 +248,8 @@ class Facts:
                 "be shared"
             )
         subject = await self._store.subject(self._scope.tenant, fact.subject)
-        members = () if subject is None else subject.members
-        if fact.user not in members:
-            raise _no_member(fact, self._scope.tenant, members)
+        if subject is None or fact.user not in subject.members:
+            raise _no_member(fact, self._scope.tenant)
 
     def _single(self, category: str) -> bool:
         """Whether the category holds one value at a time."""
@@ -272,14 +271,12 @@ def _is_there(logged: Logged, now: datetime) -> bool:
     return not logged.erased and (expires is None or expires > now)
 
 
-def _no_member(fact: Fact, tenant: str, members: Sequence[str]) -> InvalidFact:
-    """The error for a user who is not a member. It names all members, as setting members replaces the list."""
-    named = [*members, fact.user]
-    python, shell = ", ".join(map(repr, named)), " ".join(f"--member {shlex.quote(one)}" for one in named)
-    if not members:  # a member alone shares with nobody
-        python, shell = f"{python}, …", f"{shell} --member …"
+def _no_member(fact: Fact, tenant: str) -> InvalidFact:
+    """The error for a user who is not a member. It does not say who is, or whether anybody is."""
+    about = f"tenant={tenant!r}, subject={fact.subject!r}"
+    command = f"hitherto facts subject {shlex.quote(fact.subject)} --tenant {shlex.quote(tenant)}"
     return InvalidFact(
-        f"{fact.user!r} is no member of the subject {fact.subject!r}; name all of its members: "
-        f"memory.configure_subject(tenant={tenant!r}, subject={fact.subject!r}, members=[{python}]), or: "
-        f"hitherto facts subject {shlex.quote(fact.subject)} --tenant {shlex.quote(tenant)} {shell}"
+        f"{fact.user!r} is no member of the subject {fact.subject!r}; an operator names all of its members: "
+        f"memory.configure_subject({about}, members=[…]), or: {command} --member …, which without --member shows those "
+        "that there are"
     )

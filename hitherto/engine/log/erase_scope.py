@@ -39,10 +39,11 @@ async def erase_all(store: Store, *, tenant: str, user: str | None) -> ErasureRe
     )
 
 
-async def resume_erasures(store: Store) -> None:
-    """Go on with the erasures that a process has begun and not ended."""
+async def resume_erasures(store: Store, tenant: str | None = None) -> None:
+    """Go on with the erasures, of any tenant or of one, that a process has begun and not ended."""
     for one in await store.erasures():
-        await _ended(store, one)
+        if tenant in (None, one.tenant):
+            await _ended(store, one)
 
 
 async def _ended(store: Store, erasing: Erasure) -> tuple[int, int]:

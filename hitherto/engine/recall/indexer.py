@@ -76,23 +76,24 @@ class Indexer:
             loop.cancel()
             await asyncio.wait([loop])
 
-    async def caught_up(self) -> bool:
-        """Index all that waits, and wait for what other processes are indexing. Returns whether all of it has vectors
-        too: False while the embedder is unavailable."""
+    async def caught_up(self, tenant: str | None) -> bool:
+        """Index all that waits, of any tenant or of one, and wait for what other processes are indexing. Returns
+        whether all of it has vectors too: False while the embedder is unavailable."""
         self._again = 0.0
         while True:
-            worked = await self._round()
+            worked = await self._round(tenant)
             space = self._space()
-            load = await self._index.backlog(space)
+            load = await self._index.backlog(space, tenant=tenant)
             if not load.waiting and (space is None or not load.unembedded):
                 return space is not None or self._services.embedder is None
             if not worked:
                 await asyncio.sleep(0.05)
 
-    async def tidied(self) -> None:
-        """Rebuild all parts of indexes from which something was removed, or wait for who is doing so."""
-        while (await self._index.backlog(None)).untidy:
-            if not await self._round():
+    async def tidied(self, tenant: str | None) -> None:
+        """Rebuild all parts of indexes, of any tenant or of one, from which something was removed, or wait for who is
+        doing so."""
+        while (await self._index.backlog(None, tenant=tenant)).untidy:
+            if not await self._round(tenant):
                 await asyncio.sleep(0.05)
 
     async def _run(self) -> None:
@@ -126,10 +127,11 @@ class Indexer:
         """The space to be filled; None while a failed embedder is not called."""
         return self._embedding.space if asyncio.get_running_loop().time() >= self._again else None
 
-    async def _round(self) -> bool:
-        """Index one scope, until nothing is left there or it is another's turn. Returns whether there was one."""
+    async def _round(self, tenant: str | None = None) -> bool:
+        """Index one scope, of any tenant or of this one, until nothing is left there or it is another's turn. Returns
+        whether there was one."""
         await self._learn()
-        work = await self._taken()
+        work = await self._taken(tenant)
         if work is None:
             return False
         keeping = asyncio.create_task(self._keep(work), name="an index claim")
@@ -156,13 +158,13 @@ class Indexer:
             self._again = asyncio.get_running_loop().time() + _LATER
             log.warning("Embedder unavailable; texts will be embedded later: %s", told(error))
 
-    async def _taken(self) -> IndexWork | None:
+    async def _taken(self, tenant: str | None) -> IndexWork | None:
         """Claim a scope; None where nothing is to be done. If cancelled meanwhile, it gives the claim back."""
         found: IndexWork | None = None
 
         async def take() -> None:
             nonlocal found
-            found = await self._index.take(space=self._space(), lease=self._lease, limit=_BATCH)
+            found = await self._index.take(space=self._space(), lease=self._lease, limit=_BATCH, tenant=tenant)
 
         try:
             await uninterrupted(take())

@@ -144,19 +144,19 @@ class RemoteMemory(Memory):
         given = {name: value for name, value in narrowed.items() if value is not None}
         return await self._asked(_LIST, {"tenant": tenant, **given, "limit": limit, "cursor": cursor})
 
-    async def wait_for_digests(self) -> None:
-        await self._waited(_WAITS["wait_for_digests"])
+    async def wait_for_digests(self, *, tenant: str | None = None) -> None:
+        await self._waited(_WAITS["wait_for_digests"], tenant)
 
-    async def wait_for_index(self) -> bool:
-        return await self._waited(_WAITS["wait_for_index"])
+    async def wait_for_index(self, *, tenant: str | None = None) -> bool:
+        return await self._waited(_WAITS["wait_for_index"], tenant)
 
-    async def wait_for_erasure(self) -> None:
-        await self._waited(_WAITS["wait_for_erasure"])
+    async def wait_for_erasure(self, *, tenant: str | None = None) -> None:
+        await self._waited(_WAITS["wait_for_erasure"], tenant)
 
-    async def _waited(self, operation: Operation) -> Any:
+    async def _waited(self, operation: Operation, tenant: str | None) -> Any:
         while True:
             try:
-                return await self._asked(operation, {})
+                return await self._asked(operation, {"tenant": tenant})
             except TimedOut:  # a request may not take as long as this may
                 continue
 

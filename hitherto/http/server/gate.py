@@ -229,6 +229,7 @@ class _Answered:
             last = max(len(body) - 1, 0) // _PART * _PART
             for start in range(0, last, _PART):  # all at once, it would hold others up
                 await self._sent({**message, "body": body[start : start + _PART], "more_body": True})
+                await asyncio.sleep(0)
             message = {**message, "body": body[last:], "more_body": more}
             self.whole = not more
         await self._sent(message)

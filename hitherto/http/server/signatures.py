@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Wit
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.facts.facts import Facts
 from hitherto.http.operations import AGENT, KEY, POLICY, SUBJECT, USER, Operation
-from hitherto.http.shapes import taken
+from hitherto.http.shapes import many, taken
 
 MADE_WITH: dict[type, dict[str, tuple[Any, Any]]] = {
     Facts: {"subject": (str | None, None), "all_agents": (bool, False)},
@@ -101,10 +101,10 @@ def headers(operation: Operation) -> list[dict[str, Any]]:
 def _body(operation: Operation) -> type[BaseModel]:
     fields = dict[str, Any]()
     for name, one in operation.given.items():
-        many = one.kind is inspect.Parameter.VAR_POSITIONAL
+        listed = one.kind is inspect.Parameter.VAR_POSITIONAL
         hint = taken(operation.hints[name], strict=True)
-        required = many or one.default is inspect.Parameter.empty
-        fields[name] = (list[hint] if many else hint, ... if required else one.default)
+        required = listed or one.default is inspect.Parameter.empty
+        fields[name] = (many(hint) if listed else hint, ... if required else one.default)
     title = "".join(word.capitalize() for word in operation.name.split("_")) + "Request"
     return create_model(title, __config__=ConfigDict(extra="forbid", title=title), **fields)
 

@@ -64,17 +64,24 @@ class BaseAgent:
         return "knowledge_base" in self.configuration.resources
 
     async def create_memory(self) -> Conversation:
-        """The session as a conversation; the configured compression is stored as the agent's policy. Where nothing is
-        configured and the setting `policy` is, the agent has none of its own. Raises StoreError where the database is
-        away."""
+        """The session as a conversation; the configured compression is stored as the agent's policy, with a setup that
+        goes by what is stored (`stored_first`) only where there is none. Where nothing is configured and the setting
+        `policy` is, the agent has none of its own. Raises StoreError where the database is away."""
         memory = self._memory
-        services, policy = memory._services, self._policy  # pyright: ignore[reportPrivateUsage] — agents are part of Hitherto
+        services, made = memory._services, self._policy  # pyright: ignore[reportPrivateUsage] — agents are part of Hitherto
         stored = await services.store.defaults(tenant=self.scope.tenant, agent=self.agent_id)
         crosses = self._crosses if self._crosses or stored.cross_session.triggers else None
-        crossing = CrossSession(triggers=crosses).over(stored.cross_session)
-        if (stored.policy, stored.cross_session) != (policy_json(policy), crossing):
+        policy, crossing = policy_json(made), CrossSession(triggers=crosses)
+        if self._setup.stored_first:
+            policy, crossing = stored.policy or policy, stored.cross_session.over(crossing)
+        else:
+            crossing = crossing.over(stored.cross_session)
+        if (stored.policy, stored.cross_session) != (policy, crossing):
             await memory.configure_agent(
-                tenant=self.scope.tenant, agent=self.agent_id, policy=policy or "", cross_session=crossing
+                tenant=self.scope.tenant,
+                agent=self.agent_id,
+                policy=None if policy == stored.policy else made or "",
+                cross_session=crossing,
             )
         return memory.conversation(self.session_id, scope=self.scope)
 

@@ -20,7 +20,8 @@ KNOWLEDGE_BASE_TOOLS = ("search_knowledge_base", "list_documents")
 
 @dataclass
 class AgentSetup:
-    """What `configure_agents` is told."""
+    """What `configure_agents` is told. With `stored_first`, what is stored for an agent comes before its
+    configuration."""
 
     memory: Memory
     tenant: str
@@ -28,6 +29,7 @@ class AgentSetup:
     model: str | None = None
     tools: dict[str, Tool] = field(default_factory=dict[str, Tool])
     configurations: dict[str, AgentConfiguration] = field(default_factory=dict[str, AgentConfiguration])
+    stored_first: bool = False
 
     def configuration(self, agent_id: str) -> AgentConfiguration:
         """Raises NotFound."""

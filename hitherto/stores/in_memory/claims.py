@@ -94,8 +94,9 @@ class Claims:
         found = {job: self._in_progress(job.tenant, job.digest) for job in jobs}
         return [job for job, at in found.items() if at is not None and (at[2].claimed or _is_due(at[2], now))]
 
-    def backlog(self) -> Backlog:
-        now, conversations = self._clock(), self._conversations.values()
+    def backlog(self, tenant: str | None) -> Backlog:
+        now = self._clock()
+        conversations = [kept for (scope, _), kept in self._conversations.items() if tenant in (None, scope.tenant)]
         rows = [(kept, row) for kept in conversations for row in kept.digests if row.status is Status.PROCESSING]
         waiting = [row for _, row in rows if not _is_due(row, now)]
         return Backlog(

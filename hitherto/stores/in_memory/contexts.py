@@ -72,9 +72,11 @@ class InMemoryContexts:
         ]
         return found[: max(limit, 0)]
 
-    async def forget(self) -> int:
+    async def forget(self, *, tenant: str | None = None) -> int:
         now = self._clock()
-        return self._drop(lambda one: one.until is not None and one.until <= now)
+        return self._drop(
+            lambda one: one.until is not None and one.until <= now and tenant in (None, one.name[0].tenant)
+        )
 
     def forget_within(self, name: Name, erased: Ranges, hashes: set[bytes]) -> None:
         """Delete the contexts that showed any of these messages, or for which one with such a hash was incoming; of

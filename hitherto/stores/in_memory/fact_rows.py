@@ -140,9 +140,10 @@ class FactRows:
         return [(owner.tenant, owner.user, owner.agent) for owner in owners]
 
     def subject(self, scope: Scope, subject: str) -> Subject:
-        """The subject as it was set. One that was never set has its id as its name; `THE_USER` has the user's name."""
+        """The subject as the scope's user sees it. One that was never set has its id as its name; `THE_USER` has the
+        user's name."""
         name = scope.user if subject == THE_USER else subject
-        return self.subjects.get((scope.tenant, subject), Subject(id=subject, name=name))
+        return self.subjects.get((scope.tenant, subject), Subject(id=subject, name=name)).seen_by(scope.user)
 
     def about(self, scope: Scope, subject: str) -> list[FactRow]:
         """The scope's current facts about a subject."""

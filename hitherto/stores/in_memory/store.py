@@ -236,8 +236,8 @@ class InMemoryStore:
     ) -> list[Costs]:
         return self.ledger.costs(by, tenant=tenant, since=since, until=until)
 
-    async def backlog(self) -> Backlog:
-        return self._claims.backlog()
+    async def backlog(self, *, tenant: str | None = None) -> Backlog:
+        return self._claims.backlog(tenant)
 
     async def listed(self, asked: ConversationFilter, *, limit: int) -> list[ConversationInfo]:
         return listing.listed(self._kept.items(), asked, self._clock())[: max(limit, 0)]

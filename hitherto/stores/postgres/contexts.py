@@ -76,14 +76,16 @@ class PostgresContexts:
         async with self._with_connection(read) as found:
             return [KeptContext(id=row[0], kept_at=row[1], manifest=manifest_of(*row[2:])) for row in found]
 
-    async def forget(self) -> int:
+    async def forget(self, *, tenant: str | None = None) -> int:
         async def delete(connection: _Connection) -> int:
             gone = 0
-            for (tenant,) in await (await connection.execute(SQL["tenants_with_ended_contexts"])).fetchall():
-                gone += (await connection.execute(SQL["forget_contexts"], {"tenant": tenant})).rowcount
-            for (tenant,) in await (await connection.execute(SQL["tenants_with_unused_texts"])).fetchall():
-                async with connection.transaction():
-                    await drop_unused_texts(connection, tenant)
+            for (found,) in await (await connection.execute(SQL["tenants_with_ended_contexts"])).fetchall():
+                if tenant in (None, found):
+                    gone += (await connection.execute(SQL["forget_contexts"], {"tenant": found})).rowcount
+            for (found,) in await (await connection.execute(SQL["tenants_with_unused_texts"])).fetchall():
+                if tenant in (None, found):
+                    async with connection.transaction():
+                        await drop_unused_texts(connection, found)
             return gone
 
         async with self._with_connection(delete) as gone:

@@ -187,4 +187,4 @@ select * from hitherto.unsettled_digests(%(tenants)s, %(digests)s);
 -- name: backlog
 -- Figures on the digests in progress, how many conversations begin none for now, and how many workers had a heartbeat
 -- lately. A due time further ahead than any that is set was set before the clock was put back: it counts as reached.
-select * from hitherto.digest_backlog();
+select * from hitherto.digest_backlog(%(tenant)s);

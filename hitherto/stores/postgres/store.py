@@ -305,8 +305,9 @@ class PostgresStore:
         found = await self._all(SQL["costs"], ledger.costs_values(by, tenant, since, until))
         return [ledger.costs_from(row) for row in found]
 
-    async def backlog(self) -> Backlog:
-        ((due, claimed, put_off, seconds, messages, resting, workers),) = await self._all(SQL["backlog"], {})
+    async def backlog(self, *, tenant: str | None = None) -> Backlog:
+        found = await self._all(SQL["backlog"], {"tenant": tenant})
+        ((due, claimed, put_off, seconds, messages, resting, workers),) = found
         return Backlog(
             due=due,
             claimed=claimed,

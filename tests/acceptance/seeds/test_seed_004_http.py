@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import httpx2 as httpx
 import pytest
 
 import hitherto
-from hitherto import RunStatus, Scope
+from hitherto import CrossSession, RunStatus, Scope
 from hitherto.providers.scripted.model import items
 from tests.acceptance.seeds.served import AGENT, TOOLS, Service, events_of, problem, served, walled
 from tests.faults.waiting import until
@@ -323,6 +324,36 @@ async def test_rights(database: str, model: Endpoint) -> None:
             assert (await client.get("/api/chat/sessions")).json()["sessions"] == []
             assert problem(await client.get(PATH), 404) == "NotFound"
     assert len(model.asked) == 1
+
+
+async def test_a_run_leaves_what_is_set_for_the_agent(database: str, model: Endpoint) -> None:
+    """Setting it needs the right `admin`, running the agent `write`. Where nothing is set, its configuration is."""
+    agent = {
+        **AGENT,
+        "resources": ["memory", "knowledge_base"],
+        "resource_config": {"knowledge_base": {"enable_cross_session_context": True}},
+    }
+    with served(await walled(database), "--require-keys", *TOOLS, agents=[agent], model=model) as service:
+        (_, writing), (_, administering) = (
+            await service.key("acme", rights="write"),
+            await service.key("acme", rights="admin"),
+        )
+        async with service.client(administering, user="ana") as admin, service.client(writing, user="ana") as client:
+
+            async def stored() -> tuple[str | None, CrossSession]:
+                async with hitherto.open(database, worker=False) as memory:
+                    found = await memory._services.store.defaults(tenant="acme", agent="support")
+                return found.policy and json.loads(found.policy)["name"], found.cross_session
+
+            assert (await ask(client, "Hello.")).json()["run"]["strategy"] == "token_threshold"
+            assert await stored() == ("token_threshold", CrossSession(triggers=True))
+            chosen = {"policy": "trim:max_turns=3,keep_turns=2", "cross_session": []}
+            (await admin.put("/api/v1/agents/support", json=chosen)).raise_for_status()
+            assert (await ask(client, "Hello.")).json()["run"]["strategy"] == "trim"
+            assert problem(await ask(client, "Now fail."), 502) == "ModelRejected"
+            assert await stored() == ("trim", CrossSession(latest=False, triggers=False, always=False))
+            (await admin.put("/api/v1/agents/support", json={"policy": ""})).raise_for_status()
+            assert (await ask(client, "Hello.")).json()["run"]["strategy"] == "token_threshold"
 
 
 async def test_what_cannot_be_asked(service: Service, model: Endpoint) -> None:

@@ -173,20 +173,22 @@ class TestWords:
         assert f"fact {number} is none of user ben's own; ana, who shares it, can change it" in said
         assert (await one(facts, number)).version == 2
 
-    async def test_who_follows_a_hint_drops_nobody(self, memory: Memory) -> None:
-        """A subject's members are replaced: the hint names those that there are."""
-        await memory.configure_subject(tenant=ANA.tenant, subject="the dog", name="Rex", members=["ben", "o'neil"])
-        facts = memory.facts(ANA, subject="the dog")
+    async def test_who_is_no_member_learns_of_none(self, memory: Memory) -> None:
+        """Neither their names, nor whether there are any; and what the hint shows as it stands drops nobody."""
+        facts, told = memory.facts(ANA, subject="the dog"), set[str]()
         (number,) = await added(facts, "Barks.")
-        with pytest.raises(InvalidFact) as raised:
-            await facts.share(number)
-        said = str(raised.value)
-        assert "memory.configure_subject(tenant='acme', subject='the dog', members=['ben', \"o'neil\", 'ana'])" in said
-        command = shlex.split(said[said.index("hitherto facts") :])
-        assert command[2:6] == ["subject", "the dog", "--tenant", "acme"]
-        assert command[6:] == ["--member", "ben", "--member", "o'neil", "--member", "ana"]
-        members = [word for word in command[6:] if word != "--member"]
-        await memory.configure_subject(tenant=ANA.tenant, subject="the dog", members=members)
+        for members in (None, [], ["ben", "o'neil"]):
+            await memory.configure_subject(tenant=ANA.tenant, subject="the dog", members=members)
+            with pytest.raises(InvalidFact) as raised:
+                await facts.share(number)
+            told.add(str(raised.value))
+        (said,) = told
+        assert "ben" not in said
+        assert "neil" not in said
+        assert "memory.configure_subject(tenant='acme', subject='the dog', members=[…])" in said
+        command = shlex.split(said[said.index("hitherto facts") : said.index(" --member")])
+        assert command[2:] == ["subject", "the dog", "--tenant", "acme"], "which shows them"
+        await memory.configure_subject(tenant=ANA.tenant, subject="the dog", members=["ben", "o'neil", "ana"])
         assert (await facts.share(number)).visibility is Visibility.SHARED
 
     async def test_a_listing_of_neither(self, facts: Facts) -> None:

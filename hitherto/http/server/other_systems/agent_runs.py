@@ -142,7 +142,8 @@ async def _answered(request: Request, scope: Scope, body: AgentRequest) -> Respo
     # What cannot be used is refused before anything is streamed.
     checked_name(body.session_id, "session_id")
     strategy_of(body.strategy, body.memory_injection)
-    setup = replace(await _served(request), tenant=scope.tenant)
+    # What is set for the tenant's agents needs another right than running them.
+    setup = replace(await _served(request), tenant=scope.tenant, stored_first=True)
     agent = APIAgent(scope.agent, scope.user, body.session_id, setup=setup)
     if body.stream or "text/event-stream" in request.headers.get("Accept", ""):
         return _EventStream(_streamed(request, agent, body))

@@ -110,7 +110,9 @@ class InMemoryIndex:
                     told[ref, near] = _candidate(scope, near, found[scope.owner][near].source(), space)
         return matching(told.values(), criteria, keys, around=around)
 
-    async def take(self, *, space: Space | None, lease: timedelta, limit: int) -> IndexWork | None:
+    async def take(
+        self, *, space: Space | None, lease: timedelta, limit: int, tenant: str | None = None
+    ) -> IndexWork | None:
         found, now = self._found(lambda _: True), self._clock()
         for owner in found:
             if owner not in self._scopes:
@@ -119,7 +121,7 @@ class InMemoryIndex:
         # waiting.
         for scope in sorted(self._scopes.values(), key=lambda one: one.taken):
             work = self._work(scope, found, space, limit)
-            if not work.done and not _claimed(scope, now):
+            if tenant in (None, scope.owner.tenant) and not work.done and not _claimed(scope, now):
                 scope.attempt += 1
                 scope.taken = next(self._taken)
                 scope.claimed_until = now + lease
@@ -168,13 +170,12 @@ class InMemoryIndex:
         if scope is not None:
             scope.claimed_until = None
 
-    async def backlog(self, space: Space | None) -> IndexBacklog:
-        found = self._found(lambda _: True)
+    async def backlog(self, space: Space | None, *, tenant: str | None = None) -> IndexBacklog:
+        found = self._found(lambda owner: tenant in (None, owner.tenant))
+        scopes = [scope for owner, scope in self._scopes.items() if tenant in (None, owner.tenant)]
         return IndexBacklog(
             waiting=sum(any(True for _ in self._waiting(owner, found)) for owner in found),
-            unembedded=0
-            if space is None
-            else sum(scope.embedded(space) < len(scope.by_no) for scope in self._scopes.values()),
+            unembedded=0 if space is None else sum(scope.embedded(space) < len(scope.by_no) for scope in scopes),
         )
 
     def changed(self, name: Name) -> None:

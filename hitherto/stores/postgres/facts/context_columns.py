@@ -56,8 +56,10 @@ class ConcatenatedTexts(Sequence[str]):
 
 
 def subject_from(id: str, name: str | None, members: Sequence[str], scope: Scope) -> Subject:
-    """A subject. One that was never set has its id as its name; the user has the user's name."""
-    return Subject(id=id, name=(id or scope.user) if name is None else name, members=tuple(members))
+    """A subject as the scope's user sees it. One that was never set has its id as its name; the user has the user's
+    name."""
+    found = Subject(id=id, name=(id or scope.user) if name is None else name, members=tuple(members))
+    return found.seen_by(scope.user)
 
 
 def known_from(rows: Sequence[Row], scope: Scope) -> KnownFacts:

@@ -140,10 +140,10 @@ async def read_current_facts(
             await connection.execute(SQL["hold_fact_subject"], values)
         named = await connection.execute(SQL["subject"], values)
         found = await connection.execute(SQL["current_facts"], values)
-    about = await named.fetchone()
+    about, name, members = await named.fetchone() or (subject, None, ())
     rows = await found.fetchall()
     return CurrentFacts(
-        subject=subject_from(subject, None, (), scope) if about is None else set_subject_from(about),
+        subject=subject_from(about, name, members, scope),
         facts=tuple(
             KnownFact(
                 id=number,

@@ -121,20 +121,23 @@ class PostgresIndex:
         rows = await self._all(SQL["search_candidates"], values) if keys else []
         return matching(map(search.candidate_from, rows), criteria, keys, around=around)
 
-    async def take(self, *, space: Space | None, lease: timedelta, limit: int) -> IndexWork | None:
+    async def take(
+        self, *, space: Space | None, lease: timedelta, limit: int, tenant: str | None = None
+    ) -> IndexWork | None:
         number = None if space is None else await self._space(space)
-        begun, after = self._after, self._after
+        begun = after = self._after if tenant is None else (tenant, "", "")
         while True:
             beyond = _scope_values(after)
             beyond["after_tenant"] = beyond.pop("tenant")  # no tenant's statement: it looks at all of them
             values = {"space": number, "limit": _SCOPES_PER_LOOK, **beyond}
-            due = await self._all(SQL["index_due"], values)
-            for tenant, user, agent in due:
-                name = {**_scope_values((tenant, user, agent)), "lease": lease}
+            due = [one for one in await self._all(SQL["index_due"], values) if tenant in (None, one[0])]
+            for whose, user, agent in due:
+                name = {**_scope_values((whose, user, agent)), "lease": lease}
                 claimed = await self._claim(name)
                 if claimed is not None:
-                    self._after = (tenant, user, agent)
-                    work = IndexWork(tenant=tenant, user=user, agent=agent, ref=claimed[0], attempt=claimed[1])
+                    if tenant is None:
+                        self._after = (whose, user, agent)
+                    work = IndexWork(tenant=whose, user=user, agent=agent, ref=claimed[0], attempt=claimed[1])
                     try:
                         return await self._filled(work, number, limit)
                     except BaseException:
@@ -143,6 +146,8 @@ class PostgresIndex:
                         raise
             if due:  # others have claimed all of these
                 after = tuple(due[-1])
+            elif tenant is not None:
+                return None
             elif begun == _NOBODY:
                 self._after = _NOBODY
                 return None
@@ -266,9 +271,9 @@ class PostgresIndex:
         async with self._with_connection(give_back):
             pass
 
-    async def backlog(self, space: Space | None) -> IndexBacklog:
+    async def backlog(self, space: Space | None, *, tenant: str | None = None) -> IndexBacklog:
         name, dimensions = (None, None) if space is None else (space.name, space.dimensions)
-        values = {"name": name, "dimensions": dimensions}
+        values = {"name": name, "dimensions": dimensions, "tenant": tenant}
         ((waiting, unembedded, untidy),) = await self._all(SQL["index_backlog"], values)
         return IndexBacklog(waiting=waiting, unembedded=unembedded, untidy=untidy)
 

@@ -174,4 +174,4 @@ where tenant = %(tenant)s and scope = %(ref)s and space = %(space)s and behind a
 
 -- name: index_backlog
 -- How many scopes have something without an entry, without a vector in a space, and in stale segments.
-select * from hitherto.index_backlog(%(name)s, %(dimensions)s);
+select * from hitherto.index_backlog(%(name)s, %(dimensions)s, %(tenant)s);

@@ -130,7 +130,8 @@ class ContextCases:
         await keep(store, manifest(rev=3), lifetime=timedelta(milliseconds=5))
         await asyncio.sleep(0.02)
         assert await revs(store) == [2, 1], "it is not shown any more"
-        assert await store.contexts.forget() == 1
+        assert await store.contexts.forget(tenant="another") == 0
+        assert await store.contexts.forget(tenant=SCOPE.tenant) == 1
         assert await store.contexts.forget() == 0
         assert await revs(store) == [2, 1]
 

@@ -35,9 +35,9 @@ async def overdue(store: Store, *, limit: int = 100) -> list[DigestJob]:
     return await store.overdue(since=AT_ONCE, limit=limit)
 
 
-async def figures(store: Store) -> Backlog:
+async def figures(store: Store, *, tenant: str | None = None) -> Backlog:
     """The backlog without its seconds, and without its workers, which only a store with its own queue counts."""
-    found = await store.backlog()
+    found = await store.backlog(tenant=tenant)
     assert found.lag_seconds >= 0
     assert found.workers in (None, 0)
     return replace(found, lag_seconds=0.0, workers=None)
@@ -127,6 +127,9 @@ class BacklogCases:
         assert await figures(store) == Backlog(due=3, lag_messages=6)
         await claimed(store, jobs[2].digest, tenant=ELSEWHERE.tenant)
         assert await figures(store) == Backlog(due=2, claimed=1, lag_messages=6)
+        assert await figures(store, tenant=SCOPE.tenant) == Backlog(due=2, lag_messages=6)
+        assert await figures(store, tenant=ELSEWHERE.tenant) == Backlog(claimed=1, lag_messages=6)
+        assert await figures(store, tenant="nobody") == Backlog()
         assert await store.put_off(await claimed(store, jobs[0].digest), wait=HOUR / 2)
         assert await figures(store) == Backlog(due=1, claimed=1, put_off=1, lag_messages=6)
         work = await claimed(store, jobs[1].digest, lease=AT_ONCE)
@@ -158,5 +161,7 @@ class BacklogCases:
         for name, at, failures in (("c", now + HOUR, 2), ("d", now - HOUR, 3), ("e", None, 3), ("f", now + HOUR, 1)):
             await write(store, name, *dialogue(1), failures=failures, resume_at=at)
         assert await figures(store) == Backlog(resting=1), "after one failure, the next append tries again"
+        assert await figures(store, tenant=SCOPE.tenant) == Backlog(resting=1)
+        assert await figures(store, tenant="nobody") == Backlog()
         await write(store, "c", failures=0, resume_at=None)
         assert await figures(store) == Backlog()

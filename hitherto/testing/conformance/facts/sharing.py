@@ -91,6 +91,16 @@ class SharedFactCases:
         assert await store.facts.history(outside, roses, all_agents=True) == ()
         assert (await store.facts.known(outside, MUM.id)).terms.tolist() == []
 
+    async def test_who_is_no_member_is_told_neither_members_nor_name(self, store: Store) -> None:
+        await set_whole(store, ADA.tenant, MUM)
+        for scope, told in ((ADA, MUM), (BEN, MUM), (CAT, Subject(id=MUM.id, name=MUM.id))):
+            assert (await store.facts.current_facts(scope, MUM.id)).subject == told
+            assert (await store.facts.known(scope, MUM.id)).subject == told
+            _, found = await store.head_and_known(scope, "c", KnownFactsQuery(subject=MUM.id))
+            assert found.subject == told
+        everybodys = await set_whole(store, ADA.tenant, replace(MUM, members=()))
+        assert (await store.facts.known(CAT, MUM.id)).subject == everybodys, "without members, it is nobody's secret"
+
     async def test_a_private_fact_is_shown_to_nobody(self, store: Store, roses: int) -> None:
         (private,) = await learned(store, "Is ill.", name="d", subject=MUM.id)
         for scope in (BEN, CAT):

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from hitherto.ports.recall import IndexWork, SearchIndex
+from hitherto.ports.recall import IndexBacklog, IndexWork, SearchIndex
 from hitherto.ports.store import Store
 from hitherto.testing.conformance.recall.samples import (
     ENOUGH,
@@ -175,6 +175,25 @@ class IndexClaimCases:
             seen.add(work.ref)
             await index_of(store).release(work)
         assert len(seen) == len(SCOPES)
+
+    async def test_the_work_of_one_tenant(self, store: Store) -> None:
+        index, scopes = index_of(store), [*SCOPES, replace(SCOPE, tenant="another")]
+        for scope in scopes:
+            await write(store, "c", user("tea"), scope=scope)
+        for tenant in ("nobody", "", SCOPE.tenant[:-1]):
+            assert await index.take(space=None, lease=HOUR, limit=ENOUGH, tenant=tenant) is None
+            assert await index.backlog(SPACE, tenant=tenant) == IndexBacklog()
+        for tenant in (SCOPE.tenant, "another"):
+            own = {(one.user, one.agent) for one in scopes if one.tenant == tenant}
+            assert (await index.backlog(SPACE, tenant=tenant)).waiting == len(own)
+            seen = set[tuple[str, str | None]]()
+            while work := await index.take(space=SPACE, lease=HOUR, limit=ENOUGH, tenant=tenant):
+                seen.add((work.user, work.agent))
+                assert work.tenant == tenant
+                assert await index.add(work, made(work.sources))
+            assert seen == own
+            load = await index.backlog(SPACE, tenant=tenant)
+            assert (load.waiting, load.unembedded) == (0, len(own))
 
     async def test_the_load_is_told_in_scopes(self, store: Store) -> None:
         for scope in SCOPES:

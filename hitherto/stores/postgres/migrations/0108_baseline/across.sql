@@ -44,16 +44,17 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     ) d
 $$;
 
--- Figures on the digests in progress, how many conversations begin none for now, and how many workers had a heartbeat
+-- Figures on the digests in progress, of all tenants or one, how many conversations begin none for now, and how many workers had a heartbeat
 -- lately. A due time further ahead than any that is set was set before the clock was put back: it counts as reached.
-create function hitherto.digest_backlog()
+create function hitherto.digest_backlog(tenant_ text default null)
 returns table (due bigint, claimed bigint, put_off bigint, lag_seconds double precision, lag_messages bigint, resting bigint, workers bigint)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select count(*) filter (where not waits), count(*) filter (where claimed and waits),
            count(*) filter (where not claimed and waits),
            coalesce(extract(epoch from max(now - created_at)), 0)::float8, coalesce(max(behind), 0),
            (select count(*) from hitherto.conversation
-            where resume_at > statement_timestamp() and resume_at < statement_timestamp() + interval '2 hours' and failures > 1),
+            where resume_at > statement_timestamp() and resume_at < statement_timestamp() + interval '2 hours' and failures > 1
+              and (tenant_ is null or tenant = tenant_)),
            (select count(*) from hitherto.procrastinate_workers
             where last_heartbeat > statement_timestamp() - interval '30 seconds')
     from (
@@ -67,7 +68,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
         left join lateral (
             select end_seq from hitherto.digest b where b.tenant = d.tenant and b.id = d.base_id limit 1
         ) b on true
-        where d.status = 'processing'
+        where d.status = 'processing' and (tenant_ is null or d.tenant = tenant_)
     ) d
 $$;
 
@@ -131,8 +132,9 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     limit limit_
 $$;
 
--- How many scopes have something without an entry, without a vector in a space, and in stale segments.
-create function hitherto.index_backlog(name_ text, dimensions_ integer)
+-- How many scopes of all tenants or one have something without an entry, without a vector in a space, and in stale
+-- segments.
+create function hitherto.index_backlog(name_ text, dimensions_ integer, tenant_ text)
 returns table (waiting bigint, unembedded bigint, untidy bigint)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select (select count(*) from (
@@ -146,10 +148,11 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
                 cross join lateral (
                     select * from hitherto.conversation c where c.tenant = d.tenant and c.ref = d.conversation limit 1
                 ) c
-                where d.action in ('summarize', 'chunk') and d.status = 'completed' and not d.indexed) w),
-           (select count(*) from hitherto.search_filling where behind and space = (
+                where d.action in ('summarize', 'chunk') and d.status = 'completed' and not d.indexed) w
+            where tenant_ is null or tenant = tenant_),
+           (select count(*) from hitherto.search_filling where behind and (tenant_ is null or tenant = tenant_) and space = (
                 select id from hitherto.search_space where name = name_ and dimensions = dimensions_)),
-           (select count(*) from hitherto.search_scope where stale)
+           (select count(*) from hitherto.search_scope where stale and (tenant_ is null or tenant = tenant_))
 $$;
 
 -- The key of a secret, of any tenant.
