@@ -6,6 +6,8 @@ import asyncio
 import io
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -14,10 +16,10 @@ import pytest
 
 import hitherto
 from hitherto import Memory, assistant, user
-from hitherto.errors import IdempotencyKeyReused, ServiceUnavailable
+from hitherto.errors import IdempotencyKeyReused, ServiceUnavailable, TooManyRequests
 from hitherto.http.operations import AGENT, KEY, PREFIX, USER
 from tests.conftest import SCOPE
-from tests.http.serving import serving
+from tests.http.serving import LIMITS, serving
 
 HERE = f"{PREFIX}/conversations/c/messages"
 
@@ -64,8 +66,9 @@ class Proxy:
         with suppress(ConnectionError, asyncio.IncompleteReadError):
             while head := await reader.readuntil(b"\r\n\r\n"):
                 body = await reader.readexactly(length(head))
-                cut = self.cuts.pop(0) if b"POST" in head and self.cuts else None
-                self.requests += b"POST" in head
+                writes = not head.startswith(b"GET")
+                cut = self.cuts.pop(0) if writes and self.cuts else None
+                self.requests += writes
                 if cut == "before":
                     break
                 questions.write(head + body)
@@ -128,14 +131,81 @@ async def test_what_may_be_done_twice_is_not_sent_twice(memory: Memory, proxy: t
     """It says so: it may have been done or not."""
     between, remote = proxy
     chat = remote.conversation("c", scope=SCOPE)
-    await chat.append(user("one"), assistant("two"))
-    verbs: list[Callable[[], Awaitable[object]]] = [chat.pop, chat.clear]
+    await chat.append(*(user(text) for text in "abcdef"))
+    facts, documents = remote.facts(SCOPE), remote.documents(SCOPE)
+    fact = await facts.add("The user lives in Lisbon.", category="other")
+    document = await documents.add("Lisbon has seven hills.", title="Lisbon")
+    verbs: list[Callable[[], Awaitable[object]]] = [
+        chat.pop,
+        partial(chat.rewind, to=1),
+        partial(chat.replace, [{"role": "user", "content": "other"}]),
+        chat.clear,
+        partial(facts.edit, fact.id, content="The user lives in Porto."),
+        partial(facts.delete, fact.id),
+        partial(documents.remove, document.id),
+        chat.delete,
+    ]
     for verb in verbs:
         between.requests = 0
         between.cuts.append("after")
         with pytest.raises(ServiceUnavailable):
             await verb()
         assert between.requests == 1
+
+
+async def test_a_wait_may_take_longer_than_a_request(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = [10.0, 0.0]
+
+    async def wait(self: Memory, *, tenant: str | None = None) -> bool:
+        await asyncio.sleep(waits.pop(0))
+        return True
+
+    monkeypatch.setattr(Memory, "wait_for_index", wait)
+    secret = (await memory.keys(SCOPE.tenant).create("tests")).secret
+    limits = replace(LIMITS, seconds=1.0)
+    async with (
+        serving(memory, limits=limits) as url,
+        hitherto.connect(url, key=secret, timeout=0.5) as remote,
+    ):
+        assert await remote.wait_for_index(tenant=SCOPE.tenant)
+
+
+async def test_an_import_that_is_refused_is_not_sent_again(memory: Memory) -> None:
+    """It was read, and cannot be read once more."""
+    file = io.BytesIO()
+    await memory.export_to(file, tenant=SCOPE.tenant)
+    file.seek(0)
+    secret = (await memory.keys(SCOPE.tenant).create("tests", rights=["admin"], requests=1)).secret
+    async with serving(memory) as url, hitherto.connect(url, key=secret) as remote:
+        with pytest.raises(TooManyRequests):
+            await remote.import_from(file)
+
+
+async def test_a_pause_that_is_asked_for_is_kept_or_refused(memory: Memory) -> None:
+    asked = list[float]()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError):
+            while await reader.readuntil(b"\r\n\r\n"):
+                asked.append(asyncio.get_running_loop().time())
+                answer = b"HTTP/1.1 503 Away\r\nRetry-After: %d\r\nContent-Length: 0\r\n\r\n"
+                writer.write(answer % (1 if len(asked) < 2 else 60))
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as listening:
+        port = listening.sockets[0].getsockname()[1]
+        with pytest.raises(ServiceUnavailable):
+            async with hitherto.connect(f"http://127.0.0.1:{port}", key="k", timeout=20):
+                pass
+        assert len(asked) == 2
+        assert asked[1] - asked[0] >= 1
+
+
+async def test_a_key_that_may_only_write_connects(memory: Memory) -> None:
+    secret = (await memory.keys(SCOPE.tenant).create("tests", rights=["write"])).secret
+    async with serving(memory) as url, hitherto.connect(url, key=secret) as remote:
+        await remote.conversation("c", scope=SCOPE).append(user("hello"))
+    assert await texts(memory) == ["hello"]
 
 
 @pytest.mark.parametrize(
