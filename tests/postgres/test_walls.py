@@ -198,6 +198,21 @@ async def test_a_role_that_passes_the_wall_is_refused(server: EmbeddedServer, da
             pass
 
 
+async def test_views_of_an_upgraded_server_are_no_way_past(filled: str) -> None:
+    """PostgreSQL 14 has no such option, and an upgrade from there does not set it."""
+    address = make_conninfo(filled, user=WALLED)
+    async with await Connection.connect(filled, autocommit=True) as owner:
+        await owner.execute("alter view hitherto.chat_messages reset (security_invoker)")
+    with pytest.raises(StoreError, match="row-level security"):
+        async with hitherto.open(address, row_security=True, worker=False):
+            pass
+    await roles.grant(filled, WALLED)
+    async with hitherto.open(address, row_security=True, worker=False):
+        pass
+    async with await Connection.connect(address, autocommit=True) as connection:
+        assert await rows(connection, "select * from hitherto.chat_messages") == []
+
+
 async def test_rights_are_given_once(database: str) -> None:
     assert await roles.grant(database, WALLED)
     assert not await roles.grant(database, WALLED)

@@ -23,6 +23,10 @@ select current_setting('transaction_read_only')::boolean,
        set_config('lock_timeout', %s, false),
        set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), false),
        (select row_security_active(c.oid) from pg_class c where c.oid = to_regclass('hitherto.message'))
+       and not exists (select from pg_class v
+                       where v.relnamespace = to_regnamespace('hitherto') and v.relkind = 'v'
+                         and not coalesce(v.reloptions @> '{security_invoker=true}', false)
+                         and has_table_privilege(v.oid, 'select'))
 """
 """What was acknowledged must be there after a crash of the server, so a commit waits until it is on the server's disk.
 Only `off` does not wait for that. `local` and those above it differ in what else they wait for, on standby servers:

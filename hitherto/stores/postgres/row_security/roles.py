@@ -20,9 +20,10 @@ from pg_roles r where r.rolname = %s
 _VIEWS = """
 select c.relname from pg_class c
 where c.relnamespace = 'hitherto'::regnamespace and c.relkind = 'v'
-  and current_setting('server_version_num')::integer < 150000
+  and not coalesce(c.reloptions @> '{security_invoker=true}', false)
 """
-"""Views that read past the wall between tenants, which PostgreSQL 14 cannot keep them from."""
+"""Views that read with their owner's rights, and so past row-level security: all on PostgreSQL 14, and those that an
+upgrade from there has left so."""
 
 _LACKS = """
 select count(*) from pg_class c
@@ -63,12 +64,18 @@ async def grant(url: str, role: str) -> bool:
                     f"the role {role!r} is a superuser, owns Hitherto's tables or may pass row-level security, so that "
                     "nothing would keep tenants apart; take one that may not"
                 )
+            open_views = [view for (view,) in await (await connection.execute(_VIEWS)).fetchall()]
+            if connection.info.server_version >= 150_000:
+                for view in open_views:
+                    closed = sql.SQL("alter view hitherto.{} set (security_invoker = true)")
+                    await connection.execute(closed.format(sql.Identifier(view)))
+                open_views = []
             lacks = await (await connection.execute(_LACKS, {"role": role})).fetchone()
             if lacks == (0,):
                 return False
             for statement in _GRANTS:
                 await connection.execute(sql.SQL(statement).format(name))
-            for (view,) in await (await connection.execute(_VIEWS)).fetchall():
+            for view in open_views:
                 await connection.execute(
                     sql.SQL("revoke all on hitherto.{} from {}").format(sql.Identifier(view), name)
                 )
