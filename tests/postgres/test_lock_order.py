@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from hitherto.core.context.kept import ContextRecord
+from hitherto.stores.postgres.sql import SQL
 from hitherto.stores.postgres.store import PostgresStore
 from hitherto.testing.conformance.samples import SCOPE, dialogue, write
 from tests.faults.waiting import until
@@ -102,3 +103,10 @@ async def test_who_waits_for_an_erasure_has_no_index(
     assert len(await found.fetchall()) == 1
     await other.rollback()
     await task
+
+
+async def test_vectors_are_not_wanted_in_a_scope_that_was_removed(store: PostgresStore, looks_on: Connection) -> None:
+    values = {"tenant": SCOPE.tenant, "ref": 1, "space": 1}
+    for name in ("index_fill", "index_caught_up"):
+        await looks_on.execute(SQL[name], values)
+    assert await (await looks_on.execute("select from hitherto.search_filling")).fetchall() == []
