@@ -1,9 +1,10 @@
-"""Who waits for a lock, and what is locked by then: erasures of conversations and of users."""
+"""Who waits for a lock, and what is locked by then: erasures of conversations and of users, and facts."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from hitherto.core.context.kept import ContextRecord
 from hitherto.stores.postgres.sql import SQL
 from hitherto.stores.postgres.store import PostgresStore
+from hitherto.testing.conformance.facts.samples import new
 from hitherto.testing.conformance.samples import SCOPE, dialogue, write
 from tests.faults.waiting import until
 
@@ -103,6 +105,23 @@ async def test_who_waits_for_an_erasure_has_no_index(
     assert len(await found.fetchall()) == 1
     await other.rollback()
     await task
+
+
+async def test_a_fact_is_added_once_where_an_erasure_has_just_ended(
+    store: PostgresStore, other: Connection, looks_on: Connection
+) -> None:
+    await with_a_context_and_a_run(store)
+    await store.facts.add(SCOPE, "mum", new("Fences."))
+    sails = replace(new("Sails."), single_valued=True)
+    await other.execute("select from hitherto.fact_subject for update")
+    adding = [asyncio.create_task(store.facts.add(SCOPE, "mum", sails)) for _ in range(3)]
+    await wait(looks_on, 3)
+    await other.execute("delete from hitherto.fact_subject")
+    async with looks_on.transaction():
+        await looks_on.execute("select from hitherto.search_scope for update")
+        await other.commit()
+        await wait(looks_on, 3)
+    assert sorted([(await one).new for one in adding]) == [False, False, True]
 
 
 async def test_vectors_are_not_wanted_in_a_scope_that_was_removed(store: PostgresStore, looks_on: Connection) -> None:
