@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from hitherto.core.log.message import PAYLOAD, JsonText, storable, to_json
+from hitherto.core.log.ranges import Ranges, any_in
 
 
 class RunStatus(StrEnum):
@@ -55,10 +56,10 @@ class Run:
     started_at: datetime
     ended_at: datetime | None
 
-    def has(self, first: int, last: int) -> bool:
-        """Whether any message from `first` to `last` belongs to it."""
-        goes_on = self.status is RunStatus.RUNNING
-        return self.start <= last and (goes_on or (self.end is not None and self.end >= first))
+    def has(self, some: Ranges) -> bool:
+        """Whether any message of `some` belongs to it."""
+        end = some[-1][1] if some and self.status is RunStatus.RUNNING else self.end
+        return end is not None and any_in(some, self.start, end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

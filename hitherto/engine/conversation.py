@@ -43,7 +43,13 @@ from hitherto.engine.log.append import Appender, AppendResult, check_key
 from hitherto.engine.log.erase import erase_messages
 from hitherto.engine.log.rewind import Rewinder, cleared
 from hitherto.engine.purge import purge
-from hitherto.engine.recall.arguments import checked_limit, checked_revision, checked_switch, checked_words
+from hitherto.engine.recall.arguments import (
+    checked_limit,
+    checked_revision,
+    checked_switch,
+    checked_wait,
+    checked_words,
+)
 from hitherto.engine.recall.recall import Recaller
 from hitherto.engine.retry import Answered, retried
 from hitherto.engine.services import Services
@@ -225,7 +231,7 @@ class Conversation:
         default is the setting `facts`; other settings say where facts stand and how much of the budget they may take.
 
         `at` shows the conversation as it was at that revision. `wait` lets a digest in progress finish first, for at
-        most that many seconds (True: 30); a digest that was put off for a later try is not waited for.
+        most that many seconds (True: 30; a day at most); a digest that was put off for a later try is not waited for.
 
         Raises BudgetExceeded when not even the incoming messages fit, InvalidMessage or InvalidBatch for an unusable
         `incoming`, NotFound for a revision that does not exist. A conversation that does not exist yet is empty.
@@ -250,8 +256,8 @@ class Conversation:
         governing, recall_options = self._services.usable(policy), recall_options_of(recall)
         crossing = cross_session_of(cross_session)
         facts = None if facts is None else checked_switch(facts, "facts")
-        if wait:
-            await self._wait(30.0 if wait is True else float(wait))
+        if wait := checked_wait(wait):
+            await self._wait(wait)
         scope, watch, began = self._handle.scope, self._services.watch, time.perf_counter()
         with watch.span("context", tenant=scope.tenant, conversation=self._handle.id, budget=budget) as span:
             made = await ContextBuilder(self._handle, self._recaller).fitted(

@@ -86,6 +86,23 @@ async def test_much_that_waits_to_be_indexed_is_searched_in_a_thread(watched: Wa
     assert threading.current_thread() not in threads
 
 
+async def test_what_every_second_message_is_missing_of_is_shown_in_a_thread(watched: Watched) -> None:
+    views, contexts = watched("engine.context.log_reader.view"), watched("engine.context.fit.assemble")
+    async with memory() as opened:
+        chat = opened.conversation("c", scope=SCOPE)
+        await chat.append(*(user("Hello.") for _ in range(16_000)))
+        assert await chat.erase(range(1, 16_000, 2)) == 8_000
+        whole = await chat.context("Go on.", budget=1_000_000, recall=False)
+        assert [(one.start, one.end) for one in whole.manifest.fates] == [(seq, seq) for seq in range(16_000)]
+        assert (await chat.rebuild(whole.manifest)).request == whole.request
+        for threads in (views, contexts):
+            threads.clear()
+        await chat.context("Go on.", budget=400, recall=False)
+    for threads in (views, contexts):
+        assert threads
+        assert threading.current_thread() not in threads
+
+
 @pytest.mark.parametrize("asked", ["{}\n" + PASTED, PASTED + "{}", PASTED + "{}\n"])
 def test_of_a_long_message_both_ends_are_what_is_asked(asked: str) -> None:
     question = question_of([user(asked.format("What did we discuss about the Granary last time?"))])

@@ -13,8 +13,16 @@ from typing import Any, cast
 import pytest
 
 import hitherto
-from hitherto import Memory, rolling, sliding_window, user
-from hitherto.errors import DatabaseUnavailable, InvalidInput, InvalidMessage, StoreError
+from hitherto import Manifest, Memory, RecallOptions, assistant, rolling, sliding_window, user
+from hitherto.errors import (
+    ConcurrentWrite,
+    DatabaseUnavailable,
+    InvalidInput,
+    InvalidMessage,
+    NotReproducible,
+    StoreError,
+)
+from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted
 from tests.conftest import SCOPE
 
@@ -147,3 +155,33 @@ async def test_an_argument_of_another_kind(memory: Memory, given: dict[str, Any]
 async def test_a_list_of_messages(memory: Memory) -> None:
     with pytest.raises(InvalidMessage, match=r"append\(\*messages\)"):
         await memory.conversation("list", scope=SCOPE).append(cast(Any, [user("one"), user("two")]))
+
+
+@pytest.mark.parametrize("number", [10**400, -(10**400), 2**63], ids=["huge", "negative", "long"])
+async def test_a_number_beyond_all_that_can_be(number: int, store: Store) -> None:
+    async with hitherto.open(store=store) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.append(user("We took the Granary."), assistant("How was it?"))
+        await memory.facts(SCOPE).add("Likes the Granary.")
+        manifest = (await chat.context("And?", budget=1_000, recall=False)).manifest
+        told: dict[str, Any] = {"why": "request", "kind": "message", "conversation": "c", "score": 1, "tokens": 1}
+        recalled = {**manifest.to_json(), "recalled": [{**told, "agent": SCOPE.agent, "start": number, "end": number}]}
+        for verb in (
+            lambda: chat.known(budget=number),
+            lambda: chat.context("And?", budget=number, recall=False),
+            lambda: chat.context("And?", budget=number, reserve=number - 1, recall=False),
+            lambda: chat.context("And?", wait=number, recall=False),
+            lambda: chat.rebuild(Manifest.from_json(recalled)),
+            lambda: chat.expand((0, 1), budget=number),
+            lambda: chat.erase([number]),
+            lambda: chat.rewind(to=number),
+            lambda: chat.append(user("Good."), expect=number),
+            lambda: memory.recall("Granary", scope=SCOPE, min_score=number),
+            lambda: memory.recall("Granary", scope=SCOPE, limit=number),
+        ):
+            with pytest.raises((InvalidInput, NotReproducible, ConcurrentWrite)):
+                await verb()
+        with pytest.raises(InvalidInput, match="share"):
+            RecallOptions(share=number)
+        assert await memory.facts(SCOPE).get(number) is None
+        assert await memory.documents(SCOPE).get(number) is None

@@ -14,6 +14,10 @@ it is 84 %; with halves it is 91 %, but up to half of the budget stays unused.
 """
 
 
+MOST = 1_000_000_000
+"""The most tokens that a budget can have."""
+
+
 class TokenCounter(Protocol):
     """Counts the tokens of a text as one model's tokenizer would, or bounds them.
 
@@ -36,8 +40,8 @@ class TokenCounter(Protocol):
 def checked_budget(budget: object, reserve: object) -> tuple[int, int]:
     """Budget and reserve as numbers of tokens. Raises InvalidBudget for what cannot be one."""
     budget, reserve = _whole("budget", budget), _whole("reserve", reserve)
-    if budget <= 0:
-        raise InvalidBudget(f"budget is {budget}; give a positive number of tokens, for example budget=4_000")
+    if not 0 < budget <= MOST:
+        raise InvalidBudget(f"budget is {budget}; give from 1 to {MOST:,} tokens, for example budget=4_000")
     if reserve < 0 or reserve >= budget:
         raise InvalidBudget(f"reserve is {reserve} of a budget of {budget}; give at least 0 and less than the budget")
     return budget, reserve

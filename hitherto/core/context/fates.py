@@ -35,8 +35,8 @@ def fates(
         ]
     if view.start < view.stop:
         rest = Span(start=view.start, end=view.stop - 1, fate=Fate.DROPPED, reason=Reason.BUDGET)
-        under += (piece for part in overlaid(rest, view.gone) for piece in overlaid(part, left))
-    return merged(piece for span in under for piece in overlaid(span, shown))
+        under += overlaid(overlaid([rest], view.gone), left)
+    return merged(overlaid(under, shown))
 
 
 def _shown(logged: Logged, view: View, costs: Mapping[int, int], masking: Redactor) -> Span:

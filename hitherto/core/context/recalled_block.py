@@ -113,9 +113,8 @@ def _fates(fates: Sequence[Span], own: Sequence[tuple[RecalledPiece, RecalledEnt
         Span(start=seq, end=seq, fate=Fate.RECALLED, reason=Reason.RECALLED, tokens=tokens[seq])
         for seq in sorted(tokens)
     ]
-    laid = [piece for span in fates for piece in overlaid(span, over)]
     chunks = [says for one, says in own if one.kind is EntryKind.DIGEST]
-    return merged(piece for span in laid for piece in _named(span, chunks))
+    return merged(piece for span in overlaid(fates, over) for piece in _named(span, chunks))
 
 
 def _named(span: Span, chunks: Sequence[RecalledEntry]) -> Iterable[Span]:
@@ -129,4 +128,4 @@ def _named(span: Span, chunks: Sequence[RecalledEntry]) -> Iterable[Span]:
         ),
         key=lambda one: one.start,
     )
-    return overlaid(span, over)
+    return overlaid([span], over)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from hitherto.core.log.frontier import DigestAction
-from hitherto.core.log.ranges import Ranges, joined
+from hitherto.core.log.ranges import Ranges, any_in, joined
 
 
 class Status(StrEnum):
@@ -45,9 +45,9 @@ class Item:
         """Every message that its text may come from."""
         return joined((*self.sources, *self.earlier)) if self.earlier else self.sources
 
-    def rests_on(self, ranges: Iterable[tuple[int, int]]) -> bool:
+    def rests_on(self, ranges: Ranges) -> bool:
         """Whether its text may come from any message in `ranges`."""
-        return any(a <= last and first <= b for a, b in ranges for first, last in self.rests)
+        return any(any_in(ranges, first, last) for first, last in self.rests)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

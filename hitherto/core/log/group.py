@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hitherto.core.log.message import RESPONSES, Kind, Logged
-from hitherto.core.log.ranges import joined
+from hitherto.core.log.ranges import Ranges, all_in, joined
 
 
 @dataclass(slots=True, eq=False)
@@ -91,8 +91,8 @@ def newest(found: Sequence[Group]) -> Group | None:
     return max((group for group in found if not group.orphan), key=lambda group: group.last, default=None)
 
 
-def _adjacent(seq: int, following: int, retracted: Sequence[tuple[int, int]]) -> bool:
-    return following == seq + 1 or any(first <= seq + 1 and following - 1 <= last for first, last in retracted)
+def _adjacent(seq: int, following: int, retracted: Ranges) -> bool:
+    return following == seq + 1 or all_in(retracted, seq + 1, following - 1)
 
 
 def _answer(logged: Logged, found: list[Group], by_call: dict[str, Group]) -> None:

@@ -14,6 +14,9 @@ from hitherto.core.scope import THE_USER
 PATIENCE = 3
 """The number of turns for which a tool call without a result holds back digests, the turn of the call included."""
 
+_RANGE = 50
+"""What each of many ranges counts for."""
+
 REPLACED = "replaced"
 """The stage name of a digest that a caller put in the place of messages; it applies under every policy."""
 
@@ -131,6 +134,11 @@ class Head:
     def resting(self) -> bool:
         """Whether digests have failed so often that none begins for now."""
         return self.failures > 1 and self.resume_at is not None and self.clock < self.resume_at
+
+    @property
+    def size(self) -> int:
+        """What it takes to go through its ranges, in characters."""
+        return _RANGE * (len(self.erased) + len(self.retracted))
 
     @property
     def last_seq(self) -> int:

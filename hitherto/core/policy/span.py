@@ -51,19 +51,29 @@ class Span(BaseModel):
     tokens: int = 0
 
 
-def overlaid(under: Span, over: Iterable[Span]) -> Iterator[Span]:
-    """`under` in pieces, in order, with the spans of `over` (ascending, disjoint) in place of what they cover."""
-    at = under.start
-    for span in over:
-        first, last = max(span.start, under.start), min(span.end, under.end)
-        if first > last:
-            continue
-        if at < first:
-            yield under.model_copy(update={"start": at, "end": first - 1})
-        yield span.model_copy(update={"start": first, "end": last})
-        at = last + 1
-    if at <= under.end:
-        yield under.model_copy(update={"start": at})
+def overlaid(under: Iterable[Span], over: Sequence[Span]) -> Iterator[Span]:
+    """The spans of `under` in pieces, in order, with those of `over` in place of what they cover; the spans of each are
+    ascending and disjoint."""
+    at = 0
+    for span in under:
+        start = span.start
+        while at < len(over) and over[at].start <= span.end:
+            first, last = max(over[at].start, start), min(over[at].end, span.end)
+            if first <= last:
+                if start < first:
+                    yield _part(span, start, first - 1)
+                yield _part(over[at], first, last)
+                start = last + 1
+            if over[at].end > span.end:
+                break  # it may go on in the next
+            at += 1
+        if start <= span.end:
+            yield _part(span, start, span.end)
+
+
+def _part(span: Span, start: int, end: int) -> Span:
+    whole = (start, end) == (span.start, span.end)
+    return span if whole else span.model_copy(update={"start": start, "end": end})
 
 
 def merged(spans: Iterable[Span]) -> tuple[Span, ...]:

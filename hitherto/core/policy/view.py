@@ -42,9 +42,7 @@ def view(policy: Policy, head: Head, *, opaque: bool = True, family: str | None 
     layout = layout_of(policy, head, opaque=opaque, family=family)
     gone = _gone(head)
     return View(
-        before=tuple(
-            piece for span in _spans(head, layout) if span.start <= span.end for piece in overlaid(span, gone)
-        ),
+        before=tuple(overlaid((span for span in _spans(head, layout) if span.start <= span.end), gone)),
         digest=layout.digest,
         render=None if layout.digest is None else _render(policy, layout.digest),
         opaque=None if layout.opaque is None else layout.opaque.digest,
@@ -93,7 +91,7 @@ def _gone(head: Head) -> tuple[Span, ...]:
     if not head.retracted:
         return tuple(erased)
     retracted = [Span(start=a, end=b, fate=Fate.DROPPED, reason=Reason.RETRACTED) for a, b in head.retracted]
-    both = [piece for span in retracted for piece in overlaid(span, erased) if piece.reason is Reason.RETRACTED]
+    both = [piece for piece in overlaid(retracted, erased) if piece.reason is Reason.RETRACTED]
     return tuple(sorted([*erased, *both], key=lambda span: span.start))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from hitherto.aside import aside
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.log.group import Group, groups, newest
 from hitherto.core.log.head import Head
@@ -37,12 +38,12 @@ class LogReader:
     async def seen(self, policy: Policy, head: Head, request: ContextRequest) -> tuple[View, ContextRequest]:
         """The view for the API and model of `request`, and the request with the opaque items that this view shows."""
         can = request.codec.name == RESPONSES
-        shown = view(policy, head, opaque=can, family=request.family)
+        shown = await aside(head.size, view, policy, head, opaque=can, family=request.family)
         if shown.opaque is None:
             return shown, request
         items = await self.handle.services.store.opaque(self.handle.scope, self.handle.id, shown.opaque)
         if items is None:
-            return view(policy, head, opaque=False), request
+            return await aside(head.size, view, policy, head, opaque=False), request
         return shown, replace(request, opaque=items)
 
     async def newest_said(self, head: Head) -> list[Message]:

@@ -157,7 +157,7 @@ async def _again(handle: Handle, says: RecalledEntry) -> RecalledPiece:
 
 async def _messages_again(handle: Handle, head: Head, says: RecalledEntry) -> RecalledPiece | None:
     start, end = says.start, says.end
-    if start is None or end is None:
+    if start is None or end is None or not 0 <= start <= end <= head.last_seq:
         return None
     reading = MessageRange(start=start, stop=end + 1)
     members = await handle.services.store.messages(handle.scope, handle.id, head.ref, reading)

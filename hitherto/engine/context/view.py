@@ -31,7 +31,7 @@ class ViewBuilder:
         """The log as the policy leaves it."""
         head = await self.handle.head(at)
         used, _ = self.handle.governing(head, policy, await self.handle.defaults(head))
-        return view(used, head, family=self.handle.services.family(None))
+        return await aside(head.size, view, used, head, family=self.handle.services.family(None))
 
     async def items(
         self, *, wire: str, policy: Policy | None, model: str | None, limit: int | None, at: int | None

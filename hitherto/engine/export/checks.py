@@ -28,6 +28,7 @@ from hitherto.core.export.records import (
 from hitherto.core.facts.fact import Subject
 from hitherto.core.log.append import checked_ttl
 from hitherto.core.log.message import Logged, Wire
+from hitherto.core.log.ranges import joined
 from hitherto.core.log.title import checked_title
 from hitherto.core.policy.policy import stored
 from hitherto.core.run import RunStatus
@@ -104,7 +105,9 @@ def _conversation(record: ConversationRecord, now: datetime) -> Record:
     _small(head.failures)
     _ranges([*head.erased, *head.extracted])
     _aware(head.next_expiry, head.resume_at)
-    return replace(record, created_at=_made(record.created_at, now), updated_at=_made(record.updated_at, now))
+    head = replace(head, erased=joined(head.erased), extracted=joined(head.extracted))
+    made, updated = _made(record.created_at, now), _made(record.updated_at, now)
+    return replace(record, head=head, created_at=made, updated_at=updated)
 
 
 @_checked.register

@@ -28,7 +28,7 @@ from hitherto.core.export.records import (
 from hitherto.core.export.renumbering import renumbered
 from hitherto.core.facts.fact import Fact, Subject
 from hitherto.core.log.message import Logged, Message, Sums
-from hitherto.core.log.ranges import Ranges, without
+from hitherto.core.log.ranges import Ranges, any_in, without
 from hitherto.core.run import Run, RunEvent
 from hitherto.core.scope import Scope, checked_name
 from hitherto.engine.export.checks import checked
@@ -300,7 +300,7 @@ class _Import:
     def _says(self, fact: Fact, source: SourceRecord) -> bool:
         """Whether the message that says a fact is there."""
         erased = self.there.get((fact.user, fact.agent, source.conversation))
-        return erased is not None and not any(first <= source.seq <= last for first, last in erased)
+        return erased is not None and not any_in(erased, source.seq, source.seq)
 
     async def _calls(self) -> None:
         batch: list[CallRecord] = []
@@ -326,7 +326,7 @@ class _Import:
 
     async def _events(self, run: Run, erased: Ranges) -> AsyncIterator[Sequence[RunEvent]]:
         """The events of a run, which come next; without what they quote if one of its messages is erased."""
-        gone = any(run.has(first, last) for first, last in erased)
+        gone = run.has(erased)
         batch, count = list[RunEvent](), 0
         while isinstance(self.record, EventRecord) and self.record.run == run.id:
             event = self.record.event

@@ -9,7 +9,7 @@ from hitherto.core.context.budget import TokenCounter
 from hitherto.core.digests.digest import Digest, Status, render_items
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head
-from hitherto.core.log.ranges import Ranges, joined, ranges
+from hitherto.core.log.ranges import Ranges, all_in, any_in, joined, ranges
 from hitherto.core.scope import Scope
 from hitherto.engine.digests.frontiers_from_rows import frontiers
 from hitherto.errors import InvalidInput
@@ -49,7 +49,7 @@ async def erase_messages(
         if unknown:
             there = f"its log has 0 to {unit.head.last_seq}" if unit.head.next_seq else "its log is empty"
             raise InvalidInput(f"{conversation!r} has no message {unknown[0]}: {there}; nothing was erased")
-        erased = ranges(seq for seq in sorted(set(asked)) if not _within(seq, unit.head.erased))
+        erased = ranges(seq for seq in sorted(set(asked)) if not any_in(unit.head.erased, seq, seq))
         if not erased:
             return 0
         changes = await _erasing(unit, erased, counter, why="messages of its range were erased")
@@ -73,7 +73,7 @@ async def _erasing(
         head,
         rev=head.rev + (1 if erased else 0),
         erased=joined((*head.erased, *erased)),
-        open_calls={call: o for call, o in head.open_calls.items() if not _within(o.seq, erased)},
+        open_calls={call: o for call, o in head.open_calls.items() if not any_in(erased, o.seq, o.seq)},
     )
     rewritten = tuple(_rewritten(digests, erased, counter))
     changed = {one.digest for one in rewritten}
@@ -91,7 +91,7 @@ async def _erasing(
             for digest in digests
             if digest.status is Status.PROCESSING
             and (
-                _overlaps(digest, erased)
+                any_in(erased, digest.start, digest.end)
                 or gone & _bases(digest, digests)
                 or (changed & _bases(digest, digests) and digest.claimed and digest.id != unread)
             )
@@ -106,40 +106,37 @@ def _rewritten(digests: Sequence[Digest], erased: Ranges, counter: TokenCounter)
     again. If a summary is superseded, so are the chunks after it, as there would be a hole before them. One that was
     superseded before keeps nothing if it says anything of erased messages.
     """
-    found: list[RewrittenDigest] = []
-    gone: list[Digest] = []
+    found: dict[int, RewrittenDigest] = {}
+    gone: dict[int, Digest] = {}
     completed = [digest for digest in digests if digest.status is Status.COMPLETED]
     for digest in completed:
         touched = [item for item in digest.items if item.rests_on(erased)]
+        within = any_in(erased, digest.start, digest.end)
         match digest.action:
             case DigestAction.SUMMARIZE if any(not _covered(item.rests, erased) for item in touched):
-                gone.append(digest)
-            case DigestAction.COMPACT if _overlaps(digest, erased):  # nobody can tell what it says of which message
-                gone.append(digest)
+                gone[digest.id] = digest
+            case DigestAction.COMPACT if within:  # nobody can tell what it says of which message
+                gone[digest.id] = digest
             case DigestAction.SUMMARIZE | DigestAction.CHUNK if touched:
-                items = tuple(item for item in digest.items if item not in touched)
+                items = tuple(item for item in digest.items if not item.rests_on(erased))
                 text = render_items(items)
-                found.append(RewrittenDigest(digest=digest.id, items=items, text=text, tokens=counter.count(text)))
+                found[digest.id] = RewrittenDigest(digest=digest.id, items=items, text=text, tokens=counter.count(text))
             case _:
                 pass
+    hole = min((one.end for one in gone.values() if one.action is DigestAction.SUMMARIZE), default=None)
     for digest in completed:
-        behind = any(one.action is DigestAction.SUMMARIZE and digest.start > one.end for one in gone)
-        if digest in gone or (digest.action is DigestAction.CHUNK and behind):
-            found = [one for one in found if one.digest != digest.id]
-            found.append(RewrittenDigest(digest=digest.id, superseded=True))
+        behind = hole is not None and digest.start > hole
+        if digest.id in gone or (digest.action is DigestAction.CHUNK and behind):
+            found[digest.id] = RewrittenDigest(digest=digest.id, superseded=True)
     for digest in digests:
-        told = any(item.rests_on(erased) for item in digest.items) or (digest.opaque and _overlaps(digest, erased))
-        if digest.status is Status.SUPERSEDED and told:
-            found.append(RewrittenDigest(digest=digest.id, superseded=True))
-    return found
+        opaque = digest.opaque and any_in(erased, digest.start, digest.end)
+        if digest.status is Status.SUPERSEDED and (opaque or any(item.rests_on(erased) for item in digest.items)):
+            found[digest.id] = RewrittenDigest(digest=digest.id, superseded=True)
+    return list(found.values())
 
 
 def _count(erased: Ranges) -> int:
     return sum(last - first + 1 for first, last in erased)
-
-
-def _overlaps(digest: Digest, erased: Ranges) -> bool:
-    return any(first <= digest.end and digest.start <= last for first, last in erased)
 
 
 def _bases(digest: Digest, digests: Sequence[Digest]) -> set[int]:
@@ -154,8 +151,4 @@ def _bases(digest: Digest, digests: Sequence[Digest]) -> set[int]:
 
 
 def _covered(sources: Ranges, erased: Ranges) -> bool:
-    return all(any(a <= first and last <= b for a, b in erased) for first, last in sources)
-
-
-def _within(seq: int, erased: Ranges) -> bool:
-    return any(first <= seq <= last for first, last in erased)
+    return all(all_in(erased, first, last) for first, last in sources)

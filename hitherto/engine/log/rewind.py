@@ -100,7 +100,7 @@ class Rewinder:
         gone = [row for row in visible if row.end >= first and row.action is not DigestAction.CLEAR]
         after = without_from(head, tail, first)
         if gone:
-            left = [row for row in visible if row not in gone]
+            left = [row for row in visible if row.end < first or row.action is DigestAction.CLEAR]
             after = replace(after, frontiers=await frontiers(unit, left, head.view_start))
         await unit.commit(
             Changes(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from datetime import datetime
 from typing import cast
@@ -12,6 +11,9 @@ from hitherto.errors import InvalidInput
 
 MOST = 1_000
 """The most hits that can be asked for."""
+
+_DAY = 86_400
+"""Seconds."""
 
 
 def checked_limit(value: object, *, minimum: int = 1, most: int = MOST, name: str = "limit") -> int:
@@ -23,7 +25,7 @@ def checked_limit(value: object, *, minimum: int = 1, most: int = MOST, name: st
 
 def checked_share(share: object, name: str, *, ends: bool) -> float:
     """The number. Raises InvalidInput for anything but a number from 0 to 1; without `ends`, for 0 and 1 too."""
-    usable = isinstance(share, int | float) and not isinstance(share, bool) and math.isfinite(share)
+    usable = isinstance(share, int | float) and not isinstance(share, bool)
     if not usable or not (0 <= cast(float, share) <= 1) or (not ends and share in (0, 1)):
         span = "from 0 to 1" if ends else "between 0 and 1"
         raise InvalidInput(f"{name} is {share!r}; give a number {span}")
@@ -67,6 +69,15 @@ def checked_switch(value: object, name: str) -> bool:
     if not isinstance(value, bool):
         raise InvalidInput(f"{name} is {value!r}; give True or False")
     return value
+
+
+def checked_wait(value: object) -> float:
+    """The seconds: 30 for True, 0 for False. Raises InvalidInput for anything else but a number of at most a day."""
+    if isinstance(value, bool):
+        return 30.0 if value else 0.0
+    if not isinstance(value, int | float) or not 0 <= value <= _DAY:
+        raise InvalidInput(f"wait is {value!r}; give True, False, or a number of seconds from 0 to {_DAY}")
+    return float(value)
 
 
 def checked_words(value: object, name: str) -> str | None:

@@ -9,7 +9,7 @@ from itertools import count
 from typing import NamedTuple
 
 from hitherto.core.context.kept import ContextRecord, KeptContext, manifest_of
-from hitherto.core.log.ranges import Ranges
+from hitherto.core.log.ranges import Ranges, any_in
 from hitherto.core.scope import Scope
 from hitherto.stores.in_memory.claims import Name
 from hitherto.stores.in_memory.conversation import StoredConversation
@@ -113,4 +113,4 @@ class InMemoryContexts:
 
 
 def _overlap(some: Ranges, others: Ranges) -> bool:
-    return any(start <= last and end >= first for first, last in some for start, end in others)
+    return any(any_in(others, first, last) for first, last in some)

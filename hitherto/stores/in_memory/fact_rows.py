@@ -24,7 +24,7 @@ from hitherto.core.facts.fact import (
     Visibility,
 )
 from hitherto.core.log.message import Logged, storable
-from hitherto.core.log.ranges import Ranges
+from hitherto.core.log.ranges import Ranges, any_in
 from hitherto.core.recall.terms import TermCounts, analyzed
 from hitherto.core.scope import THE_USER, Scope
 from hitherto.stores.in_memory.claims import Name
@@ -344,4 +344,4 @@ def _in(one: FactSource, ref: int, seqs: Iterable[int]) -> bool:
 
 
 def _within(one: FactSource, ref: int, ranges: Ranges) -> bool:
-    return one.ref == ref and any(first <= one.evidence.seq <= last for first, last in ranges)
+    return one.ref == ref and any_in(ranges, one.evidence.seq, one.evidence.seq)

@@ -45,7 +45,7 @@ class InMemoryLedger:
 
     def __init__(self) -> None:
         self._entries: list[LedgerEntry] = []
-        self._keys = set[UUID]()
+        self._keys = set[tuple[str, UUID]]()
 
     def note(self, whose: tuple[str, str, str], ref: int | None, calls: Iterable[ModelCall], now: datetime) -> None:
         """Add calls that were made for the conversation `ref`, or for none: then without a digest. A call whose key is
@@ -55,9 +55,10 @@ class InMemoryLedger:
             self.add(LedgerEntry(whose, ref, kept, now, call.key))
 
     def add(self, entry: LedgerEntry) -> None:
-        """Add a call; one whose key is known is skipped."""
-        if entry.key not in self._keys:
-            self._keys.add(entry.key)
+        """Add a call; one whose key is known of its tenant is skipped."""
+        key = (entry.whose[0], entry.key)
+        if key not in self._keys:
+            self._keys.add(key)
             self._entries.append(entry)
 
     def entries(self) -> list[LedgerEntry]:

@@ -112,7 +112,7 @@ class InMemoryRuns:
     def forget_within(self, name: Name, erased: Ranges) -> None:
         """Erase the payloads of the runs that have any of these messages."""
         for kept in self._kept.values():
-            if self._is_of(kept, name) and any(kept.run.has(first, last) for first, last in erased):
+            if self._is_of(kept, name) and kept.run.has(erased):
                 kept.erased = True
                 kept.events = [replace(one, raw=None) if one.kind.quotes else one for one in kept.events]
 

@@ -202,8 +202,10 @@ class PostgresExport:
 
     async def restore_calls(self, tenant: str, records: Sequence[CallRecord]) -> None:
         async def put(connection: _Connection) -> None:
-            values = [{**asdict(one), "tenant": tenant} for one in records]
-            await connection.cursor().executemany(SQL["import_call"], values)
+            # Not `executemany`, which does not set the tenant for row-level security where no transaction has yet.
+            async with connection.pipeline():
+                for one in records:
+                    await connection.execute(SQL["import_call"], {**asdict(one), "tenant": tenant})
 
         async with self._with_connection(put):
             pass

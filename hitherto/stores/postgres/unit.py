@@ -158,11 +158,11 @@ class PostgresUnit:
         assert not self._done, "a unit of work commits once"
         with ours():
             async with self._connection.pipeline():
+                await removal.hold_all(self._connection, self._whose, last=self.head.last_seq)
                 await self._connection.execute(SQL["forget_receipts_of"], self._at)
                 everything = {**self._names, **self._at, "first": None, "last": None}
                 await self._connection.execute(SQL["forget_contexts_within"], everything)
                 await self._connection.execute(SQL["forget_runs_of"], self._names)
-                await removal.hold_all(self._connection, self._whose, last=self.head.last_seq)
                 await removal.unindex_all(self._connection, self._whose, last=self.head.last_seq)
                 if facts:
                     await forget_facts_of(self._connection, self._whose, last=self.head.last_seq)
@@ -217,12 +217,13 @@ class PostgresUnit:
             await connection.execute(SQL["note_digested"], at)
         gone = removal.going(changes, view_start=self.head.view_start)
         await removal.hold(connection, self._whose, changes, gone)
+        await self._erase(changes.erase)
         await learn(connection, self._scope, self._whose, changes)
         await removal.unindex(connection, self._whose, gone)
         return fired
 
     async def _write_removals(self, changes: Changes) -> None:
-        """Write what is retracted, superseded, erased and rewritten."""
+        """Write what is retracted, superseded and rewritten."""
         connection, at, rev = self._connection, self._at, changes.head.rev
         if changes.retract:
             retracted = heads.retracted_with(self._row, changes.retract, rev)
@@ -232,15 +233,19 @@ class PostgresUnit:
         if changes.supersede:
             values = {**at, "digests": list(changes.supersede), "rev": rev}
             await connection.execute(SQL["supersede_digests"], values)
-        for first, last in changes.erase:
-            values = {**at, "first": first, "last": last}
-            await connection.execute(SQL["forget_contexts_within"], {**self._names, **values})
-            await connection.execute(SQL["mark_runs_within"], {**self._names, **values})
-            await connection.execute(SQL["forget_runs_within"], {**self._names, **values})
-            await connection.execute(SQL["erase_messages"], values)
-            await connection.execute(SQL["forget_receipts_within"], values)
         for digest in changes.rewritten:
             await connection.execute(SQL["rewrite_digest"], {**at, **rows.rewritten_values(digest)})
+
+    async def _erase(self, erased: Ranges) -> None:
+        """Erase messages, and the contexts and runs that have any of them. The caller has locked the scope's index: the
+        erasure of a user has it too before it deletes contexts and runs."""
+        for first, last in erased:
+            values = {**self._at, "first": first, "last": last}
+            await self._connection.execute(SQL["forget_contexts_within"], {**self._names, **values})
+            await self._connection.execute(SQL["mark_runs_within"], {**self._names, **values})
+            await self._connection.execute(SQL["forget_runs_within"], {**self._names, **values})
+            await self._connection.execute(SQL["erase_messages"], values)
+            await self._connection.execute(SQL["forget_receipts_within"], values)
 
     async def _archive(self, outcome: DigestOutcome) -> None:
         """Insert the document that came with a digest. It comes before the end of the digest itself, which must still

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hitherto.core.log.append import extended
 from hitherto.core.log.group import groups
 from hitherto.core.log.head import empty
 from hitherto.core.log.message import Logged
+from hitherto.core.log.ranges import ranges
 from hitherto.wire import read
 
 
@@ -97,3 +102,12 @@ def test_a_call_that_a_message_of_its_response_follows_needs_a_result() -> None:
     assert (followed.open, followed.pending) == ({"a"}, set())
     (before,) = groups(log(THINKS, says("assistant")))
     assert before.pending == set()
+
+
+@given(gone=st.frozensets(st.integers(0, 11)))
+def test_what_was_retracted_between_does_not_part(gone: frozenset[int]) -> None:
+    whole = log(*[THINKS] * 12)
+    left = [one for one in whole if one.seq not in gone]
+    assert len(groups(left, ranges(gone))) == bool(left)
+    parted = sum(one.seq + 1 != other.seq for one, other in pairwise(left))
+    assert len(groups(left)) == parted + bool(left)

@@ -113,12 +113,15 @@ class PostgresFacts:
         values = rows.new_values(scope, subject, fact, by=scope.user)
 
         async def hold(connection: _Connection) -> tuple[_Connection, Row | None]:
-            async with connection.pipeline():
-                await connection.execute("begin")
-                await connection.execute(SQL["make_fact_subject"], values)
-                await connection.execute(SQL["hold_fact_subject"], values)
-                alike = await connection.execute(SQL["alike"], values)
-            return connection, await alike.fetchone()
+            while True:
+                async with connection.pipeline():
+                    await connection.execute("begin")
+                    await connection.execute(SQL["make_fact_subject"], values)
+                    held = await connection.execute(SQL["hold_fact_subject"], values)
+                    alike = await connection.execute(SQL["alike"], values)
+                if await held.fetchone() is not None:
+                    return connection, await alike.fetchone()
+                await connection.execute("rollback")  # an erasure has deleted the row that was waited for
 
         async with self._with_connection(hold) as (connection, alike):
             kept, otherwise = (values, False) if alike is None else rows.kept_values(values, alike)

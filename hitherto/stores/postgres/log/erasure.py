@@ -27,8 +27,9 @@ async def begin(connection: AsyncConnection[Any], tenant: str, user: str | None)
 async def end(connection: AsyncConnection[Any], erasure: Erasure) -> None:
     values = erasure_values(erasure)
     async with connection.transaction():
-        await connection.execute(SQL["hold_fact_subjects_of"], values)
+        await connection.execute(SQL["hold_erasure"], values)
         await connection.execute(SQL["hold_documents_of"], values)
+        await connection.execute(SQL["hold_fact_subjects_of"], values)
         await connection.execute(SQL["hold_facts_of"], values)
         refs = await _indexes(connection, values)
         await connection.execute(SQL["erase_documents_of"], values)

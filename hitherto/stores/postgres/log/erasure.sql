@@ -34,8 +34,12 @@ select user_id, agent, id, '', null, '{}', next_seq, tokens, rev, created_at, up
 where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s) and created_at <= %(requested_at)s
 limit %(limit)s;
 
+-- name: hold_erasure
+-- Lock an erasure: who asks for it again has it too before the scopes' indexes.
+select from hitherto.erasure where tenant = %(tenant)s and user_id = %(user)s for update;
+
 -- name: hold_documents_of
--- Lock documents by id. Documents and facts come before the scopes' indexes, as everywhere.
+-- Lock documents by id. Documents, and then facts, come before the scopes' indexes, as everywhere.
 select id from hitherto.document
 where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s) and created_at <= %(requested_at)s
 order by id for update;
@@ -78,7 +82,7 @@ with gone as (
 select hitherto.unindexed(tenant, scope, array_agg(no)) from entries group by tenant, scope;
 
 -- name: forget_names
--- Delete what still names the user or the tenant: in the ledger, in the history of others' facts, among the members of
+-- Delete what still names the user or the tenant, after the scopes' indexes were locked: in the ledger, in the history of others' facts, among the members of
 -- subjects, in kept contexts and runs, and in rows that only serve to lock facts. The costs of model calls stay.
 with ledger as (
     update hitherto.model_call

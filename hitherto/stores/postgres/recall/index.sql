@@ -161,15 +161,20 @@ where s.tenant = %(tenant)s and not exists (
 on conflict do nothing;
 
 -- name: index_fill
--- Vectors of a space are wanted in this scope too.
-insert into hitherto.search_filling (tenant, scope, space) values (%(tenant)s, %(ref)s, %(space)s)
+-- Vectors of a space are wanted in this scope too, unless an erasure has removed the scope.
+insert into hitherto.search_filling (tenant, scope, space)
+select s.tenant, s.ref, %(space)s from hitherto.search_scope s
+where s.tenant = %(tenant)s and s.ref = %(ref)s and not exists (
+    select from hitherto.search_filling f where f.tenant = s.tenant and f.scope = s.ref and f.space = %(space)s)
+for key share
 on conflict (tenant, scope, space) do nothing;
 
 -- name: index_caught_up
 -- If no entry lacks a vector in a space, record that.
-update hitherto.search_filling f
-set behind = false, embedded = (select next_no from hitherto.search_scope s where s.tenant = f.tenant and s.ref = f.scope limit 1)
-where tenant = %(tenant)s and scope = %(ref)s and space = %(space)s and behind and not exists (
+update hitherto.search_filling f set behind = false, embedded = s.next_no
+from hitherto.search_scope s
+where s.tenant = %(tenant)s and s.ref = %(ref)s
+  and f.tenant = %(tenant)s and f.scope = %(ref)s and f.space = %(space)s and f.behind and not exists (
     select from hitherto.search_entry e where e.tenant = f.tenant and e.scope = f.scope and e.no >= f.embedded);
 
 -- name: index_backlog

@@ -21,6 +21,7 @@ from hitherto.ports.log import Changes, Receipt
 from hitherto.ports.store import Store
 from hitherto.testing.conformance.documents.documents import NOTE
 from hitherto.testing.conformance.facts.samples import new
+from hitherto.testing.conformance.ledger.ledger import FIRST, SECOND
 from hitherto.testing.conformance.samples import SCOPE, dialogue, fire, head_of, log_of, user, write
 
 WHOLE = ExportScope(tenant=SCOPE.tenant, user=None, agent=None)
@@ -187,6 +188,20 @@ class ExportCases:
         assert await store.export.restore_run(SCOPE.tenant, record, again())
         assert await store.runs.run(SCOPE, begun[0].id) == record.run
         assert await store.runs.events(SCOPE, begun[0].id, limit=9) == [one.event for one in read]
+
+    async def test_an_imported_call_is_the_one_that_was_exported(self, store: Store) -> None:
+        await write(store, "c", *dialogue(1))
+        await store.note_calls(SCOPE, None, [FIRST, SECOND])
+        async with store.export.snapshot() as reader:
+            calls = await reader.calls(WHOLE, after=UUID(int=0), limit=9)
+        assert len(calls) == 2
+        named = [replace(calls[0], conversation="c"), calls[1]]
+        for _ in range(2):
+            await store.export.restore_calls("elsewhere", named)
+        async with store.export.snapshot() as reader:
+            there = await reader.calls(replace(WHOLE, tenant="elsewhere"), after=UUID(int=0), limit=9)
+            assert await reader.calls(WHOLE, after=UUID(int=0), limit=9) == calls
+        assert there == calls, "no conversation of that name is there"
 
     async def test_the_latest_digest_is_found_by_its_number(self, store: Store) -> None:
         await digested(store, "earlier")

@@ -1,0 +1,131 @@
+"""Who waits for a lock, and what is locked by then: erasures of conversations and of users, and facts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from hitherto.core.context.kept import ContextRecord
+from hitherto.stores.postgres.sql import SQL
+from hitherto.stores.postgres.store import PostgresStore
+from hitherto.testing.conformance.facts.samples import new
+from hitherto.testing.conformance.samples import SCOPE, dialogue, write
+from tests.faults.waiting import until
+
+Connection = psycopg.AsyncConnection[Any]
+
+WAITING = """
+    select count(*) = %s from pg_stat_activity
+    where wait_event_type = 'Lock' and application_name = 'hitherto' and datname = current_database()
+"""
+
+
+@pytest.fixture
+async def store(database: str) -> AsyncIterator[PostgresStore]:
+    made = PostgresStore(database)
+    await made.open()
+    yield made
+    await made.aclose()
+
+
+@pytest.fixture
+async def other(database: str) -> AsyncIterator[Connection]:
+    """A session that holds what the store waits for."""
+    async with await Connection.connect(database) as connection:
+        yield connection
+
+
+@pytest.fixture
+async def looks_on(database: str) -> AsyncIterator[Connection]:
+    async with await Connection.connect(database, autocommit=True) as connection:
+        yield connection
+
+
+async def wait(connection: Connection, count: int) -> None:
+    """Until so many sessions of the store wait for a lock."""
+
+    async def waiting() -> bool:
+        row = await (await connection.execute(WAITING, [count])).fetchone()
+        return row == (True,)
+
+    await until(waiting, f"{count} wait for a lock")
+
+
+async def with_a_context_and_a_run(store: PostgresStore) -> None:
+    await write(store, "c", *dialogue(1))
+    await store.index.take(space=None, lease=timedelta(minutes=1), limit=9)
+    record = ContextRecord(
+        manifest="{}", instructions=None, tools=None, shown=((0, 1),), next_seq=2, incoming=(), others=()
+    )
+    await store.contexts.keep(SCOPE, "c", record, newest=5, lifetime=None)
+    await store.runs.begin(SCOPE, "c", strategy=None, injection=False)
+
+
+async def delete(store: PostgresStore) -> None:
+    async with store.write(SCOPE, "c") as unit:
+        await unit.delete()
+
+
+async def erase_first(store: PostgresStore) -> None:
+    await write(store, "c", erase=((0, 0),))
+
+
+@pytest.mark.parametrize("work", [delete, erase_first])
+async def test_who_waits_for_an_index_has_no_contexts_and_runs(
+    store: PostgresStore, other: Connection, looks_on: Connection, work: Any
+) -> None:
+    """The erasure of a user has the index when it deletes them."""
+    await with_a_context_and_a_run(store)
+    await other.execute("select from hitherto.search_scope for update")
+    task = asyncio.create_task(work(store))
+    await wait(looks_on, 1)
+    for table in (b"context", b"run"):
+        found = await looks_on.execute(b"select 1 from hitherto." + table + b" for update nowait")
+        assert len(await found.fetchall()) == 1
+    await other.rollback()
+    await task
+
+
+async def test_who_waits_for_an_erasure_has_no_index(
+    store: PostgresStore, other: Connection, looks_on: Connection
+) -> None:
+    """Who asks for it again has the erasure when it locks the index."""
+    await with_a_context_and_a_run(store)
+    erasure = await store.begin_erasure(tenant=SCOPE.tenant, user=SCOPE.user)
+    await other.execute("select from hitherto.erasure for update")
+    task = asyncio.create_task(store.end_erasure(erasure))
+    await wait(looks_on, 1)
+    found = await looks_on.execute("select 1 from hitherto.search_scope for update nowait")
+    assert len(await found.fetchall()) == 1
+    await other.rollback()
+    await task
+
+
+async def test_a_fact_is_added_once_where_an_erasure_has_just_ended(
+    store: PostgresStore, other: Connection, looks_on: Connection
+) -> None:
+    await with_a_context_and_a_run(store)
+    await store.facts.add(SCOPE, "mum", new("Fences."))
+    sails = replace(new("Sails."), single_valued=True)
+    await other.execute("select from hitherto.fact_subject for update")
+    adding = [asyncio.create_task(store.facts.add(SCOPE, "mum", sails)) for _ in range(3)]
+    await wait(looks_on, 3)
+    await other.execute("delete from hitherto.fact_subject")
+    async with looks_on.transaction():
+        await looks_on.execute("select from hitherto.search_scope for update")
+        await other.commit()
+        await wait(looks_on, 3)
+    assert sorted([(await one).new for one in adding]) == [False, False, True]
+
+
+async def test_vectors_are_not_wanted_in_a_scope_that_was_removed(store: PostgresStore, looks_on: Connection) -> None:
+    values = {"tenant": SCOPE.tenant, "ref": 1, "space": 1}
+    for name in ("index_fill", "index_caught_up"):
+        await looks_on.execute(SQL[name], values)
+    assert await (await looks_on.execute("select from hitherto.search_filling")).fetchall() == []
