@@ -22,7 +22,20 @@ from hitherto.stores.postgres.row_security import roles
 
 _SCOPE = Scope(tenant="tenant", user="user", agent="bench")
 _TEXT = 36
-_ADDED, _WALL, _ERRORS = Bar(limit=3), Bar(limit=0.2), Bar(limit=0)
+_ADDED, _WALL, _ERRORS, _HEALTH = Bar(limit=3), Bar(limit=0.2), Bar(limit=0), Bar(limit=50)
+
+_ASK = """
+import http.client, sys, time
+url, seconds = sys.argv[1], float(sys.argv[2])
+service, until = http.client.HTTPConnection(url.removeprefix("http://")), time.monotonic() + seconds
+while time.monotonic() < until:
+    before = time.perf_counter()
+    service.request("GET", "/healthz")
+    service.getresponse().read()
+    print((time.perf_counter() - before) * 1_000)
+    time.sleep(0.02)
+"""
+"""A program that asks for a service's health again and again, and prints how many milliseconds each answer took."""
 
 
 async def run(ground: Ground) -> Findings:
@@ -57,6 +70,7 @@ async def run(ground: Ground) -> Findings:
                     Figure(what=f"added by the service to {verb}", value=over - behind, unit="ms", bar=_ADDED),
                 ]
             for name, memory in (("library", walled), ("service", remote)):
+                asking = await _asking(service, seconds) if memory is remote else None
                 times, errors = await _load(memory, name, turns, seconds=seconds, at_once=at_once)
                 rounds = sorted(times.seconds)
                 figures += [
@@ -66,6 +80,12 @@ async def run(ground: Ground) -> Findings:
                         what=f"{at_once} at once, {name}: p99", value=rounds[len(rounds) * 99 // 100] * 1e3, unit="ms"
                     ),
                 ]
+                if asking is not None:
+                    told = sorted(map(float, (await asking.communicate())[0].split()))
+                    figures += [
+                        Figure(what=f"{at_once} at once: /healthz, p50", value=told[len(told) // 2], unit="ms"),
+                        Figure(what=f"{at_once} at once: /healthz, slowest", value=told[-1], unit="ms", bar=_HEALTH),
+                    ]
     return Findings(
         figures,
         [
@@ -107,6 +127,12 @@ async def _serving(database: str) -> AsyncGenerator[str]:
     finally:
         running.terminate()
         await running.wait()
+
+
+async def _asking(service: str, seconds: float) -> asyncio.subprocess.Process:
+    """The program `_ASK`, in a process of its own: this one has enough to do."""
+    words = (sys.executable, "-c", _ASK, service, str(seconds))
+    return await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
 
 
 async def _load(
