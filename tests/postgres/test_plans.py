@@ -181,7 +181,7 @@ CASES = {
     "users from a page on": Case("users", {"tenant": "of many", "beyond": "u200", "user": None, "limit": 20}, 20),
 }
 
-LOAD = Case("backlog", {}, 1)
+LOAD = Case("backlog", {"tenant": None}, 1)
 STATEMENTS = [*CASES.values(), LOAD]
 
 

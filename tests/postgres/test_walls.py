@@ -182,7 +182,7 @@ async def test_what_looks_across_tenants_returns_no_text(walled: Connection) -> 
         assert columns <= allowed, f"{name}: {result}"
     for query in (
         "select * from hitherto.scopes_to_index('', '', '', 1, 100)",
-        "select * from hitherto.digest_backlog()",
+        "select * from hitherto.digest_backlog(null)",
     ):
         assert "secret" not in str(await rows(walled, query))
 

@@ -46,7 +46,7 @@ $$;
 
 -- Figures on the digests in progress, of all tenants or one, how many conversations begin none for now, and how many workers had a heartbeat
 -- lately. A due time further ahead than any that is set was set before the clock was put back: it counts as reached.
-create function hitherto.digest_backlog(tenant_ text default null)
+create function hitherto.digest_backlog(tenant_ text)
 returns table (due bigint, claimed bigint, put_off bigint, lag_seconds double precision, lag_messages bigint, resting bigint, workers bigint)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select count(*) filter (where not waits), count(*) filter (where claimed and waits),
