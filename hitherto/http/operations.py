@@ -27,6 +27,8 @@ USER, AGENT, TENANT = "Hitherto-User", "Hitherto-Agent", "Hitherto-Tenant"
 POLICY, SUBJECT = "Hitherto-Policy", "Hitherto-Subject"
 KEY = "Idempotency-Key"
 
+HEADERS = (USER, AGENT, TENANT, POLICY, SUBJECT, KEY)
+
 LINES = "application/jsonl"
 """The type of an export."""
 

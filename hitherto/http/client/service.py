@@ -91,8 +91,8 @@ class Service:
             content["params"] = params
         if operation.waits:
             content["timeout"] = PATIENT
+        content |= {"repeatable": operation.repeatable, "headers": headers}
         try:
-            content |= {"repeatable": operation.repeatable, "headers": headers}
             found = await self.request(operation.method, PREFIX + path, **content)
         except NotFound:
             if operation.missing:

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 from hitherto.core.key import Right, hash_of
 from hitherto.engine.memory import Memory
 from hitherto.errors import DatabaseUnavailable, HithertoError, ServiceError
-from hitherto.http.operations import AGENT, KEY, OPERATIONS, POLICY, SUBJECT, TENANT, USER
+from hitherto.http.operations import HEADERS, OPERATIONS
 from hitherto.http.problems import MEDIA_TYPE
 from hitherto.http.server import endpoints
 from hitherto.http.server.callers import Doors, Limits, needs
@@ -41,8 +41,6 @@ percent-encoded. Errors are problem details (RFC 9457), whose `type` ends with t
 
 _READY = 2.0
 """Seconds within which a ready database answers."""
-
-_HEADERS = (USER, AGENT, TENANT, POLICY, SUBJECT, KEY)
 
 _PROBLEM: dict[str, Any] = {
     "title": "Problem",
@@ -79,7 +77,7 @@ def create_app(
         gate,
         allow_origins=origins,
         allow_methods=["*"],
-        allow_headers=[*_HEADERS, "Authorization", "Content-Type", "If-Match"],
+        allow_headers=[*HEADERS, "Authorization", "Content-Type", "If-Match"],
         expose_headers=["ETag", "Link", "Retry-After"],
     )
 

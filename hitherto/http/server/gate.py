@@ -27,7 +27,7 @@ from hitherto.errors import (
     TooManyRequests,
     UnsupportedMediaType,
 )
-from hitherto.http.operations import AGENT, KEY, POLICY, SUBJECT, TENANT, USER
+from hitherto.http.operations import HEADERS
 from hitherto.http.server.callers import Caller, Doors
 from hitherto.http.server.responses import problem
 
@@ -48,7 +48,7 @@ DEEPEST = 100
 _PATIENCE = 60.0
 """Seconds for which the next part of a body is waited for, and for which a part of an answer waits to be read."""
 
-_ONCE = frozenset(name.lower().encode() for name in ("Authorization", USER, AGENT, TENANT, POLICY, SUBJECT, KEY))
+_ONCE = frozenset(name.lower().encode() for name in ("Authorization", *HEADERS))
 """Headers that a request has once: of two, others might go by the other one."""
 
 _LINGER = 5.0
