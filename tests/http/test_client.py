@@ -203,7 +203,18 @@ class TestWhatIsNoService:
 
     @pytest.mark.parametrize(
         "url",
-        ["", "localhost:8480", "ftp://x", "http://", "http:///x", "http://[::1", "http://x:y", "http://x:99999", "://"],
+        [
+            "",
+            "localhost:8480",
+            "ftp://x",
+            "http://",
+            "http:///x",
+            "http://[::1",
+            "http://x:y",
+            "http://x:99999",
+            "http://a:b@x",
+            "://",
+        ],
     )
     async def test_wrong_addresses(self, url: str) -> None:
         with pytest.raises(InvalidInput, match="http://"):

@@ -31,7 +31,7 @@ async def test_each_request_is_counted_and_what_fails_is_logged(
             assert (await client.get(path)).status_code == 200
             assert (await client.get(HEAD.format(conversation="another"))).status_code == 404
             assert (await client.get("/no/such/a-name")).status_code == 404
-            assert (await client.request("BREW", path)).status_code == 405
+            assert (await client.request("PURGE", path)).status_code == 405
             assert (await client.get(path, headers={"Authorization": ""})).status_code == 401
             told = (await client.get("/metrics")).text
             with monkeypatch.context() as changed:
@@ -54,7 +54,7 @@ async def test_each_request_is_counted_and_what_fails_is_logged(
     assert refused == [
         ("INFO", f"GET {HEAD}: 404", ": NotFound"),
         ("INFO", "GET: 404", ""),
-        ("INFO", f"BREW {HEAD}: 405", ""),
+        ("INFO", f"PURGE {HEAD}: 405", ""),
         ("INFO", "GET: 401", ": Unauthorized"),
         ("WARNING", "GET: 503", ": DatabaseUnavailable (no database at db.internal)"),
     ]

@@ -124,7 +124,7 @@ class RemoteMemory(Memory):
         _none_here("the housekeeping of all tenants")
 
     async def metrics(self) -> bytes:
-        return (await self._service.request("GET", "/metrics")).content
+        return await self._service.request("GET", "/metrics")
 
     async def conversations(
         self,
@@ -173,8 +173,8 @@ class RemoteMemory(Memory):
         narrowed = {name: one for name, one in (("user", user), ("agent", agent)) if one is not None}
         headers = {TENANT: quote(checked_name(tenant, "tenant"), safe="")}
         done, rest, last = Counter[str](), b"", ""
-        async with self._service.stream(f"{PREFIX}/export", params=narrowed, headers=headers) as response:
-            async for part in response.aiter_bytes():
+        async with self._service.stream(f"{PREFIX}/export", params=narrowed, headers=headers) as parts:
+            async for part in parts:
                 await asyncio.to_thread(file.write, part)
                 *lines, rest = (rest + part).split(b"\n")
                 for line in lines:
@@ -193,7 +193,7 @@ class RemoteMemory(Memory):
         named = {} if tenant is None else {TENANT: quote(checked_name(tenant, "tenant"), safe="")}
         headers = {**named, "Content-Type": LINES}
         response = await self._service.request(
-            "POST", f"{PREFIX}/import", repeatable=False, content=_lines(file), headers=headers, timeout=PATIENT
+            "POST", f"{PREFIX}/import", repeatable=False, data=_lines(file), headers=headers, timeout=PATIENT
         )
         report = self._service.read(response, ImportReport)
         if progress is not None:

@@ -5,15 +5,26 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from io import BytesIO
 from typing import Any, cast
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
+from urllib.request import getproxies, proxy_bypass
 from uuid import uuid4
 
-import httpx2 as httpx
+from aiohttp import (
+    ClientConnectorError,
+    ClientError,
+    ClientResponse,
+    ClientSession,
+    ClientTimeout,
+    ConnectionTimeoutError,
+    DummyCookieJar,
+)
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_before_delay
 from tenacity.wait import wait_base
+from yarl import URL
 
 from hitherto.core.scope import Scope
 from hitherto.errors import (
@@ -31,8 +42,10 @@ from hitherto.http.shapes import answered, messages_of, sent
 _SECRET = re.compile("[!-~]+")
 _AWAY = frozenset({502, 503, 504})
 _LONGEST_PAUSE = 10.0
+_CONNECTING = 10.0
+"""Seconds that making a connection may take."""
 
-PATIENT = httpx.Timeout(None, connect=10.0)
+PATIENT = ClientTimeout(sock_connect=_CONNECTING)
 """How long an answer may take that the service itself bounds."""
 
 
@@ -49,17 +62,19 @@ class Service:
             raise InvalidInput(
                 "the key is none: one has only ASCII characters and no spaces; give what `hitherto keys create` printed"
             )
-        self._url, self._timeout = url.rstrip("/"), timeout
-        self._home: asyncio.AbstractEventLoop | None = None
-        self._client = httpx.AsyncClient(
+        self._url, self._timeout = str(URL(url)).rstrip("/"), timeout
+        self._home = asyncio.get_running_loop()
+        self._session = ClientSession(
             headers={} if key is None else {"Authorization": f"Bearer {key}"},
-            timeout=httpx.Timeout(timeout, connect=min(timeout, 10.0)),
-            limits=httpx.Limits(max_connections=100),
-            follow_redirects=False,
+            timeout=ClientTimeout(connect=timeout, sock_connect=min(timeout, _CONNECTING), sock_read=timeout),
+            cookie_jar=DummyCookieJar(),
+            proxy=_proxy(url),
         )
+        # It would send a DELETE once more by itself when a connection is cut; what is sent again is decided here.
+        self._session._retry_connection = False  # pyright: ignore[reportPrivateUsage] — there is no public way
 
     async def aclose(self) -> None:
-        await self._client.aclose()
+        await self._session.close()
 
     async def call(
         self,
@@ -84,7 +99,7 @@ class Service:
         content = dict[str, Any]()
         if operation.has_body and operation.given:
             headers["Content-Type"] = "application/json"
-            content["content"] = _encoded({name: sent(value) for name, value in given.items()})
+            content["data"] = _encoded({name: sent(value) for name, value in given.items()})
         elif not operation.has_body:
             params |= _query(operation, given)
         if params:
@@ -101,27 +116,19 @@ class Service:
         hint = operation.hints["return"]
         return None if hint is type(None) else self.read(found, hint)
 
-    def read(self, response: httpx.Response, hint: Any) -> Any:
-        """What a response has in it, as this type. Raises ServiceError for anything else."""
+    def read(self, body: bytes, hint: Any) -> Any:
+        """What the body of an answer has in it, as this type. Raises ServiceError for anything else."""
         try:
-            return answered(json.loads(response.content), hint)
+            return answered(json.loads(body), hint)
         except (ValueError, RecursionError):
             raise ServiceError(
                 f"{self._url} answered with something else than the service does; is this its address, and "
                 "is it of the same version?"
             ) from None
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        repeatable: bool = True,
-        headers: Mapping[str, str] | None = None,
-        **content: Any,
-    ) -> httpx.Response:
-        """The answer to a request, sent again while the service is away: a `repeatable` one in any case, others if they
-        cannot have been done. Raises the error that the service answers with, or ServiceUnavailable."""
+    async def request(self, method: str, path: str, *, repeatable: bool = True, **content: Any) -> bytes:
+        """The body of the answer to a request, sent again while the service is away: a `repeatable` one in any case,
+        others if they cannot have been done. Raises the error that the service answers with, or ServiceUnavailable."""
         tries = AsyncRetrying(
             stop=stop_before_delay(self._timeout),
             wait=_Pause(),
@@ -131,49 +138,57 @@ class Service:
         try:
             async for attempt in tries:
                 with attempt:
-                    return await self._once(method, path, repeatable, headers=headers, **content)
+                    return await self._once(method, path, repeatable, **content)
         except _Again as again:
             raise again.error from again.__cause__
         raise AssertionError("the last attempt returns or raises")
 
-    async def _once(self, method: str, path: str, repeatable: bool, **content: Any) -> httpx.Response:
-        self._check()
+    async def _once(self, method: str, path: str, repeatable: bool, **content: Any) -> bytes:
         try:
-            response = await self._client.request(method, self._url + path, **content)
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
+            async with self._sent(method, path, **content) as response:
+                body = await response.read()
+        except (ClientConnectorError, ConnectionTimeoutError) as error:
             raise _Again(self._away()) from error
-        except httpx.TransportError as error:
+        except ClientError as error:
             raise (_Again(self._away()) if repeatable else self._away()) from error
-        if response.is_success:
-            return response
-        found = _error(response)
-        whole = isinstance(content.get("content", b""), bytes)  # else it was read, and cannot be read again
-        again = (isinstance(found, TooManyRequests) and whole) or (response.status_code in _AWAY and repeatable)
+        if response.ok:
+            return body
+        found = _error(response.status, body)
+        whole = isinstance(content.get("data", b""), bytes)  # else it was read, and cannot be read again
+        again = (isinstance(found, TooManyRequests) and whole) or (response.status in _AWAY and repeatable)
         raise _Again(found, _seconds(response)) if again else found
 
     @asynccontextmanager
-    async def stream(self, path: str, **content: Any) -> AsyncGenerator[httpx.Response]:
-        """The answer to a GET, whose body is still to come."""
-        self._check()
+    async def stream(self, path: str, **content: Any) -> AsyncGenerator[AsyncIterator[bytes]]:
+        """The parts of the answer to a GET, as they come."""
         try:
-            async with self._client.stream("GET", self._url + path, **content) as response:
-                if not response.is_success:
-                    await response.aread()
-                    raise _error(response)
-                yield response
-        except httpx.TransportError as error:
+            async with self._sent("GET", path, **content) as response:
+                if not response.ok:
+                    raise _error(response.status, await response.read())
+                yield response.content.iter_any()
+        except ClientError as error:
             raise self._away() from error
+
+    def _sent(
+        self, method: str, path: str, *, params: Mapping[str, Any] | None = None, **content: Any
+    ) -> AbstractAsyncContextManager[ClientResponse]:
+        self._check()
+        texts = {k: json.dumps(v) if isinstance(v, dict | bool) else v for k, v in (params or {}).items()}
+        if isinstance(data := content.get("data"), bytes):
+            content["data"] = BytesIO(data)  # which aiohttp sends in parts
+        query = f"?{urlencode(texts, doseq=True, errors='replace')}" if texts else ""
+        return self._session.request(
+            method, URL(f"{self._url}{path}{query}", encoded=True), allow_redirects=False, **content
+        )
 
     def _check(self) -> None:
         """Raises InvalidInput where the connections cannot be used."""
-        here = asyncio.get_running_loop()
-        self._home = self._home or here
-        if self._home is not here:
+        if self._home is not asyncio.get_running_loop():
             raise InvalidInput(
                 "the connections to the service were opened in another event loop, and belong to it; connect once more "
                 "here"
             )
-        if self._client.is_closed:
+        if self._session.closed:
             raise InvalidInput("the connections to the service are closed; connect once more")
 
     def _away(self) -> HithertoError:
@@ -198,23 +213,29 @@ class _Pause(wait_base):
         return min(_LONGEST_PAUSE, 0.1 * 2**retry_state.attempt_number) if said is None else said
 
 
-def _error(response: httpx.Response) -> HithertoError:
+def _error(status: int, body: bytes) -> HithertoError:
     try:
-        problem: object = json.loads(response.content)
+        problem: object = json.loads(body)
     except (ValueError, RecursionError):
         problem = None
     if isinstance(problem, dict) and isinstance(problem.get("type"), str):
         return error_of(cast("dict[str, Any]", problem))
-    told = f"the service, or something before it, answered {response.status_code} without a reason"
-    return ServiceUnavailable(told) if response.status_code in _AWAY else ServiceError(told)
+    told = f"the service, or something before it, answered {status} without a reason"
+    return ServiceUnavailable(told) if status in _AWAY else ServiceError(told)
 
 
 def _is_address(url: str) -> bool:
     try:
-        parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        address = URL(url)
+        return address.scheme in ("http", "https") and bool(address.host) and address.port != 0 and not address.user
     except ValueError:
         return False
+
+
+def _proxy(url: str) -> str | None:
+    """The proxy that the environment names for it (HTTP_PROXY, HTTPS_PROXY, NO_PROXY)."""
+    address = urlsplit(url)
+    return None if proxy_bypass(address.hostname or "") else getproxies().get(address.scheme)
 
 
 def in_path(name: str) -> str:
@@ -222,7 +243,7 @@ def in_path(name: str) -> str:
     return quote(name, safe="") if name.strip(".") else name.replace(".", "%2E")
 
 
-def _seconds(response: httpx.Response) -> float | None:
+def _seconds(response: ClientResponse) -> float | None:
     said = response.headers.get("Retry-After", "")
     return float(said) if said.isdecimal() else None
 
@@ -246,8 +267,6 @@ def _query(operation: Operation, given: Mapping[str, Any]) -> dict[str, Any]:
         if shape is None:
             if operation.parameters[name].default is not None:
                 found[name] = ""
-        elif isinstance(shape, dict):
-            found[name] = json.dumps(shape)
         else:
             found[name] = shape
     return found

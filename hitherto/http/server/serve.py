@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from hitherto import logs
 from hitherto.engine.memory import Memory
@@ -24,8 +25,37 @@ if TYPE_CHECKING:
 log = logs.logger("hitherto.http")
 
 _BACKLOG = 2_048
+_IDLE = 130
+"""Seconds that an idle connection is kept: longer than clients and proxies keep theirs (aiohttp 15, Caddy 120), so that
+none sends a request into a connection that is just being closed."""
+
 _LONGEST_HEAD = 65_536
-"""Bytes of a request's path and headers."""
+"""Bytes of a request's path and headers, or of its trailers."""
+
+
+class _Connection(HttpToolsProtocol):
+    """Refuses a head that goes on beyond `_LONGEST_HEAD`, where uvicorn's own would keep all of it."""
+
+    _kept = 0
+    """Bytes that have come since the parser last gave something out."""
+
+    def data_received(self, data: bytes) -> None:
+        self._kept += len(data)
+        super().data_received(data)
+        if self._kept > _LONGEST_HEAD and not self.transport.is_closing():
+            self.send_400_response("The head of the request is too long.")
+
+    def on_headers_complete(self) -> None:
+        self._kept = 0
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._kept = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._kept = 0
+        super().on_message_complete()
 
 
 class _Server(uvicorn.Server):
@@ -78,13 +108,13 @@ def server(app: ASGIApp, *, grace: float, greeting: str = "Serving") -> uvicorn.
     """What serves the app; when it is told to stop, requests have `grace` seconds to end. `greeting` is logged."""
     config = uvicorn.Config(
         app,
-        http="h11",  # which bounds the head of a request
+        http=_Connection,
         ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
         lifespan="off",
-        h11_max_incomplete_event_size=_LONGEST_HEAD,
+        timeout_keep_alive=_IDLE,
         timeout_graceful_shutdown=max(1, round(grace)),
     )
     return _Server(config, greeting)
