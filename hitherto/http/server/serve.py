@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 from ipaddress import ip_address
 from types import FrameType
@@ -132,6 +133,12 @@ async def serve(
     asked = "each request needs a key (hitherto keys create)" if keys else "requests of this machine need no key"
     greeting = f"Serving at http://{shown}:{port}: {asked}; /openapi.json tells of all paths"
     serving = server(app, grace=settings.grace, greeting=greeting)
+    services = memory._services  # pyright: ignore[reportPrivateUsage] — the service is part of Hitherto
+    for counter in (services.canonical, services.counter(None)):
+        counter.count("")  # loads its tables, for which the first request would hold up others
+    # What is loaded by now stays. Looking through it again and again would hold up requests for 0.1 s each time.
+    gc.collect()
+    gc.freeze()
     await serving.serve(sockets=[at])
     if cut_off := list(serving.server_state.tasks):  # runs still record that they have failed
         await asyncio.wait(cut_off, timeout=max(1.0, settings.grace))
