@@ -195,6 +195,7 @@ async def test_a_closed_session_refuses_everything(memory: Memory, session: Hith
         ({"wait": -1}, InvalidInput, "wait is -1"),
         ({"wait": "soon"}, InvalidInput, "wait is 'soon'"),
         ({"wait": float("inf")}, InvalidInput, "wait is inf"),
+        ({"wait": 10**400}, InvalidInput, "wait is 1000"),
         ({"session_id": ""}, InvalidScope, "session_id is ''"),
     ],
 )

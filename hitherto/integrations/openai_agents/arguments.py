@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
-from math import inf
 from typing import cast
 
 from hitherto.core.log.message import Payload
@@ -29,6 +29,6 @@ def checked_items(items: object) -> list[Payload]:
 
 def checked_seconds(wait: object) -> float:
     """`wait` as a float. Raises InvalidInput unless it is a finite number of seconds, at least 0."""
-    if isinstance(wait, int | float) and not isinstance(wait, bool) and 0 <= wait < inf:
+    if isinstance(wait, int | float) and not isinstance(wait, bool) and 0 <= wait <= sys.float_info.max:
         return float(wait)
     raise InvalidInput(f"wait is {wait!r}; give a number of seconds of at least 0")
