@@ -1,4 +1,4 @@
-"""What stands before the routes: the key, the rate, and the size and the time of a request."""
+"""What stands before the routes: the key, the rate and the time of a request, and the log of it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from hitherto.errors import (
     InvalidInput,
     ServiceUnavailable,
     TimedOut,
-    TooLarge,
     TooManyRequests,
     UnsupportedMediaType,
 )
 from hitherto.http.operations import HEADERS
+from hitherto.http.server.bodies import ClientLeft, ReceivedParts, check_type, replayed, whole_body
 from hitherto.http.server.callers import Caller, Doors
 from hitherto.http.server.responses import problem
 
@@ -39,14 +39,8 @@ log = logs.logger("hitherto.http")
 OPEN = frozenset({"/healthz", "/readyz", "/openapi.json"})
 """Paths that need no key."""
 
-MOST_VALUES = 50_000
-"""The most signs that separate values in a JSON body: what a verb does with each of them holds up others."""
-
-DEEPEST = 100
-"""How deep lists and objects may be nested in one another in a JSON body."""
-
 _PATIENCE = 60.0
-"""Seconds for which the next part of a body is waited for, and for which a part of an answer waits to be read."""
+"""Seconds for which a part of an answer waits to be read."""
 
 _ONCE = frozenset(name.lower().encode() for name in ("Authorization", *HEADERS))
 """Headers that a request has once: of two, others might go by the other one."""
@@ -54,14 +48,8 @@ _ONCE = frozenset(name.lower().encode() for name in ("Authorization", *HEADERS))
 _LINGER = 5.0
 """Seconds for which the rest of a body may come that was refused."""
 
-_PIECE = 16_384
-"""Bytes of a body that are looked at before others go on."""
-
 _PART = 262_144
 """Bytes of an answer that are sent at once."""
-
-_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_SIGNS = (b",", b":", b"[", b"{")
 
 
 class RequestGate:
@@ -87,7 +75,7 @@ class RequestGate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        answered, received, began = _Answered(send), _Received(receive), time.perf_counter()
+        answered, received, began = _Answered(send), ReceivedParts(receive), time.perf_counter()
         scope["memory"], scope["doors"], scope["agents"] = self._memory, self._doors, self._agents
         try:
             await self._through(scope, received, answered)
@@ -99,7 +87,7 @@ class RequestGate:
             if "caller" not in scope:  # nobody knows what else would come on this connection
                 refusal.headers["Connection"] = "close"
             await _while_it_comes(refusal(scope, receive, answered), received, answered)
-        except _Left:
+        except ClientLeft:
             log.debug("A client left, or did not read on")
             if answered.status is not None:
                 raise _cut_off() from None
@@ -147,12 +135,12 @@ class RequestGate:
         seconds = caller.limits.seconds
         try:
             async with asyncio.timeout(seconds) as limit:
-                body = await _body(receive, headers, caller.limits.size)
+                body = await whole_body(receive, headers, caller.limits.size)
                 if body:
                     check_type(headers, "application/json")
                 if path in self._lasting:
                     limit.reschedule(None)
-                await self._app(scope, _replayed(body, receive), answered)
+                await self._app(scope, replayed(body, receive), answered)
         except TimeoutError:
             if answered.status is not None:
                 raise
@@ -190,27 +178,6 @@ def _cut_off() -> ConnectionAbortedError:
     return ConnectionAbortedError("an answer was cut off")
 
 
-class _Left(Exception):
-    """The client has gone, or reads nothing any more."""
-
-
-class _Received:
-    """What comes of a request, and whether that was all."""
-
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
-        self.ended = False
-
-    async def __call__(self) -> Message:
-        try:
-            async with asyncio.timeout(None if self.ended else _PATIENCE):
-                message = await self._receive()
-        except TimeoutError:
-            raise TimedOut(f"nothing has come of the request's body for {_PATIENCE:g} seconds") from None
-        self.ended = not message.get("more_body", False)
-        return message
-
-
 class _Answered:
     """What is sent: the status that it began with, and whether it is whole."""
 
@@ -239,17 +206,10 @@ class _Answered:
             async with asyncio.timeout(_PATIENCE):
                 await self._send(message)
         except TimeoutError:
-            raise _Left from None
+            raise ClientLeft from None
 
 
-def check_type(headers: Headers, needed: str) -> None:
-    """Raises UnsupportedMediaType. A web page cannot send these types to another site without being asked first."""
-    given = headers.get("Content-Type", "").partition(";")[0].strip().lower()
-    if given != needed:
-        raise UnsupportedMediaType(f"send the body as what it is: Content-Type: {needed}")
-
-
-async def _while_it_comes(answer: Awaitable[None], received: _Received, answered: _Answered) -> None:
+async def _while_it_comes(answer: Awaitable[None], received: ReceivedParts, answered: _Answered) -> None:
     """Answer while the rest of a body comes, and leave that unread: to one who still sends, a connection that is closed
     at once looks broken, and the answer is lost."""
     answered.ends = False
@@ -260,74 +220,6 @@ async def _while_it_comes(answer: Awaitable[None], received: _Received, answered
                 await received()
     answered.ends = True
     await answered({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-class _Values:
-    """Counts the signs that separate the values of JSON, as it comes, and how deep they are nested; what is in texts
-    does not count."""
-
-    def __init__(self) -> None:
-        self._in_text, self._rest, self._open = False, b"", b""
-        self.found = 0
-        self.too_deep = False
-
-    def read(self, part: bytes) -> None:
-        part = self._rest + part
-        self._rest = part[-1:] if (len(part) - len(part.rstrip(b"\\"))) % 2 else b""  # it belongs to the next sign
-        texts = part.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
-        outside = b"".join(texts[self._in_text :: 2])
-        self._in_text ^= len(texts) % 2 == 0
-        self.found += sum(outside.count(sign) for sign in _SIGNS)
-        brackets = self._open + outside.translate(None, _NO_BRACKETS)
-        for _ in range(DEEPEST):
-            brackets, before = brackets.replace(b"[]", b"").replace(b"{}", b""), len(brackets)
-            if len(brackets) == before:
-                break
-        self._open = brackets
-        self.too_deep |= len(brackets) > DEEPEST
-
-
-async def _body(receive: Receive, headers: Headers, size: int) -> bytes:
-    """The whole body. Raises TooLarge, InvalidInput for what is no length, _Left."""
-    announced = headers.get("Content-Length")
-    if announced is not None and not announced.isdecimal():
-        raise InvalidInput("the header Content-Length is not a number")
-    parts, length, values = list[bytes](), int(announced or 0), _Values()
-    total = 0
-    while length <= size:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise _Left
-        part: bytes = message.get("body", b"")
-        parts.append(part)
-        total += len(part)
-        length = max(length, total)
-        if length > size:
-            break
-        for start in range(0, len(part), _PIECE):
-            values.read(part[start : start + _PIECE])
-            await asyncio.sleep(0)
-        if values.found > MOST_VALUES:
-            raise TooLarge(f"the body has more than {MOST_VALUES} values; send it in parts")
-        if values.too_deep:
-            raise TooLarge(f"the body is nested more than {DEEPEST} deep, or its brackets do not match")
-        if not message.get("more_body", False):
-            return b"".join(parts)
-    raise TooLarge(f"the body is larger than {size} bytes, which is what the key allows; send it in parts")
-
-
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    """What gives the body once, and then what comes."""
-    given = False
-
-    async def again() -> Message:
-        nonlocal given
-        if given:
-            return await receive()
-        given = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return again
 
 
 def _path(scope: Scope) -> str:

@@ -20,8 +20,8 @@ from hitherto.engine.conversation import Conversation
 from hitherto.engine.export.imports import ImportReport
 from hitherto.engine.memory import Memory
 from hitherto.http.operations import AGENT, LINES, PREFIX, USER
+from hitherto.http.server.bodies import check_type
 from hitherto.http.server.callers import Caller, KeyWatch, described, name_in
-from hitherto.http.server.gate import check_type
 from hitherto.http.server.responses import answer, encoded
 from hitherto.http.shapes import written
 
