@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 
 from hitherto.core.key import Right, hash_of
 from hitherto.engine.memory import Memory
-from hitherto.errors import DatabaseUnavailable, HithertoError, ServiceError
+from hitherto.errors import DatabaseUnavailable, HithertoError, InvalidInput, NotFound, ServiceError
 from hitherto.http.operations import HEADERS, OPERATIONS
 from hitherto.http.problems import MEDIA_TYPE
 from hitherto.http.server import endpoints
@@ -26,7 +26,7 @@ from hitherto.http.server.callers import Doors, Limits, needs
 from hitherto.http.server.gate import RequestGate
 from hitherto.http.server.other_systems import add_other_systems
 from hitherto.http.server.other_systems.agent_runs import RUNS
-from hitherto.http.server.responses import encoded, problem
+from hitherto.http.server.responses import problem
 from hitherto.http.server.streams import PATHS, add_streams
 from hitherto.watching import CONTENT_TYPE
 
@@ -161,16 +161,16 @@ async def _invalid(_: Request, error: Exception) -> Response:
     """What a request lacks or has too much of: where, and why. What it says there is not repeated."""
     assert isinstance(error, RequestValidationError)
     found = [{"where": ".".join(map(str, one["loc"])), "why": one["msg"]} for one in error.errors()]
-    detail = "; ".join(f"{one['where']}: {one['why']}" for one in found[:5])
-    return _problem(422, "InvalidInput", "The request is not of the form that the document says", detail, errors=found)
+    return problem(InvalidInput("; ".join(f"{one['where']}: {one['why']}" for one in found[:5])), errors=found)
 
 
 async def _refused(request: Request, error: Exception) -> Response:
     """A path or a method that there is not, a body that is no JSON."""
     assert isinstance(error, HTTPException)
-    kind = "NotFound" if error.status_code == 404 else "InvalidInput"
-    headers = {"Allow": ", ".join(_methods(request.scope["path"]))} if error.status_code == 405 else None
-    return _problem(error.status_code, kind, str(error.detail), str(error.detail), headers=headers)
+    made = problem((NotFound if error.status_code == 404 else InvalidInput)(error.detail), status=error.status_code)
+    if error.status_code == 405:
+        made.headers["Allow"] = ", ".join(_methods(request.scope["path"]))
+    return made
 
 
 def _methods(path: str) -> list[str]:
@@ -178,13 +178,6 @@ def _methods(path: str) -> list[str]:
     paths: dict[str, dict[str, Any]] = application().openapi()["paths"]
     found = (methods for pattern, methods in paths.items() if compile_path(pattern)[0].match(path))
     return sorted({method.upper() for methods in found for method in methods})
-
-
-def _problem(
-    status: int, kind: str, title: str, detail: str, *, headers: dict[str, str] | None = None, **members: Any
-) -> Response:
-    found = {"type": f"urn:hitherto:{kind}", "title": title, "status": status, "detail": detail, **members}
-    return Response(encoded(found), status_code=status, media_type=MEDIA_TYPE, headers=headers)
 
 
 def _problems() -> dict[int | str, dict[str, Any]]:

@@ -41,6 +41,7 @@ def _body(result: Any, hint: Any) -> bytes:
     return b"[" + b",".join([encoded(one) for one in written(result, hint)]) + b"]"
 
 
-def problem(error: HithertoError) -> Response:
-    found = problem_of(error)
+def problem(error: HithertoError, **members: Any) -> Response:
+    """An error as problem details, with these members beside its own or in their place."""
+    found = problem_of(error) | members
     return Response(encoded(found), status_code=found["status"], media_type=MEDIA_TYPE, headers=headers_of(error))
