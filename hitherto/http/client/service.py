@@ -24,9 +24,9 @@ from hitherto.errors import (
     ServiceUnavailable,
     TooManyRequests,
 )
-from hitherto.http.operations import AGENT, KEY, MESSAGES, PREFIX, TENANT, USER, Operation
+from hitherto.http.operations import AGENT, IDEMPOTENCY_KEY, MESSAGES, PREFIX, TENANT, USER, Operation
 from hitherto.http.problems import error_of
-from hitherto.http.shapes import answered, messages_of, sent
+from hitherto.http.shapes import answer_from_json, argument_to_json, messages_of
 
 _SECRET = re.compile("[!-~]+")
 _AWAY = frozenset({502, 503, 504})
@@ -75,16 +75,16 @@ class Service:
             given[name] = messages_of(given[name], given.get("wire"))  # what is none is refused here
         headers = {**headers, **_scope(given.pop("scope", None)), **_named(TENANT, given.pop("tenant", None))}
         if "key" in operation.parameters:
-            headers[KEY] = _key(given.pop("key", None))
+            headers[IDEMPOTENCY_KEY] = _key(given.pop("key", None))
         path = operation.path
         for name in operation.in_path:
             value = given.pop(operation.named(name))
-            path = path.replace(f"{{{name}}}", in_path(str(sent(value))))
+            path = path.replace(f"{{{name}}}", in_path(str(argument_to_json(value))))
         params = {name: value for name, value in (made_with or {}).items() if value is not None}
         content = dict[str, Any]()
         if operation.has_body and operation.given:
             headers["Content-Type"] = "application/json"
-            content["content"] = _encoded({name: sent(value) for name, value in given.items()})
+            content["content"] = _encoded({name: argument_to_json(value) for name, value in given.items()})
         elif not operation.has_body:
             params |= _query(operation, given)
         if params:
@@ -95,7 +95,7 @@ class Service:
         try:
             found = await self.request(operation.method, PREFIX + path, **content)
         except NotFound:
-            if operation.missing:
+            if operation.none_is_404:
                 return None
             raise
         hint = operation.hints["return"]
@@ -104,7 +104,7 @@ class Service:
     def read(self, response: httpx.Response, hint: Any) -> Any:
         """What a response has in it, as this type. Raises ServiceError for anything else."""
         try:
-            return answered(json.loads(response.content), hint)
+            return answer_from_json(json.loads(response.content), hint)
         except (ValueError, RecursionError):
             raise ServiceError(
                 f"{self._url} answered with something else than the service does; is this its address, and "
@@ -242,7 +242,7 @@ def _key(given: str | None) -> str:
 def _query(operation: Operation, given: Mapping[str, Any]) -> dict[str, Any]:
     found = dict[str, Any]()
     for name, value in given.items():
-        shape = sent(value)
+        shape = argument_to_json(value)
         if shape is None:
             if operation.parameters[name].default is not None:
                 found[name] = ""

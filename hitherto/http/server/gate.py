@@ -28,7 +28,7 @@ from hitherto.errors import (
 )
 from hitherto.http.operations import HEADERS
 from hitherto.http.server.bodies import ClientLeft, ReceivedParts, check_type, replayed, whole_body
-from hitherto.http.server.callers import Caller, Doors
+from hitherto.http.server.callers import Authentication, Caller
 from hitherto.http.server.responses import problem
 
 if TYPE_CHECKING:
@@ -62,12 +62,12 @@ class RequestGate:
         app: ASGIApp,
         *,
         memory: Memory,
-        doors: Doors,
+        authentication: Authentication,
         streamed: Collection[str],
         lasting: Collection[str] = (),
         agents: AgentSetup | None = None,
     ) -> None:
-        self._app, self._memory, self._doors, self._streamed = app, memory, doors, streamed
+        self._app, self._memory, self._authentication, self._streamed = app, memory, authentication, streamed
         self._lasting, self._agents = lasting, agents
         self._watch = memory._services.watch  # pyright: ignore[reportPrivateUsage] — the service is part of Hitherto
         self._rates = MovingWindowRateLimiter(MemoryStorage())
@@ -75,10 +75,10 @@ class RequestGate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        answered, received, began = _Answered(send), ReceivedParts(receive), time.perf_counter()
-        scope["memory"], scope["doors"], scope["agents"] = self._memory, self._doors, self._agents
+        answered, received, began = _SentAnswer(send), ReceivedParts(receive), time.perf_counter()
+        scope["memory"], scope["authentication"], scope["agents"] = self._memory, self._authentication, self._agents
         try:
-            await self._through(scope, received, answered)
+            await self._handle(scope, received, answered)
         except HithertoError as error:
             scope["error"] = error
             if answered.status is not None:
@@ -86,7 +86,7 @@ class RequestGate:
             refusal = problem(error)
             if "caller" not in scope:  # nobody knows what else would come on this connection
                 refusal.headers["Connection"] = "close"
-            await _while_it_comes(refusal(scope, receive, answered), received, answered)
+            await _answer_while_body_comes(refusal(scope, receive, answered), received, answered)
         except ClientLeft:
             log.debug("A client left, or did not read on")
             if answered.status is not None:
@@ -96,15 +96,15 @@ class RequestGate:
             if answered.status is None:
                 await problem(ServiceUnavailable("the service is stopping; try again"))(scope, receive, answered)
         except Exception as error:  # the edge of a request: the log says where, the client that it failed
-            told = error.__cause__  # of the framework's error, when part of an answer is out
-            why = told if isinstance(told, HithertoError) else error
+            cause = error.__cause__  # of the framework's error, when part of an answer is out
+            why = cause if isinstance(cause, HithertoError) else error
             log.error("A request failed", exc_info=_without_text(why), path=_route(scope))
             if not answered.whole:
                 raise _cut_off() from None
         finally:
-            self._note(scope, answered.status, time.perf_counter() - began)
+            self._log(scope, answered.status, time.perf_counter() - began)
 
-    def _note(self, scope: Scope, status: int | None, seconds: float) -> None:
+    def _log(self, scope: Scope, status: int | None, seconds: float) -> None:
         """Count and log a request: what failed as a warning, what was refused as information. Of an error, its kind
         is told; its text only where it is about the database's address."""
         method, path = scope["method"], _route(scope)
@@ -113,20 +113,20 @@ class RequestGate:
             self._watch.answered(method=method if known else "", path=path, status=status, seconds=seconds)
         caller: Caller | None = scope.get("caller")
         error: HithertoError | None = scope.get("error")
-        fields = {} if caller is None else {"tenant": caller.tenant, "key": caller.name}
-        say = log.debug if status is None or status < 400 else log.info if status < 500 else log.warning
+        fields = {} if caller is None else {"tenant": caller.tenant, "key": caller.key_id}
+        write = log.debug if status is None or status < 400 else log.info if status < 500 else log.warning
         why = "" if error is None else f": {type(error).__name__}"
-        told = f" ({error})" if isinstance(error, DatabaseUnavailable) else ""
-        say("%s: %s in %d ms%s%s", f"{method} {path}".strip(), status, seconds * 1_000, why, told, **fields)
+        detail = f" ({error})" if isinstance(error, DatabaseUnavailable) else ""
+        write("%s: %s in %d ms%s%s", f"{method} {path}".strip(), status, seconds * 1_000, why, detail, **fields)
 
-    async def _through(self, scope: Scope, receive: Receive, answered: _Answered) -> None:
+    async def _handle(self, scope: Scope, receive: Receive, answered: _SentAnswer) -> None:
         scope["path"] = path = _path(scope)
         if path in OPEN:
             await self._app(scope, receive, answered)
             return
-        headers = _checked(scope)
-        scope["caller"] = caller = await self._doors.caller(headers)
-        await self._count(caller)
+        headers = _checked_headers(scope)
+        scope["caller"] = caller = await self._authentication.caller(headers)
+        await self._check_rate(caller)
         if headers.get("Content-Encoding", "identity").lower() not in ("", "identity"):
             raise UnsupportedMediaType("bodies are read as they are; send them without Content-Encoding")
         if path in self._streamed:
@@ -148,20 +148,20 @@ class RequestGate:
                 f"the request took longer than {seconds:g} seconds; what it had not done by then is not done"
             ) from None
 
-    async def _count(self, caller: Caller) -> None:
+    async def _check_rate(self, caller: Caller) -> None:
         """Raises TooManyRequests."""
         if caller.limits.requests is None:
             return
         rate = RateLimitItemPerMinute(caller.limits.requests)
-        if not await self._rates.hit(rate, caller.name):
-            resets = (await self._rates.get_window_stats(rate, caller.name)).reset_time
+        if not await self._rates.hit(rate, caller.key_id):
+            resets = (await self._rates.get_window_stats(rate, caller.key_id)).reset_time
             raise TooManyRequests(
                 f"this key allows {caller.limits.requests} requests a minute",
                 retry_after=max(1.0, resets - time.time()),
             )
 
 
-def _checked(scope: Scope) -> Headers:
+def _checked_headers(scope: Scope) -> Headers:
     """The headers of a request. Raises InvalidInput for those of which others may read something else."""
     raw: list[tuple[bytes, bytes]] = scope["headers"]
     names = [name for name, _ in raw if name in _ONCE]
@@ -178,7 +178,7 @@ def _cut_off() -> ConnectionAbortedError:
     return ConnectionAbortedError("an answer was cut off")
 
 
-class _Answered:
+class _SentAnswer:
     """What is sent: the status that it began with, and whether it is whole."""
 
     def __init__(self, send: Send) -> None:
@@ -209,7 +209,7 @@ class _Answered:
             raise ClientLeft from None
 
 
-async def _while_it_comes(answer: Awaitable[None], received: ReceivedParts, answered: _Answered) -> None:
+async def _answer_while_body_comes(answer: Awaitable[None], received: ReceivedParts, answered: _SentAnswer) -> None:
     """Answer while the rest of a body comes, and leave that unread: to one who still sends, a connection that is closed
     at once looks broken, and the answer is lost."""
     answered.ends = False
