@@ -49,8 +49,8 @@ async def grant(url: str, role: str) -> bool:
     """Give a role what a service or a worker needs. The connection at `url` must be the schema's owner's. Returns
     whether it lacked any of it.
 
-    Raises InvalidInput for a role that does not exist, and for one that the wall between tenants would not hold: a
-    superuser, the owner, or one that may pass row-level security.
+    Raises InvalidInput for a role that does not exist, and for one for which row-level security does not hold: a
+    superuser, the owner, or one that may pass it.
     """
     errors.checked_address(url)
     name = sql.Identifier(role)

@@ -1,5 +1,5 @@
--- What must look across tenants: due work, and a key by its hash. These functions run with their owner's rights, past the
--- wall between tenants. They only read, and return tenants, names and numbers, never text.
+-- What must look across tenants: due work, and a key by its hash. These functions run with their owner's rights, past
+-- row-level security. They only read, and return tenants, names and numbers, never text.
 
 -- Digests in progress that nobody claimed in time and that the asker can make, read from an index of rows in progress
 -- alone. The second part has those whose due time was set before the clock was put back.
