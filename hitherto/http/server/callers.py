@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from fastapi import Depends, Request
 from starlette.datastructures import Headers
 
-from hitherto.core.key import ApiKey, Right, hash_of
+from hitherto.core.key import KeyAccess, Right, hash_of
 from hitherto.core.scope import Scope, checked_name
 from hitherto.errors import Forbidden, InvalidInput, InvalidScope, Unauthorized
 from hitherto.http.operations import AGENT, TENANT, USER
@@ -33,7 +33,7 @@ class Limits:
     size: int
     seconds: float
 
-    def of(self, key: ApiKey | None) -> Limits:
+    def of(self, key: KeyAccess | None) -> Limits:
         """The limits of a key; where it has none of its own, these apply. Neither can be exceeded."""
         if key is None:
             return self
@@ -49,7 +49,7 @@ class Limits:
 class Caller:
     """Whose request it is. Without a `key` it comes from this machine, where none is asked for, and may do all."""
 
-    key: ApiKey | None
+    key: KeyAccess | None
     tenant: str
     limits: Limits
 
