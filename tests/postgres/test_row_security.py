@@ -226,3 +226,39 @@ async def test_views_of_an_upgraded_server_are_no_way_past(filled: str) -> None:
 async def test_rights_are_given_once(database: str) -> None:
     assert await roles.grant(database, ROW_SECURITY_ROLE)
     assert not await roles.grant(database, ROW_SECURITY_ROLE)
+
+
+async def test_what_a_later_migration_makes(database: str) -> None:
+    """A view is given as those of the baseline are; a table with a tenant needs row-level security first."""
+    assert await roles.grant(database, ROW_SECURITY_ROLE)
+    address = make_conninfo(database, user=ROW_SECURITY_ROLE)
+    async with (
+        await Connection.connect(database, autocommit=True) as owner,
+        await Connection.connect(address, autocommit=True) as as_service,
+    ):
+        await owner.execute(
+            "insert into hitherto.subject (tenant, id, name) values ('acme', 's', 's'), ('another', 's', 's')"
+        )
+        await owner.execute("create view hitherto.later_subjects as select tenant, id from hitherto.subject")
+        assert await roles.grant(database, ROW_SECURITY_ROLE)
+        assert not await roles.grant(database, ROW_SECURITY_ROLE)
+        assert await tenants(as_service, "later_subjects") == set()
+        async with as_service.transaction():
+            await as_service.execute("select set_config('hitherto.tenant', 'acme', true)")
+            assert await tenants(as_service, "later_subjects") == {"acme"}
+
+        await owner.execute("create table hitherto.later_table (tenant text not null)")
+        await owner.execute("insert into hitherto.later_table values ('acme'), ('another')")
+        with pytest.raises(StoreError, match=r"keep tenants apart in later_table: enable row-level security"):
+            await roles.grant(database, ROW_SECURITY_ROLE)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            await tenants(as_service, "later_table")
+        await owner.execute("alter table hitherto.later_table enable row level security")
+        await owner.execute(
+            "create policy of_tenant on hitherto.later_table using (tenant = current_setting('hitherto.tenant', true))"
+        )
+        assert await roles.grant(database, ROW_SECURITY_ROLE)
+        assert await tenants(as_service, "later_table") == set()
+        async with as_service.transaction():
+            await as_service.execute("select set_config('hitherto.tenant', 'acme', true)")
+            assert await tenants(as_service, "later_table") == {"acme"}
