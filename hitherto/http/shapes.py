@@ -35,7 +35,6 @@ from hitherto.core.digests.digest import Digest
 from hitherto.core.log.message import NESTED, Message, Wire
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.span import Span
-from hitherto.errors import ServiceError
 from hitherto.wire import read
 
 _LISTS = (Iterable, Sequence, Collection)
@@ -148,19 +147,10 @@ def adapter(hint: Any) -> TypeAdapter[Any]:
 
 
 def answer_to_json(value: Any, hint: Any) -> Any:
-    """An answer as JSON values. Raises ServiceError for one that is nested deeper than pydantic writes: items and
-    documents are kept from that, the metadata of a message and what a run records are not."""
+    """An answer as JSON values."""
     if isinstance(value, Policy):
         return value.to_json()
-    try:
-        return adapter(hint).dump_python(value, mode="json", by_alias=True, context=NESTED)
-    except ValueError as error:
-        if not ("depth" in str(error) or RecursionError.__name__ in str(error)):
-            raise
-        raise ServiceError(
-            "something in the answer is nested more than 250 deep, such as the metadata of a message, and cannot be "
-            "given over HTTP; leave it out of what is asked for, or read it with hitherto.open()"
-        ) from None
+    return adapter(hint).dump_python(value, mode="json", by_alias=True, context=NESTED)
 
 
 def answer_from_json(value: Any, hint: Any) -> Any:
