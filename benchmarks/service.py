@@ -22,7 +22,7 @@ from hitherto.stores.postgres.row_security import roles
 
 _SCOPE = Scope(tenant="tenant", user="user", agent="bench")
 _TEXT = 36
-_ADDED, _WALL, _ERRORS, _HEALTH = Bar(limit=3), Bar(limit=0.2), Bar(limit=0), Bar(limit=50)
+_ADDED, _ROW_SECURITY, _ERRORS, _HEALTH = Bar(limit=3), Bar(limit=0.2), Bar(limit=0), Bar(limit=50)
 
 _ASK = """
 import http.client, sys, time
@@ -39,8 +39,8 @@ while time.monotonic() < until:
 
 
 async def run(ground: Ground) -> Findings:
-    """The same verbs on the library as the tables' owner, on the library behind the wall, and over HTTP; then many
-    conversations at once on the library and on the service, one after the other."""
+    """The same verbs on the library as the tables' owner, on the library under row-level security, and over HTTP; then
+    many conversations at once on the library and on the service, one after the other."""
     repetitions, warm_up = ground.size(1_000, quick=10), ground.size(100, quick=3)
     seconds, at_once = ground.size(60, quick=1), ground.size(200, quick=20)
     random = Random(47)
@@ -51,11 +51,11 @@ async def run(ground: Ground) -> Findings:
         address = make_conninfo(url, user=SERVICE)
         key = (await owner.keys(_SCOPE.tenant).create("bench")).secret
         async with (
-            memory_on(address, worker=False) as walled,
+            memory_on(address, worker=False) as secured,
             _serving(address) as service,
             hitherto.connect(service, key=key) as remote,
         ):
-            sides = {"library": owner, "library, row-level security": walled, "service": remote}
+            sides = {"library": owner, "library, row-level security": secured, "service": remote}
             chats = {name: memory.conversation(name, scope=_SCOPE, policy=none()) for name, memory in sides.items()}
             for verb in ("append", "head", "context"):
                 measured = await in_turns(
@@ -63,13 +63,15 @@ async def run(ground: Ground) -> Findings:
                     repetitions=repetitions if verb != "context" else repetitions // 5,
                     warm_up=warm_up,
                 )
-                plain, behind, over = (one.times.median * 1_000 for one in measured)
+                plain, under, over = (one.times.median * 1_000 for one in measured)
                 figures += [
                     Figure(what=f"{verb}, library", value=plain, unit="ms"),
-                    Figure(what=f"added by row-level security to {verb}", value=behind - plain, unit="ms", bar=_WALL),
-                    Figure(what=f"added by the service to {verb}", value=over - behind, unit="ms", bar=_ADDED),
+                    Figure(
+                        what=f"added by row-level security to {verb}", value=under - plain, unit="ms", bar=_ROW_SECURITY
+                    ),
+                    Figure(what=f"added by the service to {verb}", value=over - under, unit="ms", bar=_ADDED),
                 ]
-            for name, memory in (("library", walled), ("service", remote)):
+            for name, memory in (("library", secured), ("service", remote)):
                 asking = await _asking(service, seconds) if memory is remote else None
                 times, errors = await _load(memory, name, turns, seconds=seconds, at_once=at_once)
                 rounds = sorted(times.seconds)

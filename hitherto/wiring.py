@@ -187,7 +187,7 @@ async def _store(settings: Settings, opened: AsyncExitStack, can: frozenset[Need
     )
     opened.push_async_callback(store.aclose)
     await store.open()
-    if settings.row_security and not store.walled:
+    if settings.row_security and not store.row_security:
         raise StoreError(
             "the role of this database address passes row-level security, as a superuser or as the tables' owner, and "
             "would see all tenants: a service that asks for keys, and the setting row_security, want a role that sees "

@@ -19,7 +19,7 @@ from tests.patience import PATIENCE
 Connection = psycopg.AsyncConnection[Any]
 TEMPLATE = "template_hitherto"
 
-WALLED = "walled"
+ROW_SECURITY_ROLE = "row_security"
 """A role that owns nothing, for which row-level security holds."""
 
 _CATALOG = """
@@ -97,33 +97,35 @@ class Databases:
         """Make the template."""
         self._admin = await Connection.connect(self._server.admin_url, autocommit=True)
         await self._admin.execute(sql.SQL("create database {} owner hitherto").format(sql.Identifier(TEMPLATE)))
-        await self._admin.execute(sql.SQL("create role {} login").format(sql.Identifier(WALLED)))
-        await self._admin.execute(sql.SQL("grant {} to hitherto with inherit false").format(sql.Identifier(WALLED)))
+        await self._admin.execute(sql.SQL("create role {} login").format(sql.Identifier(ROW_SECURITY_ROLE)))
+        await self._admin.execute(
+            sql.SQL("grant {} to hitherto with inherit false").format(sql.Identifier(ROW_SECURITY_ROLE))
+        )
         await schema.ensure(make_conninfo(self._server.url, dbname=TEMPLATE), patience=10)
         async with await self._connected(TEMPLATE) as connection:
             self._catalog = await _catalog(connection)
 
     async def aclose(self) -> None:
-        for walled, (_, connections, emptying) in self._stores.items():
+        for row_security, (_, connections, emptying) in self._stores.items():
             await connections.aclose()
             same = await _catalog(emptying) == self._catalog
-            assert walled or same, "a test that changes the schema takes a database"
+            assert row_security or same, "a test that changes the schema takes a database"
             await emptying.close()
         if self._admin is not None:
             await self._admin.close()
 
-    async def store(self, *, walled: bool = False) -> OpenStore:
-        """An open and empty store. One at a time: they have the same database. `walled`: as a role for which row-level
-        security holds."""
-        found = self._stores.get(walled)
+    async def store(self, *, row_security: bool = False) -> OpenStore:
+        """An open and empty store, as a role for which row-level security holds if `row_security`. One at a time: they
+        have the same database."""
+        found = self._stores.get(row_security)
         if found is None:
             name = await self.take()
-            url = make_conninfo(self.url(name), user=WALLED) if walled else self.url(name)
-            if walled:
-                await roles.grant(self.url(name), WALLED)
+            url = make_conninfo(self.url(name), user=ROW_SECURITY_ROLE) if row_security else self.url(name)
+            if row_security:
+                await roles.grant(self.url(name), ROW_SECURITY_ROLE)
             connections = Connections(url, size=4, patience=PATIENCE)
             await connections.open()
-            found = self._stores[walled] = url, connections, await self._connected(name)
+            found = self._stores[row_security] = url, connections, await self._connected(name)
         url, connections, emptying = found
         await emptying.execute(_EMPTY)
         return OpenStore(url, connections)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
@@ -23,23 +23,34 @@ class Right(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApiKey:
-    """A key of a tenant, or of one `user` of it. It allows at most `requests` a minute, each of at most `size` bytes
-    and `seconds`; None: what the service allows. Its secret is not kept, only a hash of it."""
+class KeyAccess:
+    """What a key allows, which is all that a request needs of it: access to a tenant, or to one `user` of it; at most
+    `requests` a minute, each of at most `size` bytes and `seconds` (None: what the service allows)."""
 
     id: UUID
     tenant: str
     user: str | None
-    name: str
     rights: frozenset[Right]
     requests: int | None = None
     size: int | None = None
     seconds: float | None = None
-    created_at: datetime
-    revoked_at: datetime | None = None
 
     def allows(self, right: Right) -> bool:
         return right in self.rights or Right.ADMIN in self.rights
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKey(KeyAccess):
+    """A key as it is listed, with its `name` for people. Its secret is not kept, only a hash of it."""
+
+    name: str
+    created_at: datetime
+    revoked_at: datetime | None = None
+
+    @property
+    def access(self) -> KeyAccess:
+        """What it allows, without its name."""
+        return KeyAccess(**{field.name: getattr(self, field.name) for field in fields(KeyAccess)})
 
 
 def hash_of(secret: str) -> bytes:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Annotated, Any
 from uuid import UUID
 
-from hitherto.core.log.message import PAYLOAD, JsonText, storable, to_json
+from hitherto.core.log.message import PAYLOAD, JsonText, shallow_json, storable
 from hitherto.core.log.ranges import Ranges, any_in
 
 
@@ -91,10 +91,11 @@ class RunEvent:
 
 
 def new_event(kind: EventKind, payload: object, *, name: str | None = None, call_id: str | None = None) -> NewEvent:
-    """An event with that payload. Raises InvalidMessage for a payload that is not JSON."""
+    """An event with that payload. Raises InvalidMessage for a payload that is not JSON, or is nested deeper than 100
+    levels."""
     return NewEvent(
         kind=kind,
         name=None if name is None else storable(name),
         call_id=None if call_id is None else storable(call_id),
-        raw=to_json(payload, what="an event's payload"),
+        raw=shallow_json(payload, what="an event's payload"),
     )

@@ -43,8 +43,9 @@ class Runs:
 
     async def add(self, run: UUID | str, *events: Mapping[str, Any]) -> None:
         """Record events of a run in their order, all or none: dicts with `kind` (see `EventKind`), `payload` (anything
-        that JSON can hold), and if they have one `name` (of the tool, or the model) and `call_id`. Raises NotFound for
-        a run that is not there or has ended, InvalidInput or InvalidMessage for an unusable event."""
+        that JSON can hold, at most 100 levels deep), and if they have one `name` (of the tool, or the model) and
+        `call_id`. Raises NotFound for a run that is not there or has ended, InvalidInput or InvalidMessage for an
+        unusable event."""
         made = [_event(one) for one in events]
         if not await self._services.store.runs.add(self._scope, _id(run), made):
             raise NotFound(f"no run {run} goes on in scope {self._scope}; it has ended, or was deleted")

@@ -25,9 +25,9 @@ PREFIX = "/api/v1"
 
 USER, AGENT, TENANT = "Hitherto-User", "Hitherto-Agent", "Hitherto-Tenant"
 POLICY, SUBJECT = "Hitherto-Policy", "Hitherto-Subject"
-KEY = "Idempotency-Key"
+IDEMPOTENCY_KEY = "Idempotency-Key"
 
-HEADERS = (USER, AGENT, TENANT, POLICY, SUBJECT, KEY)
+HEADERS = (USER, AGENT, TENANT, POLICY, SUBJECT, IDEMPOTENCY_KEY)
 
 LINES = "application/jsonl"
 """The type of an export."""
@@ -42,8 +42,10 @@ Owner = type[Memory] | type[Conversation] | type[Documents] | type[Facts] | type
 @dataclass(frozen=True, kw_only=True)
 class Operation:
     """A verb under its method and path. `names` are parameters that have another name in the path than in the verb.
-    With `missing`, the answer None is a 404. The client sends a `repeatable` one again when it does not know whether it
-    was done: done twice, it changes nothing more, nor what others did in between."""
+
+    `repeatable`: the client sends it again when it does not know whether it was done; done twice, it changes nothing
+    more, nor what others did in between. `none_is_404`: the answer None is a 404. `optional_scope`: the headers may
+    name a user, an agent, both or none. `waits`: it may take as long as the service allows."""
 
     owner: Owner
     verb: str
@@ -51,8 +53,10 @@ class Operation:
     path: str
     right: Right
     names: Mapping[str, str]
-    missing: bool
     repeatable: bool
+    none_is_404: bool
+    optional_scope: bool
+    waits: bool
 
     @property
     def name(self) -> str:
@@ -84,37 +88,32 @@ class Operation:
 
     @property
     def has_scope(self) -> bool:
-        """Whether the headers name a user and an agent."""
-        return self.owner is not Memory or ("scope" in self.parameters and not self.narrows)
-
-    @property
-    def waits(self) -> bool:
-        """Whether it may take as long as the service allows."""
-        return self.verb.startswith("wait_for_")
-
-    @property
-    def narrows(self) -> bool:
-        """Whether the headers may name a user or an agent: a list of conversations is of many without."""
-        return self.verb == "conversations"
+        """Whether the headers must name a user and an agent."""
+        return self.owner is not Memory or ("scope" in self.parameters and not self.optional_scope)
 
     @cached_property
     def given(self) -> dict[str, inspect.Parameter]:
         """The parameters that come with the query or in the body."""
         elsewhere = {"tenant", "scope", "key", *self.in_path, *self.names}
-        return {name: one for name, one in self.parameters.items() if name not in elsewhere}
+        return {name: parameter for name, parameter in self.parameters.items() if name not in elsewhere}
 
     def named(self, in_path: str) -> str:
         """The parameter of the verb that stands in the path under this name."""
         return next((name for name, other in self.names.items() if other == in_path), in_path)
 
 
-def _of(owner: Owner, right: Right, rows: str) -> list[Operation]:
-    made = list[Operation]()
+_FLAGS = frozenset({"repeatable", "none_is_404", "optional_scope", "waits"})
+
+
+def _operations(owner: Owner, right: Right, rows: str) -> list[Operation]:
+    """Those of a table with a verb, its method, its path, names in the path and flags in each row."""
+    operations = list[Operation]()
     for row in filter(None, map(str.strip, rows.splitlines())):
         verb, method, path, *more = row.split()
         names = dict(word.split("=") for word in more if "=" in word)
-        assert {word for word in more if "=" not in word} <= {"missing", "repeatable"}, row
-        made.append(
+        flags = {word for word in more if "=" not in word}
+        assert flags <= _FLAGS, row
+        operations.append(
             Operation(
                 owner=owner,
                 verb=verb,
@@ -122,20 +121,22 @@ def _of(owner: Owner, right: Right, rows: str) -> list[Operation]:
                 path=path,
                 right=right,
                 names=names,
-                missing="missing" in more,
-                repeatable=method == "GET" or "repeatable" in more,
+                repeatable=method == "GET" or "repeatable" in flags,
+                none_is_404="none_is_404" in flags,
+                optional_scope="optional_scope" in flags,
+                waits="waits" in flags,
             )
         )
-    return made
+    return operations
 
 
 OPERATIONS = (
-    *_of(
+    *_operations(
         Conversation,
         Right.READ,
         """
-        info      GET   /conversations/{conversation}                   missing
-        head      GET   /conversations/{conversation}/head              missing
+        info      GET   /conversations/{conversation}                   none_is_404
+        head      GET   /conversations/{conversation}/head              none_is_404
         policy    GET   /conversations/{conversation}/policy
         view      GET   /conversations/{conversation}/view
         items     GET   /conversations/{conversation}/items
@@ -148,7 +149,7 @@ OPERATIONS = (
         expand    POST  /conversations/{conversation}/expand            repeatable
         """,
     ),
-    *_of(
+    *_operations(
         Conversation,
         Right.WRITE,
         """
@@ -164,22 +165,22 @@ OPERATIONS = (
         delete     DELETE  /conversations/{conversation}
         """,
     ),
-    *_of(
+    *_operations(
         Memory,
         Right.READ,
         """
-        conversations  GET   /conversations
+        conversations  GET   /conversations  optional_scope
         recall         POST  /recall         repeatable
         around         POST  /around         repeatable
         """,
     ),
-    *_of(
+    *_operations(
         Memory,
         Right.ADMIN,
         """
         scopes             GET     /scopes/{by}
         subjects           GET     /subjects
-        subject            GET     /subjects/{subject}  id=subject missing
+        subject            GET     /subjects/{subject}  id=subject none_is_404
         configure_subject  PUT     /subjects/{subject}  repeatable
         configure_agent    PUT     /agents/{agent}      repeatable
         configure_tenant   PUT     /tenant              repeatable
@@ -187,26 +188,26 @@ OPERATIONS = (
         backlog            GET     /backlog
         erase_user         DELETE  /users/{user}
         erase_tenant       DELETE  /tenant
-        wait_for_erasure   POST    /wait/erasure        repeatable
+        wait_for_erasure   POST    /wait/erasure        repeatable waits
         """,
     ),
-    *_of(
+    *_operations(
         Memory,
         Right.WRITE,
         """
-        wait_for_digests  POST  /wait/digests  repeatable
-        wait_for_index    POST  /wait/index    repeatable
+        wait_for_digests  POST  /wait/digests  repeatable waits
+        wait_for_index    POST  /wait/index    repeatable waits
         """,
     ),
-    *_of(
+    *_operations(
         Documents,
         Right.READ,
         """
         list  GET  /documents
-        get   GET  /documents/{document}  id=document missing
+        get   GET  /documents/{document}  id=document none_is_404
         """,
     ),
-    *_of(
+    *_operations(
         Documents,
         Right.WRITE,
         """
@@ -214,17 +215,17 @@ OPERATIONS = (
         remove  DELETE  /documents/{document}  id=document
         """,
     ),
-    *_of(
+    *_operations(
         Facts,
         Right.READ,
         """
         list     GET  /facts
-        get      GET  /facts/{fact}          id=fact missing
+        get      GET  /facts/{fact}          id=fact none_is_404
         history  GET  /facts/{fact}/history  id=fact
         sources  GET  /facts/{fact}/sources  id=fact
         """,
     ),
-    *_of(
+    *_operations(
         Facts,
         Right.REVIEW,
         """
@@ -238,16 +239,16 @@ OPERATIONS = (
         delete          DELETE  /facts/{fact}             id=fact
         """,
     ),
-    *_of(
+    *_operations(
         Runs,
         Right.READ,
         """
         list    GET  /conversations/{conversation}/runs
-        get     GET  /runs/{run}                         missing
+        get     GET  /runs/{run}                         none_is_404
         events  GET  /runs/{run}/events
         """,
     ),
-    *_of(
+    *_operations(
         Runs,
         Right.WRITE,
         """

@@ -57,13 +57,13 @@ RETRY_AFTER = 1
 
 
 def status_of(error: HithertoError) -> int:
-    return next(STATUS[one] for one in type(error).__mro__ if one in STATUS)
+    return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
 
 
 def problem_of(error: HithertoError) -> dict[str, Any]:
     """An error as problem details."""
     kind = type(error)
-    names = (name for one, names in _MEMBERS.items() if isinstance(error, one) for name in names)
+    names = (name for owner, names in _MEMBERS.items() if isinstance(error, owner) for name in names)
     members = {name: value for name in names if (value := getattr(error, name)) is not None}
     title = inspect.getdoc(kind) or kind.__name__
     return {
@@ -76,7 +76,7 @@ def problem_of(error: HithertoError) -> dict[str, Any]:
 
 
 def _detail(error: HithertoError) -> str:
-    """What is said of it. What a store says is for those who run it, and names addresses."""
+    """The message for the client. What a store says is for those who run it, and names addresses."""
     if isinstance(error, errors.StoreError) and not isinstance(error, errors.ServiceUnavailable):
         return (
             "the service's database is away, or refuses this; try again later. A write that was under way is done or "
@@ -87,20 +87,20 @@ def _detail(error: HithertoError) -> str:
 
 def headers_of(error: HithertoError) -> dict[str, str]:
     """The headers that go with an error: when to try again, and how to give a key."""
-    found = dict[str, str]()
+    headers = dict[str, str]()
     retry_after = getattr(error, "retry_after", None)
     if status_of(error) == 503 or retry_after is not None:
-        found["Retry-After"] = str(max(1, math.ceil(retry_after or RETRY_AFTER)))
+        headers["Retry-After"] = str(max(1, math.ceil(retry_after or RETRY_AFTER)))
     if isinstance(error, errors.Unauthorized):
-        found["WWW-Authenticate"] = "Bearer"
-    return found
+        headers["WWW-Authenticate"] = "Bearer"
+    return headers
 
 
 def error_of(problem: Mapping[str, Any]) -> HithertoError:
     """The error that a problem tells of; a `ServiceError` for a class that is not known here, or not told whole."""
     kind = _CLASSES.get(str(problem.get("type")).removeprefix(_URN), errors.ServiceError)
     detail = str(problem.get("detail") or problem.get("title") or "the service gives no reason")
-    names = next((names for one, names in _MEMBERS.items() if issubclass(kind, one)), ())
+    names = next((names for owner, names in _MEMBERS.items() if issubclass(kind, owner)), ())
     members = {name: problem[name] for name in names if isinstance(problem.get(name), int | float)}
     try:
         return kind(detail, **members)
@@ -109,10 +109,10 @@ def error_of(problem: Mapping[str, Any]) -> HithertoError:
 
 
 def _all(kind: type[HithertoError]) -> dict[str, type[HithertoError]]:
-    found = {kind.__name__: kind}
+    classes = {kind.__name__: kind}
     for below in kind.__subclasses__():
-        found |= _all(below)
-    return found
+        classes |= _all(below)
+    return classes
 
 
 _CLASSES = _all(HithertoError)

@@ -1,7 +1,7 @@
 """How the values of verbs stand in JSON: what the service takes and gives, and what the client sends and reads.
 
 Answers are as their types say (pydantic's form of dataclasses), a policy is its own JSON form. A message that is given
-is an item of an API, or an object with the item and what else is known of it: see `Given`.
+is an item of an API, or an object with the item and what else is known of it: see `MessageInput`.
 """
 
 from __future__ import annotations
@@ -35,18 +35,17 @@ from hitherto.core.digests.digest import Digest
 from hitherto.core.log.message import NESTED, Message, Wire
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.span import Span
-from hitherto.errors import ServiceError
 from hitherto.wire import read
 
 _LISTS = (Iterable, Sequence, Collection)
 _TIME = re.compile(r"\d{4}-|-?P")
 
 
-class Given(BaseModel):
+class MessageInput(BaseModel):
     """A message with more than its item: the format of the item, metadata that no model is shown, when it expires, and
     when it was said."""
 
-    model_config = ConfigDict(extra="forbid", title="Message")
+    model_config = ConfigDict(extra="forbid")
 
     item: dict[str, Any] = Field(description="A message as its API has it.")
     wire: Wire | None = Field(None, description="The format of the item; without it, its shape tells.")
@@ -56,13 +55,15 @@ class Given(BaseModel):
 
 
 def _shape_of(value: object) -> str:
-    return "given" if isinstance(value, Given) or (isinstance(value, Mapping) and "item" in value) else "item"
+    return "given" if isinstance(value, MessageInput) or (isinstance(value, Mapping) and "item" in value) else "item"
 
 
-Appended = Annotated[Annotated[Given, Tag("given")] | Annotated[dict[str, Any], Tag("item")], Discriminator(_shape_of)]
-"""A message that is given: an item of an API as it is, or a `Given`, which has the key `item`."""
+MessageOrItem = Annotated[
+    Annotated[MessageInput, Tag("given")] | Annotated[dict[str, Any], Tag("item")], Discriminator(_shape_of)
+]
+"""A message that is given: an item of an API as it is, or a `MessageInput`, which has the key `item`."""
 
-_OBJECTS: dict[object, Any] = {Message: Appended, Policy: dict[str, Any], Digest: None, Span: None}
+_OBJECTS: dict[object, Any] = {Message: MessageOrItem, Policy: dict[str, Any], Digest: None, Span: None}
 """Types of parameters for which JSON has another form, or none beside the others that the parameter has."""
 
 
@@ -73,7 +74,7 @@ def _text_of_time(value: object) -> object:
     return value
 
 
-def many(hint: Any) -> Any:
+def json_list_type(hint: Any) -> Any:
     """The type of a list in JSON: of wrong entries, the first is told, and not thousands."""
     return Annotated[list[hint], Field(fail_fast=True)]
 
@@ -82,7 +83,7 @@ def _is_object(hint: Any) -> bool:
     return is_dataclass(hint) or (isinstance(hint, type) and issubclass(hint, BaseModel))
 
 
-def taken(hint: Any, *, strict: bool = False) -> Any:  # noqa: PLR0911 (a case each)
+def json_type(hint: Any, *, strict: bool = False) -> Any:  # noqa: PLR0911 (a case each)
     """The type of a parameter in JSON; times are texts. With `strict`, no number is read from a text or a truth
     value."""
     if hint in _OBJECTS:
@@ -97,14 +98,14 @@ def taken(hint: Any, *, strict: bool = False) -> Any:  # noqa: PLR0911 (a case e
         return Annotated[hint, WrapValidator(partial(_read_strictly, hint))]
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
-        found = [taken(part, strict=strict) for part in parts]
+        types = [json_type(part, strict=strict) for part in parts]
         if Message in parts:
-            found = [one for one in found if one != dict[str, Any]]  # an item, which `Appended` has
-        return Union[tuple(one for one in found if one is not None)]  # noqa: UP007 (of parts that are known now)
+            types = [shape for shape in types if shape != dict[str, Any]]  # an item, which `MessageOrItem` has
+        return Union[tuple(shape for shape in types if shape is not None)]  # noqa: UP007 (of parts that are known now)
     if origin in _LISTS:
-        return many(taken(parts[0], strict=strict))
+        return json_list_type(json_type(parts[0], strict=strict))
     if origin is tuple and Ellipsis not in parts:
-        return cast(Any, tuple)[tuple(taken(part, strict=strict) for part in parts)]
+        return cast(Any, tuple)[tuple(json_type(part, strict=strict) for part in parts)]
     if origin is Mapping:
         return dict[parts[0], parts[1]]
     return hint
@@ -115,13 +116,13 @@ def messages_of(value: Any, wire: Wire | None = None) -> Any:
     InvalidMessage."""
     if value is None or isinstance(value, str):
         return value
-    if isinstance(value, Message | Mapping | Given) or not isinstance(value, Iterable):
+    if isinstance(value, Message | Mapping | MessageInput) or not isinstance(value, Iterable):
         return _message_of(cast(object, value), wire)
-    return [_message_of(one, wire) for one in cast("Iterable[object]", value)]
+    return [_message_of(entry, wire) for entry in cast("Iterable[object]", value)]
 
 
 def _message_of(value: object, wire: Wire | None) -> Message:
-    if not isinstance(value, Given):
+    if not isinstance(value, MessageInput):
         return read(cast("Mapping[str, Any]", value), wire)
     message = read(value.item, value.wire or wire)
     if value.metadata:
@@ -145,39 +146,30 @@ def adapter(hint: Any) -> TypeAdapter[Any]:
     return TypeAdapter(dict[str, Any] if hint is Policy else hint)
 
 
-def written(value: Any, hint: Any) -> Any:
-    """An answer as JSON values. Raises ServiceError for one that is nested deeper than pydantic writes: items and
-    documents are kept from that, the metadata of a message and what a run records are not."""
+def answer_to_json(value: Any, hint: Any) -> Any:
+    """An answer as JSON values."""
     if isinstance(value, Policy):
         return value.to_json()
-    try:
-        return adapter(hint).dump_python(value, mode="json", by_alias=True, context=NESTED)
-    except ValueError as error:
-        if not ("depth" in str(error) or RecursionError.__name__ in str(error)):
-            raise
-        raise ServiceError(
-            "something in the answer is nested more than 250 deep, such as the metadata of a message, and cannot be "
-            "given over HTTP; leave it out of what is asked for, or read it with hitherto.open()"
-        ) from None
+    return adapter(hint).dump_python(value, mode="json", by_alias=True, context=NESTED)
 
 
-def answered(value: Any, hint: Any) -> Any:
-    """The answer that stands in JSON values."""
+def answer_from_json(value: Any, hint: Any) -> Any:
+    """The answer that JSON values stand for."""
     return Policy.from_json(value) if hint is Policy else adapter(hint).validate_python(value, context=NESTED)
 
 
-def sent(value: Any) -> Any:  # noqa: PLR0911, PLR0912 (a case each)
+def argument_to_json(value: Any) -> Any:  # noqa: PLR0911, PLR0912 (a case each)
     """An argument of the client's as JSON values."""
     match value:
         case Message():
-            given = Given(
+            message = MessageInput(
                 item=value.payload,
                 wire=cast(Wire, value.wire),
                 metadata=json.loads(value.metadata),
                 expires_at=value.expires_at,
                 said_at=value.said_at,
             )
-            return given.model_dump(mode="json", exclude_defaults=True)
+            return message.model_dump(mode="json", exclude_defaults=True)
         case Policy():
             return value.to_json()
         case Digest():
@@ -199,8 +191,8 @@ def sent(value: Any) -> Any:  # noqa: PLR0911, PLR0912 (a case each)
         case Mapping():
             return cast("Mapping[Any, Any]", value)
         case Iterable():
-            return [sent(one) for one in cast("Iterable[Any]", value)]
+            return [argument_to_json(entry) for entry in cast("Iterable[Any]", value)]
         case _ if is_dataclass(value):
-            return {field.name: sent(getattr(value, field.name)) for field in fields(value)}
+            return {field.name: argument_to_json(getattr(value, field.name)) for field in fields(value)}
         case _:
             return value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 from uuid import UUID
 
-from hitherto.core.key import ApiKey
+from hitherto.core.key import ApiKey, KeyAccess
 
 
 class KeyStore(Protocol):
@@ -18,8 +18,9 @@ class KeyStore(Protocol):
         """Keep a key; its `created_at` is the store's time. Returns it as it is kept. Repeated, it changes nothing."""
         ...
 
-    async def find(self, hash: bytes) -> ApiKey | None:
-        """The key of a secret, of any tenant; None if there is none, or if it was revoked."""
+    async def find(self, hash: bytes) -> KeyAccess | None:
+        """What the key of a secret, of any tenant, allows; None if there is none, or if it was revoked. It says nothing
+        that a person wrote: this is asked for before it is known whose request it is."""
         ...
 
     async def keys(self, tenant: str) -> list[ApiKey]:

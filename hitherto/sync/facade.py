@@ -718,8 +718,9 @@ class SyncRuns(SyncPart[Runs]):
 
     def add(self, run: UUID | str, *events: Mapping[str, Any]) -> None:
         """Record events of a run in their order, all or none: dicts with `kind` (see `EventKind`), `payload` (anything
-        that JSON can hold), and if they have one `name` (of the tool, or the model) and `call_id`. Raises NotFound for
-        a run that is not there or has ended, InvalidInput or InvalidMessage for an unusable event. See `Runs.add`."""
+        that JSON can hold, at most 100 levels deep), and if they have one `name` (of the tool, or the model) and
+        `call_id`. Raises NotFound for a run that is not there or has ended, InvalidInput or InvalidMessage for an
+        unusable event. See `Runs.add`."""
         return self._run(lambda runs: runs.add(run, *events))
 
     def end(self, run: UUID | str, *, failed: bool = False, freed: int = 0) -> Run:

@@ -12,12 +12,12 @@ from typing import Any, cast
 from hitherto.core.context.budget import TokenCounter
 from hitherto.core.context.request import StablePart
 from hitherto.core.context.stream import StreamedAnswer
-from hitherto.core.log.message import ANTHROPIC, Call, Message, Payload, Role
+from hitherto.core.log.message import ANTHROPIC, Call, Message, Payload, Role, too_deep
 from hitherto.errors import InvalidMessage
 from hitherto.wire import breakpoints, cost
 from hitherto.wire.answers import EMPTY, AnthropicStream, anthropic_answer
 from hitherto.wire.exchange import Exchange, exchanges
-from hitherto.wire.fields import content, identifier, mapping, own, shown, text, too_deep
+from hitherto.wire.fields import content, identifier, mapping, own, shown, text
 from hitherto.wire.neutral import (
     NO_RESULT,
     CompactionItem,

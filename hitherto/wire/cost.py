@@ -14,8 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
 from hitherto.core.context.budget import TokenCounter
-from hitherto.core.log.message import Payload
-from hitherto.wire.fields import containers
+from hitherto.core.log.message import Payload, containers
 
 PER_ITEM = 3
 PER_NAME = 1

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
-from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Payload, storable, to_json
+from hitherto.core.log.message import ANTHROPIC, CHAT, DEPTH, RESPONSES, Payload, containers, storable, to_json
 from hitherto.errors import InvalidMessage
-
-DEPTH = 100
-"""How deeply an item may be nested. Items of the APIs stay far below it. Python's JSON fails at a depth that depends on
-the caller's stack; within this limit, whatever was read can be written."""
 
 WIDTH = 80
 """The most characters of a value that an error shows."""
@@ -44,26 +40,6 @@ def item_of(payload: object) -> tuple[str, Payload]:
                     raise InvalidMessage(f"the message has the key {shown(key)}, which is not text; JSON has no other")
     raw = to_json(dict(payload), what="the message")
     return raw, json.loads(raw)
-
-
-def too_deep(value: object) -> bool:
-    """Whether `value` is nested beyond DEPTH."""
-    return any(depth > DEPTH for _, depth in containers(value))
-
-
-def containers(value: object) -> Iterator[tuple[object, int]]:
-    """Every mapping and list in `value` with its depth, the outermost at 1; endless if `value` contains itself."""
-    todo: list[tuple[object, int]] = [(value, 1)]
-    while todo:
-        one, depth = todo.pop()
-        if isinstance(one, Mapping):
-            children = cast("Iterable[object]", one.values())
-        elif isinstance(one, list | tuple):
-            children = cast("Iterable[object]", one)
-        else:
-            continue
-        yield one, depth
-        todo += ((child, depth + 1) for child in children)
 
 
 def text(item: Payload, key: str, of: str) -> str:

@@ -44,12 +44,12 @@ class TestInMemoryStore(StoreConformance):
         return store
 
 
-class TestWalledStore(StoreConformance):
+class TestRowSecurityStore(StoreConformance):
     """As the role of a service: row-level security holds, and nothing is different."""
 
     @pytest.fixture
     async def store(self, databases: Databases) -> OpenStore:
-        return await databases.store(walled=True)
+        return await databases.store(row_security=True)
 
     async def test_all_tenants_are_counted_where_none_is_named(self, store: Store) -> None:
         with pytest.raises(StoreError, match="name the tenant"):

@@ -355,6 +355,10 @@ BREAKS: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]] = {
     ),
     "an event alone": (lambda lines: [x for x in lines if not x.startswith(b'{"run"')], "does not come before"),
     "an event of another number": (lambda lines: changed(lines, b'"no":0', b'"no":7'), "this is event 7; event 0"),
+    "a payload too deep": (
+        lambda lines: changed(lines, b'"raw":"7"', b'"raw":"' + b"[" * 101 + b"]" * 101 + b'"'),
+        "nested deeper than 100 levels",
+    ),
     "no payload": (lambda lines: changed(lines, b'"raw":"7"', b'"raw":"{"'), "line"),
     "records less": (lambda lines: [x for x in lines if b'{"receipt"' not in x], "records come before its end"),
 }

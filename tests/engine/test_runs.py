@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from datetime import timedelta
 from itertools import count
 from typing import Any
@@ -95,6 +96,7 @@ async def test_what_expires_takes_along_what_runs_quote(memory: Memory, store: S
         {"kind": "error", "call_id": b"x"},
         {"kind": "error", "payload": b"bytes"},
         {"kind": "error", "payload": float("nan")},
+        {"kind": "error", "payload": json.loads("[" * 101 + "]" * 101)},
     ],
     ids=repr,
 )

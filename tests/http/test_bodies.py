@@ -17,7 +17,7 @@ import pytest
 
 import hitherto
 from hitherto import Memory, user
-from hitherto.http.operations import AGENT, KEY, LINES, OPERATIONS, POLICY, PREFIX, SUBJECT, TENANT, USER
+from hitherto.http.operations import AGENT, IDEMPOTENCY_KEY, LINES, OPERATIONS, POLICY, PREFIX, SUBJECT, TENANT, USER
 from hitherto.http.server import gate
 from tests.conftest import SCOPE
 from tests.http.serving import LIMITS, serving
@@ -216,7 +216,7 @@ class TestNotWhatItSays:
                 found = await service.post(path, headers=JSON, content=body)
                 assert found.status_code == 422, (path, body, found.text)
 
-    @pytest.mark.parametrize("name", [USER, AGENT, POLICY, SUBJECT, KEY, TENANT])
+    @pytest.mark.parametrize("name", [USER, AGENT, POLICY, SUBJECT, IDEMPOTENCY_KEY, TENANT])
     async def test_a_header_twice(self, service: httpx.AsyncClient, name: str) -> None:
         more = "".join(f"{name}: {value}\r\n" for value in ("one", "two"))
         request = head().replace(b"Host:", more.encode() + b"Host:") + b"{}"
@@ -262,13 +262,13 @@ class TestNotWhatItSays:
             request = head("GET", f"{PREFIX}{path}").replace(b"{}", text)
             status = int((await raw(url, request)).split(b" ")[1])
             assert status < 500, (path, status)
-        for name in (USER, AGENT, POLICY, SUBJECT, KEY, "Hitherto-Tenant", "Authorization", "Host"):
+        for name in (USER, AGENT, POLICY, SUBJECT, IDEMPOTENCY_KEY, "Hitherto-Tenant", "Authorization", "Host"):
             request = head("GET", f"{PREFIX}/conversations/d/view", **{name: "{}"}).replace(b"{}", text)
             assert int((await raw(url, request)).split(b" ")[1]) < 500, name
 
     async def test_keys_that_are_not_utf_8_are_not_taken_for_one_another(self, service: httpx.AsyncClient) -> None:
         for given in ("%FF", "%FE", b"\xff"):
-            headers = [(KEY.encode(), given if isinstance(given, bytes) else given.encode())]
+            headers = [(IDEMPOTENCY_KEY.encode(), given if isinstance(given, bytes) else given.encode())]
             headers += [(name.encode(), value.encode()) for name, value in JSON.items()]
             assert kind(await service.post(HERE, headers=headers, content=appending("x"))) == (422, "InvalidInput")
 
@@ -304,7 +304,7 @@ async def test_any_value_in_any_place_is_answered(service: httpx.AsyncClient, va
             given = {**{one: usual[one] for one in operation.given if one in usual}, name: value}
             if operation.has_body:
                 body = json.dumps(given)
-                found = await service.request(method, path, headers={**JSON, KEY: "k"}, content=body)
+                found = await service.request(method, path, headers={**JSON, IDEMPOTENCY_KEY: "k"}, content=body)
             else:
                 query = {name: json.dumps(value) if isinstance(value, dict | list) else str(value)}
                 query = {name: value.encode(errors="surrogatepass") for name, value in query.items()}

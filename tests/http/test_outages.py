@@ -17,7 +17,7 @@ import pytest
 import hitherto
 from hitherto import Memory, user
 from hitherto.errors import StoreError
-from hitherto.http.operations import AGENT, KEY, PREFIX, USER
+from hitherto.http.operations import AGENT, IDEMPOTENCY_KEY, PREFIX, USER
 from hitherto.http.server import gate
 from hitherto.stores.postgres.store import PostgresStore
 from tests.conftest import SCOPE
@@ -55,7 +55,7 @@ async def test_a_database_that_is_away_and_comes_back(own_server: Server, how: S
 
             async def append(number: int) -> httpx.Response:
                 body = {"messages": [{"role": "user", "content": f"message {number}"}]}
-                return await client.post(HERE, headers={**headers, KEY: f"k-{number}"}, json=body)
+                return await client.post(HERE, headers={**headers, IDEMPOTENCY_KEY: f"k-{number}"}, json=body)
 
             async def ready() -> bool:
                 return (await client.get("/readyz")).status_code == 200
@@ -165,11 +165,11 @@ async def test_a_full_pool(database: str) -> None:
             body = {"messages": [{"role": "user", "content": "hello"}]}
             store = cast(PostgresStore, memory._services.store)
             async with store._connections.borrowed():
-                found = await client.post(HERE, headers={**headers, KEY: "k"}, json=body)
+                found = await client.post(HERE, headers={**headers, IDEMPOTENCY_KEY: "k"}, json=body)
                 assert (found.status_code, found.headers["Retry-After"]) == (503, "1")
                 assert (await client.get("/healthz")).status_code == 200
                 assert (await client.get("/readyz")).status_code == 503
             assert (await client.get("/readyz")).status_code == 200
             assert await texts(memory) == []
-            assert (await client.post(HERE, headers={**headers, KEY: "k"}, json=body)).status_code == 200
+            assert (await client.post(HERE, headers={**headers, IDEMPOTENCY_KEY: "k"}, json=body)).status_code == 200
             assert await texts(memory) == ["hello"]

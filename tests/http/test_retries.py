@@ -17,7 +17,7 @@ import pytest
 import hitherto
 from hitherto import Memory, assistant, user
 from hitherto.errors import IdempotencyKeyReused, ServiceUnavailable, TooManyRequests
-from hitherto.http.operations import AGENT, KEY, PREFIX, USER
+from hitherto.http.operations import AGENT, IDEMPOTENCY_KEY, PREFIX, USER
 from tests.conftest import SCOPE
 from tests.http.serving import LIMITS, serving
 
@@ -42,12 +42,12 @@ async def test_one_key_twice_at_once_writes_once(memory: Memory) -> None:
     async with serving(memory) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
         for number in range(5):
             body = {"messages": [{"role": "user", "content": f"hello {number}"}]}
-            sent = (client.post(HERE, headers={**headers, KEY: f"k-{number}"}, json=body) for _ in range(8))
+            sent = (client.post(HERE, headers={**headers, IDEMPOTENCY_KEY: f"k-{number}"}, json=body) for _ in range(8))
             answers = [one.json() for one in await asyncio.gather(*sent)]
             assert sorted(one.pop("replayed") for one in answers) == [False, *[True] * 7]
             assert all(one == answers[0] for one in answers)
         other = {"messages": [{"role": "user", "content": "something else"}]}
-        found = await client.post(HERE, headers={**headers, KEY: "k-0"}, json=other)
+        found = await client.post(HERE, headers={**headers, IDEMPOTENCY_KEY: "k-0"}, json=other)
         assert (found.status_code, found.json()["type"]) == (409, f"urn:hitherto:{IdempotencyKeyReused.__name__}")
     assert await texts(memory) == [f"hello {number}" for number in range(5)]
 

@@ -98,3 +98,9 @@ def test_results_that_json_cannot_hold() -> None:
     round_.append(round_)
     for value in (round_, {(1, 2): 3}, float("nan"), {"n": float("inf")}):
         assert json_of(value) == str(value)
+
+
+def test_results_that_are_nested_too_deep() -> None:
+    deep = "[" * 101 + "]" * 101
+    assert json_of(json.loads(deep[1:-1])) == json.loads(deep[1:-1])
+    assert json_of(json.loads(deep)) == deep

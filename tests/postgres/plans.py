@@ -14,7 +14,7 @@ from psycopg import sql
 
 from hitherto.stores.postgres.row_security import roles
 from hitherto.stores.postgres.sql import SQL
-from tests.databases import WALLED, Databases
+from tests.databases import ROW_SECURITY_ROLE, Databases
 
 Connection = psycopg.AsyncConnection[Any]
 
@@ -25,7 +25,7 @@ PLANNED = ("of these values", "of any values", "of an empty database")
 """Whether the server plans for the values at hand, once for all values, or did so while the tables were empty."""
 
 
-STATES = ("not analyzed", "analyzed", "analyzed, walled")
+STATES = ("not analyzed", "analyzed", "analyzed, row-level security")
 """Whether the planner has seen statistics, and whether row-level security holds."""
 
 
@@ -79,7 +79,7 @@ async def filled_database(
     databases: Databases, *fill: str, cases: Iterable[Case], state: str, early: str = ""
 ) -> AsyncGenerator[Connection]:
     """A connection to a database that was filled, with statistics or without, after the `cases` were prepared and the
-    statement `early` was run. Walled: as a role for which row-level security holds."""
+    statement `early` was run. The last of the `STATES` is that of a role for which row-level security holds."""
     name = await databases.take_new()  # plans go by what tables were, too
     async with await Connection.connect(databases.url(name), autocommit=True) as connection:
         tables = await connection.execute(
@@ -101,8 +101,8 @@ async def filled_database(
         if state != STATES[0]:
             await connection.execute("analyze")
         if state == STATES[2]:
-            await roles.grant(databases.url(name), WALLED)
-            await connection.execute(sql.SQL("set role {}").format(sql.Identifier(WALLED)))
+            await roles.grant(databases.url(name), ROW_SECURITY_ROLE)
+            await connection.execute(sql.SQL("set role {}").format(sql.Identifier(ROW_SECURITY_ROLE)))
         yield connection
     await databases.give_back(name)
 

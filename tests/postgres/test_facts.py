@@ -446,7 +446,7 @@ SHOWING = {"known", "facts", "facts_said_in", "fact", "fact_versions"}
 
 
 def test_every_statement_on_facts_names_its_owner() -> None:
-    """What reads or changes facts names their owner; what is shared with him comes from behind one wall."""
+    """What reads or changes facts names their owner; what is shared with him is asked for in one place."""
     folder = resources.files("hitherto.stores.postgres.facts")
     text = "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in ("facts.sql", "learn.sql"))
     named = dict(re.findall(r"^-- name: (\w+)\n(.*?)(?=^-- name: |\Z)", text, re.MULTILINE | re.DOTALL))
@@ -461,7 +461,7 @@ def test_every_statement_on_facts_names_its_owner() -> None:
         assert "tenant = %(tenant)s" in body, name
         assert name in HELD or "user_id = %(user)s" in body, name
         assert not re.search(r"\bf\.visibility = ", body), f"{name} has a rule of its own"
-        # From each mention of the table on, to the next: what a fact is about may be looked up to ask for the wall.
+        # From each mention of the table on, to the next: what a fact is about may be looked up to ask for that.
         branches = re.findall(r"hitherto\.(?:fact|shown_facts)\b(.*?)(?=hitherto\.|\Z)", body, re.DOTALL)
         for branch in branches if name in SHOWING else ():
             whose = ("user_id = %(user)s", ") about")

@@ -25,7 +25,7 @@ from hitherto.core.run import EventKind, Run, RunStatus, new_event
 from hitherto.errors import DatabaseReadOnly, DatabaseUnavailable, StoreError
 from hitherto.ports.log import Changes, Receipt
 from hitherto.ports.store import Store
-from hitherto.stores.postgres.row_security.connection import WalledConnection
+from hitherto.stores.postgres.row_security.connection import RowSecurityConnection
 from hitherto.stores.postgres.store import PostgresStore
 from hitherto.testing.conformance.samples import dialogue, digest_of, fire, head_of, log_of, snapshot, user, write
 from tests.conftest import SCOPE
@@ -361,7 +361,7 @@ class TestKilled:
         await asyncio.wait(store._connections._returning)
         really = pool.check_connection
 
-        async def far(connection: WalledConnection) -> None:
+        async def far(connection: RowSecurityConnection) -> None:
             await asyncio.sleep(0.05)
             await really(connection)
 

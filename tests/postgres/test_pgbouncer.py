@@ -18,7 +18,7 @@ from hitherto.testing.conformance.log.tenancy import ScopeCases
 from hitherto.testing.conformance.log.units import UnitCases
 from hitherto.testing.conformance.recall.tenancy import SearchScopeCases
 from tests.conftest import SCOPE
-from tests.databases import WALLED
+from tests.databases import ROW_SECURITY_ROLE
 from tests.postgres.pooler import PGBOUNCER, pooled
 
 pytestmark = pytest.mark.skipif(PGBOUNCER is None, reason="needs pgbouncer (a package of the system)")
@@ -26,8 +26,8 @@ pytestmark = pytest.mark.skipif(PGBOUNCER is None, reason="needs pgbouncer (a pa
 
 @pytest.fixture
 async def address(database: str) -> AsyncIterator[str]:
-    await roles.grant(database, WALLED)
-    with pooled(make_conninfo(database, user=WALLED)) as found:
+    await roles.grant(database, ROW_SECURITY_ROLE)
+    with pooled(make_conninfo(database, user=ROW_SECURITY_ROLE)) as found:
         yield found
 
 
@@ -36,7 +36,7 @@ class TestPooledStore(ScopeCases, UnitCases, FactScopeCases, SearchScopeCases):
     async def store(self, address: str) -> AsyncIterator[PostgresStore]:
         store = PostgresStore(address, prepared=False)
         await store.open()
-        assert store.walled
+        assert store.row_security
         yield store
         await store.aclose()
 

@@ -119,6 +119,17 @@ def test_the_format_is_told_from_the_item(item: dict[str, Any], wire: str) -> No
     assert read(item).payload == item
 
 
+DEEP: Any = functools.reduce(lambda inner, _: [inner], range(100_000), cast("Any", "bottom"))
+
+
+@pytest.mark.parametrize("metadata", [{"a": functools.reduce(lambda inner, _: [inner], range(100), 1)}, {"a": DEEP}])
+def test_metadata_is_nested_as_an_item_may_be(metadata: dict[str, Any]) -> None:
+    allowed = {"a": metadata["a"][0]} if metadata["a"] is not DEEP else {}
+    assert user("hello").with_metadata(allowed).metadata == json.dumps(allowed)
+    with pytest.raises(InvalidMessage, match="metadata is nested deeper than 100 levels"):
+        user("hello").with_metadata(metadata)
+
+
 def test_a_message_is_passed_through() -> None:
     message = user("hello").with_metadata({"a": 1})
     assert read(message) is message
@@ -139,7 +150,6 @@ class Dumpable:
 
 LOOP: dict[str, Any] = {"role": "user", "content": "hello"}
 LOOP["self"] = LOOP
-DEEP: Any = functools.reduce(lambda inner, _: [inner], range(100_000), cast("Any", "bottom"))
 
 
 @pytest.mark.parametrize("wire", [*WIRES, None])

@@ -160,7 +160,7 @@ def _revision(examined: InspectionReport) -> Check:
 
 def _row_security(examined: InspectionReport, settings: Settings) -> Check:
     name, role = "row_security", examined.role
-    if examined.walled:
+    if examined.row_security:
         return ok(name, f"row-level security holds for {role}: a transaction sees the rows of one tenant alone")
     says = f"row-level security does not hold for {role}, which owns the tables or may pass it"
     if settings.row_security and settings.database is not None:

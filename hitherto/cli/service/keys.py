@@ -36,11 +36,11 @@ def create(
     as_json: options.Json = False,
 ) -> None:
     """Make a key, and print its secret: it cannot be shown again. Without --tenant, it is for the tenant local."""
-    made = with_memory(
+    new = with_memory(
         database,
         lambda memory: memory.keys(tenant).create(
             name,
-            rights=[cast(Right, one.strip()) for one in rights.split(",")],
+            rights=[cast(Right, right.strip()) for right in rights.split(",")],
             user=user,
             requests=requests,
             size=size,
@@ -49,9 +49,9 @@ def create(
         read_only=False,
     )
     if as_json:
-        output.print_json({**key_json(made.key), "secret": made.secret})
+        output.print_json({**key_json(new.key), "secret": new.secret})
         return
-    output.say(made.secret)
+    output.say(new.secret)
     whose = "any user" if user is None else f"the user {user!r}"
     output.warn(
         f"This key is for {whose} of the tenant {tenant!r}. Keep it now: only a hash of it is stored, so that it "
@@ -63,19 +63,19 @@ def list_(
     tenant: options.Tenant = LOCAL_TENANT, database: options.Database = None, as_json: options.Json = False
 ) -> None:
     """List the keys of a tenant, the oldest first."""
-    found = with_memory(database, lambda memory: memory.keys(tenant).list())
+    listed = with_memory(database, lambda memory: memory.keys(tenant).list())
     if as_json:
-        output.print_json({"tenant": tenant, "keys": [key_json(one) for one in found]})
-    elif not found:
+        output.print_json({"tenant": tenant, "keys": [key_json(key) for key in listed]})
+    elif not listed:
         output.say(f"Tenant {tenant!r} has no keys; make one: hitherto keys create NAME --tenant {tenant}")
     else:
         columns = [
-            Column("id", [str(one.id) for one in found], key=True),
-            name_column("name", [one.name for one in found], gives=1, most=_NAME),
-            name_column("user", [one.user or NONE for one in found], gives=2, most=_NAME),
-            Column("revoked", [NONE if one.revoked_at is None else day(one.revoked_at) for one in found], gives=3),
-            Column("rights", [" ".join(sorted(one.rights)) for one in found], gives=4),
-            Column("created", [day(one.created_at) for one in found], gives=5),
+            Column("id", [str(key.id) for key in listed], key=True),
+            name_column("name", [key.name for key in listed], gives=1, most=_NAME),
+            name_column("user", [key.user or NONE for key in listed], gives=2, most=_NAME),
+            Column("revoked", [NONE if key.revoked_at is None else day(key.revoked_at) for key in listed], gives=3),
+            Column("rights", [" ".join(sorted(key.rights)) for key in listed], gives=4),
+            Column("created", [day(key.created_at) for key in listed], gives=5),
         ]
         output.show(fitted(None, columns))
 

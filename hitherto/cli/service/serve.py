@@ -13,7 +13,7 @@ from hitherto import logs
 from hitherto.cli import options
 from hitherto.cli.agent.files import configuration_in, tools_in
 from hitherto.cli.options import LOCAL_TENANT
-from hitherto.cli.service.worker import LogFormat, opened
+from hitherto.cli.service.worker import LogFormat, open_memory
 from hitherto.engine.memory import Memory
 from hitherto.errors import InvalidInput
 from hitherto.settings import Settings
@@ -72,7 +72,7 @@ def serve(
         from hitherto.http.server.serve import listening
     except ImportError as error:
         raise InvalidInput(f"the service needs {error.name}: pip install 'hitherto[server]'") from error
-    configurations = [configuration_in(one) for one in agent or []]
+    configurations = [configuration_in(file) for file in agent or []]
     (logs.json_lines if lines is LogFormat.JSON else logs.plain_lines)()
     asyncio.run(_serve(settings, listening(settings), configurations, tools))
 
@@ -90,12 +90,14 @@ async def _serve(
                 "each request would need a key, and none can be made for memory:, which is this process's own; name a "
                 "PostgreSQL server (--database), or none for Hitherto's own, or serve this machine alone without keys"
             )
-        async with await opened(settings, watch_of(settings), row_security=keys or settings.row_security) as memory:
-            await serve_memory(memory, settings, at, keys=keys, agents=_agents(memory, configurations, tools))
+        async with await open_memory(
+            settings, watch_of(settings), row_security=keys or settings.row_security
+        ) as memory:
+            await serve_memory(memory, settings, at, keys=keys, agents=_agent_setup(memory, configurations, tools))
     log.info("Service stopped")
 
 
-def _agents(memory: Memory, configurations: Sequence[AgentConfiguration], tools: Path | None) -> AgentSetup | None:
+def _agent_setup(memory: Memory, configurations: Sequence[AgentConfiguration], tools: Path | None) -> AgentSetup | None:
     if not configurations:
         return None
     from hitherto.integrations.agents.setup import agent_setup

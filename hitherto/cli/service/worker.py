@@ -85,7 +85,7 @@ async def _work(settings: Settings, metrics: str | None) -> None:
             serves.callback(served.close)
             log.info("Metrics are served at %s", served.address)
         try:
-            async with await opened(settings, watch):
+            async with await open_memory(settings, watch):
                 log.info("Worker started: digests by %s, %s at once", settings.model, settings.digest_concurrency)
                 await stopped.wait()
                 log.info("Worker stopping: digests in progress get %s seconds", settings.grace)
@@ -95,7 +95,7 @@ async def _work(settings: Settings, metrics: str | None) -> None:
     log.info("Worker stopped")
 
 
-async def opened(settings: Settings, watch: Watch, *, row_security: bool = False) -> Memory:
+async def open_memory(settings: Settings, watch: Watch, *, row_security: bool = False) -> Memory:
     """The memory, open; which one is logged. A database that is starting up or recovers is waited for, however long
     that takes."""
     tried = False

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from hitherto.core.documents.document import CONVERSATION, namespace_of
-from hitherto.core.log.message import storable
+from hitherto.core.log.message import DEPTH, storable
 from hitherto.core.scope import LONGEST_NAME
 from hitherto.errors import InvalidDocument, InvalidInput
 
@@ -21,8 +21,6 @@ LONGEST_NAMESPACE = len(namespace_of("")) + LONGEST_NAME
 
 LONGEST_METADATA = 100_000
 """Characters of a document's metadata as JSON."""
-
-DEEPEST_METADATA = 100
 
 LONGEST_TITLE = 500
 
@@ -143,8 +141,8 @@ def _name(value: object, what: str, longest: int) -> str:
 
 
 def _storable(value: Any, depth: int = 0) -> Any:
-    if depth > DEEPEST_METADATA:
-        raise ValueError(f"it is nested more than {DEEPEST_METADATA} deep")
+    if depth > DEPTH:
+        raise ValueError(f"it is nested more than {DEPTH} deep")
     if isinstance(value, str):
         return storable(value)
     if isinstance(value, list):

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple, cast
 
 from pydantic import (
     AliasChoices,
@@ -71,6 +71,38 @@ def to_json(value: object, *, what: str) -> str:
         return json.dumps(value, ensure_ascii=True, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidMessage(f"{what} is not JSON: {error}; pass only what json.dumps can write") from error
+
+
+DEPTH = 100
+"""How deeply an item, or another JSON value of a caller's, may be nested. Items of the APIs stay far below it. Python's
+JSON fails at a depth that depends on the caller's stack; within this limit, whatever was read can be written."""
+
+
+def shallow_json(value: object, *, what: str) -> str:
+    """As `to_json`. Raises InvalidMessage also for a value that is nested beyond DEPTH."""
+    if too_deep(value):
+        raise InvalidMessage(f"{what} is nested deeper than {DEPTH} levels; pass a part of it as JSON text")
+    return to_json(value, what=what)
+
+
+def too_deep(value: object) -> bool:
+    """Whether `value` is nested beyond DEPTH."""
+    return any(depth > DEPTH for _, depth in containers(value))
+
+
+def containers(value: object) -> Iterator[tuple[object, int]]:
+    """Every mapping and list in `value` with its depth, the outermost at 1; endless if `value` contains itself."""
+    todo: list[tuple[object, int]] = [(value, 1)]
+    while todo:
+        one, depth = todo.pop()
+        if isinstance(one, Mapping):
+            children = cast("Iterable[object]", one.values())
+        elif isinstance(one, list | tuple):
+            children = cast("Iterable[object]", one)
+        else:
+            continue
+        yield one, depth
+        todo += ((child, depth + 1) for child in children)
 
 
 NESTED: Final = "nested"
@@ -151,9 +183,9 @@ class Message:
     def with_metadata(self, metadata: Mapping[str, Any]) -> Message:
         """The same message with metadata of the application, which is never shown to a model.
 
-        Raises InvalidMessage when it is not a JSON object.
+        Raises InvalidMessage when it is not a JSON object, or is nested deeper than 100 levels.
         """
-        return replace(self, metadata=to_json(dict(metadata), what="metadata"))
+        return replace(self, metadata=shallow_json(dict(metadata), what="metadata"))
 
     def expiring(self, at: datetime) -> Message:
         """The same message, to be erased once `at` has passed. Raises InvalidMessage for a time without a zone."""

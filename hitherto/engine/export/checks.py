@@ -27,7 +27,7 @@ from hitherto.core.export.records import (
 )
 from hitherto.core.facts.fact import Subject
 from hitherto.core.log.append import checked_ttl
-from hitherto.core.log.message import Logged, Wire
+from hitherto.core.log.message import DEPTH, Logged, Wire, too_deep
 from hitherto.core.log.ranges import joined
 from hitherto.core.log.title import checked_title
 from hitherto.core.policy.policy import stored
@@ -170,7 +170,8 @@ def _run(record: RunRecord, now: datetime) -> Record:
 
 @_checked.register
 def _event(record: EventRecord, now: datetime) -> Record:
-    _json(record.event.raw)
+    if record.event.raw is not None:
+        _shallow(json.loads(record.event.raw))
     return replace(record, event=replace(record.event, created_at=_made(record.event.created_at, now)))
 
 
@@ -207,8 +208,14 @@ def _json(*texts: str | None) -> None:
             json.loads(text)
 
 
+def _shallow(value: object) -> None:
+    if too_deep(value):
+        raise InvalidExport(f"it has a value that is nested deeper than {DEPTH} levels")
+
+
 def _object(text: str) -> None:
-    if not isinstance(json.loads(text), dict):
+    _shallow(value := json.loads(text))
+    if not isinstance(value, dict):
         raise InvalidExport(f"it has {text[:80]!r}, where a JSON object should be")
 
 

@@ -30,7 +30,7 @@ from hitherto.engine.runs import Runs
 from hitherto.errors import Forbidden, InvalidInput, ServiceUnavailable, TimedOut
 from hitherto.http.client.service import PATIENT, Service, in_path, scope_headers
 from hitherto.http.operations import LINES, OPERATIONS, POLICY, PREFIX, SUBJECT, TENANT, Operation
-from hitherto.http.shapes import sent
+from hitherto.http.shapes import argument_to_json
 
 Class = TypeVar("Class", bound=type)
 
@@ -52,12 +52,12 @@ class _Formats:
     usable = staticmethod(policy_of)
 
 
-def _over_http(made: Class) -> Class:
+def _with_operations(remote: Class) -> Class:
     """Gives the class a method for each operation of the class that it inherits from."""
     for operation in OPERATIONS:
-        if operation.owner is made.__mro__[1] and operation.verb not in vars(made):
-            setattr(made, operation.verb, _verb(operation))
-    return made
+        if operation.owner is remote.__mro__[1] and operation.verb not in vars(remote):
+            setattr(remote, operation.verb, _verb(operation))
+    return remote
 
 
 def _verb(operation: Operation) -> Callable[..., Any]:
@@ -67,16 +67,16 @@ def _verb(operation: Operation) -> Callable[..., Any]:
     async def verb(self: Any, *arguments: Any, **named: Any) -> Any:
         given = dict(signature.bind(self, *arguments, **named).arguments)
         del given["self"]
-        return await self._asked(operation, given)
+        return await self._request(operation, given)
 
     return verb
 
 
-def _none_here(what: str) -> NoReturn:
+def _refuse(what: str) -> NoReturn:
     raise InvalidInput(f"{what} belongs to the service itself: call it where `hitherto serve` runs")
 
 
-@_over_http
+@_with_operations
 class RemoteMemory(Memory):
     """A `Memory` that a service has."""
 
@@ -87,8 +87,8 @@ class RemoteMemory(Memory):
         """See that the service answers, and knows the key. Raises ServiceUnavailable, ServiceError for something else
         at its address, and Unauthorized."""
         try:
-            found = await self._service.request("GET", f"{PREFIX}/conversations", headers={}, params={"limit": 1})
-            self._service.read(found, ConversationPage)
+            response = await self._service.request("GET", f"{PREFIX}/conversations", headers={}, params={"limit": 1})
+            self._service.read(response, ConversationPage)
         except Forbidden:
             pass  # the key is known, and does not have the right to read
         except BaseException:
@@ -100,7 +100,7 @@ class RemoteMemory(Memory):
         """Close the connections to the service. Safe to call twice."""
         await self._service.aclose()
 
-    async def _asked(self, operation: Operation, given: dict[str, Any]) -> Any:
+    async def _request(self, operation: Operation, given: dict[str, Any]) -> Any:
         return await self._service.call(operation, {}, given)
 
     def conversation(
@@ -118,10 +118,10 @@ class RemoteMemory(Memory):
         return RemoteFacts(self._service, scope, subject, all_agents=all_agents)
 
     def keys(self, tenant: str) -> Keys:
-        _none_here("making and listing keys")
+        _refuse("making and listing keys")
 
     async def purge_expired(self) -> int:
-        _none_here("the housekeeping of all tenants")
+        _refuse("the housekeeping of all tenants")
 
     async def metrics(self) -> bytes:
         return await self._service.request("GET", "/metrics")
@@ -142,21 +142,21 @@ class RemoteMemory(Memory):
         tenant, user, agent = scope_parts(scope, tenant=tenant, user=user, agent=agent)
         narrowed = {"user": user, "agent": agent, "after": after, "before": before, "metadata": metadata}
         given = {name: value for name, value in narrowed.items() if value is not None}
-        return await self._asked(_LIST, {"tenant": tenant, **given, "limit": limit, "cursor": cursor})
+        return await self._request(_LIST, {"tenant": tenant, **given, "limit": limit, "cursor": cursor})
 
     async def wait_for_digests(self, *, tenant: str | None = None) -> None:
-        await self._waited(_WAITS["wait_for_digests"], tenant)
+        await self._wait(_WAITS["wait_for_digests"], tenant)
 
     async def wait_for_index(self, *, tenant: str | None = None) -> bool:
-        return await self._waited(_WAITS["wait_for_index"], tenant)
+        return await self._wait(_WAITS["wait_for_index"], tenant)
 
     async def wait_for_erasure(self, *, tenant: str | None = None) -> None:
-        await self._waited(_WAITS["wait_for_erasure"], tenant)
+        await self._wait(_WAITS["wait_for_erasure"], tenant)
 
-    async def _waited(self, operation: Operation, tenant: str | None) -> Any:
+    async def _wait(self, operation: Operation, tenant: str | None) -> Any:
         while True:
             try:
-                return await self._asked(operation, {"tenant": tenant})
+                return await self._request(operation, {"tenant": tenant})
             except TimedOut:  # a request may not take as long as this may
                 continue
 
@@ -170,7 +170,7 @@ class RemoteMemory(Memory):
         progress: Callable[[ExportReport], None] | None = None,
     ) -> ExportReport:
         checked_file(file, "wb")
-        narrowed = {name: one for name, one in (("user", user), ("agent", agent)) if one is not None}
+        narrowed = {name: value for name, value in (("user", user), ("agent", agent)) if value is not None}
         headers = {TENANT: quote(checked_name(tenant, "tenant"), safe="")}
         done, rest, last = Counter[str](), b"", ""
         async with self._service.stream(f"{PREFIX}/export", params=narrowed, headers=headers) as parts:
@@ -201,8 +201,8 @@ class RemoteMemory(Memory):
         return report
 
 
-_LIST = next(one for one in OPERATIONS if one.verb == "conversations")
-_WAITS = {one.verb: one for one in OPERATIONS if one.verb.startswith("wait_for_")}
+_LIST = next(operation for operation in OPERATIONS if operation.verb == "conversations")
+_WAITS = {operation.verb: operation for operation in OPERATIONS if operation.waits}
 
 
 def _report(done: Counter[str]) -> ExportReport:
@@ -214,7 +214,7 @@ async def _lines(file: Lines) -> AsyncIterator[bytes]:
         yield line
 
 
-@_over_http
+@_with_operations
 class RemoteConversation(Conversation):
     """A `Conversation` that a service has."""
 
@@ -233,7 +233,7 @@ class RemoteConversation(Conversation):
         self.scope = Scope.checked(scope)
         self._subject = None if subject is None else checked_name(subject, "subject")
 
-    async def _asked(self, operation: Operation, given: dict[str, Any]) -> Any:
+    async def _request(self, operation: Operation, given: dict[str, Any]) -> Any:
         result = await self._service.call(operation, self._headers(), {"conversation": self.id, **given})
         if operation.verb == "append":
             self._policy = self._subject = None  # they are stored now
@@ -245,12 +245,12 @@ class RemoteConversation(Conversation):
         return result
 
     def _headers(self) -> dict[str, str]:
-        found = scope_headers(self.scope)
+        headers = scope_headers(self.scope)
         if self._policy is not None:
-            found[POLICY] = quote(json.dumps(sent(self._policy)), safe="")
+            headers[POLICY] = quote(json.dumps(argument_to_json(self._policy)), safe="")
         if self._subject is not None:
-            found[SUBJECT] = quote(self._subject, safe="")
-        return found
+            headers[SUBJECT] = quote(self._subject, safe="")
+        return headers
 
     async def messages(self, *, start: int = 0, stop: int | None = None, limit: int | None = None) -> list[Logged]:
         asked = {"start": start, "stop": stop, "limit": limit}
@@ -276,11 +276,11 @@ class _RemotePart:
     _scope: Scope
     _made_with: Mapping[str, Any]
 
-    async def _asked(self, operation: Operation, given: dict[str, Any]) -> Any:
+    async def _request(self, operation: Operation, given: dict[str, Any]) -> Any:
         return await self._service.call(operation, scope_headers(self._scope), given, self._made_with)
 
 
-@_over_http
+@_with_operations
 class RemoteDocuments(Documents, _RemotePart):
     """The `Documents` that a service has."""
 
@@ -288,7 +288,7 @@ class RemoteDocuments(Documents, _RemotePart):
         self._service, self._scope, self._made_with = service, Scope.checked(scope), {}
 
 
-@_over_http
+@_with_operations
 class RemoteFacts(Facts, _RemotePart):
     """The `Facts` that a service has."""
 
@@ -298,7 +298,7 @@ class RemoteFacts(Facts, _RemotePart):
         self._made_with = {"subject": about, "all_agents": all_agents}
 
 
-@_over_http
+@_with_operations
 class RemoteRuns(Runs, _RemotePart):
     """The `Runs` that a service has."""
 

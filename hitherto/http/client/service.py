@@ -35,9 +35,9 @@ from hitherto.errors import (
     ServiceUnavailable,
     TooManyRequests,
 )
-from hitherto.http.operations import AGENT, KEY, MESSAGES, PREFIX, TENANT, USER, Operation
+from hitherto.http.operations import AGENT, IDEMPOTENCY_KEY, MESSAGES, PREFIX, TENANT, USER, Operation
 from hitherto.http.problems import error_of
-from hitherto.http.shapes import answered, messages_of, sent
+from hitherto.http.shapes import answer_from_json, argument_to_json, messages_of
 
 _SECRET = re.compile("[!-~]+")
 _AWAY = frozenset({502, 503, 504})
@@ -90,16 +90,16 @@ class Service:
             given[name] = messages_of(given[name], given.get("wire"))  # what is none is refused here
         headers = {**headers, **_scope(given.pop("scope", None)), **_named(TENANT, given.pop("tenant", None))}
         if "key" in operation.parameters:
-            headers[KEY] = _key(given.pop("key", None))
+            headers[IDEMPOTENCY_KEY] = _key(given.pop("key", None))
         path = operation.path
         for name in operation.in_path:
             value = given.pop(operation.named(name))
-            path = path.replace(f"{{{name}}}", in_path(str(sent(value))))
+            path = path.replace(f"{{{name}}}", in_path(str(argument_to_json(value))))
         params = {name: value for name, value in (made_with or {}).items() if value is not None}
         content = dict[str, Any]()
         if operation.has_body and operation.given:
             headers["Content-Type"] = "application/json"
-            content["data"] = _encoded({name: sent(value) for name, value in given.items()})
+            content["data"] = _encoded({name: argument_to_json(value) for name, value in given.items()})
         elif not operation.has_body:
             params |= _query(operation, given)
         if params:
@@ -110,7 +110,7 @@ class Service:
         try:
             found = await self.request(operation.method, PREFIX + path, **content)
         except NotFound:
-            if operation.missing:
+            if operation.none_is_404:
                 return None
             raise
         hint = operation.hints["return"]
@@ -119,7 +119,7 @@ class Service:
     def read(self, body: bytes, hint: Any) -> Any:
         """What the body of an answer has in it, as this type. Raises ServiceError for anything else."""
         try:
-            return answered(json.loads(body), hint)
+            return answer_from_json(json.loads(body), hint)
         except (ValueError, RecursionError):
             raise ServiceError(
                 f"{self._url} answered with something else than the service does; is this its address, and "
@@ -263,7 +263,7 @@ def _key(given: str | None) -> str:
 def _query(operation: Operation, given: Mapping[str, Any]) -> dict[str, Any]:
     found = dict[str, Any]()
     for name, value in given.items():
-        shape = sent(value)
+        shape = argument_to_json(value)
         if shape is None:
             if operation.parameters[name].default is not None:
                 found[name] = ""

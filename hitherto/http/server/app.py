@@ -18,15 +18,15 @@ from starlette.types import ASGIApp
 
 from hitherto.core.key import Right, hash_of
 from hitherto.engine.memory import Memory
-from hitherto.errors import DatabaseUnavailable, HithertoError, ServiceError
+from hitherto.errors import DatabaseUnavailable, HithertoError, InvalidInput, NotFound, ServiceError
 from hitherto.http.operations import HEADERS, OPERATIONS
 from hitherto.http.problems import MEDIA_TYPE
 from hitherto.http.server import endpoints
-from hitherto.http.server.callers import Doors, Limits, needs
+from hitherto.http.server.callers import Authentication, Limits, needs
 from hitherto.http.server.gate import RequestGate
 from hitherto.http.server.other_systems import add_other_systems
 from hitherto.http.server.other_systems.agent_runs import RUNS
-from hitherto.http.server.responses import encoded, problem
+from hitherto.http.server.responses import problem
 from hitherto.http.server.streams import PATHS, add_streams
 from hitherto.watching import CONTENT_TYPE
 
@@ -66,7 +66,7 @@ def create_app(
     gate = RequestGate(
         application(),
         memory=memory,
-        doors=Doors(store.keys if keys else None, limits),
+        authentication=Authentication(store.keys if keys else None, limits),
         streamed=PATHS,
         lasting=RUNS,
         agents=agents,
@@ -123,10 +123,10 @@ def application() -> FastAPI:
         memory: Memory = request.scope["memory"]
         return Response(await memory.metrics(), media_type=CONTENT_TYPE)
 
-    app.add_exception_handler(HithertoError, _told)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _refused)
-    app.add_exception_handler(Exception, _failed)
+    app.add_exception_handler(HithertoError, _own_error)
+    app.add_exception_handler(RequestValidationError, _invalid_request)
+    app.add_exception_handler(HTTPException, _http_exception)
+    app.add_exception_handler(Exception, _unexpected_error)
     app.openapi = partial(_document, app)
     return app
 
@@ -134,11 +134,11 @@ def application() -> FastAPI:
 def _document(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI document, with what FastAPI does not know of: keys, and the form of problems."""
     if app.openapi_schema is None:
-        found = FastAPI.openapi(app)
-        parts = found.setdefault("components", {})
+        document = FastAPI.openapi(app)
+        parts = document.setdefault("components", {})
         parts.setdefault("schemas", {})["Problem"] = _PROBLEM
         parts["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
-        found["security"] = [{}, {"key": []}]
+        document["security"] = [{}, {"key": []}]
         for name, schema in parts["schemas"].items():
             schema["title"] = name  # each its own: generators name their types by it
             for field in schema.get("properties", {}).values():
@@ -147,49 +147,42 @@ def _document(app: FastAPI) -> dict[str, Any]:
     return app.openapi_schema or {}
 
 
-async def _told(request: Request, error: Exception) -> Response:
+async def _own_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HithertoError)
     request.scope["error"] = error
     return problem(error)
 
 
-async def _failed(_: Request, error: Exception) -> Response:
+async def _unexpected_error(_: Request, error: Exception) -> Response:
     return problem(ServiceError("the service has failed; its log says why"))
 
 
-async def _invalid(_: Request, error: Exception) -> Response:
+async def _invalid_request(_: Request, error: Exception) -> Response:
     """What a request lacks or has too much of: where, and why. What it says there is not repeated."""
     assert isinstance(error, RequestValidationError)
-    found = [{"where": ".".join(map(str, one["loc"])), "why": one["msg"]} for one in error.errors()]
-    detail = "; ".join(f"{one['where']}: {one['why']}" for one in found[:5])
-    return _problem(422, "InvalidInput", "The request is not of the form that the document says", detail, errors=found)
+    errors = [{"where": ".".join(map(str, wrong["loc"])), "why": wrong["msg"]} for wrong in error.errors()]
+    return problem(InvalidInput("; ".join(f"{wrong['where']}: {wrong['why']}" for wrong in errors[:5])), errors=errors)
 
 
-async def _refused(request: Request, error: Exception) -> Response:
+async def _http_exception(request: Request, error: Exception) -> Response:
     """A path or a method that there is not, a body that is no JSON."""
     assert isinstance(error, HTTPException)
-    kind = "NotFound" if error.status_code == 404 else "InvalidInput"
-    headers = {"Allow": ", ".join(_methods(request.scope["path"]))} if error.status_code == 405 else None
-    return _problem(error.status_code, kind, str(error.detail), str(error.detail), headers=headers)
+    made = problem((NotFound if error.status_code == 404 else InvalidInput)(error.detail), status=error.status_code)
+    if error.status_code == 405:
+        made.headers["Allow"] = ", ".join(_methods(request.scope["path"]))
+    return made
 
 
 def _methods(path: str) -> list[str]:
     """The methods that the path knows: each is a route of its own."""
     paths: dict[str, dict[str, Any]] = application().openapi()["paths"]
-    found = (methods for pattern, methods in paths.items() if compile_path(pattern)[0].match(path))
-    return sorted({method.upper() for methods in found for method in methods})
-
-
-def _problem(
-    status: int, kind: str, title: str, detail: str, *, headers: dict[str, str] | None = None, **members: Any
-) -> Response:
-    found = {"type": f"urn:hitherto:{kind}", "title": title, "status": status, "detail": detail, **members}
-    return Response(encoded(found), status_code=status, media_type=MEDIA_TYPE, headers=headers)
+    known = (methods for pattern, methods in paths.items() if compile_path(pattern)[0].match(path))
+    return sorted({method.upper() for methods in known for method in methods})
 
 
 def _problems() -> dict[int | str, dict[str, Any]]:
     """The problems that any request can get, for the document."""
-    said = {
+    descriptions = {
         400: "The request is not one that the service can read.",
         401: "There is no key, or not a usable one.",
         403: "The key does not allow this.",
@@ -205,4 +198,4 @@ def _problems() -> dict[int | str, dict[str, Any]]:
         503: "The database or a model is away: try again after Retry-After.",
     }
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    return {status: {"description": text, "content": content} for status, text in said.items()}
+    return {status: {"description": text, "content": content} for status, text in descriptions.items()}

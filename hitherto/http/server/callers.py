@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from fastapi import Depends, Request
 from starlette.datastructures import Headers
 
-from hitherto.core.key import ApiKey, Right, hash_of
+from hitherto.core.key import KeyAccess, Right, hash_of
 from hitherto.core.scope import Scope, checked_name
 from hitherto.errors import Forbidden, InvalidInput, InvalidScope, Unauthorized
 from hitherto.http.operations import AGENT, TENANT, USER
@@ -33,11 +33,11 @@ class Limits:
     size: int
     seconds: float
 
-    def of(self, key: ApiKey | None) -> Limits:
+    def of(self, key: KeyAccess | None) -> Limits:
         """The limits of a key; where it has none of its own, these apply. Neither can be exceeded."""
         if key is None:
             return self
-        given = [one for one in (self.requests, key.requests) if one is not None]
+        given = [limit for limit in (self.requests, key.requests) if limit is not None]
         return Limits(
             requests=min(given, default=None),
             size=min(self.size, key.size or self.size),
@@ -49,13 +49,13 @@ class Limits:
 class Caller:
     """Whose request it is. Without a `key` it comes from this machine, where none is asked for, and may do all."""
 
-    key: ApiKey | None
+    key: KeyAccess | None
     tenant: str
     limits: Limits
 
     @property
-    def name(self) -> str:
-        """What its requests are counted under."""
+    def key_id(self) -> str:
+        """The id of the key, empty without one: its requests are counted under it."""
         return "" if self.key is None else str(self.key.id)
 
     def check(self, right: Right) -> None:
@@ -91,7 +91,7 @@ def needs(right: Right) -> Any:
     return Depends(check)
 
 
-def described(name: str, tag: str, right: Right, text: str) -> dict[str, Any]:
+def route_options(name: str, tag: str, right: Right, text: str) -> dict[str, Any]:
     """What a route is declared with: its name and its group in the document, what it does, and the right it needs."""
     return {
         "operation_id": name,
@@ -104,25 +104,28 @@ def described(name: str, tag: str, right: Right, text: str) -> dict[str, Any]:
 class KeyWatch:
     """Looks whether the key of a request is still known, while that takes long: at most once a second."""
 
-    def __init__(self, doors: Doors, headers: Headers) -> None:
-        self._doors, self._headers = doors, headers
+    def __init__(self, authentication: Authentication, headers: Headers) -> None:
+        self._authentication, self._headers = authentication, headers
         self._looked = time.monotonic()
 
     async def look(self, *, now: bool = False) -> None:
         """Raises Unauthorized for one that was revoked."""
         if now or time.monotonic() - self._looked > LOOK_AGAIN:
-            await self._doors.caller(self._headers)
+            await self._authentication.caller(self._headers)
             self._looked = time.monotonic()
 
 
-class Doors:
-    """Finds the caller of a request. With `keys` None, requests need no key and are the tenant `local`'s."""
+class Authentication:
+    """Finds the caller of a request by its key. With `keys` None, requests need no key and are the tenant `local`'s."""
 
     def __init__(self, keys: KeyStore | None, limits: Limits) -> None:
         self._keys, self._limits = keys, limits
 
     async def caller(self, headers: Headers) -> Caller:
-        """Raises Unauthorized without a usable key, Forbidden if the request is meant for another tenant."""
+        """The caller that the headers name.
+
+        Raises Unauthorized without a usable key, Forbidden if the request is meant for another tenant.
+        """
         key = None
         scheme, _, secret = headers.get("Authorization", "").partition(" ")
         if self._keys is None:

@@ -18,11 +18,11 @@ from hitherto.engine.facts.facts import Facts
 from hitherto.engine.memory import Memory
 from hitherto.engine.runs import Runs
 from hitherto.errors import InvalidInput, InvalidPolicy, NotFound
-from hitherto.http.operations import AGENT, KEY, MESSAGES, POLICY, PREFIX, SUBJECT, USER, Operation
+from hitherto.http.operations import AGENT, IDEMPOTENCY_KEY, MESSAGES, POLICY, PREFIX, SUBJECT, USER, Operation
 from hitherto.http.server.callers import Caller, name_in, needs, text_in
 from hitherto.http.server.responses import answer
 from hitherto.http.server.signatures import MADE_WITH, headers, signature
-from hitherto.http.shapes import messages_of, taken
+from hitherto.http.shapes import json_type, messages_of
 
 
 def add(router: APIRouter, operation: Operation) -> None:
@@ -40,25 +40,25 @@ def add(router: APIRouter, operation: Operation) -> None:
         description=f"{inspect.getdoc(operation.function)}\n\nNeeds the right `{operation.right}`.",
         dependencies=[needs(operation.right)],
         status_code=204 if empty else 200,
-        response_model=None if empty else _shown(operation),
+        response_model=None if empty else _answer_type(operation),
         response_class=Response if empty else JSONResponse,
         openapi_extra={"parameters": headers(operation)},
     )
 
 
-def _shown(operation: Operation) -> Any:
+def _answer_type(operation: Operation) -> Any:
     """The type of the answer in the document. None is a 404 where the operation says so."""
     hint = operation.hints["return"]
-    if not operation.missing:
-        return taken(hint)
+    if not operation.none_is_404:
+        return json_type(hint)
     parts = tuple(part for part in get_args(hint) if part is not type(None))
     return Union[parts]  # noqa: UP007 (of parts that are known when it runs)
 
 
 def _endpoint(operation: Operation) -> Callable[..., Awaitable[Response]]:
-    kinds = {name: one.kind for name, one in operation.parameters.items()}
+    kinds = {name: parameter.kind for name, parameter in operation.parameters.items()}
     many = next((name for name, kind in kinds.items() if kind is inspect.Parameter.VAR_POSITIONAL), None)
-    before = [name for name, kind in kinds.items() if kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    before_many = [name for name, kind in kinds.items() if kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
 
     async def endpoint(request: Request, **given: Any) -> Response:
         caller: Caller = request.scope["caller"]
@@ -72,21 +72,21 @@ def _endpoint(operation: Operation) -> Callable[..., Awaitable[Response]]:
         for name in MESSAGES & arguments.keys():
             arguments[name] = await _messages(request, arguments[name], arguments.get("wire"))
         if "key" in operation.parameters:
-            arguments["key"] = text_in(request.headers, KEY)
+            arguments["key"] = text_in(request.headers, IDEMPOTENCY_KEY)
             if not arguments["key"] and operation.parameters["key"].default is inspect.Parameter.empty:
-                raise InvalidInput(f"give the header {KEY}: a retry is found by it")
+                raise InvalidInput(f"give the header {IDEMPOTENCY_KEY}: a retry is found by it")
         if operation.has_scope and "scope" in operation.parameters:
             arguments["scope"] = caller.scope(request.headers)
         if "tenant" in operation.parameters:
             arguments["tenant"] = caller.tenant
-        if operation.narrows:
+        if operation.optional_scope:
             narrowed = {"user": name_in(request.headers, USER), "agent": name_in(request.headers, AGENT)}
             arguments |= {name: value for name, value in narrowed.items() if arguments.get(name) is None}
         if "user" in operation.parameters:
             arguments["user"] = caller.user(arguments.get("user"))
-        listed = [*(arguments.pop(name) for name in before), *arguments.pop(many)] if many else ()
+        listed = [*(arguments.pop(name) for name in before_many), *arguments.pop(many)] if many else ()
         result = await getattr(target, operation.verb)(*listed, **arguments)
-        if result is None and operation.missing:
+        if result is None and operation.none_is_404:
             raise NotFound("there is no such thing in this scope")
         return await answer(result, operation.hints["return"])
 

@@ -1,4 +1,4 @@
-"""What stands before the routes: the key, the rate, and the size and the time of a request."""
+"""What stands before the routes: the key, the rate and the time of a request, and the log of it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from hitherto.errors import (
     InvalidInput,
     ServiceUnavailable,
     TimedOut,
-    TooLarge,
     TooManyRequests,
     UnsupportedMediaType,
 )
 from hitherto.http.operations import HEADERS
-from hitherto.http.server.callers import Caller, Doors
+from hitherto.http.server.bodies import ClientLeft, ReceivedParts, check_type, replayed, whole_body
+from hitherto.http.server.callers import Authentication, Caller
 from hitherto.http.server.responses import problem
 
 if TYPE_CHECKING:
@@ -39,14 +39,8 @@ log = logs.logger("hitherto.http")
 OPEN = frozenset({"/healthz", "/readyz", "/openapi.json"})
 """Paths that need no key."""
 
-MOST_VALUES = 50_000
-"""The most signs that separate values in a JSON body: what a verb does with each of them holds up others."""
-
-DEEPEST = 100
-"""How deep lists and objects may be nested in one another in a JSON body."""
-
 _PATIENCE = 60.0
-"""Seconds for which the next part of a body is waited for, and for which a part of an answer waits to be read."""
+"""Seconds for which a part of an answer waits to be read."""
 
 _ONCE = frozenset(name.lower().encode() for name in ("Authorization", *HEADERS))
 """Headers that a request has once: of two, others might go by the other one."""
@@ -54,14 +48,8 @@ _ONCE = frozenset(name.lower().encode() for name in ("Authorization", *HEADERS))
 _LINGER = 5.0
 """Seconds for which the rest of a body may come that was refused."""
 
-_PIECE = 16_384
-"""Bytes of a body that are looked at before others go on."""
-
 _PART = 262_144
 """Bytes of an answer that are sent at once."""
-
-_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_SIGNS = (b",", b":", b"[", b"{")
 
 
 class RequestGate:
@@ -74,12 +62,12 @@ class RequestGate:
         app: ASGIApp,
         *,
         memory: Memory,
-        doors: Doors,
+        authentication: Authentication,
         streamed: Collection[str],
         lasting: Collection[str] = (),
         agents: AgentSetup | None = None,
     ) -> None:
-        self._app, self._memory, self._doors, self._streamed = app, memory, doors, streamed
+        self._app, self._memory, self._authentication, self._streamed = app, memory, authentication, streamed
         self._lasting, self._agents = lasting, agents
         self._watch = memory._services.watch  # pyright: ignore[reportPrivateUsage] — the service is part of Hitherto
         self._rates = MovingWindowRateLimiter(MemoryStorage())
@@ -87,10 +75,10 @@ class RequestGate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        answered, received, began = _Answered(send), _Received(receive), time.perf_counter()
-        scope["memory"], scope["doors"], scope["agents"] = self._memory, self._doors, self._agents
+        answered, received, began = _SentAnswer(send), ReceivedParts(receive), time.perf_counter()
+        scope["memory"], scope["authentication"], scope["agents"] = self._memory, self._authentication, self._agents
         try:
-            await self._through(scope, received, answered)
+            await self._handle(scope, received, answered)
         except HithertoError as error:
             scope["error"] = error
             if answered.status is not None:
@@ -98,8 +86,8 @@ class RequestGate:
             refusal = problem(error)
             if "caller" not in scope:  # nobody knows what else would come on this connection
                 refusal.headers["Connection"] = "close"
-            await _while_it_comes(refusal(scope, receive, answered), received, answered)
-        except _Left:
+            await _answer_while_body_comes(refusal(scope, receive, answered), received, answered)
+        except ClientLeft:
             log.debug("A client left, or did not read on")
             if answered.status is not None:
                 raise _cut_off() from None
@@ -108,15 +96,15 @@ class RequestGate:
             if answered.status is None:
                 await problem(ServiceUnavailable("the service is stopping; try again"))(scope, receive, answered)
         except Exception as error:  # the edge of a request: the log says where, the client that it failed
-            told = error.__cause__  # of the framework's error, when part of an answer is out
-            why = told if isinstance(told, HithertoError) else error
+            cause = error.__cause__  # of the framework's error, when part of an answer is out
+            why = cause if isinstance(cause, HithertoError) else error
             log.error("A request failed", exc_info=_without_text(why), path=_route(scope))
             if not answered.whole:
                 raise _cut_off() from None
         finally:
-            self._note(scope, answered.status, time.perf_counter() - began)
+            self._log(scope, answered.status, time.perf_counter() - began)
 
-    def _note(self, scope: Scope, status: int | None, seconds: float) -> None:
+    def _log(self, scope: Scope, status: int | None, seconds: float) -> None:
         """Count and log a request: what failed as a warning, what was refused as information. Of an error, its kind
         is told; its text only where it is about the database's address."""
         method, path = scope["method"], _route(scope)
@@ -125,20 +113,20 @@ class RequestGate:
             self._watch.answered(method=method if known else "", path=path, status=status, seconds=seconds)
         caller: Caller | None = scope.get("caller")
         error: HithertoError | None = scope.get("error")
-        fields = {} if caller is None else {"tenant": caller.tenant, "key": caller.name}
-        say = log.debug if status is None or status < 400 else log.info if status < 500 else log.warning
+        fields = {} if caller is None else {"tenant": caller.tenant, "key": caller.key_id}
+        write = log.debug if status is None or status < 400 else log.info if status < 500 else log.warning
         why = "" if error is None else f": {type(error).__name__}"
-        told = f" ({error})" if isinstance(error, DatabaseUnavailable) else ""
-        say("%s: %s in %d ms%s%s", f"{method} {path}".strip(), status, seconds * 1_000, why, told, **fields)
+        detail = f" ({error})" if isinstance(error, DatabaseUnavailable) else ""
+        write("%s: %s in %d ms%s%s", f"{method} {path}".strip(), status, seconds * 1_000, why, detail, **fields)
 
-    async def _through(self, scope: Scope, receive: Receive, answered: _Answered) -> None:
+    async def _handle(self, scope: Scope, receive: Receive, answered: _SentAnswer) -> None:
         scope["path"] = path = _path(scope)
         if path in OPEN:
             await self._app(scope, receive, answered)
             return
-        headers = _checked(scope)
-        scope["caller"] = caller = await self._doors.caller(headers)
-        await self._count(caller)
+        headers = _checked_headers(scope)
+        scope["caller"] = caller = await self._authentication.caller(headers)
+        await self._check_rate(caller)
         if headers.get("Content-Encoding", "identity").lower() not in ("", "identity"):
             raise UnsupportedMediaType("bodies are read as they are; send them without Content-Encoding")
         if path in self._streamed:
@@ -147,12 +135,12 @@ class RequestGate:
         seconds = caller.limits.seconds
         try:
             async with asyncio.timeout(seconds) as limit:
-                body = await _body(receive, headers, caller.limits.size)
+                body = await whole_body(receive, headers, caller.limits.size)
                 if body:
                     check_type(headers, "application/json")
                 if path in self._lasting:
                     limit.reschedule(None)
-                await self._app(scope, _replayed(body, receive), answered)
+                await self._app(scope, replayed(body, receive), answered)
         except TimeoutError:
             if answered.status is not None:
                 raise
@@ -160,29 +148,26 @@ class RequestGate:
                 f"the request took longer than {seconds:g} seconds; what it had not done by then is not done"
             ) from None
 
-    async def _count(self, caller: Caller) -> None:
+    async def _check_rate(self, caller: Caller) -> None:
         """Raises TooManyRequests."""
         if caller.limits.requests is None:
             return
         rate = RateLimitItemPerMinute(caller.limits.requests)
-        if not await self._rates.hit(rate, caller.name):
-            resets = (await self._rates.get_window_stats(rate, caller.name)).reset_time
+        if not await self._rates.hit(rate, caller.key_id):
+            resets = (await self._rates.get_window_stats(rate, caller.key_id)).reset_time
             raise TooManyRequests(
                 f"this key allows {caller.limits.requests} requests a minute",
                 retry_after=max(1.0, resets - time.time()),
             )
 
 
-def _checked(scope: Scope) -> Headers:
+def _checked_headers(scope: Scope) -> Headers:
     """The headers of a request. Raises InvalidInput for those of which others may read something else."""
     raw: list[tuple[bytes, bytes]] = scope["headers"]
     names = [name for name, _ in raw if name in _ONCE]
     if len(names) > len(set(names)):
         raise InvalidInput("a header is given twice, of which there can be only one")
-    headers = Headers(scope=scope)
-    if "Content-Length" in headers and "Transfer-Encoding" in headers:
-        raise InvalidInput("the request has a Content-Length and a Transfer-Encoding; give one of them")
-    return headers
+    return Headers(scope=scope)
 
 
 def _cut_off() -> ConnectionAbortedError:
@@ -190,28 +175,7 @@ def _cut_off() -> ConnectionAbortedError:
     return ConnectionAbortedError("an answer was cut off")
 
 
-class _Left(Exception):
-    """The client has gone, or reads nothing any more."""
-
-
-class _Received:
-    """What comes of a request, and whether that was all."""
-
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
-        self.ended = False
-
-    async def __call__(self) -> Message:
-        try:
-            async with asyncio.timeout(None if self.ended else _PATIENCE):
-                message = await self._receive()
-        except TimeoutError:
-            raise TimedOut(f"nothing has come of the request's body for {_PATIENCE:g} seconds") from None
-        self.ended = not message.get("more_body", False)
-        return message
-
-
-class _Answered:
+class _SentAnswer:
     """What is sent: the status that it began with, and whether it is whole."""
 
     def __init__(self, send: Send) -> None:
@@ -239,17 +203,10 @@ class _Answered:
             async with asyncio.timeout(_PATIENCE):
                 await self._send(message)
         except TimeoutError:
-            raise _Left from None
+            raise ClientLeft from None
 
 
-def check_type(headers: Headers, needed: str) -> None:
-    """Raises UnsupportedMediaType. A web page cannot send these types to another site without being asked first."""
-    given = headers.get("Content-Type", "").partition(";")[0].strip().lower()
-    if given != needed:
-        raise UnsupportedMediaType(f"send the body as what it is: Content-Type: {needed}")
-
-
-async def _while_it_comes(answer: Awaitable[None], received: _Received, answered: _Answered) -> None:
+async def _answer_while_body_comes(answer: Awaitable[None], received: ReceivedParts, answered: _SentAnswer) -> None:
     """Answer while the rest of a body comes, and leave that unread: to one who still sends, a connection that is closed
     at once looks broken, and the answer is lost."""
     answered.ends = False
@@ -260,74 +217,6 @@ async def _while_it_comes(answer: Awaitable[None], received: _Received, answered
                 await received()
     answered.ends = True
     await answered({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-class _Values:
-    """Counts the signs that separate the values of JSON, as it comes, and how deep they are nested; what is in texts
-    does not count."""
-
-    def __init__(self) -> None:
-        self._in_text, self._rest, self._open = False, b"", b""
-        self.found = 0
-        self.too_deep = False
-
-    def read(self, part: bytes) -> None:
-        part = self._rest + part
-        self._rest = part[-1:] if (len(part) - len(part.rstrip(b"\\"))) % 2 else b""  # it belongs to the next sign
-        texts = part.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
-        outside = b"".join(texts[self._in_text :: 2])
-        self._in_text ^= len(texts) % 2 == 0
-        self.found += sum(outside.count(sign) for sign in _SIGNS)
-        brackets = self._open + outside.translate(None, _NO_BRACKETS)
-        for _ in range(DEEPEST):
-            brackets, before = brackets.replace(b"[]", b"").replace(b"{}", b""), len(brackets)
-            if len(brackets) == before:
-                break
-        self._open = brackets
-        self.too_deep |= len(brackets) > DEEPEST
-
-
-async def _body(receive: Receive, headers: Headers, size: int) -> bytes:
-    """The whole body. Raises TooLarge, InvalidInput for what is no length, _Left."""
-    announced = headers.get("Content-Length")
-    if announced is not None and not announced.isdecimal():
-        raise InvalidInput("the header Content-Length is not a number")
-    parts, length, values = list[bytes](), int(announced or 0), _Values()
-    total = 0
-    while length <= size:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise _Left
-        part: bytes = message.get("body", b"")
-        parts.append(part)
-        total += len(part)
-        length = max(length, total)
-        if length > size:
-            break
-        for start in range(0, len(part), _PIECE):
-            values.read(part[start : start + _PIECE])
-            await asyncio.sleep(0)
-        if values.found > MOST_VALUES:
-            raise TooLarge(f"the body has more than {MOST_VALUES} values; send it in parts")
-        if values.too_deep:
-            raise TooLarge(f"the body is nested more than {DEEPEST} deep, or its brackets do not match")
-        if not message.get("more_body", False):
-            return b"".join(parts)
-    raise TooLarge(f"the body is larger than {size} bytes, which is what the key allows; send it in parts")
-
-
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    """What gives the body once, and then what comes."""
-    given = False
-
-    async def again() -> Message:
-        nonlocal given
-        if given:
-            return await receive()
-        given = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return again
 
 
 def _path(scope: Scope) -> str:

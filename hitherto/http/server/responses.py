@@ -13,7 +13,7 @@ from hitherto.engine.context.context import Context
 from hitherto.engine.log.append import AppendResult
 from hitherto.errors import HithertoError
 from hitherto.http.problems import MEDIA_TYPE, headers_of, problem_of
-from hitherto.http.shapes import written
+from hitherto.http.shapes import answer_to_json
 
 _SMALL = (AppendResult, Head, bool, int)
 _FEW = 10_000
@@ -36,11 +36,12 @@ async def answer(result: Any, hint: Any) -> Response:
 
 def _body(result: Any, hint: Any) -> bytes:
     if not isinstance(result, list | tuple):
-        return encoded(written(result, hint))
+        return encoded(answer_to_json(result, hint))
     # Entry by entry: the interpreter lets others go on in between.
-    return b"[" + b",".join([encoded(one) for one in written(result, hint)]) + b"]"
+    return b"[" + b",".join([encoded(entry) for entry in answer_to_json(result, hint)]) + b"]"
 
 
-def problem(error: HithertoError) -> Response:
-    found = problem_of(error)
+def problem(error: HithertoError, **members: Any) -> Response:
+    """An error as problem details, with these members beside its own or in their place."""
+    found = problem_of(error) | members
     return Response(encoded(found), status_code=found["status"], media_type=MEDIA_TYPE, headers=headers_of(error))

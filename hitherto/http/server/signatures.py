@@ -14,8 +14,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Wit
 
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.facts.facts import Facts
-from hitherto.http.operations import AGENT, KEY, POLICY, SUBJECT, USER, Operation
-from hitherto.http.shapes import many, taken
+from hitherto.http.operations import AGENT, IDEMPOTENCY_KEY, POLICY, SUBJECT, USER, Operation
+from hitherto.http.shapes import json_list_type, json_type
 
 MADE_WITH: dict[type, dict[str, tuple[Any, Any]]] = {
     Facts: {"subject": (str | None, None), "all_agents": (bool, False)},
@@ -27,16 +27,16 @@ _HEADERS = {
     AGENT: "The agent, percent-encoded.",
     POLICY: "The policy of the conversation until it has a stored one: a name, or JSON, percent-encoded.",
     SUBJECT: "The id of what the conversation's facts are about until it has a stored one, percent-encoded.",
-    KEY: "Makes the request idempotent: a second one with the same key and content gets the first one's answer.",
+    IDEMPOTENCY_KEY: "Makes the request idempotent: another with the same key and content gets the same answer.",
 }
 
 
-def _absent(value: object) -> object:
+def _empty_as_none(value: object) -> object:
     """None for an empty text: how a query gives None where something else is the default."""
     return None if value == "" else value
 
 
-def _object(text: str) -> dict[str, Any]:
+def _json_object(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except RecursionError:
@@ -47,7 +47,7 @@ def _object(text: str) -> dict[str, Any]:
 
 
 _ObjectText = Annotated[
-    str, AfterValidator(_object), WithJsonSchema({"type": "string", "contentMediaType": "application/json"})
+    str, AfterValidator(_json_object), WithJsonSchema({"type": "string", "contentMediaType": "application/json"})
 ]
 
 
@@ -60,15 +60,15 @@ def signature(operation: Operation) -> inspect.Signature:
 def _parameters(operation: Operation) -> Iterator[inspect.Parameter]:
     for name in operation.in_path:
         hint = operation.hints.get(operation.named(name), str)
-        yield _parameter(name, Annotated[_alone(hint), Path()])
+        yield _parameter(name, Annotated[_path_type(hint), Path()])
     for name, (hint, default) in MADE_WITH.get(operation.owner, {}).items():
         yield _parameter(name, Annotated[hint, Query()], default)
     if not operation.has_body:
-        for name, one in operation.given.items():
-            hint = _in_query(operation.hints[name])
-            if one.default is not None and type(None) in get_args(hint):
-                hint = Annotated[hint, BeforeValidator(_absent)]
-            yield _parameter(name, Annotated[hint, Query()], one.default)
+        for name, parameter in operation.given.items():
+            hint = _query_type(operation.hints[name])
+            if parameter.default is not None and type(None) in get_args(hint):
+                hint = Annotated[hint, BeforeValidator(_empty_as_none)]
+            yield _parameter(name, Annotated[hint, Query()], parameter.default)
     elif operation.given:
         model = _body(operation)
         if any(field.is_required() for field in model.model_fields.values()):
@@ -83,45 +83,45 @@ def _parameter(name: str, hint: Any, default: Any = inspect.Parameter.empty) -> 
 
 def headers(operation: Operation) -> list[dict[str, Any]]:
     """The headers of the operation, as the document shows them. The endpoint reads them itself."""
-    whose = [USER, AGENT] if operation.has_scope or operation.narrows else []
-    object_ = [POLICY, SUBJECT] if operation.owner is Conversation else []
+    of_scope = [USER, AGENT] if operation.has_scope or operation.optional_scope else []
+    of_conversation = [POLICY, SUBJECT] if operation.owner is Conversation else []
     key = operation.parameters.get("key")
     return [
         {
             "name": name,
             "in": "header",
-            "required": name == KEY and key is not None and key.default is inspect.Parameter.empty,
+            "required": name == IDEMPOTENCY_KEY and key is not None and key.default is inspect.Parameter.empty,
             "description": _HEADERS[name],
             "schema": {"type": "string", "minLength": 1},
         }
-        for name in [*whose, *object_, *([] if key is None else [KEY])]
+        for name in [*of_scope, *of_conversation, *([] if key is None else [IDEMPOTENCY_KEY])]
     ]
 
 
 def _body(operation: Operation) -> type[BaseModel]:
     fields = dict[str, Any]()
-    for name, one in operation.given.items():
-        listed = one.kind is inspect.Parameter.VAR_POSITIONAL
-        hint = taken(operation.hints[name], strict=True)
-        required = listed or one.default is inspect.Parameter.empty
-        fields[name] = (many(hint) if listed else hint, ... if required else one.default)
+    for name, parameter in operation.given.items():
+        listed = parameter.kind is inspect.Parameter.VAR_POSITIONAL
+        hint = json_type(operation.hints[name], strict=True)
+        required = listed or parameter.default is inspect.Parameter.empty
+        fields[name] = (json_list_type(hint) if listed else hint, ... if required else parameter.default)
     title = "".join(word.capitalize() for word in operation.name.split("_")) + "Request"
     return create_model(title, __config__=ConfigDict(extra="forbid", title=title), **fields)
 
 
-def _alone(hint: Any) -> Any:
+def _path_type(hint: Any) -> Any:
     """The type of a parameter in a path: a UUID where a text of one would do too."""
     return UUID if UUID in get_args(hint) else hint
 
 
-def _in_query(hint: Any) -> Any:
+def _query_type(hint: Any) -> Any:
     """The type of a parameter in a query: an object stands there as JSON, a policy by its name or as JSON."""
     parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    found = list[Any]()
+    types = list[Any]()
     for part in parts:
-        shape = taken(part)
+        shape = json_type(part)
         if get_origin(shape) is dict:
             shape = None if str in parts else _ObjectText
         if shape is not None and not (shape is str and UUID in parts):
-            found.append(shape)
-    return Union[tuple(found)]  # noqa: UP007 (of parts that are known when it runs)
+            types.append(shape)
+    return Union[tuple(types)]  # noqa: UP007 (of parts that are known when it runs)

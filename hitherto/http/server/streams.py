@@ -20,10 +20,10 @@ from hitherto.engine.conversation import Conversation
 from hitherto.engine.export.imports import ImportReport
 from hitherto.engine.memory import Memory
 from hitherto.http.operations import AGENT, LINES, PREFIX, USER
-from hitherto.http.server.callers import Caller, KeyWatch, described, name_in
-from hitherto.http.server.gate import check_type
+from hitherto.http.server.bodies import check_type
+from hitherto.http.server.callers import Caller, KeyWatch, name_in, route_options
 from hitherto.http.server.responses import answer, encoded
-from hitherto.http.shapes import written
+from hitherto.http.shapes import answer_to_json
 
 PATHS = frozenset({f"{PREFIX}/export", f"{PREFIX}/import"})
 """What the gate lets through as it comes, and for as long as it takes."""
@@ -45,7 +45,7 @@ def add_streams(router: APIRouter) -> None:
     @router.get(
         f"{PREFIX}/conversations/{{conversation}}/messages",
         response_model=list[Logged],
-        **described(
+        **route_options(
             "conversation_messages",
             "Conversation",
             Right.READ,
@@ -66,16 +66,18 @@ def add_streams(router: APIRouter) -> None:
         memory: Memory = request.scope["memory"]
         chat = memory.conversation(name, scope=caller.scope(request.headers))
         first = await chat.messages(start=start, stop=stop, limit=_PAGE if limit is None else min(limit, _PAGE))
-        left = None if limit is None else limit - len(first)
-        if len(first) < _PAGE or left == 0:
+        remaining = None if limit is None else limit - len(first)
+        if len(first) < _PAGE or remaining == 0:
             return await answer(first, list[Logged])
-        watch = KeyWatch(request.scope["doors"], request.headers)
-        return StreamingResponse(_pages(chat, first, stop, left, watch), media_type="application/json")
+        watch = KeyWatch(request.scope["authentication"], request.headers)
+        return StreamingResponse(_pages(chat, first, stop, remaining, watch), media_type="application/json")
 
     @router.get(
         f"{PREFIX}/export",
         response_class=StreamingResponse,
-        **described("memory_export", "Memory", Right.ADMIN, f"{Memory.export_to.__doc__}\n\nThe lines are streamed."),
+        **route_options(
+            "memory_export", "Memory", Right.ADMIN, f"{Memory.export_to.__doc__}\n\nThe lines are streamed."
+        ),
     )
     async def export(
         request: Request,
@@ -87,9 +89,9 @@ def add_streams(router: APIRouter) -> None:
         caller: Caller = request.scope["caller"]
         pipe, memory = _Pipe(), cast(Memory, request.scope["memory"])
         headers = request.headers
-        whose, by = caller.user(user or name_in(headers, USER)), agent or name_in(headers, AGENT)
+        user, agent = caller.user(user or name_in(headers, USER)), agent or name_in(headers, AGENT)
         writing = asyncio.create_task(
-            memory.export_to(cast(BinaryIO, pipe), tenant=caller.tenant, user=whose, agent=by)
+            memory.export_to(cast(BinaryIO, pipe), tenant=caller.tenant, user=user, agent=agent)
         )
         writing.add_done_callback(lambda _: pipe.end())
         first = await pipe.get()
@@ -101,12 +103,14 @@ def add_streams(router: APIRouter) -> None:
     @router.post(
         f"{PREFIX}/import",
         openapi_extra={"requestBody": {"required": True, "content": {LINES: {"schema": {"type": "string"}}}}},
-        **described("memory_import", "Memory", Right.ADMIN, f"{Memory.import_from.__doc__}\n\nThe body is the file."),
+        **route_options(
+            "memory_import", "Memory", Right.ADMIN, f"{Memory.import_from.__doc__}\n\nThe body is the file."
+        ),
     )
     async def import_(request: Request) -> ImportReport:
         caller: Caller = request.scope["caller"]
         check_type(request.headers, LINES)
-        watch = KeyWatch(request.scope["doors"], request.headers)
+        watch = KeyWatch(request.scope["authentication"], request.headers)
         with tempfile.TemporaryFile() as file:
             async for part in request.stream():
                 await asyncio.to_thread(file.write, part)
@@ -118,7 +122,7 @@ def add_streams(router: APIRouter) -> None:
 
 
 async def _pages(
-    chat: Conversation, page: list[Logged], stop: int | None, left: int | None, watch: KeyWatch
+    chat: Conversation, page: list[Logged], stop: int | None, remaining: int | None, watch: KeyWatch
 ) -> AsyncIterator[bytes]:
     """The JSON of a list of messages, page by page."""
     before = b"["
@@ -126,14 +130,14 @@ async def _pages(
         yield before + (await asyncio.to_thread(_joined, page))
         before = b","
         await watch.look()
-        limit = _PAGE if left is None else min(left, _PAGE)
+        limit = _PAGE if remaining is None else min(remaining, _PAGE)
         page = await chat.messages(start=page[-1].seq + 1, stop=stop, limit=limit) if limit else []
-        left = None if left is None else left - len(page)
+        remaining = None if remaining is None else remaining - len(page)
     yield b"]"
 
 
 def _joined(page: list[Logged]) -> bytes:
-    return b",".join([encoded(written(one, Logged)) for one in page])
+    return b",".join([encoded(answer_to_json(message, Logged)) for message in page])
 
 
 class _Pipe:
@@ -145,10 +149,10 @@ class _Pipe:
         self._loop = asyncio.get_running_loop()
         self._more = asyncio.Event()
         self._written = self._read = 0
-        self._ended = self._left = False
+        self._ended = self._abandoned = False
 
     def write(self, part: bytes) -> int:
-        if self._left:
+        if self._abandoned:
             raise BrokenPipeError("nobody reads this export any more")
         self._file.write(part)
         self._file.flush()
@@ -174,9 +178,9 @@ class _Pipe:
         self._read += len(part)
         return part
 
-    def leave(self) -> None:
+    def abandon(self) -> None:
         """Nobody reads any more."""
-        self._left = True
+        self._abandoned = True
 
     def close(self) -> None:
         """Nobody writes or reads any more."""
@@ -184,16 +188,16 @@ class _Pipe:
 
 
 async def _exported(writing: asyncio.Task[Any], pipe: _Pipe, part: bytes, request: Request) -> AsyncIterator[bytes]:
-    watch = KeyWatch(request.scope["doors"], request.headers)
-    found: bytes | None = part
+    watch = KeyWatch(request.scope["authentication"], request.headers)
+    next_part: bytes | None = part
     try:
-        while found is not None:
-            yield found
+        while next_part is not None:
+            yield next_part
             await watch.look()
-            found = await pipe.get()
+            next_part = await pipe.get()
         await writing
     finally:
-        pipe.leave()
+        pipe.abandon()
         writing.cancel()
         with suppress(asyncio.CancelledError, Exception):
             await writing

@@ -12,7 +12,7 @@ from agents import Agent, ModelResponse, RunContextWrapper, RunHooks, Tool
 from agents.tool_context import ToolContext
 from pydantic import BaseModel
 
-from hitherto.core.log.message import RESPONSES
+from hitherto.core.log.message import RESPONSES, too_deep
 from hitherto.core.run import EventKind
 from hitherto.core.scope import Scope
 from hitherto.engine.memory import Memory
@@ -92,11 +92,12 @@ class Recorder(RunHooks[Any]):
 
 def json_of(value: object) -> Any:
     """The value as JSON: pydantic models and dataclasses as objects, bytes as how many they are, what else JSON cannot
-    hold as what `str` makes of it."""
+    hold as what `str` makes of it, and what is nested too deep for an event as its JSON text."""
     try:
-        return json.loads(json.dumps(value, allow_nan=False, default=_plain))
+        found = json.loads(text := json.dumps(value, allow_nan=False, default=_plain))
     except (TypeError, ValueError, RecursionError):
         return str(value)
+    return text if too_deep(found) else found
 
 
 def _plain(value: object) -> object:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
-from hitherto.core.key import ApiKey
+from hitherto.core.key import ApiKey, KeyAccess
 
 
 class InMemoryKeys:
@@ -20,9 +20,9 @@ class InMemoryKeys:
     async def add(self, key: ApiKey, hash: bytes) -> ApiKey:
         return self._kept.setdefault(hash, replace(key, created_at=self._clock()))
 
-    async def find(self, hash: bytes) -> ApiKey | None:
+    async def find(self, hash: bytes) -> KeyAccess | None:
         found = self._kept.get(hash)
-        return None if found is None or found.revoked_at is not None else found
+        return None if found is None or found.revoked_at is not None else found.access
 
     async def keys(self, tenant: str) -> list[ApiKey]:
         return [one for one in self._kept.values() if one.tenant == tenant]

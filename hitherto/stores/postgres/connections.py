@@ -13,7 +13,7 @@ from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from hitherto.errors import DatabaseReadOnly, InvalidInput
-from hitherto.stores.postgres.row_security.connection import WalledConnection
+from hitherto.stores.postgres.row_security.connection import RowSecurityConnection
 
 _NAME = "hitherto"
 _POOLS = (_NAME, "hitherto queue")
@@ -76,11 +76,11 @@ class Connections:
         self._home: asyncio.AbstractEventLoop | None = None
         self._read_only = False
         """Whether the connection that was made last may not write."""
-        self.walled = False
+        self.row_security = False
         """Whether row-level security holds for the role of the connections."""
-        self._pool = AsyncConnectionPool[WalledConnection](
+        self._pool = AsyncConnectionPool[RowSecurityConnection](
             url,
-            connection_class=WalledConnection,
+            connection_class=RowSecurityConnection,
             min_size=1,
             max_size=size,
             timeout=patience,
@@ -141,7 +141,7 @@ class Connections:
                 "opened there, or open it once more here"
             )
 
-    async def _configured(self, connection: WalledConnection) -> None:
+    async def _configured(self, connection: RowSecurityConnection) -> None:
         # In a time zone east of UTC, times near datetime.max would overflow Python's datetime.
         await connection.execute("set time zone 'UTC'")
         await connection.execute("set datestyle = 'ISO'")  # the only one psycopg reads
@@ -154,8 +154,8 @@ class Connections:
         # last.
         patience = f"{max(self._patience, 0.001) * 1_000:.0f}ms"
         told = await connection.execute(_SETTINGS, [patience])
-        ((read_only, _, _, walled),) = await told.fetchall()
-        self.walled = connection.walled = bool(walled)
+        ((read_only, _, _, row_security),) = await told.fetchall()
+        self.row_security = connection.row_security = bool(row_security)
         _told.clear()
         if self._read_only and not read_only:
             self._background(self._pool.drain())
@@ -179,7 +179,7 @@ class Connections:
         except TimeoutError:
             raise PoolTimeout(f"couldn't get a connection after {self._patience:.2f} sec") from None
 
-    async def _taken(self) -> WalledConnection:
+    async def _taken(self) -> RowSecurityConnection:
         """A connection for a task that has its turn. If there is none to be had, the turn is given back."""
         try:
             if self._pool.get_stats().get("pool_available"):
@@ -197,7 +197,7 @@ class Connections:
             self._turns.release()
             raise
 
-    async def _return(self, connection: WalledConnection, error: BaseException | None = None) -> None:
+    async def _return(self, connection: RowSecurityConnection, error: BaseException | None = None) -> None:
         """Give a connection and its turn back; a transaction that was not committed is rolled back."""
         try:
             await self._cleared(connection, error)
@@ -218,7 +218,7 @@ class Connections:
             if connection.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
                 await connection.rollback()
 
-    async def _return_late(self, taking: asyncio.Task[WalledConnection]) -> None:
+    async def _return_late(self, taking: asyncio.Task[RowSecurityConnection]) -> None:
         try:
             connection = await taking
         except Exception:  # noqa: BLE001 (the task that asked has gone: there is nobody to tell)

@@ -28,8 +28,8 @@ class InspectionReport:
 
     `schema`: the schema exists. `usable`: this role may use it. `can_create`: this role may create or upgrade it; else
     its `owner` may. `revision` is the schema's; None where there is none, or where it may not be read. `revisions` are
-    those that this version knows, oldest first. `walled`: row-level security holds for this role. `lacking` are rights
-    that a store needs and the role lacks, as "table: SELECT, …".
+    those that this version knows, oldest first. `row_security`: it holds for this role.
+    `lacking` are rights that a store needs and the role lacks, as "table: SELECT, …".
 
     `queue`: the job queue's tables are there. `unpinned_functions` are those of its functions that do not set their
     search_path, and so would not find the tables.
@@ -49,7 +49,7 @@ class InspectionReport:
     owner: str | None
     revision: str | None
     revisions: tuple[str, ...]
-    walled: bool
+    row_security: bool
     lacking: tuple[str, ...]
     queue: bool
     unpinned_functions: tuple[str, ...]
@@ -113,7 +113,7 @@ async def _connected(url: str, patience: float) -> AsyncGenerator[AsyncConnectio
 async def _examined(connection: AsyncConnection[Any]) -> InspectionReport:
     info = connection.info
     version, number, role, read_only, fsync, full_page_writes = await _row(connection, "examine_server")
-    exists, usable, can_create, readable, owner, walled = await _row(connection, "examine_schema")
+    exists, usable, can_create, readable, owner, row_security = await _row(connection, "examine_schema")
     known = usable and readable
     revision = (await _row(connection, "examine_revision") or (None,))[0] if known else None
     queue, lost = await _row(connection, "examine_queue") if exists else (False, ())
@@ -132,7 +132,7 @@ async def _examined(connection: AsyncConnection[Any]) -> InspectionReport:
         owner=owner,
         revision=revision,
         revisions=tuple(schema.revisions()),
-        walled=walled,
+        row_security=row_security,
         lacking=tuple([row[0] for row in await _rows(connection, "examine_rights")]),
         queue=queue,
         unpinned_functions=tuple(lost),

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from psycopg import AsyncConnection
 
-from hitherto.core.key import ApiKey, Right
+from hitherto.core.key import ApiKey, KeyAccess, Right
 from hitherto.stores.postgres import rows
 from hitherto.stores.postgres.recall.index import WithConnection
 from hitherto.stores.postgres.sql import SQL
@@ -34,9 +34,20 @@ class PostgresKeys:
         (row,) = await self._all("add_key", values)
         return _key_from(row)
 
-    async def find(self, hash: bytes) -> ApiKey | None:
+    async def find(self, hash: bytes) -> KeyAccess | None:
         found = await self._all("find_key", {"hash": hash})
-        return _key_from(found[0]) if found else None
+        if not found:
+            return None
+        ((tenant, number, user, rights, requests, size, seconds),) = found
+        return KeyAccess(
+            id=number,
+            tenant=tenant,
+            user=user,
+            rights=frozenset(map(Right, rights)),
+            requests=requests,
+            size=size,
+            seconds=seconds,
+        )
 
     async def keys(self, tenant: str) -> list[ApiKey]:
         return [_key_from(row) for row in await self._all("keys", {"tenant": tenant})]

@@ -8,9 +8,8 @@ on conflict (tenant, id) do update set name = excluded.name
 returning tenant, id, user_id, name, rights, requests, size, seconds, created_at, revoked_at;
 
 -- name: find_key
--- The key of a secret, of any tenant.
-select tenant, id, user_id, name, rights, requests, size, seconds, created_at, revoked_at
-from hitherto.key_of(%(hash)s);
+-- What the key of a secret, of any tenant, allows.
+select tenant, id, user_id, rights, requests, size, seconds from hitherto.key_of(%(hash)s);
 
 -- name: keys
 select tenant, id, user_id, name, rights, requests, size, seconds, created_at, revoked_at

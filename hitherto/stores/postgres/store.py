@@ -106,9 +106,9 @@ class PostgresStore:
             raise errors.unreachable(self._url, error) from error
 
     @property
-    def walled(self) -> bool:
+    def row_security(self) -> bool:
         """Whether row-level security holds for the role of the connections."""
-        return self._connections.walled
+        return self._connections.row_security
 
     async def aclose(self) -> None:
         await self._connections.aclose()
@@ -371,7 +371,7 @@ class PostgresStore:
 
     def _check_tenant(self, tenant: str | None) -> None:
         """Raises StoreError where all tenants are asked for, and the role sees one at a time."""
-        if tenant is None and self.walled:
+        if tenant is None and self.row_security:
             raise StoreError(
                 "this role sees one tenant at a time: name the tenant, or connect as the owner of the tables"
             )

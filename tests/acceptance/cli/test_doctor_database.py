@@ -21,7 +21,7 @@ from hitherto.testing.conformance.samples import dialogue, fire, write
 from tests.acceptance.cli.commands import NOWHERE, Cli, executed
 from tests.acceptance.cli.doctoring import STRUCTURED, doctor, in_database, model_at
 from tests.conftest import SCOPE
-from tests.databases import WALLED
+from tests.databases import ROW_SECURITY_ROLE
 from tests.providers.models.endpoint import Endpoint
 
 
@@ -173,9 +173,9 @@ class TestRights:
 
 
 async def test_row_level_security(database: str) -> None:
-    await roles.grant(database, WALLED)
-    theirs, asked = make_conninfo(database, user=WALLED), {"HITHERTO_ROW_SECURITY": "true"}
-    assert f"holds for {WALLED}" in in_database(theirs, **asked).said("row_security", "ok")
+    await roles.grant(database, ROW_SECURITY_ROLE)
+    theirs, asked = make_conninfo(database, user=ROW_SECURITY_ROLE), {"HITHERTO_ROW_SECURITY": "true"}
+    assert f"holds for {ROW_SECURITY_ROLE}" in in_database(theirs, **asked).said("row_security", "ok")
     assert "does not hold for hitherto" in in_database(database).said("row_security", "ok")
     found = in_database(database, **asked)
     assert found.code == 1

@@ -20,7 +20,7 @@ import hitherto
 from hitherto.core.key import ApiKey
 from hitherto.stores.postgres.row_security import roles
 from tests.acceptance.cli.commands import bare
-from tests.databases import WALLED
+from tests.databases import ROW_SECURITY_ROLE
 from tests.patience import PATIENCE
 from tests.providers.models.endpoint import Endpoint
 
@@ -29,10 +29,10 @@ AGENT = {"agent_id": "support", "resources": ["memory"], "model": "big", "allowe
 TOOLS = ("--tools", str(EXAMPLES / "agent_tools.py"))
 
 
-async def walled(database: str) -> str:
+async def with_row_security(database: str) -> str:
     """The database as a role for which row-level security holds, as services with keys want it."""
-    await roles.grant(database, WALLED)
-    return make_conninfo(database, user=WALLED)
+    await roles.grant(database, ROW_SECURITY_ROLE)
+    return make_conninfo(database, user=ROW_SECURITY_ROLE)
 
 
 class Service:

@@ -7,5 +7,5 @@ from hitherto.http.server.other_systems import agent_runs, chat_sessions, legacy
 
 def add_other_systems(router: APIRouter) -> None:
     """Add the routes."""
-    for one in (agent_runs, chat_sessions, legacy_facts):
-        one.add_routes(router)
+    for system in (agent_runs, chat_sessions, legacy_facts):
+        system.add_routes(router)

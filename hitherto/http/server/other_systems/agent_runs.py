@@ -19,7 +19,7 @@ from hitherto.core.key import Right
 from hitherto.core.policy.memory_strategy import strategy_of
 from hitherto.core.scope import Scope, checked_name
 from hitherto.errors import InvalidInput, NotFound, ServiceError, StoreError, TimedOut
-from hitherto.http.server.callers import LOOK_AGAIN, Doors, needs
+from hitherto.http.server.callers import LOOK_AGAIN, Authentication, needs
 from hitherto.http.server.other_systems.scope import RequestScope
 from hitherto.http.server.responses import encoded
 from hitherto.integrations.run_events import RunObject, Write, failed, run_completed, run_detail, run_started
@@ -40,7 +40,7 @@ _Image = Annotated[str, Field(pattern="^(data:image/|https?://)", description="A
 _Switch = Annotated[bool | dict[str, Any] | None, Field(description="True, or the parameters.")]
 
 
-class _Asked(BaseModel):
+class _AgentRequest(BaseModel):
     """What an agent is asked. How the session's memory is shown in this run is said as to `hitherto agent --stdio`: by
     `memory_strategy` (a policy's name, form or JSON, or switches) and `memory_injection`; or by the switches alone, of
     which at most one is of the session."""
@@ -74,14 +74,14 @@ class _Asked(BaseModel):
         return given or self.memory_strategy
 
 
-class AgentRunRequest(_Asked):
-    __doc__ = _Asked.__doc__
+class AgentRunRequest(_AgentRequest):
+    __doc__ = _AgentRequest.__doc__
 
     images: list[_Image] = []
 
 
-class AgentVisionRequest(_Asked):
-    __doc__ = _Asked.__doc__
+class AgentVisionRequest(_AgentRequest):
+    __doc__ = _AgentRequest.__doc__
 
     images: Annotated[list[_Image], Field(min_length=1)]
 
@@ -96,7 +96,7 @@ class AgentRunAnswer(BaseModel):
     run: RunObject | None
 
 
-async def _served(request: Request) -> AgentSetup:
+async def _agents_of(request: Request) -> AgentSetup:
     """The agents that the service runs. Raises NotFound where it runs none."""
     found: AgentSetup | None = request.scope["agents"]
     if found is None:
@@ -113,7 +113,7 @@ def add_routes(router: APIRouter) -> None:
             200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}},
             502: {"description": "The agent's model failed.", **_problem()},
         },
-        "dependencies": [needs(Right.WRITE), Depends(_served)],
+        "dependencies": [needs(Right.WRITE), Depends(_agents_of)],
     }
     about = (
         "{} What is due is summarized first. Only the prompt and the final answer are stored, together, at the end: "
@@ -123,27 +123,27 @@ def add_routes(router: APIRouter) -> None:
 
     @router.post("/agent/run", operation_id="agent_run", description=about.format("Ask the agent."), **options)
     async def agent_run(request: Request, scope: RequestScope, body: AgentRunRequest) -> Response:
-        return await _answered(request, scope, body)
+        return await _answer(request, scope, body)
 
     @router.post(
         "/agent/vision", operation_id="agent_vision", description=about.format("Ask it about images."), **options
     )
     async def agent_vision(request: Request, scope: RequestScope, body: AgentVisionRequest) -> Response:
-        return await _answered(request, scope, body)
+        return await _answer(request, scope, body)
 
 
 def _problem() -> dict[str, Any]:
     return {"content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}}
 
 
-async def _answered(request: Request, scope: Scope, body: AgentRequest) -> Response:
+async def _answer(request: Request, scope: Scope, body: AgentRequest) -> Response:
     from hitherto.integrations.agents.api_agent import APIAgent
 
     # What cannot be used is refused before anything is streamed.
     checked_name(body.session_id, "session_id")
     strategy_of(body.strategy, body.memory_injection)
     # What is set for the tenant's agents needs another right than running them.
-    setup = replace(await _served(request), tenant=scope.tenant, stored_first=True)
+    setup = replace(await _agents_of(request), tenant=scope.tenant, stored_first=True)
     agent = APIAgent(scope.agent, scope.user, body.session_id, setup=setup)
     if body.stream or "text/event-stream" in request.headers.get("Accept", ""):
         return _EventStream(_streamed(request, agent, body))
@@ -169,8 +169,8 @@ class _Running:
 
     async def stop(self) -> None:
         """What has not ended is cancelled, and has ended once this returns."""
-        for one in (self._run, self._watch):
-            one.cancel()
+        for task in (self._run, self._watch):
+            task.cancel()
         await asyncio.gather(self._run, self._watch, return_exceptions=True)
 
 
@@ -185,7 +185,7 @@ async def _run(agent: APIAgent, body: AgentRequest, write: Write) -> dict[str, A
             memory_injection=body.memory_injection,
             wait=True,
             stored="answer",
-            on_event=lambda one: write(run_detail(one)),
+            on_event=lambda event: write(run_detail(event)),
         )
     except Exception as error:  # the SDK and the agent's tools may raise anything; what is the model's fault is told so
         found = failure_of(error)
@@ -201,19 +201,19 @@ async def _run(agent: APIAgent, body: AgentRequest, write: Write) -> dict[str, A
 def _message_of(body: AgentRequest) -> str | Mapping[str, Any]:
     if not body.images:
         return body.prompt
-    images = [{"type": "input_image", "image_url": one} for one in body.images]
+    images = [{"type": "input_image", "image_url": image} for image in body.images]
     return {"role": "user", "content": [{"type": "input_text", "text": body.prompt}, *images]}
 
 
 async def _watched(request: Request) -> dict[str, Any]:
     """Raises TimedOut once the client has left, Unauthorized once the key is revoked. A database that is away for a
     while ends no run."""
-    doors: Doors = request.scope["doors"]
+    authentication: Authentication = request.scope["authentication"]
     leaving = asyncio.ensure_future(request.receive())
     try:
         while not (await asyncio.wait({leaving}, timeout=LOOK_AGAIN))[0]:
             with suppress(StoreError):
-                await doors.caller(request.headers)
+                await authentication.caller(request.headers)
     finally:
         leaving.cancel()
     raise TimedOut("the client has left")

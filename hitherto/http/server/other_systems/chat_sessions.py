@@ -17,7 +17,7 @@ from hitherto.core.scope import Scope, checked_name
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.memory import Memory
 from hitherto.errors import NotFound
-from hitherto.http.server.callers import described
+from hitherto.http.server.callers import route_options
 from hitherto.http.server.other_systems.scope import RequestScope
 from hitherto.http.server.responses import answer
 from hitherto.ports.log import ConversationInfo
@@ -79,7 +79,7 @@ def add_routes(router: APIRouter) -> None:
     @router.get(
         "/api/chat/sessions",
         response_model=ChatSessions,
-        **described("chat_sessions", "Chat sessions", Right.READ, "The user's sessions with the agent."),
+        **route_options("chat_sessions", "Chat sessions", Right.READ, "The user's sessions with the agent."),
     )
     async def list_sessions(
         request: Request,
@@ -89,13 +89,13 @@ def add_routes(router: APIRouter) -> None:
     ) -> Response:
         memory: Memory = request.scope["memory"]
         page = await memory.conversations(scope, limit=limit, cursor=cursor)
-        listed = [_session(one) for one in page.conversations]
+        listed = [_session(info) for info in page.conversations]
         return await answer(ChatSessions(sessions=listed, next=page.next), ChatSessions)
 
     @router.get(
         "/api/chat/sessions/{session_id}",
         response_model=ChatSession,
-        **described("chat_session", "Chat sessions", Right.READ, "A session."),
+        **route_options("chat_session", "Chat sessions", Right.READ, "A session."),
     )
     async def get_session(
         request: Request,
@@ -107,7 +107,7 @@ def add_routes(router: APIRouter) -> None:
     @router.get(
         "/api/chat/sessions/{session_id}/messages",
         response_model=ChatMessages,
-        **described(
+        **route_options(
             "chat_messages",
             "Chat sessions",
             Right.READ,
@@ -128,11 +128,11 @@ def add_routes(router: APIRouter) -> None:
         found, start, end = list[Logged](), max(cursor, head.view_start), head.next_seq
         while len(found) < limit and start < end:
             page = await chat.messages(start=start, stop=end, limit=_MOST)
-            found = [*found, *(one for one in page if _shown(one, head))][:limit]
+            found = [*found, *(logged for logged in page if _shown(logged, head))][:limit]
             last = found[-1] if len(found) == limit else page[-1] if page else None
             start = end if last is None else last.seq + 1
         made = ChatMessages(
-            messages=[_message(info, one) for one in found],
+            messages=[_message(info, logged) for logged in found],
             summary=info.summary,
             summarized_count=info.summarized_count,
             next=start if start < end else None,
@@ -156,8 +156,8 @@ def _no_session(chat: Conversation) -> NotFound:
     return NotFound(f"there is no session {chat.id!r} of this user with this agent")
 
 
-def _shown(one: Logged, head: Head) -> bool:
-    return one.message.counts and one.live(head.rev) and not one.expired(head.clock)
+def _shown(logged: Logged, head: Head) -> bool:
+    return logged.message.counts and logged.live(head.rev) and not logged.expired(head.clock)
 
 
 def _session(info: ConversationInfo) -> ChatSession:
@@ -172,12 +172,12 @@ def _session(info: ConversationInfo) -> ChatSession:
     )
 
 
-def _message(info: ConversationInfo, one: Logged) -> ChatMessage:
-    role: Literal["user", "assistant"] = "user" if one.message.opens_turn else "assistant"
+def _message(info: ConversationInfo, logged: Logged) -> ChatMessage:
+    role: Literal["user", "assistant"] = "user" if logged.message.opens_turn else "assistant"
     return ChatMessage(
-        id=f"{info.ref}-{one.seq}",
+        id=f"{info.ref}-{logged.seq}",
         session_id=info.conversation,
         role=role,
-        content=one.message.text,
-        created_at=one.created_at,
+        content=logged.message.text,
+        created_at=logged.created_at,
     )

@@ -16,7 +16,7 @@ from hitherto.core.scope import Scope, checked_name
 from hitherto.engine.facts.facts import Facts
 from hitherto.engine.memory import Memory
 from hitherto.errors import StaleVersion
-from hitherto.http.server.callers import described
+from hitherto.http.server.callers import route_options
 from hitherto.http.server.other_systems.scope import RequestScope
 from hitherto.http.server.responses import answer
 
@@ -58,7 +58,7 @@ def add_routes(router: APIRouter) -> None:
         "/api/ai/legacies/{legacy_id}/facts",
         response_model=list[LegacyFact],
         responses={200: {"headers": {"Link": {"schema": {"type": "string"}}}}},
-        **described(
+        **route_options(
             "legacy_facts",
             "Legacy facts",
             Right.READ,
@@ -77,7 +77,7 @@ def add_routes(router: APIRouter) -> None:
         legacy = checked_name(unquote(legacy_id), "legacy_id")
         facts = _facts(request, scope, legacy)
         found = await facts.list(after=after, limit=limit)
-        made = await answer([_legacy_fact(one) for one in found], list[LegacyFact])
+        made = await answer([_legacy_fact(fact) for fact in found], list[LegacyFact])
         if len(found) == limit and await facts.list(after=found[-1].id, limit=1):
             path = f"/api/ai/legacies/{quote(legacy, safe='')}/facts"
             made.headers["Link"] = f'<{path}?after={found[-1].id}&limit={limit}>; rel="next"'
@@ -87,7 +87,7 @@ def add_routes(router: APIRouter) -> None:
         "/api/ai/facts/{fact_id}/visibility",
         response_model=LegacyFact,
         responses={200: {"headers": {"ETag": {"schema": {"type": "string"}}}}},
-        **described(
+        **route_options(
             "legacy_fact_visibility",
             "Legacy facts",
             Right.REVIEW,
@@ -112,7 +112,7 @@ def add_routes(router: APIRouter) -> None:
         "/api/ai/facts/{fact_id}",
         status_code=204,
         response_class=Response,
-        **described("delete_legacy_fact", "Legacy facts", Right.REVIEW, "Delete one of the user's own facts."),
+        **route_options("delete_legacy_fact", "Legacy facts", Right.REVIEW, "Delete one of the user's own facts."),
     )
     async def delete_fact(
         request: Request,
@@ -133,7 +133,7 @@ def _facts(request: Request, scope: Scope, legacy: str | None = None) -> Facts:
 
 async def _expected(facts: Facts, fact_id: int, if_match: str | None, user: str) -> int | None:
     """The version that a fact of the user's own must have. Raises StaleVersion where that is not its version now."""
-    tags = [] if if_match is None else [one.strip() for one in if_match.split(",")]
+    tags = [] if if_match is None else [tag.strip() for tag in if_match.split(",")]
     fact = await facts.get(fact_id) if tags and tags != ["*"] else None
     if fact is None or fact.user != user or fact.state is FactState.DELETED:
         return None  # the verb says what is wrong

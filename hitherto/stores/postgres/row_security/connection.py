@@ -11,8 +11,8 @@ from psycopg import AsyncConnection, AsyncCursor, AsyncPipeline, AsyncTransactio
 _SET = "select set_config('hitherto.tenant', %s, true)"
 
 
-class WalledConnection(AsyncConnection[Any]):
-    """Before a statement that binds a `tenant`, and where row-level security holds for the role (`walled`), the
+class RowSecurityConnection(AsyncConnection[Any]):
+    """Before a statement that binds a `tenant`, and where row-level security holds for the role (`row_security`), the
     transaction's tenant is set to that one, for this transaction alone. A statement that binds none sees no rows of
     any.
 
@@ -20,7 +20,7 @@ class WalledConnection(AsyncConnection[Any]):
     trip; so are all of a pipeline. What is fetched within a pipeline would end that transaction early.
     """
 
-    walled = False
+    row_security = False
     _block = False
     """Whether a transaction block is open."""
     _tenant: object = None
@@ -31,7 +31,7 @@ class WalledConnection(AsyncConnection[Any]):
         self._block, self._tenant = False, None
 
     async def execute(self, query: Any, params: Any = None, **options: Any) -> AsyncCursor[Any]:
-        if not self.walled:
+        if not self.row_security:
             return await super().execute(query, params, **options)
         word = str(query)[:9].split(" ")[0]
         if word in ("begin", "commit", "rollback"):

@@ -25,6 +25,13 @@ where c.relnamespace = 'hitherto'::regnamespace and c.relkind = 'v'
 """Views that read with their owner's rights, and so past row-level security: all on PostgreSQL 14, and those that an
 upgrade from there has left so."""
 
+_UNPROTECTED = """
+select string_agg(c.relname, ', ' order by c.relname) from pg_class c
+join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant' and not a.attisdropped
+where c.relnamespace = 'hitherto'::regnamespace and c.relkind in ('r', 'p') and not c.relrowsecurity
+"""
+"""Tables with rows of tenants and without row-level security, such as one of which a migration forgot that."""
+
 _LACKS = """
 select count(*) from pg_class c
 where c.relnamespace = 'hitherto'::regnamespace
@@ -33,9 +40,10 @@ where c.relnamespace = 'hitherto'::regnamespace
       when 'r' then not has_table_privilege(%(role)s, c.oid, 'select') or c.relname <> 'alembic_version' and not (
           has_table_privilege(%(role)s, c.oid, 'insert') and has_table_privilege(%(role)s, c.oid, 'update')
           and has_table_privilege(%(role)s, c.oid, 'delete'))
+      when 'v' then c.reloptions @> '{security_invoker=true}' and not has_table_privilege(%(role)s, c.oid, 'select')
       else false end
 """
-"""How many tables and sequences a role lacks rights to."""
+"""How many tables, sequences and views a role lacks rights to; not views that it is not to read."""
 
 _GRANTS = (
     "grant usage on schema hitherto to {}",
@@ -49,8 +57,9 @@ async def grant(url: str, role: str) -> bool:
     """Give a role what a service or a worker needs. The connection at `url` must be the schema's owner's. Returns
     whether it lacked any of it.
 
-    Raises InvalidInput for a role that does not exist, and for one that the wall between tenants would not hold: a
-    superuser, the owner, or one that may pass row-level security.
+    Raises InvalidInput for a role that does not exist, and for one for which row-level security does not hold: a
+    superuser, the owner, or one that may pass it. Raises StoreError, and gives nothing, where a table has rows of
+    tenants and no row-level security.
     """
     errors.checked_address(url)
     name = sql.Identifier(role)
@@ -63,6 +72,12 @@ async def grant(url: str, role: str) -> bool:
                 raise InvalidInput(
                     f"the role {role!r} is a superuser, owns Hitherto's tables or may pass row-level security, so that "
                     "nothing would keep tenants apart; take one that may not"
+                )
+            unprotected = await (await connection.execute(_UNPROTECTED)).fetchone()
+            if unprotected is not None and unprotected[0] is not None:
+                raise StoreError(
+                    f"nothing would keep tenants apart in {unprotected[0]}: enable row-level security there, with a "
+                    "policy on the tenant as the other tables have"
                 )
             open_views = [view for (view,) in await (await connection.execute(_VIEWS)).fetchall()]
             if connection.info.server_version >= 150_000:

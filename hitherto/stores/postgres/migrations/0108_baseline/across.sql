@@ -1,5 +1,5 @@
--- What must look across tenants: due work, and a key by its hash. These functions run with their owner's rights, past the
--- wall between tenants. They only read, and return tenants, names and numbers, never text.
+-- What must look across tenants: due work, and a key by its hash. These functions run with their owner's rights, past
+-- row-level security. They only read, and return tenants, names and numbers, never text.
 
 -- Digests in progress that nobody claimed in time and that the asker can make, read from an index of rows in progress
 -- alone. The second part has those whose due time was set before the clock was put back.
@@ -155,11 +155,11 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
            (select count(*) from hitherto.search_scope where stale and (tenant_ is null or tenant = tenant_))
 $$;
 
--- The key of a secret, of any tenant.
+-- What the key of a secret, of any tenant, allows. Its name is not told: a person wrote that.
 create function hitherto.key_of(hash_ bytea)
-returns setof hitherto.api_key
+returns table (tenant text, id uuid, user_id text, rights text[], requests bigint, size bigint, seconds double precision)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
-    select * from hitherto.api_key where hash = hash_ and revoked_at is null
+    select tenant, id, user_id, rights, requests, size, seconds from hitherto.api_key where hash = hash_ and revoked_at is null
 $$;
 
 -- The tenants that have idempotency receipts beyond their retention.

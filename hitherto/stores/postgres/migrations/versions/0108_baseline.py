@@ -26,7 +26,7 @@ FILES = (
 )
 """In this order: each uses only what those before it make."""
 
-LAST = ("across", "walls")
+LAST = ("across", "row_security")
 """What needs the queue's tables, or all of ours."""
 
 # procrastinate's statements and functions name its tables without a schema. Its functions get theirs for good, so that

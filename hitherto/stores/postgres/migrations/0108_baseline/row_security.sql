@@ -1,4 +1,4 @@
--- A wall between tenants, beside the condition on the tenant that every statement has. A role that owns none of this, and
+-- Row-level security, beside the condition on the tenant that every statement has. A role that owns none of this, and
 -- may not pass row-level security, sees and writes only rows of the tenant that its transaction has set
 -- (`set local hitherto.tenant = …`), and none without one. The owner passes: it migrates, and looks across tenants.
 
@@ -18,7 +18,7 @@ begin
     -- What the calls for an erased tenant cost stays, with no name on it.
     alter policy of_tenant on hitherto.model_call
         using (tenant in ((select current_setting('hitherto.tenant', true)), ''));
-    -- A view reads with its owner's rights, and so past the wall, unless it is told otherwise. PostgreSQL 14 cannot be told.
+    -- A view reads with its owner's rights, and so past row-level security, unless it is told otherwise. PostgreSQL 14 cannot be told.
     if current_setting('server_version_num')::integer >= 150000 then
         for one in
             select c.relname as name from pg_class c
