@@ -22,7 +22,7 @@ from hitherto.core.log.append import checked_ttl
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head, LatestDigest
 from hitherto.core.log.message import CHAT, RESPONSES, Logged, Message, Payload, Wire, to_json
-from hitherto.core.log.ranges import joined
+from hitherto.core.log.ranges import clipped, joined
 from hitherto.core.log.title import checked_title
 from hitherto.core.policy.memory_strategy import configured
 from hitherto.core.policy.policy import Policy, policy_json
@@ -511,8 +511,7 @@ class Conversation:
             if hidden == 0:
                 return 0
             await unit.commit(cleared(head))
-        ranges = [(max(first, head.view_start), last) for first, last in (*head.erased, *head.retracted)]
-        gone = joined((first, last) for first, last in ranges if first <= last)
+        gone = clipped(await aside(head.size, joined, (*head.erased, *head.retracted)), head.view_start)
         return hidden - sum(last - first + 1 for first, last in gone)
 
     async def erase(self, seqs: int | Iterable[int]) -> int:

@@ -8,6 +8,7 @@ from typing import Any, LiteralString
 
 from psycopg import AsyncConnection, AsyncCursor
 
+from hitherto.aside import aside, weight
 from hitherto.core.digests.digest import Digest
 from hitherto.core.log.append import key_hash
 from hitherto.core.log.head import Head
@@ -225,8 +226,9 @@ class PostgresUnit:
         """Write what is retracted, superseded and rewritten."""
         connection, at, rev = self._connection, self._at, changes.head.rev
         if changes.retract:
-            retracted = heads.retracted_with(self._row, changes.retract, rev)
-            values = {**at, "seqs": list(changes.retract), "rev": rev}
+            size = len(self._row.retracted) + weight(changes.retract)
+            retracted = await aside(size, heads.retracted_with, self._row, changes.retract, rev)
+            values = {**at, "ranges": rows.multirange(ranges(changes.retract)), "rev": rev}
             await connection.execute(SQL["retract_messages"], values)
             await connection.execute(SQL["note_retracted"], {**at, "retracted": retracted})
         if changes.supersede:

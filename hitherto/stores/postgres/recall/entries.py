@@ -19,7 +19,7 @@ VIEW = "view"
 """The kind under which `IndexWork.seen` has where a conversation's view began when its messages were read."""
 
 _AT_ONCE = 50
-"""Entries that are written before others go on."""
+"""Entries, or vectors, that are written before others go on."""
 
 _SourceRef = tuple[EntryKind, int]
 """What was read for sources (a conversation's messages, a digest, a document or a fact): its kind and its id."""
@@ -125,7 +125,9 @@ async def write_vectors(connection: AsyncConnection[Any], work: IndexWork, space
     coded = [{**one, "id": facts[one["no"]]} for one in values if one["no"] in facts]
     cursor = connection.cursor()
     async with connection.pipeline():
-        await cursor.executemany(SQL["index_vector"], values)
+        for start in range(0, len(values), _AT_ONCE):
+            await cursor.executemany(SQL["index_vector"], values[start : start + _AT_ONCE])
+            await asyncio.sleep(0)
         if coded:
             await cursor.executemany(SQL["index_fact_code"], coded)
         await connection.execute(SQL["index_embedded"], {**at_claim(work), "space": space, "to": work.embedded_to})

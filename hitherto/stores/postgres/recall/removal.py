@@ -8,7 +8,7 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from hitherto.core.log.ranges import Ranges
+from hitherto.core.log.ranges import Ranges, ranges
 from hitherto.ports.log import Changes
 from hitherto.stores.postgres.facts.learn import ends_facts, hold_facts, hold_facts_of
 from hitherto.stores.postgres.rows import multirange
@@ -38,7 +38,7 @@ def going(changes: Changes, *, view_start: int) -> Removal:
     return Removal(
         ranges=(
             *changes.erase,
-            *((seq, seq) for seq in changes.retract),
+            *ranges(changes.retract),
             *([(view_start, after - 1)] if after > view_start else []),
         ),
         digests=(*changes.supersede, *(one.digest for one in changes.rewritten if one.superseded)),
@@ -87,9 +87,9 @@ async def unindex_all(connection: AsyncConnection[Any], at: dict[str, Any], *, l
 async def _gone(
     connection: AsyncConnection[Any],
     at: dict[str, Any],
-    ranges: Sequence[tuple[int, int]],
+    taken: Sequence[tuple[int, int]],
     digests: Sequence[int] = (),
 ) -> None:
-    values = {**at, "ranges": multirange([one for one in ranges if one[0] <= one[1]]), "digests": list(digests)}
+    values = {**at, "ranges": multirange([one for one in taken if one[0] <= one[1]]), "digests": list(digests)}
     await connection.execute(SQL["unindex_messages"], values)
     await connection.execute(SQL["remove_documents"], values)
