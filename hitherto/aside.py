@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from collections.abc import Callable, Mapping
+from typing import ParamSpec, TypeVar, cast
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 _LONG = 50_000
-EACH = 1_000
-"""What each of many objects counts for that are checked, or written as JSON."""
+_EACH = 200
+"""What each value counts for that is checked, or written as JSON."""
 
 
 async def aside(size: int, work: Callable[Given, Result], *given: Given.args, **named: Given.kwargs) -> Result:
     """The result of `work`: at once, or from a thread where it goes through so many characters (`size`) that others
     would have to wait for milliseconds."""
     return work(*given, **named) if size < _LONG else await asyncio.to_thread(work, *given, **named)
+
+
+def weight(given: object) -> int:
+    """What it takes to check a JSON value, or to write it, in characters. `given` may have objects with such values
+    too. Looks no further than tells that it is long."""
+    left, found = [given], 0
+    while left and found < _LONG:
+        one = left.pop()
+        found += _EACH
+        if isinstance(one, str):
+            found += len(one)
+        elif isinstance(one, list | tuple):
+            left += cast("list[object]", one)
+        elif isinstance(one, Mapping):
+            left += cast("Mapping[object, object]", one).values()
+        else:
+            left += getattr(one, "__dict__", {}).values()
+    return found

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
 
-from hitherto.aside import EACH, aside
+from hitherto.aside import aside, weight
 from hitherto.core.context.budget import checked_budget
 from hitherto.core.context.expansion import Expansion
 from hitherto.core.context.kept import KeptContext
@@ -22,7 +22,7 @@ from hitherto.core.log.append import checked_ttl
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head, LatestDigest
 from hitherto.core.log.message import CHAT, RESPONSES, Logged, Message, Payload, Wire, to_json
-from hitherto.core.log.ranges import joined
+from hitherto.core.log.ranges import clipped, joined
 from hitherto.core.log.title import checked_title
 from hitherto.core.policy.memory_strategy import configured
 from hitherto.core.policy.policy import Policy, policy_json
@@ -104,11 +104,14 @@ class Conversation:
         Raises InvalidMessage and InvalidBatch for what cannot be appended, IdempotencyKeyReused for a key that was used
         with other messages, ConcurrentWrite when `expect` does not hold; nothing is written then.
         """
-        batch = [self._services.read(message, wire) for message in messages]
+        batch = await aside(weight(messages), self._read, messages, wire)
         if not batch:
             raise InvalidBatch("the batch is empty; append at least one message")
         check_key(key)
         return await self._append(batch, key, self._services.usable(policy), expect=expect)
+
+    def _read(self, given: Sequence[Appendable], wire: Wire | None = None) -> tuple[Message, ...]:
+        return tuple(self._services.read(message, wire) for message in given)
 
     async def _append(
         self, batch: Sequence[Message], key: str | None, policy: Policy | None, *, expect: int | None = None
@@ -239,10 +242,10 @@ class Conversation:
         budget, reserve = checked_budget(self._services.settings.budget if budget is None else budget, reserve)
         instructions, model = checked_words(instructions, "instructions"), checked_words(model, "model")
         at = checked_revision(at)
-        texts = await aside(EACH * len(tools), _schema_texts, tools)
+        texts = await aside(weight(tools), _schema_texts, tools)
         codec, settings = self._services.codec(wire), self._services.settings
         request = ContextRequest(
-            incoming=tuple(self._services.read(message) for message in _listed(incoming)),
+            incoming=await aside(weight(incoming), self._read, _listed(incoming)),
             instructions=instructions,
             budget=budget,
             reserve=reserve,
@@ -419,7 +422,8 @@ class Conversation:
         chosen_policy = self._services.usable(chosen)
         about = subject if not subject else checked_name(subject, "subject")
         crossing = cross_session_of(cross_session, memory_injection=injects)
-        shown, described = checked_title(title), None if metadata is None else metadata_json(metadata)
+        shown = checked_title(title)
+        described = None if metadata is None else await aside(weight(metadata), metadata_json, metadata)
         kept = checked_ttl(ttl)
         earlier = await earlier_than(self._handle) if crossing.latest else None
         async with self._services.store.write(self.scope, self.id) as unit:
@@ -507,8 +511,7 @@ class Conversation:
             if hidden == 0:
                 return 0
             await unit.commit(cleared(head))
-        ranges = [(max(first, head.view_start), last) for first, last in (*head.erased, *head.retracted)]
-        gone = joined((first, last) for first, last in ranges if first <= last)
+        gone = clipped(await aside(head.size, joined, (*head.erased, *head.retracted)), head.view_start)
         return hidden - sum(last - first + 1 for first, last in gone)
 
     async def erase(self, seqs: int | Iterable[int]) -> int:

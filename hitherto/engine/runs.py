@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 from uuid import UUID
 
+from hitherto.aside import aside, weight
 from hitherto.core.log.message import storable
 from hitherto.core.run import EventKind, NewEvent, Run, RunEvent, RunStatus, new_event
 from hitherto.core.scope import Scope, checked_name
@@ -46,7 +47,7 @@ class Runs:
         that JSON can hold, at most 100 levels deep), and if they have one `name` (of the tool, or the model) and
         `call_id`. Raises NotFound for a run that is not there or has ended, InvalidInput or InvalidMessage for an
         unusable event."""
-        made = [_event(one) for one in events]
+        made = await aside(weight(events), _events, events)
         if not await self._services.store.runs.add(self._scope, _id(run), made):
             raise NotFound(f"no run {run} goes on in scope {self._scope}; it has ended, or was deleted")
 
@@ -81,6 +82,10 @@ class Runs:
         if not found and await self.get(number) is None:
             raise NotFound(f"there is no run {run} in scope {self._scope}")
         return found
+
+
+def _events(given: Sequence[object]) -> list[NewEvent]:
+    return [_event(one) for one in given]
 
 
 def _event(given: object) -> NewEvent:

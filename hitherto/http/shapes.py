@@ -49,7 +49,7 @@ class MessageInput(BaseModel):
 
     item: dict[str, Any] = Field(description="A message as its API has it.")
     wire: Wire | None = Field(None, description="The format of the item; without it, its shape tells.")
-    metadata: dict[str, Any] = {}
+    metadata: dict[str, Any] = Field(default_factory=dict)
     expires_at: datetime | None = None
     said_at: datetime | None = None
 

@@ -156,6 +156,69 @@ async def test_while_a_verb_has_much_to_do(memory: Memory, path: str, body: dict
         await check(url, load)
 
 
+WORDS = "hello world, " * 600_000
+LONG: dict[str, tuple[str, str, dict[str, object]]] = {
+    "items in place of others": ("PUT", "/conversations/c/items", {"items": [{"role": "user", "content": WORDS}]}),
+    "metadata": ("PATCH", "/conversations/c", {"metadata": {"text": WORDS * 2}}),
+    "a document": ("POST", "/documents", {"text": WORDS}),
+    "events of a run": (
+        "POST",
+        "/runs/{run}/events",
+        {"events": [{"kind": "message", "payload": {"text": WORDS[:2_000]}}] * 7_000},
+    ),
+}
+
+
+@pytest.mark.parametrize(("method", "path", "body"), LONG.values(), ids=LONG)
+async def test_while_bodies_near_the_limit_are_worked_on(
+    memory: Memory, method: str, path: str, body: dict[str, object]
+) -> None:
+    await memory.conversation("c", scope=LOCAL, policy=none()).append(user("Hello."))
+    run = await memory.runs(LOCAL).begin("c")
+    encoded = json.dumps(body).encode()
+    assert len(encoded) < LIMITS.size
+    async with serving(memory, keys=False) as url:
+
+        async def load() -> None:
+            status, _ = await asked(url, method, PREFIX + path.format(run=run.id), encoded)
+            assert status in (200, 204, 422)
+
+        await check(url, load)
+
+
+async def test_while_a_conversation_with_many_gaps_is_read(memory: Memory) -> None:
+    chat = memory.conversation("c", scope=LOCAL, policy=none())
+    for _ in range(3):
+        await chat.append(*(user(f"I said {number}.") for number in range(9_000)))
+    await chat.erase(range(0, 27_000, 2))
+    encoded = json.dumps({"incoming": "hello", "budget": 2_000}).encode()
+    async with serving(memory, keys=False) as url:
+        for method, path in (("POST", "contexts"), ("GET", "head"), ("GET", "items")):
+
+            async def load(method: str = method, path: str = path) -> None:
+                body = encoded if method == "POST" else b""
+                status, _ = await asked(url, method, f"{PREFIX}/conversations/c/{path}", body)
+                assert status == 200
+
+            await check(url, load)
+
+
+async def test_while_very_long_messages_are_read(memory: Memory) -> None:
+    chat = memory.conversation("c", scope=LOCAL, policy=none())
+    for _ in range(5):
+        await chat.append(*(user("x" * 2_000_000) for _ in range(7)))
+    encoded = json.dumps({"what": [0, 4], "budget": 10_000_000}).encode()
+    async with serving(memory, keys=False) as url:
+        for method, path in (("GET", "items"), ("POST", "expand")):
+
+            async def load(method: str = method, path: str = path) -> None:
+                body = encoded if method == "POST" else b""
+                status, _ = await asked(url, method, f"{PREFIX}/conversations/c/{path}", body)
+                assert status == 200
+
+            await check(url, load)
+
+
 async def test_while_long_messages_are_read(memory: Memory) -> None:
     chat = memory.conversation("c", scope=LOCAL, policy=none())
     for text in ("é" * 20_000, "x" * 100_000):

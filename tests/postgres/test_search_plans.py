@@ -140,9 +140,9 @@ CASES = {
     "index_untidy": bound("index_untidy", TAKEN, 1, 5),
     "index_backlog": bound("index_backlog", {"name": "words", "dimensions": 256, "tenant": None}, 1, 10),
     # At worst the conversation's entries are gone through, but no vector beside those that go.
-    "unindex_messages": bound("unindex_messages", {**TAKEN, "seqs": [7, 9], "first": 20, "last": 24}, 1, LENGTH),
+    "unindex_messages": bound("unindex_messages", {**TAKEN, "ranges": "{[7,7],[9,9],[20,24]}"}, 1, LENGTH),
     "unindex_digests": bound("unindex_digests", TAKEN, 1, LENGTH + 3 * OTHERS),
-    "remove_documents": bound("remove_documents", {**TAKEN, "digests": [], "seqs": [7], "first": 0, "last": -1}, 0, 5),
+    "remove_documents": bound("remove_documents", {**TAKEN, "digests": [], "ranges": "{[7,7]}"}, 0, 5),
     "discard_document": bound("discard_document", {**ASKED, "id": 7, "size": SEGMENT}, 1, 15),
 }
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from itertools import islice
 from typing import Annotated, Any, Final, Literal, NamedTuple, cast
 
 from pydantic import (
@@ -38,6 +39,9 @@ ANTHROPIC: Final = "anthropic"
 
 _EACH = 100
 """Characters that take as long as a message beside its own."""
+
+_MANY = 1_000
+"""Messages that take long, whatever is in them."""
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -128,8 +132,8 @@ PAYLOAD: Final[Any] = Field(validation_alias=AliasChoices("raw", "payload"), ser
 
 
 def size_of(messages: Iterable[Message]) -> int:
-    """What it takes to go through the messages, in characters."""
-    return sum(_EACH + len(one.raw) for one in messages)
+    """What it takes to go through the messages, in characters; of many, at least that much."""
+    return sum(_EACH + len(one.raw) for one in islice(messages, _MANY))
 
 
 def storable(text: str) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
+from hitherto.aside import aside
 from hitherto.core.context.budget import checked_budget
 from hitherto.core.context.expansion import Expansion, ExpansionPage
 from hitherto.core.digests.digest import Digest
+from hitherto.core.log.message import Logged, size_of
 from hitherto.core.policy.span import Span
 from hitherto.engine.context.log_reader import MARGIN, LogReader
 from hitherto.engine.handle import Handle
@@ -16,6 +18,10 @@ from hitherto.ports.log import MessageRange
 
 Expandable = int | Digest | Span | tuple[int, int] | tuple[int, int, int]
 """A digest or its id, a span of a manifest, a range of seqs (both inclusive), or `Expansion.next`."""
+
+
+_CHARACTERS = 20
+"""Of a page for each token of its budget, at most."""
 
 
 async def expanded(handle: Handle, what: Expandable, budget: int) -> Expansion:
@@ -28,14 +34,22 @@ async def expanded(handle: Handle, what: Expandable, budget: int) -> Expansion:
     page, reader = ExpansionPage(last, budget, handle.services.canonical.count), LogReader(handle)
     while start <= last:
         found = await reader.messages(head, MessageRange(start=start, stop=last + 1, limit=MARGIN, live_at=head.rev))
-        for one in found:
-            passed = skipped if one.seq == first else 0
-            if one.erased or (passed and passed >= len(one.message.text)):
-                continue
-            if not page.add(one, passed):
-                return _not_empty(page.finished(), budget)
+        if not await aside(size_of(one.message for one in found), _filled, page, found, first, skipped):
+            return _not_empty(await aside(_CHARACTERS * budget, page.finished), budget)
         start = found[-1].seq + 1 if found else last + 1
-    return page.finished()
+    return await aside(_CHARACTERS * budget, page.finished)
+
+
+def _filled(page: ExpansionPage, found: Sequence[Logged], first: int, skipped: int) -> bool:
+    """Put messages on the page, the one with seq `first` without its first `skipped` characters. Returns whether there
+    was room."""
+    for one in found:
+        passed = skipped if one.seq == first else 0
+        if one.erased or (passed and passed >= len(one.message.text)):
+            continue
+        if not page.add(one, passed):
+            return False
+    return True
 
 
 async def _of_digest(handle: Handle, id: int) -> tuple[int, int, int]:

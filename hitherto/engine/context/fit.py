@@ -234,7 +234,7 @@ class ContextBuilder:
             counter=services.canonical,
             codec=services.codec(CHAT),
         )
-        shown = view(none(), head, opaque=False)
+        shown = await aside(head.size, view, none(), head, opaque=False)
         knowing = await self._knowing(known, request, shown, head, [])
         return None if knowing is None else knowing.text
 

@@ -66,23 +66,22 @@ class Documents:
         user. With `markdown` the text is cut into passages at its headings; by default, the text itself tells whether
         it has any. Raises InvalidDocument.
         """
-        text = checked_text(text)
-        marked = is_markdown(text) if markdown is None else markdown
-        title = checked_title(title) or (heading_of(text) if marked else None)
-        # All of it is checked before the text is cut, which may take its time.
-        kept_type, described = checked_type(doc_type), metadata_json(metadata)
-        namespace = own_namespace(self._scope.user) if namespace is None else checked_namespace(namespace)
-        made = await asyncio.to_thread(cut, self._services, text, markdown=marked)
-        new = NewDocument(
-            namespace=namespace,
-            doc_type=kept_type,
-            title=title,
-            text=text,
-            metadata=described,
-            fingerprint=fingerprint_of(text),
-            passages=made,
-        )
-        kept = await self._documents.keep(self._scope, new)
+
+        def made() -> NewDocument:
+            checked = checked_text(text)
+            marked = is_markdown(checked) if markdown is None else markdown
+            # All of it is checked before the text is cut, which may take its time.
+            return NewDocument(
+                namespace=own_namespace(self._scope.user) if namespace is None else checked_namespace(namespace),
+                doc_type=checked_type(doc_type),
+                title=checked_title(title) or (heading_of(checked) if marked else None),
+                text=checked,
+                metadata=metadata_json(metadata),
+                fingerprint=fingerprint_of(checked),
+                passages=cut(self._services, checked, markdown=marked),
+            )
+
+        kept = await self._documents.keep(self._scope, await asyncio.to_thread(made))
         if kept.new:
             self._services.appended.set()
         return kept

@@ -64,19 +64,23 @@ async def export(
     """See `Memory.export_to`."""
     checked_file(file, "wb")
     await purge(services, whose.tenant)
-    done, lines = Counter[str](), list[bytes]()
+    done, records = Counter[str](), list[Record]()
     async with services.store.export.snapshot() as reader:
         async for record in _records(services, reader, whose):
             done[_COUNTED.get(type(record), "")] += 1
-            lines.append(line_of(record))
-            if len(lines) >= _PAGE:
-                await asyncio.to_thread(file.write, b"".join(lines))
-                lines.clear()
+            records.append(record)
+            if len(records) >= _PAGE:
+                await asyncio.to_thread(_write, file, records)
+                records.clear()
                 if progress is not None:
                     progress(_report(done))
-    lines.append(line_of(ExportEnd(records=done.total())))
-    await asyncio.to_thread(file.write, b"".join(lines))
+    records.append(ExportEnd(records=done.total()))
+    await asyncio.to_thread(_write, file, records)
     return _report(done)
+
+
+def _write(file: BinaryIO, records: list[Record]) -> None:
+    file.write(b"".join([line_of(one) for one in records]))
 
 
 def checked_file(file: object, mode: str) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from hitherto.aside import aside, weight
 from hitherto.core.context.budget import TokenCounter
 from hitherto.core.digests.digest import Digest, Status, render_items
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head
-from hitherto.core.log.ranges import Ranges, all_in, any_in, joined, ranges
+from hitherto.core.log.ranges import Ranges, all_in, any_in, joined, ranges, without
 from hitherto.core.scope import Scope
 from hitherto.engine.digests.frontiers_from_rows import frontiers
 from hitherto.errors import InvalidInput
@@ -45,11 +46,11 @@ async def erase_messages(
     """Erase these messages of a conversation likewise, and facts that only they say, confirmed ones too; returns how
     many were not erased before. Raises InvalidInput, and erases nothing, for a seq that is not in the log."""
     async with store.write(scope, conversation) as unit:
-        unknown = sorted(seq for seq in asked if not 0 <= seq < unit.head.next_seq)
+        unknown = [seq for seq in asked if not 0 <= seq < unit.head.next_seq]
         if unknown:
             there = f"its log has 0 to {unit.head.last_seq}" if unit.head.next_seq else "its log is empty"
-            raise InvalidInput(f"{conversation!r} has no message {unknown[0]}: {there}; nothing was erased")
-        erased = ranges(seq for seq in sorted(set(asked)) if not any_in(unit.head.erased, seq, seq))
+            raise InvalidInput(f"{conversation!r} has no message {min(unknown)}: {there}; nothing was erased")
+        erased = await aside(weight(asked) + unit.head.size, lambda: without(ranges(asked), unit.head.erased))
         if not erased:
             return 0
         changes = await _erasing(unit, erased, counter, why="messages of its range were erased")

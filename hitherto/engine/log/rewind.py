@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from hitherto.aside import aside, weight
 from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.log.frontier import DigestAction, Frontier
 from hitherto.core.log.head import REPLACED, Head
@@ -46,7 +47,7 @@ class Rewinder:
                 if opaque is not None and opaque[1]:
                     return await self._pop_item(unit, opaque[0], opaque[1])
                 tail = await unit.tail(1)
-                return (await self._retract(unit, tail[0].seq))[0] if tail else None
+                return (await self._retract(unit, tail[0].seq))[0].message.payload if tail else None
 
     async def rewind(self, to: int, *, expect: int | None = None) -> int:
         """See `Conversation.rewind`. `expect` is the revision that the conversation must have: raises ConcurrentWrite
@@ -87,8 +88,8 @@ class Rewinder:
         await unit.commit(replace(changes, supersede=(item.digest,)))
         return items[-1]
 
-    async def _retract(self, unit: Unit, first: int) -> list[Payload]:
-        """Retract the live messages from seq `first` on, of which there is at least one; returns their items."""
+    async def _retract(self, unit: Unit, first: int) -> list[Logged]:
+        """Retract the live messages from seq `first` on, of which there is at least one; returns them."""
         head, size = unit.head, _TAIL
         tail = await unit.tail(size)
         while len(tail) == size and not covers(tail, first):
@@ -114,7 +115,7 @@ class Rewinder:
                 ),
             )
         )
-        return [one.message.payload for one in taken]
+        return taken
 
     async def replace(
         self,
@@ -129,7 +130,7 @@ class Rewinder:
         services, store = self.handle.services, self.handle.services.store
         if wire != RESPONSES:
             raise InvalidInput(f"items in the place of others can be of {RESPONSES!r} only, not of {wire!r}")
-        raw = [services.read(item, wire).payload for item in items]
+        raw = await aside(weight(items), lambda: [services.read(item, wire).payload for item in items])
         family = None if model is None else services.family(model)
         while True:
             head = await self.handle.head()
@@ -146,7 +147,7 @@ class Rewinder:
                 shown = await ViewBuilder(self.handle).items(
                     wire=wire, policy=policy, model=model, limit=None, at=clear.visible_rev - 1
                 )
-                restored = _same(shown, raw)
+                restored = await aside(weight(shown), _same, shown, raw)
             async with store.write(self.handle.scope, self.handle.id) as unit:
                 if unit.head.rev != head.rev:
                     continue
@@ -221,6 +222,7 @@ class Rewinder:
     async def _standing_in(
         self, unit: Unit, items: Sequence[Payload], start: int, end: int, family: str | None
     ) -> NewDigest:
+        size = weight(items)
         return NewDigest(
             stage=REPLACED,
             spec="{}",
@@ -230,8 +232,8 @@ class Rewinder:
             base=None,
             completed=True,
             id=await unit.next_digest(),
-            tokens=self._tokens(items),
-            opaque=json.dumps(list(items)),
+            tokens=await aside(size, self._tokens, items),
+            opaque=await aside(size, json.dumps, list(items)),
             family=family,
         )
 

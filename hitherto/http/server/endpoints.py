@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Awaitable, Callable
-from typing import Any, Union, cast, get_args
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Union, get_args
 from urllib.parse import unquote
 
 from fastapi import APIRouter, Request
+from fastapi.routing import APIRoute
 from starlette.responses import JSONResponse, Response
 
-from hitherto.aside import EACH, aside
+from hitherto.aside import aside, weight
 from hitherto.core.scope import checked_name
 from hitherto.engine.documents.documents import Documents
 from hitherto.engine.facts.facts import Facts
@@ -23,6 +24,24 @@ from hitherto.http.server.callers import Caller, name_in, needs, text_in
 from hitherto.http.server.responses import answer
 from hitherto.http.server.signatures import MADE_WITH, headers, signature
 from hitherto.http.shapes import json_type, messages_of
+
+
+class _Request(Request):
+    """A request whose body, where it is long, is parsed in a thread."""
+
+    async def json(self) -> Any:
+        body = await self.body()
+        return await aside(len(body), json.loads, body)
+
+
+class _Route(APIRoute):
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handler = super().get_route_handler()
+
+        async def handle(request: Request) -> Response:
+            return await handler(_Request(request.scope, request.receive))
+
+        return handle
 
 
 def add(router: APIRouter, operation: Operation) -> None:
@@ -43,6 +62,7 @@ def add(router: APIRouter, operation: Operation) -> None:
         response_model=None if empty else _answer_type(operation),
         response_class=Response if empty else JSONResponse,
         openapi_extra={"parameters": headers(operation)},
+        route_class_override=_Route,
     )
 
 
@@ -70,7 +90,8 @@ def _endpoint(operation: Operation) -> Callable[..., Awaitable[Response]]:
         target = _target(operation, request, in_path, made_with)
         arguments = given | {operation.named(name): value for name, value in in_path.items()}
         for name in MESSAGES & arguments.keys():
-            arguments[name] = await _messages(request, arguments[name], arguments.get("wire"))
+            value = arguments[name]
+            arguments[name] = await aside(weight(value), messages_of, value, arguments.get("wire"))
         if "key" in operation.parameters:
             arguments["key"] = text_in(request.headers, IDEMPOTENCY_KEY)
             if not arguments["key"] and operation.parameters["key"].default is inspect.Parameter.empty:
@@ -93,12 +114,6 @@ def _endpoint(operation: Operation) -> Callable[..., Awaitable[Response]]:
     endpoint.__signature__ = signature(operation)  # pyright: ignore[reportFunctionMemberAccess]
     endpoint.__name__ = operation.name
     return endpoint
-
-
-async def _messages(request: Request, value: Any, wire: Any) -> Any:
-    """The messages that are given, in whatever form."""
-    many = len(cast("list[Any]", value)) if isinstance(value, list) else 0
-    return await aside(len(await request.body()) + EACH * many, messages_of, value, wire)
 
 
 def _target(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 
 from starlette.responses import Response
 
+from hitherto.aside import aside
 from hitherto.core.log.head import Head
 from hitherto.engine.context.context import Context
 from hitherto.engine.log.append import AppendResult
@@ -15,9 +15,14 @@ from hitherto.errors import HithertoError
 from hitherto.http.problems import MEDIA_TYPE, headers_of, problem_of
 from hitherto.http.shapes import answer_to_json
 
-_SMALL = (AppendResult, Head, bool, int)
-_FEW = 10_000
-"""Tokens of a context that is written as JSON on the event loop, as small answers are."""
+_TOKEN = 5
+"""Characters of a context's token, about."""
+
+_FATE = 200
+"""What each fate in a context's manifest counts for."""
+
+_UNKNOWN = 10**9
+"""An answer that may be long is written in a thread."""
 
 
 def encoded(value: Any) -> bytes:
@@ -29,9 +34,20 @@ async def answer(result: Any, hint: Any) -> Response:
     """What a verb of this return type answered; without a body where it answers nothing."""
     if hint is type(None):
         return Response(status_code=204)
-    small = isinstance(result, _SMALL) or (isinstance(result, Context) and result.tokens <= _FEW)
-    body = _body(result, hint) if small else await asyncio.to_thread(_body, result, hint)
-    return Response(body, media_type="application/json")
+    return Response(await aside(_size(result), _body, result, hint), media_type="application/json")
+
+
+def _size(result: Any) -> int:
+    """What it takes to write an answer, in characters: as much as can be told at once."""
+    match result:
+        case AppendResult() | bool() | int():
+            return 0
+        case Head():
+            return result.size
+        case Context():
+            return _TOKEN * result.tokens + _FATE * len(result.manifest.fates)
+        case _:
+            return _UNKNOWN
 
 
 def _body(result: Any, hint: Any) -> bytes:

@@ -127,7 +127,8 @@ async def _pages(
     """The JSON of a list of messages, page by page."""
     before = b"["
     while page:
-        yield before + (await asyncio.to_thread(_joined, page))
+        yield before  # put together with a page, it would be copied
+        yield await asyncio.to_thread(_joined, page)
         before = b","
         await watch.look()
         limit = _PAGE if remaining is None else min(remaining, _PAGE)

@@ -12,7 +12,7 @@ from hitherto.core.documents.document import ArchiveOrigin, Document, NewDocumen
 from hitherto.core.scope import Scope
 from hitherto.ports.documents import PREVIEW, KeptDocument
 from hitherto.stores.postgres.recall.index import WithConnection
-from hitherto.stores.postgres.rows import Row
+from hitherto.stores.postgres.rows import Row, fetched
 from hitherto.stores.postgres.sql import SQL
 
 _OWN = {"agent": "", "ref": None, "digest": None, "start": None, "end": None, "created_at": None}
@@ -86,7 +86,7 @@ class PostgresDocuments:
 
     async def _all(self, name: str, values: dict[str, Any]) -> list[Row]:
         async def fetch(connection: AsyncConnection[Any]) -> list[Any]:
-            return await (await connection.execute(SQL[name], values)).fetchall()
+            return await fetched(await connection.execute(SQL[name], values))
 
         async with self._with_connection(fetch) as found:
             return found

@@ -15,7 +15,7 @@ with d as (
     insert into hitherto.passage (tenant, document, no, text, start_at, tokens)
     select d.tenant, d.id, p.no - 1, p.text, p.start_at, p.tokens
     from d
-    cross join unnest(%(texts)s::text[], %(starts)s::integer[], %(tokens)s::integer[])
+    cross join unnest(%(texts)b::text[], %(starts)s::integer[], %(tokens)s::integer[])
         with ordinality as p (text, start_at, tokens, no)
 )
 select id from d;
@@ -46,7 +46,7 @@ with d as (
 insert into hitherto.passage (tenant, document, no, text, start_at, tokens)
 select d.tenant, d.id, p.no - 1, p.text, p.start_at, p.tokens
 from d
-cross join unnest(%(texts)s::text[], %(starts)s::integer[], %(tokens)s::integer[])
+cross join unnest(%(texts)b::text[], %(starts)s::integer[], %(tokens)s::integer[])
     with ordinality as p (text, start_at, tokens, no);
 
 -- name: documents
@@ -104,13 +104,13 @@ where hitherto.within(d.tenant, d.user_id, d.agent, %(tenant)s, %(user)s, %(agen
 for update;
 
 -- name: remove_documents
--- Delete archived documents of a conversation likewise: those of some digests, those that stand for any message from
--- `first` to `last`, or for any of `seqs`.
+-- Delete archived documents of a conversation likewise: those of some digests, and those that stand for any message in
+-- these ranges.
 with d as (
     delete from hitherto.document d
     where d.tenant = %(tenant)s and d.conversation = %(ref)s
-      and (d.digest = any(%(digests)s::bigint[]) or d.end_seq >= %(first)s and d.start_seq <= %(last)s
-           or exists (select from unnest(%(seqs)s::bigint[]) as t (seq) where t.seq between d.start_seq and d.end_seq))
+      and (d.digest = any(%(digests)s::bigint[]) or exists (
+          select from unnest(%(ranges)s::int8multirange) r where lower(r) <= d.end_seq and upper(r) > d.start_seq))
     returning d.tenant, d.id
 ), gone as (
     delete from hitherto.search_entry

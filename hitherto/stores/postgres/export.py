@@ -69,12 +69,12 @@ class PostgresReader:
         names = rows.scope_values(scope, conversation)
         with ours():
             row = await rows.named(await self._connection.execute(SQL["head"], names)).fetchone()
-            digests = await rows.named(await self._connection.execute(SQL["digests"], names)).fetchall()
+            digests = await rows.fetched(rows.named(await self._connection.execute(SQL["digests"], names)))
         if row is None:
             return None
         ((title, metadata, ttl, created_at, updated_at, ref),) = await self._all("export_conversation", names)
         at = {"tenant": scope.tenant, "ref": ref}
-        head = heads.head_from(row)
+        head = await heads.head_from(row)
         archived = [_document_from(one, conversation) for one in await self._all("export_archived", at)]
         receipts = [_receipt_from(one) for one in await self._all("export_receipts", at)]
         record = ConversationRecord(
@@ -111,7 +111,7 @@ class PostgresReader:
             cursor = await self._connection.execute(
                 SQL["messages"], {**names, "ref": ref, **reading, "tokens": 0, "tools_from": _NEVER}, binary=True
             )
-            return await rows.logged_all(await cursor.fetchall())
+            return await rows.logged_all(await rows.fetched(cursor))
 
     async def documents(self, whose: ExportScope, *, after: int, limit: int) -> list[DocumentRecord]:
         if whose.agent is not None:
@@ -145,7 +145,7 @@ class PostgresReader:
 
     async def _all(self, name: str, values: dict[str, Any]) -> list[rows.Row]:
         with ours():
-            return await (await self._connection.execute(SQL[name], values)).fetchall()
+            return await rows.fetched(await self._connection.execute(SQL[name], values))
 
 
 class PostgresExport:

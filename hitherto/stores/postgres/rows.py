@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -26,6 +28,12 @@ T = TypeVar("T")
 _ROW = 100
 """What a row counts for, in characters."""
 
+_AT_ONCE = 4
+"""Rows that are read at once: of the longest messages, each takes up to ten milliseconds."""
+
+_WHILE = 0.005
+"""Seconds of reading rows before others go on."""
+
 _ROLES = {role.value: role for role in Role}
 _KINDS = {kind.value: kind for kind in Kind}
 
@@ -36,8 +44,24 @@ def named(cursor: AsyncCursor[Any]) -> AsyncCursor[Any]:
     return cursor
 
 
+async def fetched(cursor: AsyncCursor[T]) -> list[T]:
+    """All rows of a result, read in parts, so that others go on in between."""
+    found, until = list[T](), time.perf_counter() + _WHILE
+    while some := await cursor.fetchmany(_AT_ONCE):
+        found += some
+        if time.perf_counter() > until:
+            await asyncio.sleep(0)
+            until = time.perf_counter() + _WHILE
+    return found
+
+
 def scope_values(scope: Scope, conversation: str) -> dict[str, Any]:
     return {"tenant": scope.tenant, "user": scope.user, "agent": scope.agent, "conversation": conversation}
+
+
+def multirange(ranges: Sequence[tuple[int, int]]) -> str:
+    """Inclusive ranges as PostgreSQL's multirange."""
+    return f"{{{','.join([f'[{first},{last}]' for first, last in ranges])}}}"
 
 
 def receipt_from(row: Row) -> Receipt:

@@ -56,7 +56,7 @@ class PostgresRuns:
 
     async def _all(self, name: str, values: dict[str, Any]) -> list[rows.Row]:
         async def read(connection: AsyncConnection[Any]) -> list[rows.Row]:
-            return await (await connection.execute(SQL[name], values)).fetchall()
+            return await rows.fetched(await connection.execute(SQL[name], values))
 
         async with self._with_connection(read) as found:
             return found

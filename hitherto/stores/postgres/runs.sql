@@ -20,7 +20,7 @@ with r as (
     insert into hitherto.run_event (tenant, run, no, kind, name, call_id, payload)
     select r.tenant, r.id, r.first + e.place - 1, e.kind, e.name, e.call_id,
            case when not (r.erased and hitherto.quotes(e.kind)) then e.payload::json end
-    from r cross join unnest(%(kinds)s::text[], %(names)s::text[], %(call_ids)s::text[], %(payloads)s::text[])
+    from r cross join unnest(%(kinds)s::text[], %(names)s::text[], %(call_ids)s::text[], %(payloads)b::text[])
          with ordinality as e (kind, name, call_id, payload, place)
 )
 select from r;
@@ -71,11 +71,14 @@ where r.tenant = %(tenant)s and r.id = %(run)s and r.user_id is not distinct fro
 order by e.no limit %(limit)s;
 
 -- name: mark_runs_within
--- Mark the runs that have any of these messages: events that are being added are waited for, later ones quote nothing.
+-- Mark the runs that have any of the messages in these ranges: events that are being added are waited for, later ones
+-- quote nothing.
 with r as (
     select tenant, id from hitherto.run
     where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and conversation = %(conversation)s
-      and start_seq <= %(last)s and (status = 'running' or end_seq >= %(first)s)
+      and case when status = 'running' or end_seq >= start_seq
+          then int8range(start_seq, case when status <> 'running' then end_seq end, '[]') && %(ranges)s::int8multirange
+          end
     order by id for update
 )
 update hitherto.run m set erased = true from r where m.tenant = r.tenant and m.id = r.id;
@@ -85,7 +88,9 @@ update hitherto.run m set erased = true from r where m.tenant = r.tenant and m.i
 update hitherto.run_event e set payload = null
 from hitherto.run r
 where r.tenant = %(tenant)s and r.user_id = %(user)s and r.agent = %(agent)s and r.conversation = %(conversation)s
-  and r.start_seq <= %(last)s and (r.status = 'running' or r.end_seq >= %(first)s)
+  and case when r.status = 'running' or r.end_seq >= r.start_seq
+      then int8range(r.start_seq, case when r.status <> 'running' then r.end_seq end, '[]') && %(ranges)s::int8multirange
+      end
   and e.tenant = r.tenant and e.run = r.id and hitherto.quotes(e.kind);
 
 -- name: forget_runs_of

@@ -135,7 +135,7 @@ class PostgresStore:
         else:
             past = {**names, "at": at}
             found = await self._all(SQL["head_at"], past, named=True) if 0 <= at <= _NEVER else []
-        return heads.head_from(found[0]) if found else None
+        return await heads.head_from(found[0]) if found else None
 
     async def head_and_known(
         self, scope: Scope, conversation: str, asked: KnownFactsQuery, *, at: int | None = None
@@ -152,7 +152,7 @@ class PostgresStore:
             return None if found is None else await rows.named(found).fetchone(), await known.fetchall()
 
         async with self._with_connection(read) as (row, known):
-            return None if row is None else heads.head_from(row), known_from(known, scope)
+            return None if row is None else await heads.head_from(row), known_from(known, scope)
 
     async def messages(self, scope: Scope, conversation: str, ref: int, reading: MessageRange) -> list[Logged]:
         values = {
@@ -179,7 +179,8 @@ class PostgresStore:
     async def opaque(self, scope: Scope, conversation: str, digest: int) -> tuple[Payload, ...] | None:
         names = rows.scope_values(scope, conversation)
         found = await self._all(SQL["opaque"], {**names, "digest": digest})
-        return tuple(json.loads(found[0][0])) if found and found[0][0] is not None else None
+        text = found[0][0] if found else None
+        return None if text is None else tuple(await aside(len(text), json.loads, text))
 
     async def earlier(self, scope: Scope, conversation: str, *, within: timedelta) -> EarlierDigest | None:
         names = rows.scope_values(scope, conversation)
@@ -220,7 +221,7 @@ class PostgresStore:
                 claimed = await connection.execute(SQL["claim"], values)
                 messages = await connection.execute(SQL["claimed_messages"], values)
             row = await rows.named(claimed).fetchone()
-            return row, [] if row is None else await messages.fetchall()
+            return row, [] if row is None else await rows.fetched(messages)
 
         async with self._with_connection(take) as (row, messages):
             return None if row is None else rows.work_from(tenant, row, messages)
@@ -381,7 +382,7 @@ class PostgresStore:
     ) -> list[Any]:
         async def fetch(connection: AsyncConnection[Any]) -> list[Any]:
             cursor = await connection.execute(query, values, binary=binary)
-            return await (rows.named(cursor) if named else cursor).fetchall()
+            return await rows.fetched(rows.named(cursor) if named else cursor)
 
         async with self._with_connection(fetch) as found:
             return found

@@ -8,6 +8,7 @@ from typing import Any, LiteralString
 
 from psycopg import AsyncConnection, AsyncCursor
 
+from hitherto.aside import aside, weight
 from hitherto.core.digests.digest import Digest
 from hitherto.core.log.append import key_hash
 from hitherto.core.log.head import Head
@@ -89,7 +90,7 @@ class PostgresUnit:
             # A head without the lock: the row that was waited for was deleted, and another has created the conversation
             # anew.
             return False
-        self._row, self._head = row, heads.head_from(row)
+        self._row, self._head = row, await heads.head_from(row)
         if earlier is not None:
             self._receipt = rows.receipt_from(earlier)
         return True
@@ -116,7 +117,7 @@ class PostgresUnit:
     async def tail(self, n: int) -> list[Logged]:
         values = {**self._at, "view_start": self.head.view_start, "n": max(n, 0)}
         with ours():
-            found = await (await self._connection.execute(SQL["tail"], values)).fetchall()
+            found = await rows.fetched(await self._connection.execute(SQL["tail"], values))
         return await rows.logged_all(found[::-1])
 
     async def next_digest(self) -> int:
@@ -137,7 +138,7 @@ class PostgresUnit:
 
     async def digests(self) -> list[Digest]:
         with ours():
-            found = await rows.named(await self._connection.execute(SQL["digests"], self._names)).fetchall()
+            found = await rows.fetched(rows.named(await self._connection.execute(SQL["digests"], self._names)))
         return [rows.digest_from(row) for row in found]
 
     async def current_facts(self, subject: str) -> CurrentFacts:
@@ -160,8 +161,7 @@ class PostgresUnit:
             async with self._connection.pipeline():
                 await removal.hold_all(self._connection, self._whose, last=self.head.last_seq)
                 await self._connection.execute(SQL["forget_receipts_of"], self._at)
-                everything = {**self._names, **self._at, "first": None, "last": None}
-                await self._connection.execute(SQL["forget_contexts_within"], everything)
+                await self._connection.execute(SQL["forget_contexts_within"], {**self._whose, "ranges": None})
                 await self._connection.execute(SQL["forget_runs_of"], self._names)
                 await removal.unindex_all(self._connection, self._whose, last=self.head.last_seq)
                 if facts:
@@ -226,8 +226,9 @@ class PostgresUnit:
         """Write what is retracted, superseded and rewritten."""
         connection, at, rev = self._connection, self._at, changes.head.rev
         if changes.retract:
-            retracted = heads.retracted_with(self._row, changes.retract, rev)
-            values = {**at, "seqs": list(changes.retract), "rev": rev}
+            size = len(self._row.retracted) + weight(changes.retract)
+            retracted = await aside(size, heads.retracted_with, self._row, changes.retract, rev)
+            values = {**at, "ranges": rows.multirange(ranges(changes.retract)), "rev": rev}
             await connection.execute(SQL["retract_messages"], values)
             await connection.execute(SQL["note_retracted"], {**at, "retracted": retracted})
         if changes.supersede:
@@ -239,13 +240,17 @@ class PostgresUnit:
     async def _erase(self, erased: Ranges) -> None:
         """Erase messages, and the contexts and runs that have any of them. The caller has locked the scope's index: the
         erasure of a user has it too before it deletes contexts and runs."""
-        for first, last in erased:
-            values = {**self._at, "first": first, "last": last}
-            await self._connection.execute(SQL["forget_contexts_within"], {**self._names, **values})
-            await self._connection.execute(SQL["mark_runs_within"], {**self._names, **values})
-            await self._connection.execute(SQL["forget_runs_within"], {**self._names, **values})
-            await self._connection.execute(SQL["erase_messages"], values)
-            await self._connection.execute(SQL["forget_receipts_within"], values)
+        if not erased:
+            return
+        values = {**self._whose, "ranges": rows.multirange(erased)}
+        for name in (
+            "forget_contexts_within",
+            "mark_runs_within",
+            "forget_runs_within",
+            "erase_messages",
+            "forget_receipts_within",
+        ):
+            await self._connection.execute(SQL[name], values)
 
     async def _archive(self, outcome: DigestOutcome) -> None:
         """Insert the document that came with a digest. It comes before the end of the digest itself, which must still

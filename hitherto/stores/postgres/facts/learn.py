@@ -9,7 +9,7 @@ from psycopg import AsyncConnection
 
 from hitherto.core.facts.fact import LearnedFacts
 from hitherto.core.log.message import storable
-from hitherto.core.log.ranges import Ranges
+from hitherto.core.log.ranges import ranges
 from hitherto.core.scope import THE_USER, Scope
 from hitherto.ports.log import Changes
 from hitherto.stores.postgres.facts import rows
@@ -34,7 +34,7 @@ async def hold_facts(connection: AsyncConnection[Any], at: dict[str, Any], chang
     of them.)
     """
     learned = changes.learned or _NOTHING
-    taken = (*changes.erase, *_each(changes.retract))
+    taken = (*changes.erase, *ranges(changes.retract))
     about = {**at, "subject": learned.subject}
     something = bool(learned.facts or learned.repeated)
     if something:
@@ -100,7 +100,7 @@ async def learn(connection: AsyncConnection[Any], scope: Scope, at: dict[str, An
         if fact.supersedes or values["single_valued"]:
             await connection.execute(SQL["supersede_facts"], values)
     if changes.retract:
-        back = {**at, **_bounds(_each(changes.retract))}
+        back = {**at, **_bounds(ranges(changes.retract))}
         await connection.execute(SQL["withdraw_facts"], back)
         await connection.execute(SQL["restore_replaced"], back)
     if changes.erase:
@@ -114,9 +114,5 @@ async def forget_facts_of(connection: AsyncConnection[Any], at: dict[str, Any], 
     await connection.execute(SQL["erase_facts"], {**at, **_bounds([(0, last)]), "confirmed": True, "history": True})
 
 
-def _each(seqs: Sequence[int]) -> Ranges:
-    return tuple((seq, seq) for seq in seqs)
-
-
-def _bounds(ranges: Sequence[tuple[int, int]]) -> dict[str, Any]:
-    return {"firsts": [first for first, _ in ranges], "lasts": [last for _, last in ranges]}
+def _bounds(taken: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    return {"firsts": [first for first, _ in taken], "lasts": [last for _, last in taken]}

@@ -8,7 +8,7 @@
 select b.subject from hitherto.fact_subject b
 where b.tenant = %(tenant)s and b.user_id = %(user)s and b.agent = %(agent)s and b.subject = any(array(
     select distinct f.subject
-    from unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) as r (first, last)
+    from unnest(%(firsts)b::bigint[], %(lasts)b::bigint[]) as r (first, last)
     cross join lateral (
         select e.fact from hitherto.fact_evidence e
         where e.tenant = %(tenant)s and e.conversation = %(ref)s and e.seq between r.first and r.last offset 0
@@ -25,7 +25,7 @@ for no key update;
 -- of one of `categories_of`.
 with recursive resting (id) as (
     select e.fact
-    from unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) as r (first, last)
+    from unnest(%(firsts)b::bigint[], %(lasts)b::bigint[]) as r (first, last)
     cross join lateral (
         select e.fact from hitherto.fact_evidence e
         where e.tenant = %(tenant)s and e.conversation = %(ref)s and e.seq between r.first and r.last offset 0
@@ -198,7 +198,7 @@ select hitherto.unindexed(tenant, scope, array_agg(no)) from gone group by tenan
 -- confirmed and that have no other evidence, and delete their entries.
 with lost as materialized (
     select e.fact, e.seq
-    from unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) as r (first, last)
+    from unnest(%(firsts)b::bigint[], %(lasts)b::bigint[]) as r (first, last)
     cross join lateral (
         select e.fact, e.seq from hitherto.fact_evidence e
         where e.tenant = %(tenant)s and e.conversation = %(ref)s and e.seq between r.first and r.last and not e.retracted
@@ -247,7 +247,7 @@ select hitherto.unindexed(tenant, scope, array_agg(no)) from gone group by tenan
 -- confirmed, is passed over for those that it had superseded itself.
 with recursive gone (id) as (
     select f.id
-    from unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) as r (first, last)
+    from unnest(%(firsts)b::bigint[], %(lasts)b::bigint[]) as r (first, last)
     cross join lateral (
         select e.fact from hitherto.fact_evidence e
         where e.tenant = %(tenant)s and e.conversation = %(ref)s and e.seq between r.first and r.last offset 0
@@ -298,7 +298,7 @@ from restored f;
 -- others of these keep no earlier content that differs from the present one (unless `history` says so).
 with lost as materialized (
     select e.fact, e.seq
-    from unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) as r (first, last)
+    from unnest(%(firsts)b::bigint[], %(lasts)b::bigint[]) as r (first, last)
     cross join lateral (
         select e.fact, e.seq from hitherto.fact_evidence e
         where e.tenant = %(tenant)s and e.conversation = %(ref)s and e.seq between r.first and r.last offset 0

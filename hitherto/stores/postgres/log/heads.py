@@ -8,6 +8,7 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
+from hitherto.aside import aside
 from hitherto.core.cross_session import CrossSession
 from hitherto.core.log.frontier import DigestAction, Frontier
 from hitherto.core.log.head import Head, LatestDigest, OpenCall, RunningDigest, StandingSummary
@@ -16,8 +17,12 @@ from hitherto.core.log.ranges import joined, ranges
 from hitherto.ports.log import AgentDefaults
 
 
-def head_from(row: Any) -> Head:
+async def head_from(row: Any) -> Head:
     """A head from a row of the statements `head` and `head_at`, with its columns by name."""
+    return await aside(len(row.open_calls) + len(row.retracted) + len(row.erased), _head_from, row)
+
+
+def _head_from(row: Any) -> Head:
     standing, standing_sums = None, Sums()
     if row.digest is not None:
         standing = StandingSummary(

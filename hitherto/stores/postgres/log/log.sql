@@ -101,15 +101,17 @@ values (%(tenant)s, %(ref)s, %(seq)s, %(wire)s, %(role)s, %(kind)s, %(text)s, %(
     %(created_at)s, %(expires_at)s, %(said_at)s);
 
 -- name: retract_messages
--- Retract messages: the rows stay, and views from this revision on do not show them.
+-- Retract the messages in these ranges: the rows stay, and views from this revision on do not show them.
 update hitherto.message set retracted_rev = %(rev)s
-where tenant = %(tenant)s and conversation = %(ref)s and seq = any(%(seqs)s) and retracted_rev is null;
+where tenant = %(tenant)s and conversation = %(ref)s and retracted_rev is null and seq = any(array(
+    select generate_series(lower(r), upper(r) - 1) from unnest(%(ranges)s::int8multirange) r));
 
 -- name: erase_messages
--- Erase the content of expired messages; the rows stay.
+-- Erase the content of the messages in these ranges; the rows stay.
 update hitherto.message
 set payload = '{}', text = '', metadata = '{}', call_ids = '{}', result_ids = '{}', tool_names = '{}', erased = true
-where tenant = %(tenant)s and conversation = %(ref)s and seq between %(first)s and %(last)s;
+where tenant = %(tenant)s and conversation = %(ref)s and seq = any(array(
+    select generate_series(lower(r), upper(r) - 1) from unnest(%(ranges)s::int8multirange) r));
 
 -- name: expired
 -- Expired messages that are not erased yet, in any order: ordering by seq would draw the planner away from the index on

@@ -18,7 +18,8 @@ where tenant = %(tenant)s and conversation = %(ref)s;
 -- name: forget_receipts_within
 -- Receipts of messages that were erased still answer, but tell nothing of what was written.
 update hitherto.receipt set fingerprint = null
-where tenant = %(tenant)s and conversation = %(ref)s and start_seq <= %(last)s and end_seq >= %(first)s;
+where tenant = %(tenant)s and conversation = %(ref)s
+  and int8range(start_seq, end_seq, '[]') && %(ranges)s::int8multirange;
 
 -- name: delete_conversation
 -- Erase a conversation; messages and digests go with it.

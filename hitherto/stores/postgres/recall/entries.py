@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,9 @@ from hitherto.stores.postgres.sql import SQL
 
 VIEW = "view"
 """The kind under which `IndexWork.seen` has where a conversation's view began when its messages were read."""
+
+_AT_ONCE = 50
+"""Entries, or vectors, that are written before others go on."""
 
 _SourceRef = tuple[EntryKind, int]
 """What was read for sources (a conversation's messages, a digest, a document or a fact): its kind and its id."""
@@ -37,21 +41,25 @@ async def write_entries(
     if row is None:
         await connection.execute("rollback")
         return False
-    values: list[dict[str, Any]] = []
-    for source, entries in zip(work.sources, made, strict=True):
-        if (source.kind, source.place if source.kind is EntryKind.DIGEST else source.origin) in held:
-            for one in entries:
-                values.append({**at_claim(work), "no": row[0] + len(values), **_entry_values(source, one)})
+    written = [
+        (source, one)
+        for source, entries in zip(work.sources, made, strict=True)
+        if (source.kind, source.place if source.kind is EntryKind.DIGEST else source.origin) in held
+        for one in entries
+    ]
     cursor = connection.cursor()
     async with connection.pipeline():
-        if values:
+        for start in range(0, len(written), _AT_ONCE):
+            some = enumerate(written[start : start + _AT_ONCE], row[0] + start)
+            values = [{**at_claim(work), "no": no, **_entry_values(source, one)} for no, (source, one) in some]
             await cursor.executemany(SQL["index_entry"], values)
+            await asyncio.sleep(0)
         # Also for a summary without text: it gets no entry, but replaces the one before as the standing summary.
         summarized = {ref for kind, _, ref, _ in work.seen if kind == EntryKind.DIGEST.value}
         for origin in sorted(summarized):
             await connection.execute(SQL["index_older_summaries"], {**at_claim(work), "origin": origin})
-        if values:
-            await connection.execute(SQL["index_grown"], {**at_claim(work), "next_no": row[0] + len(values)})
+        if written:
+            await connection.execute(SQL["index_grown"], {**at_claim(work), "next_no": row[0] + len(written)})
         await connection.execute("commit")
     return True
 
@@ -117,7 +125,9 @@ async def write_vectors(connection: AsyncConnection[Any], work: IndexWork, space
     coded = [{**one, "id": facts[one["no"]]} for one in values if one["no"] in facts]
     cursor = connection.cursor()
     async with connection.pipeline():
-        await cursor.executemany(SQL["index_vector"], values)
+        for start in range(0, len(values), _AT_ONCE):
+            await cursor.executemany(SQL["index_vector"], values[start : start + _AT_ONCE])
+            await asyncio.sleep(0)
         if coded:
             await cursor.executemany(SQL["index_fact_code"], coded)
         await connection.execute(SQL["index_embedded"], {**at_claim(work), "space": space, "to": work.embedded_to})

@@ -149,7 +149,8 @@ where tenant = %(tenant)s and conversation = %(ref)s and action in ('summarize',
 with gone as (
     delete from hitherto.search_entry e
     where e.tenant = %(tenant)s and e.kind = 1 and e.origin = %(ref)s
-      and (e.place = any(%(seqs)s::bigint[]) or e.place between %(first)s and %(last)s)
+      and e.place = any(array(
+          select generate_series(lower(r), upper(r) - 1) from unnest(%(ranges)s::int8multirange) r))
     returning e.tenant, e.scope, e.no
 )
 select hitherto.unindexed(tenant, scope, array_agg(no)) from gone group by tenant, scope;

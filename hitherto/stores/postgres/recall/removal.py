@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from psycopg import AsyncConnection
 
-from hitherto.core.log.ranges import Ranges
+from hitherto.core.log.ranges import Ranges, ranges
 from hitherto.ports.log import Changes
 from hitherto.stores.postgres.facts.learn import ends_facts, hold_facts, hold_facts_of
+from hitherto.stores.postgres.rows import multirange
 from hitherto.stores.postgres.sql import SQL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """What changes remove from what can be found, facts aside: the messages in `ranges` and `seqs`, and the documents
-    that stand for them or belong to `digests`. `reads` says that the conversation's digests are to be indexed again;
-    `shown_from`, that messages from there on can be found again."""
+    """What changes remove from what can be found, facts aside: the messages in `ranges`, and the documents that stand
+    for them or belong to `digests`. `reads` says that the conversation's digests are to be indexed again; `shown_from`,
+    that messages from there on can be found again."""
 
     ranges: Ranges
-    seqs: tuple[int, ...]
     digests: tuple[int, ...]
     reads: bool
     shown_from: int | None
 
     @property
     def any(self) -> bool:
-        return bool(self.reads or self.ranges or self.seqs)
+        return bool(self.reads or self.ranges)
 
 
 def going(changes: Changes, *, view_start: int) -> Removal:
@@ -35,8 +36,11 @@ def going(changes: Changes, *, view_start: int) -> Removal:
     too, with the documents that stand for any of it."""
     after = changes.head.view_start
     return Removal(
-        ranges=(*changes.erase, *([(view_start, after - 1)] if after > view_start else [])),
-        seqs=changes.retract,
+        ranges=(
+            *changes.erase,
+            *ranges(changes.retract),
+            *([(view_start, after - 1)] if after > view_start else []),
+        ),
         digests=(*changes.supersede, *(one.digest for one in changes.rewritten if one.superseded)),
         reads=bool(after != view_start or changes.rewritten or changes.supersede),
         shown_from=after if after < view_start else None,
@@ -62,10 +66,8 @@ async def unindex(connection: AsyncConnection[Any], at: dict[str, Any], gone: Re
     """Delete the entries and the archived documents of what the changes remove. The caller has locked them."""
     if gone.reads:
         await connection.execute(SQL["unindex_digests"], at)
-    if gone.digests or gone.seqs:
-        await _gone(connection, at, seqs=gone.seqs, digests=gone.digests)
-    for first, last in gone.ranges:
-        await _gone(connection, at, first=first, last=last)
+    if gone.digests or gone.ranges:
+        await _gone(connection, at, gone.ranges, gone.digests)
 
 
 async def hold_all(connection: AsyncConnection[Any], at: dict[str, Any], *, last: int) -> None:
@@ -79,18 +81,15 @@ async def hold_all(connection: AsyncConnection[Any], at: dict[str, Any], *, last
 async def unindex_all(connection: AsyncConnection[Any], at: dict[str, Any], *, last: int) -> None:
     """Delete all entries and archived documents of a conversation; its facts are left alone."""
     await connection.execute(SQL["unindex_digests"], at)
-    await _gone(connection, at, first=0, last=last)
+    await _gone(connection, at, [(0, last)])
 
 
 async def _gone(
     connection: AsyncConnection[Any],
     at: dict[str, Any],
-    *,
-    first: int = 0,
-    last: int = -1,
-    seqs: tuple[int, ...] = (),
-    digests: tuple[int, ...] = (),
+    taken: Sequence[tuple[int, int]],
+    digests: Sequence[int] = (),
 ) -> None:
-    values = {**at, "first": first, "last": last, "seqs": list(seqs), "digests": list(digests)}
+    values = {**at, "ranges": multirange([one for one in taken if one[0] <= one[1]]), "digests": list(digests)}
     await connection.execute(SQL["unindex_messages"], values)
     await connection.execute(SQL["remove_documents"], values)

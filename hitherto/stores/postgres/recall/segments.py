@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -47,6 +49,14 @@ async def _pack(connection: AsyncConnection[Any], at: dict[str, Any], segment: i
     await connection.execute(SQL["index_drop_segment"], values)
     if not members:
         return
+    columns, postings = await asyncio.to_thread(_packed, members, first)
+    await connection.execute(SQL["index_segment"], {**values, **columns})
+    if postings["terms"]:
+        await connection.execute(SQL["index_postings"], {**values, **postings})
+
+
+def _packed(members: Sequence[Any], first: int) -> tuple[dict[str, bytes], dict[str, list[Any]]]:
+    """What `index_segment` and `index_postings` bind of the entries of a segment, which are numbered from `first`."""
     columns = {
         "lengths": np.zeros(SEGMENT, "<u2"),
         "kinds": np.zeros(SEGMENT, np.uint8),
@@ -65,23 +75,17 @@ async def _pack(connection: AsyncConnection[Any], at: dict[str, Any], segment: i
         hashes.append(np.frombuffer(terms, "<i8"))
         counts.append(np.frombuffer(times_in, np.uint8))
         owners.append(np.full(len(hashes[-1]), offset, "<u2"))
-    packed = {name: column.tobytes() for name, column in columns.items()}
-    await connection.execute(SQL["index_segment"], {**values, **packed})
     terms = np.concatenate(hashes)
     order = np.argsort(terms, kind="stable")
     distinct, starts = np.unique(terms[order], return_index=True)
     every_owner = np.split(np.concatenate(owners)[order], starts[1:])
     every_count = np.split(np.concatenate(counts)[order], starts[1:])
-    if len(distinct):
-        await connection.execute(
-            SQL["index_postings"],
-            {
-                **values,
-                "terms": distinct.tolist(),
-                "offsets": [one.tobytes() for one in every_owner],
-                "counts": [one.tobytes() for one in every_count],
-            },
-        )
+    postings = {
+        "terms": distinct.tolist(),
+        "offsets": [one.tobytes() for one in every_owner],
+        "counts": [one.tobytes() for one in every_count],
+    }
+    return {name: column.tobytes() for name, column in columns.items()}, postings
 
 
 async def _pack_codes(connection: AsyncConnection[Any], at: dict[str, Any], space: int, segment: int) -> None:

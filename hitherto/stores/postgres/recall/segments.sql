@@ -36,7 +36,7 @@ values (%(tenant)s, %(ref)s, %(segment)s, %(lengths)s, %(kinds)s, %(origins)s, %
 -- Insert the postings of a segment.
 insert into hitherto.search_posting (tenant, scope, term, segment, offsets, counts)
 select %(tenant)s, %(ref)s, p.term, %(segment)s, p.offsets, p.counts
-from unnest(%(terms)s::bigint[], %(offsets)s::bytea[], %(counts)s::bytea[]) as p (term, offsets, counts);
+from unnest(%(terms)b::bigint[], %(offsets)b::bytea[], %(counts)b::bytea[]) as p (term, offsets, counts);
 
 -- name: index_drop_codes
 -- Delete the codes of a segment, to rebuild them.
