@@ -46,13 +46,16 @@ def named(cursor: AsyncCursor[Any]) -> AsyncCursor[Any]:
 
 async def fetched(cursor: AsyncCursor[T]) -> list[T]:
     """All rows of a result, read in parts, so that others go on in between."""
-    found, until = list[T](), time.perf_counter() + _WHILE
-    while some := await cursor.fetchmany(_AT_ONCE):
-        found += some
-        if time.perf_counter() > until:
-            await asyncio.sleep(0)
-            until = time.perf_counter() + _WHILE
-    return found
+    found = list[T]()
+    while True:
+        until = time.perf_counter() + _WHILE
+        with few_collections():  # the result is there: nothing is waited for
+            while time.perf_counter() < until:
+                some = await cursor.fetchmany(_AT_ONCE)
+                if not some:
+                    return found
+                found += some
+        await asyncio.sleep(0)
 
 
 def scope_values(scope: Scope, conversation: str) -> dict[str, Any]:
