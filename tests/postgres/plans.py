@@ -70,7 +70,7 @@ def statement(query: str) -> str:
 
 def bound(query: str, values: dict[str, Any], rows: int, examined: int) -> Bound:
     """Of the values, those that the statement asks for."""
-    asked = re.findall(r"%\((\w+)\)s", statement(query))
+    asked = re.findall(r"%\((\w+)\)[sb]", statement(query))
     return Bound(Case(query, {name: value for name, value in values.items() if name in asked}, rows), examined)
 
 
@@ -120,7 +120,7 @@ async def plan_of(filled: Connection, cases: Sequence[Case], number: int, planne
 
 async def prepare(connection: Connection, name: str, case: Case) -> None:
     """The statement as a prepared one, as psycopg makes it of what is repeated."""
-    query = re.sub(r"%\((\w+)\)s", lambda found: f"${list(case.values).index(found[1]) + 1}", statement(case.query))
+    query = re.sub(r"%\((\w+)\)[sb]", lambda found: f"${list(case.values).index(found[1]) + 1}", statement(case.query))
     await connection.execute(f"prepare {name} as {query}".encode())  # as bytes: it is not made of input
 
 

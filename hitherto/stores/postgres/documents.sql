@@ -15,7 +15,7 @@ with d as (
     insert into hitherto.passage (tenant, document, no, text, start_at, tokens)
     select d.tenant, d.id, p.no - 1, p.text, p.start_at, p.tokens
     from d
-    cross join unnest(%(texts)s::text[], %(starts)s::integer[], %(tokens)s::integer[])
+    cross join unnest(%(texts)b::text[], %(starts)s::integer[], %(tokens)s::integer[])
         with ordinality as p (text, start_at, tokens, no)
 )
 select id from d;
@@ -46,7 +46,7 @@ with d as (
 insert into hitherto.passage (tenant, document, no, text, start_at, tokens)
 select d.tenant, d.id, p.no - 1, p.text, p.start_at, p.tokens
 from d
-cross join unnest(%(texts)s::text[], %(starts)s::integer[], %(tokens)s::integer[])
+cross join unnest(%(texts)b::text[], %(starts)s::integer[], %(tokens)s::integer[])
     with ordinality as p (text, start_at, tokens, no);
 
 -- name: documents

@@ -20,7 +20,7 @@ with r as (
     insert into hitherto.run_event (tenant, run, no, kind, name, call_id, payload)
     select r.tenant, r.id, r.first + e.place - 1, e.kind, e.name, e.call_id,
            case when not (r.erased and hitherto.quotes(e.kind)) then e.payload::json end
-    from r cross join unnest(%(kinds)s::text[], %(names)s::text[], %(call_ids)s::text[], %(payloads)s::text[])
+    from r cross join unnest(%(kinds)s::text[], %(names)s::text[], %(call_ids)s::text[], %(payloads)b::text[])
          with ordinality as e (kind, name, call_id, payload, place)
 )
 select from r;
