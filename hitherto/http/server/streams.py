@@ -87,7 +87,8 @@ def add_streams(router: APIRouter) -> None:
         caller: Caller = request.scope["caller"]
         pipe, memory = _Pipe(), cast(Memory, request.scope["memory"])
         headers = request.headers
-        whose, by = caller.user(user or name_in(headers, USER)), agent or name_in(headers, AGENT)
+        whose = caller.user(name_in(headers, USER) if user is None else user)
+        by = name_in(headers, AGENT) if agent is None else agent
         writing = asyncio.create_task(
             memory.export_to(cast(BinaryIO, pipe), tenant=caller.tenant, user=whose, agent=by)
         )
