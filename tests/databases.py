@@ -64,12 +64,19 @@ _EMPTY = """
 """
 
 
-class OpenStore(PostgresStore):
-    """Uses `connections` to `url` that stay open for the next store: making them takes longer than most tests do."""
+async def service_url(url: str) -> str:
+    """The database at `url`, its owner's, as a role for which row-level security holds, as a service has it."""
+    await roles.grant(url, ROW_SECURITY_ROLE)
+    return make_conninfo(url, user=ROW_SECURITY_ROLE)
 
-    def __init__(self, url: str, connections: Connections) -> None:
+
+class OpenStore(PostgresStore):
+    """Uses `connections` to `url` that stay open for the next store: making them takes longer than most tests do. At
+    `owners_url`, the database is reached as the owner of its tables."""
+
+    def __init__(self, url: str, owners_url: str, connections: Connections) -> None:
         super().__init__(url)
-        self.url = url
+        self.url, self.owners_url = url, owners_url
         self._connections = connections
 
     async def open(self) -> None:
@@ -89,9 +96,9 @@ class Databases:
         self._numbers = count(1)
         self._free: list[str] = []
         self._catalog: str | None = None
-        self._stores: dict[bool, tuple[str, Connections, Connection]] = {}
-        """Of stores for which row-level security holds or not, the URL of their database, their connections, and one to
-        empty it."""
+        self._stores: dict[bool, tuple[str, str, Connections, Connection]] = {}
+        """Of stores for which row-level security holds or not, the URL of their database, the owner's, their
+        connections, and one to empty it."""
 
     async def open(self) -> None:
         """Make the template."""
@@ -106,7 +113,7 @@ class Databases:
             self._catalog = await _catalog(connection)
 
     async def aclose(self) -> None:
-        for row_security, (_, connections, emptying) in self._stores.items():
+        for row_security, (*_, connections, emptying) in self._stores.items():
             await connections.aclose()
             same = await _catalog(emptying) == self._catalog
             assert row_security or same, "a test that changes the schema takes a database"
@@ -120,15 +127,13 @@ class Databases:
         found = self._stores.get(row_security)
         if found is None:
             name = await self.take()
-            url = make_conninfo(self.url(name), user=ROW_SECURITY_ROLE) if row_security else self.url(name)
-            if row_security:
-                await roles.grant(self.url(name), ROW_SECURITY_ROLE)
+            url = await service_url(self.url(name)) if row_security else self.url(name)
             connections = Connections(url, size=4, patience=PATIENCE)
             await connections.open()
-            found = self._stores[row_security] = url, connections, await self._connected(name)
-        url, connections, emptying = found
+            found = self._stores[row_security] = url, self.url(name), connections, await self._connected(name)
+        url, owners_url, connections, emptying = found
         await emptying.execute(_EMPTY)
-        return OpenStore(url, connections)
+        return OpenStore(url, owners_url, connections)
 
     async def take(self) -> str:
         """The name of an empty database with the schema in it."""

@@ -63,7 +63,7 @@ class TablesMoved:
 def time_of(store: Store) -> Time:
     """Of a store that the fixture `store` gives."""
     if isinstance(store, OpenStore):
-        return TablesMoved(store.url)
+        return TablesMoved(store.owners_url)
     assert isinstance(store, InMemoryStore)
     assert isinstance(store._clock, Clock)
     return store._clock

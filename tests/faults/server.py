@@ -12,7 +12,8 @@ from psycopg.pq import Ping
 
 from hitherto.stores.postgres import schema
 from hitherto.stores.postgres.embedded import cluster
-from hitherto.stores.postgres.embedded.server import EmbeddedServer
+from hitherto.stores.postgres.embedded.server import SERVICE, EmbeddedServer
+from hitherto.stores.postgres.row_security import roles
 from tests.faults.waiting import until
 
 FAST, KILL = signal.SIGINT, signal.SIGKILL
@@ -20,17 +21,18 @@ FAST, KILL = signal.SIGINT, signal.SIGKILL
 
 
 class Server:
-    """One server in `directory`, with the schema in its database at `url`."""
+    """One server in `directory`, with the schema in its database at `url`; at `service_url`, as a service's role."""
 
     def __init__(self, directory: Path, use: EmbeddedServer) -> None:
         self._directory = directory
         self._use = use
-        self.url = use.url
+        self.url, self.service_url = use.url, use.service_url
 
     @classmethod
     async def start(cls, directory: Path) -> Server:
         made = cls(directory, await EmbeddedServer.start(directory))
         await schema.ensure(made.url, patience=10)
+        await roles.grant(made.url, SERVICE)
         return made
 
     async def stop(self, how: signal.Signals) -> None:

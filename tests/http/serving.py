@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from typing import cast
+from urllib.parse import unquote
+
+from aiohttp import ClientHandlerType, ClientMiddlewareType, ClientRequest, ClientResponse
 
 import hitherto
 from hitherto import Memory
+from hitherto.http.client.remote import RemoteMemory
+from hitherto.http.operations import TENANT
 from hitherto.http.server.app import create_app
 from hitherto.http.server.callers import Limits
 from hitherto.http.server.serve import server
+from hitherto.integrations.agents.setup import AgentSetup
 from tests.conftest import SCOPE
 
 LIMITS = Limits(requests=None, size=2**24, seconds=60.0)
@@ -19,24 +25,47 @@ LIMITS = Limits(requests=None, size=2**24, seconds=60.0)
 
 @asynccontextmanager
 async def serving(
-    memory: Memory, *, keys: bool = True, limits: Limits = LIMITS, origins: Sequence[str] = ()
+    memory: Memory,
+    *,
+    keys: bool = True,
+    limits: Limits = LIMITS,
+    origins: Sequence[str] = (),
+    agents: AgentSetup | None = None,
 ) -> AsyncGenerator[str]:
     """The address of a service on the memory."""
-    app = create_app(memory, keys=keys, limits=limits, origins=origins)
+    app = create_app(memory, keys=keys, limits=limits, origins=origins, agents=agents)
     at = socket.create_server(("127.0.0.1", 0))
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=at.detach())
     made = server(app, grace=1)
-    running = asyncio.create_task(made.serve(sockets=[listener]))
+    made.config.load()
+    made.lifespan = made.config.lifespan_class(made.config)
+    await made.startup(sockets=[listener])  # `serve` would look every 0.1 s whether it is to end
     try:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
-        made.should_exit = True
-        await running
+        await made.shutdown(sockets=[listener])
+
+
+def _with_keys_of_tenants(memory: Memory) -> ClientMiddlewareType:
+    """Gives each request the key of the tenant that it names."""
+    keys = dict[str, str]()
+
+    async def send(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
+        tenant = unquote(request.headers.get(TENANT, SCOPE.tenant))
+        if tenant not in keys:
+            keys[tenant] = (await memory.keys(tenant).create("tests", rights=["admin"])).secret
+        request.headers["Authorization"] = f"Bearer {keys[tenant]}"
+        return await handler(request)
+
+    return send
 
 
 @asynccontextmanager
-async def over_http(memory: Memory, tenant: str = SCOPE.tenant) -> AsyncGenerator[Memory]:
-    """The memory as a client of a service has it, with a key of the tenant."""
-    made = await memory.keys(tenant).create("tests", rights=["admin"])
+async def over_http(memory: Memory, tenant: str | None = None) -> AsyncGenerator[Memory]:
+    """The memory as a client of a service has it, with a key of the tenant, or else with one of each tenant that it
+    asks for."""
+    made = await memory.keys(tenant or SCOPE.tenant).create("tests", rights=["admin"])
     async with serving(memory) as url, hitherto.connect(url, key=made.secret) as remote:
+        if tenant is None:
+            cast(RemoteMemory, remote)._service._session._middlewares = (_with_keys_of_tenants(memory),)
         yield remote

@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 import httpx2 as httpx
 import pytest
 
-import hitherto
 from hitherto import Memory, user
 from hitherto.http.operations import AGENT, IDEMPOTENCY_KEY, LINES, OPERATIONS, POLICY, PREFIX, SUBJECT, TENANT, USER
 from hitherto.http.server import gate
@@ -30,10 +29,9 @@ SIZE = 300_000
 
 
 @pytest.fixture
-async def memory(database: str) -> AsyncIterator[Memory]:
-    async with hitherto.open(database, keep_contexts=10) as opened:
-        await opened.conversation("c", scope=replace(SCOPE, tenant="local")).append(user("hello"))
-        yield opened
+async def memory(memory: Memory) -> Memory:
+    await memory.conversation("c", scope=replace(SCOPE, tenant="local")).append(user("hello"))
+    return memory
 
 
 @pytest.fixture

@@ -61,12 +61,6 @@ NAMES = (
 
 
 @pytest.fixture
-async def memory(database: str) -> AsyncIterator[Memory]:
-    async with hitherto.open(database) as opened:
-        yield opened
-
-
-@pytest.fixture
 async def service(memory: Memory) -> AsyncIterator[tuple[str, str]]:
     """Its address, and a key."""
     secret = (await memory.keys(SCOPE.tenant).create("tests", rights=["admin"])).secret

@@ -7,30 +7,24 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
-import pytest
 from openapi_spec_validator import validate
 
-import hitherto
 from hitherto import Memory, assistant, chunks, user
 from hitherto.http.operations import AGENT, POLICY, USER
 from hitherto.http.server.app import application
+from hitherto.integrations.agents.providers import Provider
+from hitherto.integrations.agents.setup import agent_setup
 from tests.conftest import SCOPE
 from tests.engine.test_verbs import rounds
 from tests.http.serving import serving
+from tests.providers.models.endpoint import Endpoint, said
 
 UNCHECKED = {
     "positive_data_acceptance": "a document says nothing of what no type can: a text without a letter, an unknown name",
 }
 """The checks that are left out, and why."""
-
-
-@pytest.fixture
-async def memory(database: str) -> AsyncIterator[Memory]:
-    async with hitherto.open(database, keep_contexts=10) as opened:
-        yield opened
 
 
 def test_it_is_one_that_generators_can_read() -> None:
@@ -74,24 +68,38 @@ async def check(memory: Memory, folder: Path, known: dict[str, object], *words: 
     settings = folder / "schemathesis.toml"
     parameters = (f"{json.dumps(name)} = {json.dumps(value)}" for name, value in known.items())
     settings.write_text("\n".join(["[parameters]", *parameters]))
-    async with serving(memory) as url:
-        headers = {"Authorization": f"Bearer {made.secret}", USER: SCOPE.user, AGENT: SCOPE.agent}
-        process = await asyncio.create_subprocess_exec(
-            Path(sys.executable).with_name("schemathesis"),
-            f"--config-file={settings}",
-            "--no-color",
-            "run",
-            f"{url}/openapi.json",
-            *(f"--header={name}: {value}" for name, value in headers.items()),
-            "--seed=1",
-            "--continue-on-failure",
-            "--exclude-operation-id=memory_erase_tenant",  # which takes the key with it
-            f"--exclude-checks={','.join(UNCHECKED)}",
-            *words,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            env={**os.environ, "SCHEMATHESIS_HOOKS": "tests.http.hooks", "PYTHONPATH": os.getcwd()},
-            cwd=folder,
+    with Endpoint(lambda _: said("Hello.")) as model:
+        agents = agent_setup(
+            memory,
+            tenant=SCOPE.tenant,
+            configurations=[{"agent_id": SCOPE.agent, "resources": ["memory"], "model": "big"}],
+            providers={"openai": Provider(base_url=model.url, api_key="none")},
         )
-        said, _ = await process.communicate()
-    assert process.returncode == 0, said.decode()
+        async with serving(memory, agents=agents) as url:
+            told = await schemathesis(url, made.secret, settings, *words)
+        assert not told, told
+        assert model.asked
+
+
+async def schemathesis(url: str, secret: str, settings: Path, *words: str) -> str:
+    """What it finds wrong; nothing if all is well."""
+    headers = {"Authorization": f"Bearer {secret}", USER: SCOPE.user, AGENT: SCOPE.agent}
+    process = await asyncio.create_subprocess_exec(
+        Path(sys.executable).with_name("schemathesis"),
+        f"--config-file={settings}",
+        "--no-color",
+        "run",
+        f"{url}/openapi.json",
+        *(f"--header={name}: {value}" for name, value in headers.items()),
+        "--seed=1",
+        "--continue-on-failure",
+        "--exclude-operation-id=memory_erase_tenant",  # which takes the key with it
+        f"--exclude-checks={','.join(UNCHECKED)}",
+        *words,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env={**os.environ, "SCHEMATHESIS_HOOKS": "tests.http.hooks", "PYTHONPATH": os.getcwd()},
+        cwd=settings.parent,
+    )
+    told, _ = await process.communicate()
+    return "" if process.returncode == 0 else told.decode()

@@ -9,14 +9,14 @@ import asyncio
 import gc
 import json
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
-import hitherto
 from hitherto import Memory, none, user
 from hitherto.http.operations import AGENT, PREFIX, USER
 from tests.conftest import SCOPE
@@ -25,12 +25,6 @@ from tests.http.serving import LIMITS, serving
 LOCAL = replace(SCOPE, tenant="local")
 LONGEST = 0.05
 """Seconds of a piece of work."""
-
-
-@pytest.fixture
-async def memory(database: str) -> AsyncIterator[Memory]:
-    async with hitherto.open(database) as opened:
-        yield opened
 
 
 async def asked(url: str, method: str, path: str, body: bytes = b"") -> tuple[int, int]:
@@ -255,3 +249,20 @@ async def test_while_many_append(memory: Memory) -> None:
             assert {status for status, _ in await asyncio.gather(*done)} == {200}
 
         await check(url, load)
+
+
+async def test_while_texts_full_of_quotes_are_stored(memory: Memory) -> None:
+    run = await memory.runs(LOCAL).begin("c")
+    text = 'He said "no". ' * 100_000
+    async with serving(memory, keys=False) as url:
+        bodies: dict[str, Any] = {
+            f"/runs/{run.id}/events": {"events": [{"kind": "tool_result", "payload": text}]},
+            "/documents": {"text": text},
+        }
+        for path, body in bodies.items():
+
+            async def load(path: str = path, body: Any = body) -> None:
+                status, _ = await asked(url, "POST", f"{PREFIX}{path}", json.dumps(body).encode())
+                assert status in (200, 204)
+
+            await check(url, load)

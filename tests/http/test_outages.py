@@ -49,7 +49,7 @@ async def texts(memory: Memory) -> list[str]:
 
 @pytest.mark.parametrize("how", [FAST, KILL])
 async def test_a_database_that_is_away_and_comes_back(own_server: Server, how: Signals) -> None:
-    async with hitherto.open(own_server.url, database_timeout=0.5) as memory:
+    async with hitherto.open(own_server.service_url, database_timeout=0.5) as memory:
         headers = await headers_of(memory)
         async with serving(memory) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
 
@@ -82,7 +82,7 @@ async def test_a_database_that_is_away_and_comes_back(own_server: Server, how: S
             away = await append(1_000)
             assert "HITHERTO_DATABASE" not in away.text
             assert (away.status_code, away.headers["Content-Type"]) == (503, "application/problem+json")
-            assert own_server.url not in away.text
+            assert own_server.service_url not in away.text
             assert (await client.get("/healthz")).status_code == 200
             found = await client.get("/readyz")
             assert (found.status_code, "Retry-After" in found.headers) == (503, True)
@@ -97,7 +97,7 @@ async def test_a_database_that_is_away_and_comes_back(own_server: Server, how: S
 
 
 async def test_the_client_waits_and_goes_on(own_server: Server) -> None:
-    async with hitherto.open(own_server.url, database_timeout=0.3) as memory:
+    async with hitherto.open(own_server.service_url, database_timeout=0.3) as memory:
         secret = (await headers_of(memory))["Authorization"].removeprefix("Bearer ")
         async with serving(memory) as url, hitherto.connect(url, key=secret) as remote:
             chat = remote.conversation("c", scope=SCOPE)

@@ -26,12 +26,6 @@ HERE = f"{PREFIX}/conversations/c/messages"
 Cut = Literal["before", "after", "in the answer"]
 
 
-@pytest.fixture
-async def memory(database: str) -> AsyncIterator[Memory]:
-    async with hitherto.open(database) as opened:
-        yield opened
-
-
 async def texts(memory: Memory) -> list[str]:
     return [one.message.text for one in await memory.conversation("c", scope=SCOPE).messages()]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import logging
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2 as httpx
@@ -22,12 +21,6 @@ from tests.http.serving import serving
 SAID = "the launch code is 4711"
 HERE = f"{PREFIX}/conversations/c"
 NAMES = {USER: SCOPE.user, AGENT: SCOPE.agent}
-
-
-@pytest.fixture
-async def memory(database: str) -> AsyncIterator[Memory]:
-    async with hitherto.open(database) as opened:
-        yield opened
 
 
 def everything_in(caplog: pytest.LogCaptureFixture) -> str:

@@ -19,7 +19,7 @@ OTHER = replace(SCOPE, tenant="globex")
 async def test_nobody_waits_for_another_tenant_or_does_its_work(database: str) -> None:
     async with (
         hitherto.open(database, worker=False) as memory,
-        over_http(memory) as ours,
+        over_http(memory, SCOPE.tenant) as ours,
         over_http(memory, OTHER.tenant) as theirs,
     ):
         chat = memory.conversation("c", scope=OTHER, policy=hitherto.chunks(threshold=2, batch=2))
@@ -46,7 +46,7 @@ async def test_nobody_waits_for_another_tenant_or_does_its_work(database: str) -
 
 
 async def test_nobody_asks_for_another_tenants(database: str) -> None:
-    async with hitherto.open(database, worker=False) as memory, over_http(memory) as ours:
+    async with hitherto.open(database, worker=False) as memory, over_http(memory, SCOPE.tenant) as ours:
         for verb in (ours.backlog, ours.wait_for_digests, ours.wait_for_index, ours.wait_for_erasure):
             with pytest.raises(Forbidden):
                 await verb(tenant=OTHER.tenant)

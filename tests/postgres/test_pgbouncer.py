@@ -7,18 +7,16 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
-from psycopg.conninfo import make_conninfo
 
 import hitherto
 from hitherto import assistant, user
-from hitherto.stores.postgres.row_security import roles
 from hitherto.stores.postgres.store import PostgresStore
 from hitherto.testing.conformance.facts.tenancy import FactScopeCases
 from hitherto.testing.conformance.log.tenancy import ScopeCases
 from hitherto.testing.conformance.log.units import UnitCases
 from hitherto.testing.conformance.recall.tenancy import SearchScopeCases
 from tests.conftest import SCOPE
-from tests.databases import ROW_SECURITY_ROLE
+from tests.databases import service_url
 from tests.postgres.pooler import PGBOUNCER, pooled
 
 pytestmark = pytest.mark.skipif(PGBOUNCER is None, reason="needs pgbouncer (a package of the system)")
@@ -26,8 +24,7 @@ pytestmark = pytest.mark.skipif(PGBOUNCER is None, reason="needs pgbouncer (a pa
 
 @pytest.fixture
 async def address(database: str) -> AsyncIterator[str]:
-    await roles.grant(database, ROW_SECURITY_ROLE)
-    with pooled(make_conninfo(database, user=ROW_SECURITY_ROLE)) as found:
+    with pooled(await service_url(database)) as found:
         yield found
 
 

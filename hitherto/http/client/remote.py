@@ -62,11 +62,15 @@ def _with_operations(remote: Class) -> Class:
 
 def _verb(operation: Operation) -> Callable[..., Any]:
     signature = inspect.signature(operation.function)
+    named_so = {"tenant": "tenant", **{operation.named(name): name for name in operation.in_path}}
+    names = {name: what for name, what in named_so.items() if operation.hints.get(name) is str}
 
     @functools.wraps(operation.function)
     async def verb(self: Any, *arguments: Any, **named: Any) -> Any:
         given = dict(signature.bind(self, *arguments, **named).arguments)
         del given["self"]
+        for name, what in names.items():
+            checked_name(given[name], what)  # without it, the request would be about something else
         return await self._request(operation, given)
 
     return verb

@@ -145,7 +145,8 @@ class RequestGate:
             if answered.status is not None:
                 raise
             raise TimedOut(
-                f"the request took longer than {seconds:g} seconds; what it had not done by then is not done"
+                f"the request took longer than {seconds:g} seconds and was cut off; nothing is half written, but an "
+                "erasure that has begun goes on"
             ) from None
 
     async def _check_rate(self, caller: Caller) -> None:

@@ -89,7 +89,8 @@ def add_streams(router: APIRouter) -> None:
         caller: Caller = request.scope["caller"]
         pipe, memory = _Pipe(), cast(Memory, request.scope["memory"])
         headers = request.headers
-        user, agent = caller.user(user or name_in(headers, USER)), agent or name_in(headers, AGENT)
+        user = caller.user(name_in(headers, USER) if user is None else user)
+        agent = name_in(headers, AGENT) if agent is None else agent
         writing = asyncio.create_task(
             memory.export_to(cast(BinaryIO, pipe), tenant=caller.tenant, user=user, agent=agent)
         )

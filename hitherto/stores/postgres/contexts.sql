@@ -3,7 +3,7 @@
 -- name: keep_context_texts
 -- Instructions and tools, unless they are there.
 insert into hitherto.context_text (tenant, hash, text)
-select %(tenant)s, sha256(convert_to(t, 'UTF8')), t from unnest(%(texts)s::text[]) t order by 2
+select %(tenant)s, sha256(convert_to(t, 'UTF8')), t from unnest(%(texts)b::text[]) t order by 2
 on conflict do nothing;
 
 -- name: keep_context

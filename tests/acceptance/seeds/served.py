@@ -14,25 +14,16 @@ from typing import Any
 from urllib.parse import quote
 
 import httpx2 as httpx
-from psycopg.conninfo import make_conninfo
 
 import hitherto
 from hitherto.core.key import ApiKey
-from hitherto.stores.postgres.row_security import roles
 from tests.acceptance.cli.commands import bare
-from tests.databases import ROW_SECURITY_ROLE
 from tests.patience import PATIENCE
 from tests.providers.models.endpoint import Endpoint
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 AGENT = {"agent_id": "support", "resources": ["memory"], "model": "big", "allowed_regular_tools": ["get_order"]}
 TOOLS = ("--tools", str(EXAMPLES / "agent_tools.py"))
-
-
-async def with_row_security(database: str) -> str:
-    """The database as a role for which row-level security holds, as services with keys want it."""
-    await roles.grant(database, ROW_SECURITY_ROLE)
-    return make_conninfo(database, user=ROW_SECURITY_ROLE)
 
 
 class Service:

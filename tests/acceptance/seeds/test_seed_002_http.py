@@ -9,7 +9,8 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.acceptance.seeds.served import Service, problem, served, with_row_security
+from tests.acceptance.seeds.served import Service, problem, served
+from tests.databases import service_url
 from tests.providers.models.endpoint import Answer, Body, Endpoint, said
 
 ROSA = "legacy/7"
@@ -31,7 +32,7 @@ async def listed(client: httpx.AsyncClient) -> list[dict[str, Any]]:
 
 
 async def test_two_users_share_and_unshare(database: str) -> None:
-    with Endpoint(reply) as model, served(await with_row_security(database), "--require-keys", model=model) as service:
+    with Endpoint(reply) as model, served(await service_url(database), "--require-keys", model=model) as service:
         (_, admin), (_, anas), (_, bens) = [
             await service.key("acme", user, rights=rights)
             for user, rights in ((None, "admin"), ("ana", "read,write,review"), ("ben", "read,review"))
@@ -151,7 +152,7 @@ async def test_whose_facts(keyless: Service) -> None:
 
 
 async def test_rights_and_tenants(database: str) -> None:
-    with served(await with_row_security(database), "--require-keys") as service:
+    with served(await service_url(database), "--require-keys") as service:
         (_, mine), (_, reading), (_, theirs) = [
             await service.key("acme", "ana"),
             await service.key("acme", "ana", rights="read"),

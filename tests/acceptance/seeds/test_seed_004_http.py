@@ -14,7 +14,8 @@ import pytest
 import hitherto
 from hitherto import CrossSession, RunStatus, Scope
 from hitherto.providers.scripted.model import items
-from tests.acceptance.seeds.served import AGENT, TOOLS, Service, events_of, problem, served, with_row_security
+from tests.acceptance.seeds.served import AGENT, TOOLS, Service, events_of, problem, served
+from tests.databases import service_url
 from tests.faults.waiting import until
 from tests.providers.models.endpoint import Answer, Body, Endpoint, refused, said
 
@@ -246,7 +247,7 @@ async def test_a_service_that_stops_in_mid_run(database: str, model: Endpoint) -
 
 
 async def test_a_key_that_is_revoked_in_mid_run(database: str, model: Endpoint) -> None:
-    with served(await with_row_security(database), "--require-keys", *TOOLS, agents=[AGENT], model=model) as service:
+    with served(await service_url(database), "--require-keys", *TOOLS, agents=[AGENT], model=model) as service:
         key, secret = await service.key("acme", "ana")
         _, other = await service.key("acme", "ana")
         async with service.client(secret) as client, service.client(other) as watching:
@@ -308,7 +309,7 @@ async def test_without_an_agent(database: str) -> None:
 
 
 async def test_rights(database: str, model: Endpoint) -> None:
-    with served(await with_row_security(database), "--require-keys", *TOOLS, agents=[AGENT], model=model) as service:
+    with served(await service_url(database), "--require-keys", *TOOLS, agents=[AGENT], model=model) as service:
         (_, writing), (_, reading), (_, theirs) = [
             await service.key("acme", "ana", rights="write"),
             await service.key("acme", "ana", rights="read"),
@@ -333,7 +334,7 @@ async def test_a_run_leaves_what_is_set_for_the_agent(database: str, model: Endp
         "resources": ["memory", "knowledge_base"],
         "resource_config": {"knowledge_base": {"enable_cross_session_context": True}},
     }
-    with served(await with_row_security(database), "--require-keys", *TOOLS, agents=[agent], model=model) as service:
+    with served(await service_url(database), "--require-keys", *TOOLS, agents=[agent], model=model) as service:
         (_, writing), (_, administering) = (
             await service.key("acme", rights="write"),
             await service.key("acme", rights="admin"),

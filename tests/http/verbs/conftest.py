@@ -1,0 +1,35 @@
+"""Each memory that a test opens is one over HTTP, of a client whose service has the opened one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+import hitherto
+from hitherto import Memory
+from tests.http.serving import over_http
+
+_in_process = hitherto.open
+
+
+@asynccontextmanager
+async def _over_http(*given: Any, **options: Any) -> AsyncGenerator[Memory]:
+    async with _in_process(*given, **options) as opened, over_http(opened) as remote:
+        yield remote
+
+
+@pytest.fixture(scope="module", autouse=True)
+def everything_is_over_http() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(hitherto, "open", _over_http)
+        yield
+
+
+def pytest_pycollect_makeitem(collector: Any, name: str, obj: object) -> list[pytest.Item] | None:
+    """The tests that a module names in `LEFT_OUT` are left out of it, and so are those of drawn histories: a service
+    for each would take minutes."""
+    module = collector.getparent(pytest.Module).obj
+    return [] if name in getattr(module, "LEFT_OUT", ()) or hasattr(obj, "hypothesis") else None

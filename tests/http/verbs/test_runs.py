@@ -1,0 +1,5 @@
+"""Runs of agents, over HTTP."""
+
+from __future__ import annotations
+
+from tests.engine.test_runs import *  # noqa: F403
