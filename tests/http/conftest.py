@@ -11,9 +11,7 @@ from psycopg.conninfo import make_conninfo
 import hitherto
 from hitherto import Memory
 from hitherto.ports.store import Store
-from hitherto.stores.in_memory.store import InMemoryStore
 from tests.databases import Databases, service_url
-from tests.times import Clock
 
 
 @pytest.fixture
@@ -34,16 +32,10 @@ def owners_database(database: str) -> str:
     return make_conninfo(database, user="hitherto")
 
 
-@pytest.fixture(params=["inmemory", "postgres"])
-async def store(request: pytest.FixtureRequest, databases: Databases) -> AsyncIterator[Store]:
-    """Each kind of store, open and empty; on PostgreSQL, as the service's role."""
-    if request.param == "postgres":
-        yield await databases.store(row_security=True)
-        return
-    made = InMemoryStore(clock=Clock())
-    await made.open()
-    yield made
-    await made.aclose()
+@pytest.fixture
+async def store(databases: Databases) -> Store:
+    """An open and empty store, as the service's role."""
+    return await databases.store(row_security=True)
 
 
 @pytest.fixture

@@ -189,7 +189,9 @@ class _SentAnswer:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-        elif message["type"] == "http.response.body":
+            await self._send(message)  # which only keeps it, until the body comes
+            return
+        if message["type"] == "http.response.body":
             body, more = message.get("body", b""), message.get("more_body", False) or not self.ends
             last = max(len(body) - 1, 0) // _PART * _PART
             for start in range(0, last, _PART):  # all at once, it would hold others up
