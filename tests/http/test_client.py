@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import json
 import threading
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -268,3 +269,15 @@ class TestItsLife:
             return found
 
         assert await asyncio.to_thread(use) == 1
+
+    async def test_many_requests_at_once_take_turns(self, client: Memory) -> None:
+        """More than there are connections: nobody gets a third one before everybody has had the first."""
+        done = Counter[int]()
+
+        async def ask(number: int) -> int:
+            for _ in range(3):
+                await client.conversations(tenant=SCOPE.tenant, limit=1)
+                done[number] += 1
+            return len(done)
+
+        assert min(await asyncio.gather(*(ask(number) for number in range(150)))) == 150

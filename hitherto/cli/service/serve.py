@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -69,12 +68,14 @@ def serve(
         worker=False if no_worker else None,
     )
     try:
+        import uvloop
+
         from hitherto.http.server.serve import listening
     except ImportError as error:
         raise InvalidInput(f"the service needs {error.name}: pip install 'hitherto[server]'") from error
     configurations = [configuration_in(file) for file in agent or []]
     (logs.json_lines if lines is LogFormat.JSON else logs.plain_lines)()
-    asyncio.run(_serve(settings, listening(settings), configurations, tools))
+    uvloop.run(_serve(settings, listening(settings), configurations, tools))
 
 
 async def _serve(

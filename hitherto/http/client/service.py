@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from io import BytesIO
 from typing import Any, cast
 from urllib.parse import quote, urlencode, urlsplit
@@ -21,6 +21,7 @@ from aiohttp import (
     ClientTimeout,
     ConnectionTimeoutError,
     DummyCookieJar,
+    TCPConnector,
 )
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_before_delay
 from tenacity.wait import wait_base
@@ -45,6 +46,10 @@ _LONGEST_PAUSE = 10.0
 _CONNECTING = 10.0
 """Seconds that making a connection may take."""
 
+_AT_ONCE = 100
+"""Requests that are under way at once, each on a connection of its own. The others wait in the order of their coming;
+aiohttp's own limit would let those that just had a connection have the next one."""
+
 PATIENT = ClientTimeout(sock_connect=_CONNECTING)
 """How long an answer may take that the service itself bounds."""
 
@@ -63,10 +68,11 @@ class Service:
                 "the key is none: one has only ASCII characters and no spaces; give what `hitherto keys create` printed"
             )
         self._url, self._timeout = str(URL(url)).rstrip("/"), timeout
-        self._home = asyncio.get_running_loop()
+        self._home, self._turns = asyncio.get_running_loop(), asyncio.Semaphore(_AT_ONCE)
         self._session = ClientSession(
             headers={} if key is None else {"Authorization": f"Bearer {key}"},
-            timeout=ClientTimeout(connect=timeout, sock_connect=min(timeout, _CONNECTING), sock_read=timeout),
+            connector=TCPConnector(limit=0),
+            timeout=ClientTimeout(sock_connect=min(timeout, _CONNECTING), sock_read=timeout),
             cookie_jar=DummyCookieJar(),
             proxy=_proxy(url),
         )
@@ -145,7 +151,7 @@ class Service:
 
     async def _once(self, method: str, path: str, repeatable: bool, **content: Any) -> bytes:
         try:
-            async with self._sent(method, path, **content) as response:
+            async with self._answer(method, path, **content) as response:
                 body = await response.read()
         except (ClientConnectorError, ConnectionTimeoutError) as error:
             raise _Again(self._away()) from error
@@ -162,24 +168,25 @@ class Service:
     async def stream(self, path: str, **content: Any) -> AsyncGenerator[AsyncIterator[bytes]]:
         """The parts of the answer to a GET, as they come."""
         try:
-            async with self._sent("GET", path, **content) as response:
+            async with self._answer("GET", path, **content) as response:
                 if not response.ok:
                     raise _error(response.status, await response.read())
                 yield response.content.iter_any()
         except ClientError as error:
             raise self._away() from error
 
-    def _sent(
+    @asynccontextmanager
+    async def _answer(
         self, method: str, path: str, *, params: Mapping[str, Any] | None = None, **content: Any
-    ) -> AbstractAsyncContextManager[ClientResponse]:
+    ) -> AsyncGenerator[ClientResponse]:
         self._check()
         texts = {k: json.dumps(v) if isinstance(v, dict | bool) else v for k, v in (params or {}).items()}
         if isinstance(data := content.get("data"), bytes):
             content["data"] = BytesIO(data)  # which aiohttp sends in parts
         query = f"?{urlencode(texts, doseq=True, errors='replace')}" if texts else ""
-        return self._session.request(
-            method, URL(f"{self._url}{path}{query}", encoded=True), allow_redirects=False, **content
-        )
+        url = URL(f"{self._url}{path}{query}", encoded=True)
+        async with self._turns, self._session.request(method, url, allow_redirects=False, **content) as response:
+            yield response
 
     def _check(self) -> None:
         """Raises InvalidInput where the connections cannot be used."""
