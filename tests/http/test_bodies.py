@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import logging
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
@@ -19,6 +20,7 @@ from hitherto import Memory, user
 from hitherto.http.operations import AGENT, IDEMPOTENCY_KEY, LINES, OPERATIONS, POLICY, PREFIX, SUBJECT, TENANT, USER
 from hitherto.http.server import gate
 from tests.conftest import SCOPE
+from tests.faults.waiting import until
 from tests.http.serving import LIMITS, serving
 from tests.http.test_keys import filled
 
@@ -175,9 +177,16 @@ class TestTooSlowOrCut:
         await raw(str(service.base_url), head(**size), body[: len(body) - length - 1], end=True)
         await raw(str(service.base_url), head(**{"Transfer-Encoding": "chunked"}), b"40\r\n" + body, end=True)
 
-    async def test_an_import_that_is_cut(self, service: httpx.AsyncClient, memory: Memory) -> None:
+    async def test_an_import_that_is_cut(self, service: httpx.AsyncClient, caplog: pytest.LogCaptureFixture) -> None:
         there = head(path=f"{PREFIX}/import", **{"Content-Type": LINES, "Transfer-Encoding": "chunked"})
+        caplog.set_level(logging.INFO)
         await raw(str(service.base_url), there, b'10\r\n{"hitherto":', end=True)
+
+        def logged() -> list[str]:
+            return [one.levelname for one in caplog.records if one.name == "hitherto.http"]
+
+        await until(logged, "the request is logged")
+        assert logged() == ["INFO"], "this is no failure of the service"
 
 
 class TestNotWhatItSays:

@@ -99,10 +99,10 @@ async def whole_body(receive: Receive, headers: Headers, size: int) -> bytes:
             if start:
                 await asyncio.sleep(0)
             values.read(part[start : start + _PIECE])
-        if values.found > MOST_VALUES:
-            raise TooLarge(f"the body has more than {MOST_VALUES} values; send it in parts")
-        if values.too_deep:
-            raise TooLarge(f"the body is nested more than {DEEPEST} deep, or its brackets do not match")
+            if values.found > MOST_VALUES:
+                raise TooLarge(f"the body has more than {MOST_VALUES} values; send it in parts")
+            if values.too_deep:
+                raise TooLarge(f"the body is nested more than {DEEPEST} deep, or its brackets do not match")
         if not message.get("more_body", False):
             return b"".join(parts)
     raise TooLarge(f"the body is larger than {size} bytes, which is what the key allows; send it in parts")

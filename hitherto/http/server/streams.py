@@ -11,6 +11,7 @@ from typing import Annotated, Any, BinaryIO, cast
 from urllib.parse import unquote
 
 from fastapi import APIRouter, Header, Path, Query, Request
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 
 from hitherto.core.key import Right
@@ -19,6 +20,7 @@ from hitherto.core.scope import checked_name
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.export.imports import ImportReport
 from hitherto.engine.memory import Memory
+from hitherto.errors import InvalidExport
 from hitherto.http.operations import AGENT, LINES, PREFIX, USER
 from hitherto.http.server.bodies import check_type
 from hitherto.http.server.callers import Caller, KeyWatch, name_in, route_options
@@ -113,9 +115,12 @@ def add_streams(router: APIRouter) -> None:
         check_type(request.headers, LINES)
         watch = KeyWatch(request.scope["authentication"], request.headers)
         with tempfile.TemporaryFile() as file:
-            async for part in request.stream():
-                await asyncio.to_thread(file.write, part)
-                await watch.look()
+            try:
+                async for part in request.stream():
+                    await asyncio.to_thread(file.write, part)
+                    await watch.look()
+            except ClientDisconnect:
+                raise InvalidExport("the file was cut off: the client has left") from None
             await watch.look(now=True)
             file.seek(0)
             memory: Memory = request.scope["memory"]
