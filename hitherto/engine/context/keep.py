@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from hitherto.aside import aside, weight
 from hitherto.core.context.kept import record_of
 from hitherto.core.context.manifest import Manifest
 from hitherto.core.log.message import Message
@@ -24,7 +25,8 @@ async def keep(handle: Handle, manifest: Manifest, incoming: Iterable[Message] =
     """Keep the manifest, as the settings say; `incoming` are the messages of its request. Where that fails, a warning
     is logged, and the context goes on."""
     services, settings = handle.services, handle.services.settings
-    record = record_of(manifest, [(one.raw, one.text) for one in incoming])
+    given = [(one.raw, one.text) for one in incoming]
+    record = await aside(weight((manifest.fates, manifest.request.tools, given)), record_of, manifest, given)
     newest, lifetime = settings.keep_contexts or None, settings.keep_contexts_for
     try:
         await services.store.contexts.keep(handle.scope, handle.id, record, newest=newest, lifetime=lifetime)
