@@ -23,6 +23,7 @@ from hitherto.stores.postgres.store import PostgresStore
 from tests.conftest import SCOPE
 from tests.faults.server import FAST, KILL, Server
 from tests.faults.waiting import until
+from tests.http.conftest import REQUEST
 from tests.http.serving import serving
 
 HERE = f"{PREFIX}/conversations/c/messages"
@@ -122,7 +123,7 @@ async def test_the_client_waits_and_goes_on(own_server: Server) -> None:
 async def test_exports_that_nobody_reads(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """They hold no connection of the pool, and end."""
     monkeypatch.setattr(gate, "_PATIENCE", 2.0)
-    async with hitherto.open(database, pool_size=2, database_timeout=1, worker=False) as memory:
+    async with hitherto.open(database, pool_size=2, worker=False) as memory:
         chat = memory.conversation("c", scope=SCOPE, policy=hitherto.none())
         for _ in range(20):
             await chat.append(*(user("x" * 100_000) for _ in range(10)))
@@ -142,11 +143,16 @@ async def test_exports_that_nobody_reads(database: str, monkeypatch: pytest.Monk
 
             await until(free, "the exports are read out of the database")
             assert (await client.get(f"{PREFIX}/conversations")).status_code == 200
-            await asyncio.sleep(2.5)
+            await until(lambda: not under_way(), "the exports have ended")
             for reader, writer in opened:
                 with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
                     await reader.readexactly(20_000_000)
                 writer.close()
+
+
+def under_way() -> bool:
+    """Whether a request is."""
+    return any(getattr(task.get_coro(), "cr_code", None) is REQUEST for task in asyncio.all_tasks())
 
 
 def in_use(memory: Memory) -> bool:
