@@ -223,7 +223,7 @@ class TestNotWhatItSays:
                 found = await service.post(path, headers=JSON, content=body)
                 assert found.status_code == 422, (path, body, found.text)
 
-    @pytest.mark.parametrize("name", [USER, AGENT, POLICY, SUBJECT, IDEMPOTENCY_KEY, TENANT])
+    @pytest.mark.parametrize("name", [USER, AGENT, POLICY, SUBJECT, IDEMPOTENCY_KEY, TENANT, "Host"])
     async def test_a_header_twice(self, service: httpx.AsyncClient, name: str) -> None:
         more = "".join(f"{name}: {value}\r\n" for value in ("one", "two"))
         request = head().replace(b"Host:", more.encode() + b"Host:") + b"{}"
@@ -239,6 +239,31 @@ class TestNotWhatItSays:
         answer = await raw(str(service.base_url), framed + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body) + hidden)
         assert b" 400 " in answer.split(b"\r\n")[0]
         assert answer.count(b"HTTP/1.1") == 1
+
+    async def test_a_trailer_is_no_header(self, service: httpx.AsyncClient) -> None:
+        """Whoever stands before the service may set the user, and knows nothing of trailers."""
+        body = appending("x")
+        framed = head(**{"Transfer-Encoding": "chunked"}).replace(f"{USER}: {SCOPE.user}\r\n".encode(), b"")
+        trailer = f"{USER}: {SCOPE.user}\r\n\r\n".encode()
+        answer = await raw(str(service.base_url), framed + b"%x\r\n%s\r\n0\r\n" % (len(body), body) + trailer)
+        assert b" 422 " in answer.split(b"\r\n")[0]
+        assert b"InvalidScope" in answer
+
+    @pytest.mark.parametrize("path", [f"{PREFIX}/recall", "/healthz"])
+    async def test_a_body_for_another_protocol(self, service: httpx.AsyncClient, path: str) -> None:
+        """It is not read, and not taken for a request."""
+        hidden = head("GET", "/healthz")
+        upgrade = {"Connection": "Upgrade", "Upgrade": "h2c", "Content-Length": str(len(hidden))}
+        answer = await raw(str(service.base_url), head(path=path, **upgrade), hidden, pause=0.1)
+        assert b" 4" in answer.split(b"\r\n")[0]
+        assert answer.count(b"HTTP/1.1 ") == 1
+
+    async def test_requests_that_do_not_wait_for_answers(self, service: httpx.AsyncClient) -> None:
+        """One is kept until it is answered, too; of others nothing, and the connection ends."""
+        request = head("GET", "/openapi.json").replace(b"Connection: close\r\n", b"")
+        answer = await raw(str(service.base_url), request * 100)
+        assert answer.startswith(b"HTTP/1.1 200 ")
+        assert answer.count(b"HTTP/1.1 200 ") == 2
 
     async def test_a_key_twice(self, service: httpx.AsyncClient) -> None:
         """The last one counts, as in Python."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import io
 import json
 import threading
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -22,6 +23,7 @@ from hitherto.engine.facts.facts import Facts
 from hitherto.engine.runs import Runs
 from hitherto.errors import HithertoError, InvalidInput, InvalidMessage, ServiceError, ServiceUnavailable, StoreError
 from hitherto.http.client import remote
+from hitherto.http.client.service import Service
 from hitherto.http.operations import OPERATIONS
 from tests.conftest import SCOPE
 from tests.http.serving import serving
@@ -190,6 +192,30 @@ class TestWhatIsNoService:
                     pass
         assert isinstance(caught.value, ServiceError | ServiceUnavailable), repr(caught.value)
 
+    async def test_a_redirect_is_no_answer(self) -> None:
+        async with answering("302 Found", "text/html", HTML) as url:
+            memory = remote.RemoteMemory(Service(url, None, timeout=0.3))
+            with pytest.raises(ServiceError, match="302"):
+                await memory.metrics()
+            await memory.aclose()
+
+    async def test_one_who_reads_nothing(self) -> None:
+        async def wait(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            cast(asyncio.ReadTransport, writer.transport).pause_reading()
+            await ended.wait()
+            writer.close()
+
+        ended = asyncio.Event()
+        async with await asyncio.start_server(wait, "127.0.0.1", 0) as listening:
+            url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+            memory = remote.RemoteMemory(Service(url, None, timeout=0.3))
+            chat = memory.conversation("c", scope=SCOPE)
+            async with asyncio.timeout(10):
+                with pytest.raises(ServiceUnavailable):
+                    await chat.append(user("x" * 16_000_000))
+            await memory.aclose()
+            ended.set()
+
     async def test_an_answer_that_is_cut(self) -> None:
         async with answering("200 OK", "application/json", '{"conversations"', length=1_000) as url:
             with pytest.raises(ServiceUnavailable):
@@ -241,6 +267,28 @@ class TestItsLife:
         await opened.aclose()
         with pytest.raises(InvalidInput, match="closed"):
             await opened.conversations(tenant=SCOPE.tenant)
+
+    async def test_closing_while_requests_wait(self) -> None:
+        async def wait(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read()
+            writer.close()
+
+        async with await asyncio.start_server(wait, "127.0.0.1", 0) as listening:
+            url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+            memory = remote.RemoteMemory(Service(url, None, timeout=10))
+            asked = [asyncio.create_task(memory.conversations(tenant="local")) for _ in range(150)]
+            await asyncio.sleep(0.2)
+            await memory.aclose()
+            for one in await asyncio.gather(*asked, return_exceptions=True):
+                assert isinstance(one, InvalidInput), repr(one)
+
+    async def test_a_file_that_cannot_be_read(self, client: Memory) -> None:
+        class Truncated(io.BytesIO):
+            def readline(self, size: int | None = -1, /) -> bytes:
+                raise EOFError("the file ended early")
+
+        with pytest.raises(EOFError, match="ended early"):
+            await client.import_from(Truncated())
 
     async def test_another_event_loop(self, client: Memory) -> None:
         found = list[Exception]()

@@ -196,9 +196,16 @@ class RemoteMemory(Memory):
         checked_file(file, "rb")
         named = {} if tenant is None else {TENANT: quote(checked_name(tenant, "tenant"), safe="")}
         headers = {**named, "Content-Type": LINES}
-        response = await self._service.request(
-            "POST", f"{PREFIX}/import", repeatable=False, data=_lines(file), headers=headers, timeout=PATIENT
-        )
+        failures = list[Exception]()
+        data = _lines(file, failures)
+        try:
+            response = await self._service.request(
+                "POST", f"{PREFIX}/import", repeatable=False, data=data, headers=headers, timeout=PATIENT
+            )
+        except ServiceUnavailable:
+            if failures:
+                raise failures[0] from None
+            raise
         report = self._service.read(response, ImportReport)
         if progress is not None:
             progress(report)
@@ -213,9 +220,15 @@ def _report(done: Counter[str]) -> ExportReport:
     return ExportReport(**{name: done[name] for name in _COUNTED.values()})
 
 
-async def _lines(file: Lines) -> AsyncIterator[bytes]:
-    while line := await asyncio.to_thread(file.readline, LONGEST_LINE):
-        yield line
+async def _lines(file: Lines, failures: list[Exception]) -> AsyncIterator[bytes]:
+    """The lines of the file. What reading them raises is put into `failures` too: aiohttp makes it an error of its
+    own."""
+    try:
+        while line := await asyncio.to_thread(file.readline, LONGEST_LINE):
+            yield line
+    except Exception as error:
+        failures.append(error)
+        raise
 
 
 @_with_operations

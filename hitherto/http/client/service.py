@@ -21,6 +21,7 @@ from aiohttp import (
     ClientTimeout,
     ConnectionTimeoutError,
     DummyCookieJar,
+    ServerTimeoutError,
     TCPConnector,
 )
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_before_delay
@@ -157,7 +158,7 @@ class Service:
             raise _Again(self._away()) from error
         except ClientError as error:
             raise (_Again(self._away()) if repeatable else self._away()) from error
-        if response.ok:
+        if response.status < 300:
             return body
         found = _error(response.status, body)
         whole = isinstance(content.get("data", b""), bytes)  # else it was read, and cannot be read again
@@ -169,7 +170,7 @@ class Service:
         """The parts of the answer to a GET, as they come."""
         try:
             async with self._answer("GET", path, **content) as response:
-                if not response.ok:
+                if response.status >= 300:
                     raise _error(response.status, await response.read())
                 yield response.content.iter_any()
         except ClientError as error:
@@ -185,8 +186,18 @@ class Service:
             content["data"] = BytesIO(data)  # which aiohttp sends in parts
         query = f"?{urlencode(texts, doseq=True, errors='replace')}" if texts else ""
         url = URL(f"{self._url}{path}{query}", encoded=True)
-        async with self._turns, self._session.request(method, url, allow_redirects=False, **content) as response:
-            yield response
+        patience = None if content.get("timeout") is PATIENT else self._timeout
+        async with self._turns:
+            self._check()
+            try:
+                async with asyncio.timeout(patience):  # the session's own timeouts leave out the sending
+                    response = await self._session.request(method, url, allow_redirects=False, **content)
+            except ClientError:
+                raise
+            except TimeoutError as error:
+                raise ServerTimeoutError from error
+            async with response:
+                yield response
 
     def _check(self) -> None:
         """Raises InvalidInput where the connections cannot be used."""

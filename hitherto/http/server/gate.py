@@ -42,7 +42,7 @@ OPEN = frozenset({"/healthz", "/readyz", "/openapi.json"})
 _PATIENCE = 60.0
 """Seconds for which a part of an answer waits to be read."""
 
-_ONCE = frozenset(name.lower().encode() for name in ("Authorization", *HEADERS))
+_ONCE = frozenset(name.lower().encode() for name in ("Authorization", "Host", *HEADERS))
 """Headers that a request has once: of two, others might go by the other one."""
 
 _LINGER = 5.0
@@ -168,7 +168,14 @@ def _checked_headers(scope: Scope) -> Headers:
     names = [name for name, _ in raw if name in _ONCE]
     if len(names) > len(set(names)):
         raise InvalidInput("a header is given twice, of which there can be only one")
-    return Headers(scope=scope)
+    headers = Headers(scope=scope)
+    upgrades = "upgrade" in headers.get("Connection", "").lower()
+    if upgrades and (headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in headers):
+        raise InvalidInput(
+            "a body cannot come with a request for another protocol; send it without `Connection: Upgrade` (Java's "
+            "HttpClient: version(HTTP_1_1))"
+        )
+    return headers
 
 
 def _cut_off() -> ConnectionAbortedError:

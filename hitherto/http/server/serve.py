@@ -35,10 +35,14 @@ _LONGEST_HEAD = 65_536
 
 
 class _Connection(HttpToolsProtocol):
-    """Refuses a head that goes on beyond `_LONGEST_HEAD`, where uvicorn's own would keep all of it."""
+    """Keeps no more than it must, where uvicorn's own would keep all that comes: refuses a head that goes on beyond
+    `_LONGEST_HEAD`, and lets one request wait for the answer to the one before; of more, none is read, and the
+    connection ends. It also ends after a request for another protocol, which there is none of."""
 
     _kept = 0
     """Bytes that have come since the parser last gave something out."""
+
+    _in_head = False
 
     def data_received(self, data: bytes) -> None:
         self._kept += len(data)
@@ -46,9 +50,21 @@ class _Connection(HttpToolsProtocol):
         if self._kept > _LONGEST_HEAD and not self.transport.is_closing():
             self.send_400_response("The head of the request is too long.")
 
+    def on_message_begin(self) -> None:
+        if self.pipeline:
+            raise BlockingIOError("a request waits already")  # ends the parser's work
+        self._in_head = True
+        super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_head:  # a trailer names no user, and is no key
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
-        self._kept = 0
+        self._kept, self._in_head = 0, False
         super().on_headers_complete()
+        if b"upgrade" in dict(self.headers):  # the parser takes its body for the next request
+            self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
         self._kept = 0
@@ -57,6 +73,16 @@ class _Connection(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self._kept = 0
         super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        if self.pipeline:
+            self.cycle.keep_alive = False  # what came before is answered
+            self.flow.pause_reading()
+        else:
+            super().send_400_response(msg)
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Would tell to install what WebSockets need."""
 
 
 class _Server(uvicorn.Server):
