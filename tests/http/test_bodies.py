@@ -231,6 +231,17 @@ class TestNotWhatItSays:
         assert b" 400 " in answer.split(b"\r\n")[0]
         assert answer.count(b"HTTP/1.1") == 1
 
+    @pytest.mark.parametrize("pause", [0, 0.1])
+    async def test_trailers_are_no_headers(self, service: httpx.AsyncClient, pause: float) -> None:
+        """However they come: whoever stands before the service has not looked at them."""
+        unnamed = head(path=f"{PREFIX}/recall", **{"Transfer-Encoding": "chunked"})
+        unnamed = unnamed.replace(f"{USER}: {SCOPE.user}\r\n".encode(), b"")
+        body, trailers = b'{"question": "x"}', f"{USER}: {SCOPE.user}\r\n".encode()
+        parts = [unnamed, b"%x\r\n%s\r\n0\r\n%s\r\n" % (len(body), body, trailers)]
+        answer = await raw(str(service.base_url), *(parts if pause else [b"".join(parts)]), pause=pause)
+        assert b" 422 " in answer.split(b"\r\n")[0]
+        assert b"Name the user" in answer
+
     async def test_a_key_twice(self, service: httpx.AsyncClient) -> None:
         """The last one counts, as in Python."""
         body = (

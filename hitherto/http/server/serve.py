@@ -35,10 +35,13 @@ _LONGEST_HEAD = 65_536
 
 
 class _Connection(HttpToolsProtocol):
-    """Refuses a head that goes on beyond `_LONGEST_HEAD`, where uvicorn's own would keep all of it."""
+    """Refuses a head that goes on beyond `_LONGEST_HEAD`, where uvicorn's own would keep all of it, and leaves out
+    trailers, where uvicorn's own takes them for headers."""
 
     _kept = 0
     """Bytes that have come since the parser last gave something out."""
+    _has_head = False
+    """Whether the head is there: what is named from then on are trailers."""
 
     def data_received(self, data: bytes) -> None:
         self._kept += len(data)
@@ -46,8 +49,16 @@ class _Connection(HttpToolsProtocol):
         if self._kept > _LONGEST_HEAD and not self.transport.is_closing():
             self.send_400_response("The head of the request is too long.")
 
+    def on_message_begin(self) -> None:
+        self._has_head = False
+        super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._has_head:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
-        self._kept = 0
+        self._kept, self._has_head = 0, True
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
