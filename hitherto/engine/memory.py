@@ -467,7 +467,7 @@ class Memory:
         """The counters of this process and the current digest backlog, in Prometheus's text format
         (`hitherto.watching.CONTENT_TYPE`)."""
         self._services.watch.show(await self._services.store.backlog())
-        return self._services.watch.exposition()
+        return await asyncio.to_thread(self._services.watch.exposition)
 
     async def costs(
         self, by: By = "day", *, tenant: str | None = None, since: date | None = None, until: date | None = None

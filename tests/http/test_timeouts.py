@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -11,6 +14,7 @@ import hitherto
 from hitherto import Memory, user
 from hitherto.engine.log import erase_scope
 from hitherto.errors import TimedOut
+from hitherto.http.server.other_systems import agent_runs
 from tests.conftest import SCOPE
 from tests.http.serving import LIMITS, serving
 
@@ -33,3 +37,31 @@ async def test_an_erasure_that_has_begun_goes_on(memory: Memory, monkeypatch: py
         await memory.wait_for_erasure()
     assert await store.erasures() == []
     assert (await memory.conversations(tenant=SCOPE.tenant)).conversations == ()
+
+
+async def test_a_streamed_run_that_is_cut_off_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task that waits for its next event would be logged as an error."""
+
+    class Silent:
+        def __init__(self, *_: object) -> None:
+            self._stopped = asyncio.Event()
+
+        async def ended(self) -> dict[str, Any]:
+            await self._stopped.wait()
+            return {}
+
+        async def stop(self) -> None:
+            self._stopped.set()
+
+    monkeypatch.setattr(agent_runs, "_Running", Silent)
+    before = asyncio.all_tasks()
+    nobody: Any = SimpleNamespace(session_id="s")
+    stream = agent_runs._streamed(nobody, nobody, nobody)
+    await anext(stream)
+    waiting = asyncio.ensure_future(anext(stream))
+    await asyncio.sleep(0.01)
+    waiting.cancel()
+    with suppress(asyncio.CancelledError):
+        await waiting
+    await asyncio.sleep(0)
+    assert asyncio.all_tasks() == before

@@ -242,13 +242,14 @@ async def _streamed(request: Request, agent: APIAgent, body: AgentRequest) -> As
         yield _sent(run_started(agent.session_id))
         while not (ended.done() and events.empty()):
             event = asyncio.create_task(events.get())
-            await asyncio.wait({event, ended}, timeout=_QUIET, return_when=asyncio.FIRST_COMPLETED)
-            if event.done():
+            try:
+                await asyncio.wait({event, ended}, timeout=_QUIET, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                came = not event.cancel()
+            if came:
                 yield _sent(event.result())
-            else:
-                event.cancel()
-                if not ended.done():
-                    yield b": the run goes on\n\n"
+            elif not ended.done():
+                yield b": the run goes on\n\n"
         yield _sent(await _last(ended))
     finally:
         await run.stop()
