@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from typing import Annotated, Any, BinaryIO, cast
 from urllib.parse import unquote
@@ -31,7 +31,10 @@ PATHS = frozenset({f"{PREFIX}/export", f"{PREFIX}/import"})
 """What the gate lets through as it comes, and for as long as it takes."""
 
 _PAGE = 200
-"""Messages that are read, and written as JSON, at once."""
+"""Messages that are read at once."""
+
+_LONG = 1_000_000
+"""Characters of messages that are written as JSON at once: letting go of hundreds of megabytes holds others up too."""
 
 _PIECE = 65_536
 """Bytes of an export that are sent at once: the next ones wait until they are on their way."""
@@ -133,9 +136,10 @@ async def _pages(
     """The JSON of a list of messages, page by page."""
     before = b"["
     while page:
-        yield before  # put together with a page, it would be copied
-        yield await asyncio.to_thread(_joined, page)
-        before = b","
+        for part in _parts(page):
+            yield before
+            yield await asyncio.to_thread(_joined, part)
+            before = b","
         await watch.look()
         limit = _PAGE if remaining is None else min(remaining, _PAGE)
         page = await chat.messages(start=page[-1].seq + 1, stop=stop, limit=limit) if limit else []
@@ -143,8 +147,21 @@ async def _pages(
     yield b"]"
 
 
-def _joined(page: list[Logged]) -> bytes:
-    return b",".join([encoded(answer_to_json(message, Logged)) for message in page])
+def _parts(page: list[Logged]) -> Iterator[list[Logged]]:
+    """The page in parts of about `_LONG` characters, or of one message."""
+    part, size = list[Logged](), 0
+    for message in page:
+        part.append(message)
+        size += len(message.message.raw)
+        if size >= _LONG:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
+
+
+def _joined(messages: list[Logged]) -> bytes:
+    return b",".join([encoded(answer_to_json(message, Logged)) for message in messages])
 
 
 class _Pipe:
