@@ -18,6 +18,7 @@ from aiohttp import (
     ClientError,
     ClientResponse,
     ClientSession,
+    ClientSSLError,
     ClientTimeout,
     ConnectionTimeoutError,
     DummyCookieJar,
@@ -154,6 +155,11 @@ class Service:
         try:
             async with self._answer(method, path, **content) as response:
                 body = await response.read()
+        except ClientSSLError as error:
+            raise ServiceUnavailable(
+                f"no secure connection to the service: {error}; see whether it speaks HTTPS there, and whether this "
+                "machine trusts its certificate (SSL_CERT_FILE names others that it may)"
+            ) from error
         except (ClientConnectorError, ConnectionTimeoutError) as error:
             raise _Again(self._away()) from error
         except ClientError as error:
