@@ -9,7 +9,7 @@ import asyncio
 import gc
 import json
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Container
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -79,6 +79,19 @@ async def check(url: str, load: Callable[[], Awaitable[object]]) -> None:
     pytest.fail(f"the longest pieces took {longest} s")
 
 
+async def check_request(
+    url: str, method: str, path: str, body: bytes = b"", *, statuses: Container[int] = (200,), size: int = 0
+) -> None:
+    """The answer has one of the statuses, and at least this size."""
+
+    async def load() -> None:
+        status, answered = await asked(url, method, PREFIX + path, body)
+        assert status in statuses
+        assert answered >= size
+
+    await check(url, load)
+
+
 BODIES = {
     "too large": b'{"text": "' + b"x" * 20_000_000,
     "too many values": b'{"messages": [{"x": [' + b"1," * 3_000_000,
@@ -94,12 +107,7 @@ BODIES = {
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 async def test_while_bodies_are_read_and_refused(memory: Memory, body: bytes) -> None:
     async with serving(memory, keys=False, limits=LIMITS) as url:
-
-        async def load() -> None:
-            status, _ = await asked(url, "POST", f"{PREFIX}/documents", body)
-            assert status in (413, 422)
-
-        await check(url, load)
+        await check_request(url, "POST", "/documents", body, statuses=(413, 422))
 
 
 async def test_while_long_lists_and_exports_are_sent(memory: Memory) -> None:
@@ -107,13 +115,8 @@ async def test_while_long_lists_and_exports_are_sent(memory: Memory) -> None:
     for _ in range(12):
         await chat.append(*(user("x" * 2_000) for _ in range(250)))
     async with serving(memory, keys=False) as url:
-        for path in (f"{PREFIX}/conversations/c/messages", f"{PREFIX}/export"):
-
-            async def load(path: str = path) -> None:
-                status, size = await asked(url, "GET", path)
-                assert (status, size > 6_000_000) == (200, True)
-
-            await check(url, load)
+        for path in ("/conversations/c/messages", "/export"):
+            await check_request(url, "GET", path, size=6_000_000)
 
 
 LONG_TEXT = "hello world, " * 300_000
@@ -142,12 +145,7 @@ async def test_while_a_verb_has_much_to_do(memory: Memory, path: str, body: dict
         await chat.append(*(user(f"I said {number}.") for number in range(9_000)))
     encoded = json.dumps(body).encode()
     async with serving(memory, keys=False) as url:
-
-        async def load() -> None:
-            status, _ = await asked(url, "POST", f"{PREFIX}/conversations/c/{path}", encoded)
-            assert status in (200, 422)
-
-        await check(url, load)
+        await check_request(url, "POST", f"/conversations/c/{path}", encoded, statuses=(200, 422))
 
 
 WORDS = "hello world, " * 600_000
@@ -172,12 +170,7 @@ async def test_while_bodies_near_the_limit_are_worked_on(
     encoded = json.dumps(body).encode()
     assert len(encoded) < LIMITS.size
     async with serving(memory, keys=False) as url:
-
-        async def load() -> None:
-            status, _ = await asked(url, method, PREFIX + path.format(run=run.id), encoded)
-            assert status in (200, 204, 422)
-
-        await check(url, load)
+        await check_request(url, method, path.format(run=run.id), encoded, statuses=(200, 204, 422))
 
 
 async def test_while_a_conversation_with_many_gaps_is_read(memory: Memory) -> None:
@@ -187,14 +180,9 @@ async def test_while_a_conversation_with_many_gaps_is_read(memory: Memory) -> No
     await chat.erase(range(0, 27_000, 2))
     encoded = json.dumps({"incoming": "hello", "budget": 2_000}).encode()
     async with serving(memory, keys=False) as url:
-        for method, path in (("POST", "contexts"), ("GET", "head"), ("GET", "items")):
-
-            async def load(method: str = method, path: str = path) -> None:
-                body = encoded if method == "POST" else b""
-                status, _ = await asked(url, method, f"{PREFIX}/conversations/c/{path}", body)
-                assert status == 200
-
-            await check(url, load)
+        await check_request(url, "POST", "/conversations/c/contexts", encoded)
+        for path in ("head", "items"):
+            await check_request(url, "GET", f"/conversations/c/{path}")
 
 
 async def test_while_very_long_messages_are_read(memory: Memory) -> None:
@@ -203,14 +191,8 @@ async def test_while_very_long_messages_are_read(memory: Memory) -> None:
         await chat.append(*(user("x" * 2_000_000) for _ in range(7)))
     encoded = json.dumps({"what": [0, 4], "budget": 10_000_000}).encode()
     async with serving(memory, keys=False) as url:
-        for method, path in (("GET", "items"), ("POST", "expand")):
-
-            async def load(method: str = method, path: str = path) -> None:
-                body = encoded if method == "POST" else b""
-                status, _ = await asked(url, method, f"{PREFIX}/conversations/c/{path}", body)
-                assert status == 200
-
-            await check(url, load)
+        await check_request(url, "GET", "/conversations/c/items")
+        await check_request(url, "POST", "/conversations/c/expand", encoded)
 
 
 async def test_while_long_messages_are_read(memory: Memory) -> None:
@@ -218,12 +200,7 @@ async def test_while_long_messages_are_read(memory: Memory) -> None:
     for text in ("é" * 20_000, "x" * 100_000):
         await chat.append(*(user(text) for _ in range(24)))
     async with serving(memory, keys=False) as url:
-
-        async def load() -> None:
-            status, _ = await asked(url, "GET", f"{PREFIX}/conversations/c/items")
-            assert status == 200
-
-        await check(url, load)
+        await check_request(url, "GET", "/conversations/c/items")
 
 
 async def test_while_a_long_conversation_is_read(memory: Memory) -> None:
@@ -231,12 +208,7 @@ async def test_while_a_long_conversation_is_read(memory: Memory) -> None:
     await chat.append(*(user(f"I said {number}.") for number in range(9_000)))
     async with serving(memory, keys=False) as url:
         for path in ("items", "items?wire=anthropic", "view", "messages"):
-
-            async def load(path: str = path) -> None:
-                status, _ = await asked(url, "GET", f"{PREFIX}/conversations/c/{path}")
-                assert status == 200
-
-            await check(url, load)
+            await check_request(url, "GET", f"/conversations/c/{path}")
 
 
 async def test_while_many_append(memory: Memory) -> None:
@@ -260,9 +232,4 @@ async def test_while_texts_full_of_quotes_are_stored(memory: Memory) -> None:
             "/documents": {"text": text},
         }
         for path, body in bodies.items():
-
-            async def load(path: str = path, body: Any = body) -> None:
-                status, _ = await asked(url, "POST", f"{PREFIX}{path}", json.dumps(body).encode())
-                assert status in (200, 204)
-
-            await check(url, load)
+            await check_request(url, "POST", path, json.dumps(body).encode(), statuses=(200, 204))
