@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import subprocess
 from collections.abc import Callable
 from importlib import resources
 from typing import Any
@@ -15,6 +16,7 @@ from alembic.script import ScriptDirectory
 
 from hitherto.errors import StoreError
 from hitherto.stores.postgres import schema
+from hitherto.stores.postgres.embedded import cluster
 from tests.patience import PATIENCE
 from tests.postgres.asking import rows
 
@@ -50,6 +52,23 @@ async def test_a_new_database_has_what_the_files_say(database: str) -> None:
     )
     ours = [(row["kind"], row["name"]) for row in found if not re.search("procrastinate_|^alembic_", row["name"])]
     assert sorted(ours) == sorted(said)
+
+
+async def test_a_new_database_is_what_migrations_make_of_an_empty_one(database: str, empty: str) -> None:
+    """A new one is set up without Alembic."""
+    await rows(empty, "create schema hitherto")
+    await asyncio.to_thread(schema.migrate, empty, schema.LOCK_TIMEOUT)
+    assert dumped(database) == dumped(empty)
+
+
+def dumped(url: str) -> list[str]:
+    """The schema, as pg_dump writes it down, and its revision."""
+    command = [cluster.programs() / "pg_dump", "--schema-only", "--schema=hitherto", url]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    with psycopg.connect(url) as connection:
+        version = connection.execute("table hitherto.alembic_version").fetchall()
+    # The restrictions bear a random key.
+    return [str(version), *(line for line in done.stdout.splitlines() if "restrict" not in line)]
 
 
 class TestLocks:

@@ -12,7 +12,7 @@ import psycopg
 from psycopg.pq import PGconn, Ping
 
 from hitherto.errors import DatabaseReadOnly, SchemaMismatch, StoreError
-from hitherto.stores.postgres import errors
+from hitherto.stores.postgres import baseline, errors
 from hitherto.uninterrupted import uninterrupted
 
 OLDEST_SERVER = 140000
@@ -24,6 +24,12 @@ not wait for the end of a long transaction, but gives up, lets the others throug
 _TRIES = 5
 _PAUSE = 0.2
 """Seconds between two attempts to connect to a server that is starting up."""
+
+_VERSION_TABLE = """
+create table hitherto.alembic_version (
+    version_num character varying(32) not null, constraint alembic_version_pkc primary key (version_num)
+)
+"""
 
 _upgrading = threading.Lock()
 
@@ -167,14 +173,33 @@ async def _upgraded(url: str, lock_timeout: float) -> None:
             return
 
 
+def set_up(connection: psycopg.Connection[Any]) -> None:
+    """Makes what a migration from nothing makes, in the schema `hitherto` that is there and has nothing in it, within
+    the connection's transaction."""
+    connection.execute(_VERSION_TABLE)
+    for statements in baseline.scripts():
+        connection.execute(statements.encode())
+    connection.execute("insert into hitherto.alembic_version values (%s)", [revisions()[-1]])
+
+
 def _upgrade(url: str, lock_timeout: float) -> None:
+    with psycopg.connect(url, client_encoding="UTF8") as connection:
+        connection.execute("select set_config('lock_timeout', %s, true)", [_milliseconds(lock_timeout)])
+        if connection.execute("select to_regclass('hitherto.alembic_version')").fetchone() == (None,):
+            # Alembic and SQLAlchemy take longer to import than everything else together.
+            set_up(connection)
+            return
     # Alembic keeps the upgrade it runs in module globals: one at a time in a process, even for different databases.
     with _upgrading:
-        _run_upgrade(url, lock_timeout)
+        migrate(url, lock_timeout)
 
 
-def _run_upgrade(url: str, lock_timeout: float) -> None:
-    # Alembic and SQLAlchemy are needed for this alone, and take longer to import than everything else together.
+def _milliseconds(seconds: float) -> str:
+    return f"{round(seconds * 1_000)}"
+
+
+def migrate(url: str, lock_timeout: float) -> None:
+    """Runs the migrations that the schema in the database at `url` lacks. Raises psycopg's errors."""
     from alembic import command
     from alembic.config import Config
     from sqlalchemy import create_engine, pool
@@ -190,8 +215,8 @@ def _run_upgrade(url: str, lock_timeout: float) -> None:
         )
         try:
             with engine.begin() as connection:
-                milliseconds = f"{round(lock_timeout * 1_000)}"
-                connection.exec_driver_sql("select set_config('lock_timeout', %s, true)", (milliseconds,))
+                limit = _milliseconds(lock_timeout)
+                connection.exec_driver_sql("select set_config('lock_timeout', %s, true)", (limit,))
                 config.attributes["connection"] = connection
                 command.upgrade(config, "head")
         except DBAPIError as error:

