@@ -85,9 +85,9 @@ def open(  # noqa: A001 (the name users read: hitherto.open)
     """Open a memory.
 
     Without arguments it runs Hitherto's own PostgreSQL in the user's data directory, and makes digests without a model.
-    `database` is a PostgreSQL URL, or "memory:" for a memory that ends with the process. `model` makes the digests: the
-    name of one behind an OpenAI-compatible endpoint, "extractive", or an object of your own. `policy` governs
-    conversations that have none. `embedder` and `reranker` are names as in `Settings`, or objects of your own;
+    `database` is a PostgreSQL URL, or "memory:" for a throw-away memory that is gone when it is closed. `model` makes
+    the digests: the name of one behind an OpenAI-compatible endpoint, "extractive", or an object of your own. `policy`
+    governs conversations that have none. `embedder` and `reranker` are names as in `Settings`, or objects of your own;
     `previous_embedders` are objects whose vectors are searched until those of the embedder have caught up. A `store`,
     model, compactor, embedder or reranker object given here must be open, and is not closed; digests in a store of
     yours are made in this process. `watch` receives metrics and traces, in place of our own. Everything in `Settings`
@@ -162,24 +162,21 @@ async def _recalling(
 
 async def _store(settings: Settings, opened: AsyncExitStack, can: frozenset[Needs]) -> tuple[Store, DigestQueue]:
     """The store, open, and the queue that goes with it; `can` is what this process has to make digests with."""
-    if settings.database == IN_MEMORY:
-        from hitherto.stores.in_memory.store import InMemoryStore
-
-        in_memory = InMemoryStore()
-        opened.push_async_callback(in_memory.aclose)
-        return in_memory, TaskQueue(concurrency=settings.digest_concurrency)
-    from hitherto.queues.procrastinate import ProcrastinateQueue
     from hitherto.stores.postgres.store import PostgresStore
 
-    url, start_again = settings.database, None
-    if url is None:
+    url, pool_size, start_again = settings.database, settings.pool_size, None
+    if url == IN_MEMORY:
+        from hitherto.stores.postgres.embedded.throwaway import POOL_SIZE, throwaway_database
+
+        url, pool_size = await opened.enter_async_context(throwaway_database()), min(pool_size, POOL_SIZE)
+    elif url is None:
         server = await own_server(settings, opened, create=not settings.read_only)
         url, start_again = server.url, server.start_again
-        if settings.row_security:
-            url = await _as_service(server, settings)
+    if settings.row_security and settings.database in (None, IN_MEMORY):
+        url = await _as_service(url, settings)
     store = PostgresStore(
         url,
-        pool_size=settings.pool_size,
+        pool_size=pool_size,
         patience=settings.database_timeout,
         prepared=settings.prepared_statements,
         read_only=settings.read_only,
@@ -194,6 +191,10 @@ async def _store(settings: Settings, opened: AsyncExitStack, can: frozenset[Need
             "one at a time. Give the address of another role (CREATE ROLE … LOGIN PASSWORD …), to which "
             "`hitherto migrate --grant ROLE`, run as the owner, has given what it needs"
         )
+    if settings.database == IN_MEMORY:
+        return store, TaskQueue(concurrency=settings.digest_concurrency)
+    from hitherto.queues.procrastinate import ProcrastinateQueue
+
     queue = ProcrastinateQueue(
         url,
         unsettled=store.unsettled,
@@ -204,16 +205,19 @@ async def _store(settings: Settings, opened: AsyncExitStack, can: frozenset[Need
     return store, queue
 
 
-async def _as_service(server: EmbeddedServer, settings: Settings) -> str:
-    """Where to connect to our own server as a role for which row-level security holds, with the schema ready for it."""
+async def _as_service(url: str, settings: Settings) -> str:
+    """Where to connect to a database of our own server, at `url` as its owner, as a role for which row-level security
+    holds, with the schema ready for it."""
+    from psycopg.conninfo import make_conninfo
+
     from hitherto.stores.postgres import schema
     from hitherto.stores.postgres.embedded.server import SERVICE
     from hitherto.stores.postgres.row_security import roles
 
     if not settings.read_only:
-        await schema.ensure(server.url, patience=settings.database_timeout)
-        await roles.grant(server.url, SERVICE)
-    return server.service_url
+        await schema.ensure(url, patience=settings.database_timeout)
+        await roles.grant(url, SERVICE)
+    return make_conninfo(url, user=SERVICE)
 
 
 async def own_server(settings: Settings, opened: AsyncExitStack, *, create: bool) -> EmbeddedServer:

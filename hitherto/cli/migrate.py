@@ -32,7 +32,10 @@ def migrate(
     """
     settings = Settings.load(database=database)
     if settings.database == IN_MEMORY:
-        raise InvalidInput("memory: has no schema; name a PostgreSQL server, or leave --database out")
+        raise InvalidInput(
+            "there is nothing to migrate in memory:, which is new each time; name a PostgreSQL server, or leave "
+            "--database out for Hitherto's own"
+        )
     if settings.read_only:
         raise InvalidInput("the setting read_only (HITHERTO_READ_ONLY) is on, and nothing may be written; unset it")
     before, now = run(_migrated(settings, grant))

@@ -22,8 +22,8 @@ Database = Annotated[
     str | None,
     typer.Option(
         metavar="URL",
-        help="A PostgreSQL server, or memory: for a memory that ends with the command. Without it: HITHERTO_DATABASE, "
-        "or Hitherto's own server.",
+        help="A PostgreSQL server, or memory: for a throw-away memory that ends with the command. Without it: "
+        "HITHERTO_DATABASE, or Hitherto's own server.",
     ),
 ]
 Tenant = Annotated[str, typer.Option(metavar="NAME", help="The tenant of the scope.")]

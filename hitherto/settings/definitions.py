@@ -29,8 +29,8 @@ class _Group(BaseModel):
 class DatabaseSettings(_Group):
     """Where conversations are kept, and how long.
 
-    `database`: a PostgreSQL URL, or "memory:" for a memory that ends with the process; unset: the server that Hitherto
-    runs itself. `data_dir`: that server's directory. `pool_size`: the most connections of this process.
+    `database`: a PostgreSQL URL, or "memory:" for a throw-away memory; unset: the server that Hitherto runs itself.
+    `data_dir`: that server's directory. `pool_size`: the most connections of this process.
     `database_timeout`: seconds to wait for a connection. `prepared_statements`: whether statements that come often are
     prepared, which an old connection pooler does not support. `read_only`: nothing is written, and no digest is made;
     a database without Hitherto's current schema is refused, not set up. `row_security`: whether PostgreSQL must keep

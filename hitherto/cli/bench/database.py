@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
-import shutil
-import tempfile
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -19,7 +15,6 @@ from psycopg.conninfo import make_conninfo
 from hitherto.errors import StoreError
 from hitherto.logs import logger
 from hitherto.stores.postgres import errors
-from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from hitherto.uninterrupted import uninterrupted
 from hitherto.wiring import IN_MEMORY
 
@@ -34,36 +29,16 @@ _DROP = sql.SQL("drop database if exists {} with (force)")
 
 @asynccontextmanager
 async def temporary_database(server: str | None) -> AsyncGenerator[str]:
-    """The address of an empty database. It is created on the server at the address `server`, where the role must be
-    allowed to create one; without an address, on a new server in a temporary directory. "memory:" stays as it is.
+    """The address of an empty database, which is created on the server at the address `server`; the role must be
+    allowed to create one. Without an address, and for "memory:", it is that of a throw-away one.
 
-    Raises DatabaseUnavailable, StoreError and EmbeddedServerError.
+    Raises DatabaseUnavailable and StoreError.
     """
-    if server is None:
-        async with _own_server() as url:
-            yield url
-    elif server == IN_MEMORY:
-        yield server
+    if server is None or server == IN_MEMORY:
+        yield IN_MEMORY
     else:
         async with _database_on(server) as url:
             yield url
-
-
-@asynccontextmanager
-async def _own_server() -> AsyncGenerator[str]:
-    folder = Path(tempfile.mkdtemp(prefix="hitherto-"))
-    # The start goes on in a thread even if this task is cancelled, and the folder can be removed only after the server.
-    starting = asyncio.create_task(EmbeddedServer.start(folder / "pg"))
-    try:
-        yield (await asyncio.shield(starting)).url
-    finally:
-        await uninterrupted(_remove(folder, starting))
-
-
-async def _remove(folder: Path, starting: asyncio.Task[EmbeddedServer]) -> None:
-    with contextlib.suppress(StoreError):
-        await (await starting).stop()
-    await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
 
 @asynccontextmanager

@@ -43,8 +43,8 @@ async def check_database(loaded: UsableSettings, space: Space | None) -> list[Ch
     if skip := loaded.skipped(name):
         return [skip, *(skipped(check, "not looked at: see database") for check in _REST)]
     if loaded.settings.database == IN_MEMORY:
-        memory = ok(name, "in memory: nothing is kept when a process ends")
-        return [memory, *(skipped(check, "nothing to be looked at: the store is in memory") for check in _REST)]
+        rest = [skipped(check, "nothing to be looked at: memory: is new each time") for check in _REST]
+        return [await _throwaway(), *rest]
     async with AsyncExitStack() as opened:
         try:
             url, home = await _address(loaded.settings, opened)
@@ -59,6 +59,17 @@ async def check_database(loaded: UsableSettings, space: Space | None) -> list[Ch
             return [*checks, *(skipped(check, "not looked at: see schema") for check in _REST[1:])]
         checks.append(_row_security(examined, loaded.settings))
         return [*checks, await _queue(examined, url, loaded.settings), await _index(url, loaded.settings, space)]
+
+
+async def _throwaway() -> Check:
+    from hitherto.stores.postgres.embedded.throwaway import throwaway_database
+
+    name = "database"
+    try:
+        async with throwaway_database():
+            return ok(name, "a throw-away memory can be made; nothing is kept when its process ends")
+    except StoreError as error:
+        return failed(name, error)
 
 
 async def _address(settings: Settings, opened: AsyncExitStack) -> tuple[str, Path | None]:

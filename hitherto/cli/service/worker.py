@@ -59,7 +59,10 @@ def worker(
     """
     settings = Settings.load(database=database, digest_concurrency=concurrency, grace=grace, worker=True)
     if settings.database == IN_MEMORY:
-        raise InvalidInput("a worker needs a database that others use too; memory: is this process's own")
+        raise InvalidInput(
+            "the digests of memory: are made in the process that opens it; a worker needs a database that others use "
+            "too"
+        )
     (logs.json_lines if lines is LogFormat.JSON else logs.plain_lines)()
     asyncio.run(_work(settings, metrics))
 
@@ -128,6 +131,6 @@ def _database(settings: Settings) -> str:
         case None:
             return f"Hitherto's own PostgreSQL, in {settings.data_dir or default_data_directory()}"
         case "memory:":
-            return "in memory, until this process ends"
+            return "a throw-away memory, gone when this process ends"
         case url:
             return shown(url)

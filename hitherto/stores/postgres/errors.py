@@ -79,7 +79,7 @@ def checked_address(url: str) -> None:
         raise DatabaseUnavailable(
             "the database's address is neither a PostgreSQL URL nor key=value pairs; write it as "
             "postgresql://user@host:port/database, with special characters of the password percent-encoded, or as "
-            "'memory:' for a memory that ends with the process"
+            "'memory:' for a throw-away memory"
         ) from None
 
 

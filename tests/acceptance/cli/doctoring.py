@@ -55,8 +55,9 @@ def doctor(run: Cli, *words: str, **given: str) -> Found:
     return Found(run("doctor", *words, "--json", **given))
 
 
-def on_memory(**given: str) -> Found:
-    return doctor(bare, "--database", "memory:", **given)
+def without_database(**given: str) -> Found:
+    """On Hitherto's own server, before its first start."""
+    return doctor(bare, **{"HITHERTO_DATA_DIR": "/nowhere/hitherto", **given})
 
 
 def in_database(database: str, **given: str) -> Found:

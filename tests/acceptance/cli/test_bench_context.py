@@ -33,7 +33,7 @@ def talk(speakers: tuple[str, str] = SPEAKERS) -> list[dict[str, Any]]:
 
 
 def bench(file: Path, *words: str | Path) -> Ran:
-    return bare("bench", "context", file, "--database", "memory:", "--embedder", "none", *words)
+    return bare("bench", "context", file, "--embedder", "none", *words)
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_evidence_on_conversations_of_people_and_of_agents(
     """The bars, with some of the conversations and of their questions."""
     words = ("--budget", ",".join(bars), "--policy", "none", "--recall", "--questions", "120", "--json")
     file = first(count, name, tmp_path / "some.json")
-    found = figures(bare("bench", "context", file, "--database", "memory:", *words))
+    found = figures(bare("bench", "context", file, *words))
     assert (found["questions"], found["conversations"]) == (120, count)
     for budget, bar in bars.items():
         assert found["budgets"][budget]["evidence"] >= bar

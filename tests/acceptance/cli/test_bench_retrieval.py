@@ -5,12 +5,9 @@ from __future__ import annotations
 import copy
 import json
 import re
-import shutil
 import signal
 import subprocess
 import tempfile
-import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +23,7 @@ from hitherto.cli.bench.retrieval import SearchIn, measure, quantile
 from hitherto.cli.transcripts import transcript
 from hitherto.errors import InvalidTranscript
 from hitherto.stores.postgres.embedded.server import EmbeddedServer
-from tests.acceptance.cli.commands import Cli, Ran, bare, processes_in
+from tests.acceptance.cli.commands import Cli, Ran, bare
 from tests.patience import PATIENCE
 from tests.providers.models.endpoint import Answer, Endpoint
 
@@ -110,7 +107,7 @@ def figures(ran: Ran) -> dict[str, Any]:
 
 
 def bench(file: Path, *words: str | Path, **settings: str) -> Ran:
-    return bare("bench", "retrieval", file, "--database", "memory:", *words, **settings)
+    return bare("bench", "retrieval", file, *words, **settings)
 
 
 def test_figures_that_can_be_counted_by_hand(file: Path) -> None:
@@ -322,35 +319,14 @@ def test_a_quantile_is_the_least_value_that_covers_its_share(values: list[float]
     assert sum(one < found for one in values) < share * len(values) + 1e-9
 
 
-# ------------------------------------------------------------------------------------------- a database of its own
+# ------------------------------------------------------------------------------------------- where it measures
 
 
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    found = Path(tempfile.mkdtemp(prefix="h-", dir="/tmp"))
-    yield found
-    shutil.rmtree(found)
-
-
-def test_its_own_server_is_gone_afterwards(file: Path, folder: Path) -> None:
-    (folder / "tmp").mkdir()
-    folder.chmod(0o711)
-    (folder / "tmp").chmod(0o711)
-    # An address in the environment is where somebody's conversations are: it is not measured in.
-    settings = {"HITHERTO_DATABASE": "postgresql://nobody@127.0.0.1:9/none", "TMPDIR": str(folder / "tmp")}
-    ran = Cli(folder / "home")("bench", "retrieval", file, "--json", "--k", "1,2,8", **settings)
+def test_nothing_is_measured_in_somebodys_database(file: Path, tmp_path: Path) -> None:
+    settings = {"HITHERTO_DATABASE": "postgresql://nobody@127.0.0.1:9/none"}
+    ran = Cli(tmp_path / "home")("bench", "retrieval", file, "--json", "--k", "1,2,8", **settings)
     assert figures(ran)["questions"] == 4
-    assert list((folder / "tmp").iterdir()) == []
-    assert not (folder / "home").exists()
-    assert processes_in(folder) == []
-
-
-def test_both_stores_find_the_same(file: Path, folder: Path) -> None:
-    (folder / "tmp").mkdir()
-    for path in (folder, folder / "tmp"):
-        path.chmod(0o711)
-    own = bare("bench", "retrieval", file, "--json", "--k", "1,2,8", TMPDIR=str(folder / "tmp"))
-    assert figures(own) == figures(bench(file, "--json", "--k", "1,2,8"))
+    assert not (tmp_path / "home").exists()
 
 
 def test_a_server_that_is_named_gets_its_database_dropped(file: Path, server: EmbeddedServer) -> None:
@@ -372,22 +348,16 @@ def test_no_server_is_told_once(file: Path) -> None:
     assert "secret" not in said
 
 
-@pytest.mark.parametrize("where", ["own", "named"])
-def test_ctrl_c_leaves_nothing_behind(file: Path, folder: Path, server: EmbeddedServer, where: str) -> None:
-    (folder / "tmp").mkdir()
-    for path in (folder, folder / "tmp"):
-        path.chmod(0o711)
+def test_ctrl_c_leaves_nothing_behind(file: Path, server: EmbeddedServer) -> None:
     before = databases(server)
     with Endpoint(Answer(silent=True), path="/v1/embeddings") as endpoint:
         settings = {
             "HITHERTO_EMBEDDER": "small",
             "HITHERTO_EMBEDDER_BASE_URL": endpoint.url,
             "HITHERTO_EMBEDDER_DIMENSIONS": "64",
-            "TMPDIR": str(folder / "tmp"),
         }
-        words = [] if where == "own" else ["--database", server.admin_url]
         with subprocess.Popen(
-            bare.command("bench", "retrieval", file, *words),
+            bare.command("bench", "retrieval", file, "--database", server.admin_url),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -397,31 +367,7 @@ def test_ctrl_c_leaves_nothing_behind(file: Path, folder: Path, server: Embedded
             running.send_signal(signal.SIGINT)
             out, err = running.communicate(timeout=PATIENCE)
     assert (running.returncode, out, err) == (130, "", "hitherto: interrupted\n")
-    assert list((folder / "tmp").iterdir()) == []
-    assert processes_in(folder) == []
     assert databases(server) == before
-
-
-def test_ctrl_c_while_the_server_starts(file: Path, folder: Path) -> None:
-    (folder / "tmp").mkdir()
-    for path in (folder, folder / "tmp"):
-        path.chmod(0o711)
-    with subprocess.Popen(
-        bare.command("bench", "retrieval", file),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=bare.surroundings(TMPDIR=str(folder / "tmp")),
-    ) as running:
-        deadline = time.monotonic() + PATIENCE
-        while not any((folder / "tmp").glob("*/pg/data")):
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
-        running.send_signal(signal.SIGINT)
-        _, err = running.communicate(timeout=PATIENCE)
-    assert (running.returncode, err) == (130, "hitherto: interrupted\n")
-    assert list((folder / "tmp").iterdir()) == []
-    assert processes_in(folder) == []
 
 
 def databases(server: EmbeddedServer) -> set[str]:

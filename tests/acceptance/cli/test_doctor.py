@@ -18,8 +18,8 @@ from tests.acceptance.cli.doctoring import (
     embedder_at,
     in_database,
     model_at,
-    on_memory,
     ranked,
+    without_database,
 )
 from tests.providers.embedders.serving import PATH, listed
 from tests.providers.models.endpoint import Answer, Endpoint, compacted, refused, said
@@ -58,8 +58,8 @@ def test_a_table_for_people(cli: Cli) -> None:
     assert cli("doctor").out.endswith("\nAll is well.\n")
 
 
-def test_in_memory() -> None:
-    found = on_memory()
+def test_a_throw_away_memory() -> None:
+    found = in_database("memory:")
     assert found.code == 0
     assert "nothing is kept" in found.said("database", "ok")
     assert {found.state(name) for name in ("schema", "queue", "index")} == {"skipped"}
@@ -79,7 +79,7 @@ def test_in_memory() -> None:
     ],
 )
 def test_an_unusable_setting_is_a_line(name: str, value: str, says: str) -> None:
-    found = on_memory(**{name: value})
+    found = without_database(**{name: value})
     assert found.code == 1
     line = found.said("settings", "failed")
     assert name in line
@@ -89,7 +89,7 @@ def test_an_unusable_setting_is_a_line(name: str, value: str, says: str) -> None
 
 
 def test_each_unusable_setting_is_a_line_and_what_needs_it_is_left_out() -> None:
-    found = on_memory(HITHERTO_DAILY_COST="0", HITHERTO_MODEL_TIMEOUT="soon", HITHERTO_TRACING="perhaps")
+    found = without_database(HITHERTO_DAILY_COST="0", HITHERTO_MODEL_TIMEOUT="soon", HITHERTO_TRACING="perhaps")
     lines = [one["found"] for one in found.all if one["name"] == "settings"]
     assert [re.findall(r"HITHERTO_\w+", line)[0] for line in lines] == [
         "HITHERTO_MODEL_TIMEOUT",
@@ -102,7 +102,7 @@ def test_each_unusable_setting_is_a_line_and_what_needs_it_is_left_out() -> None
 
 
 def test_a_variable_that_is_no_setting() -> None:
-    found = on_memory(HITHERTO_MODLE="small", HITHERTO_TRACEBACK="1")
+    found = without_database(HITHERTO_MODLE="small", HITHERTO_TRACEBACK="1")
     assert found.code == 0
     line = found.said("settings", "warning")
     assert "HITHERTO_MODLE" in line
@@ -124,7 +124,7 @@ def test_no_secret_is_shown() -> None:
 class TestModel:
     def test_it_is_really_asked(self) -> None:
         with Endpoint(STRUCTURED) as endpoint:
-            found = on_memory(**model_at(endpoint))
+            found = without_database(**model_at(endpoint))
         line = found.said("model", "ok")
         assert re.match(
             r"small answered in [\d,]+ ms, after the JSON schema \(1 statements; 91 tokens in, 17 out\)", line
@@ -148,30 +148,30 @@ class TestModel:
     )
     def test_what_it_answers(self, answer: Answer, state: str, says: str) -> None:
         with Endpoint(answer) as endpoint:
-            found = on_memory(**model_at(endpoint))
+            found = without_database(**model_at(endpoint))
         assert says in found.said("model", state)
         assert found.others("model", "prices") == {"ok", "skipped"}
 
     def test_silence_has_an_end(self) -> None:
         with Endpoint(Answer(silent=True)) as endpoint:
-            found = on_memory(**model_at(endpoint, HITHERTO_MODEL_TIMEOUT="0.3"))
+            found = without_database(**model_at(endpoint, HITHERTO_MODEL_TIMEOUT="0.3"))
         assert "did not answer within 0.3 seconds" in found.said("model", "failed")
 
     @pytest.mark.parametrize("url", ["localhost:8000", "ftp://localhost", f"http://{NOWHERE}/v1"])
     def test_a_broken_address(self, url: str) -> None:
-        found = on_memory(HITHERTO_MODEL="small", HITHERTO_MODEL_BASE_URL=url)
+        found = without_database(HITHERTO_MODEL="small", HITHERTO_MODEL_BASE_URL=url)
         assert "HITHERTO_MODEL_BASE_URL" in found.said("model", "failed")
         assert found.code == 1
 
     def test_settings_that_contradict_each_other(self) -> None:
-        found = on_memory(HITHERTO_MODEL="small", HITHERTO_MODEL_PROVIDER="azure")
+        found = without_database(HITHERTO_MODEL="small", HITHERTO_MODEL_PROVIDER="azure")
         assert "HITHERTO_MODEL_BASE_URL" in found.said("model", "failed")
 
 
 class TestEmbedder:
     def test_one_behind_an_endpoint_is_really_asked(self) -> None:
         with Endpoint(listed([[1, 2, 3]]), path=PATH) as endpoint:
-            found = on_memory(**embedder_at(endpoint))
+            found = without_database(**embedder_at(endpoint))
         assert re.match(r"tiny/3 answered in [\d,]+ ms, with a vector of 3 numbers", found.said("embedder", "ok"))
         assert endpoint.headers[0]["authorization"] == f"Bearer {KEY}"
 
@@ -185,7 +185,7 @@ class TestEmbedder:
     )
     def test_what_it_answers(self, answer: Answer, says: str) -> None:
         with Endpoint(answer, path=PATH) as endpoint:
-            found = on_memory(**embedder_at(endpoint))
+            found = without_database(**embedder_at(endpoint))
         line = found.said("embedder", "failed")
         assert says in line
         assert "recall goes by words alone" in line
@@ -193,59 +193,59 @@ class TestEmbedder:
 
     def test_another_dimension(self) -> None:
         with Endpoint(listed([[1, 2, 3, 4]]), path=PATH) as endpoint:
-            found = on_memory(**embedder_at(endpoint, HITHERTO_EMBEDDER_DIMENSIONS="8"))
+            found = without_database(**embedder_at(endpoint, HITHERTO_EMBEDDER_DIMENSIONS="8"))
         assert "4" in found.said("embedder", "failed")
 
     def test_none(self) -> None:
-        assert "words alone" in on_memory(HITHERTO_EMBEDDER="none").said("embedder", "skipped")
+        assert "words alone" in without_database(HITHERTO_EMBEDDER="none").said("embedder", "skipped")
 
     def test_settings_that_contradict_each_other(self) -> None:
-        found = on_memory(HITHERTO_EMBEDDER_BASE_URL="http://localhost:1/v1")
+        found = without_database(HITHERTO_EMBEDDER_BASE_URL="http://localhost:1/v1")
         assert "HITHERTO_EMBEDDER_BASE_URL" in found.said("embedder", "failed")
 
     def test_a_setting_that_cannot_be_used(self) -> None:
-        found = on_memory(HITHERTO_EMBEDDER_TIMEOUT="soon")
+        found = without_database(HITHERTO_EMBEDDER_TIMEOUT="soon")
         assert "embedder_timeout cannot be used" in found.said("embedder", "skipped")
 
 
 class TestReranker:
     def test_one_that_is_right(self) -> None:
         with Endpoint(ranked(1, 0), path="/rerank") as endpoint:
-            found = on_memory(HITHERTO_RERANKER="cross", HITHERTO_RERANKER_BASE_URL=endpoint.root)
+            found = without_database(HITHERTO_RERANKER="cross", HITHERTO_RERANKER_BASE_URL=endpoint.root)
         assert re.match(r"cross answered in [\d,]+ ms \|", found.said("reranker", "ok"))
 
     def test_one_that_is_not(self) -> None:
         with Endpoint(ranked(0, 1), path="/rerank") as endpoint:
-            found = on_memory(HITHERTO_RERANKER="cross", HITHERTO_RERANKER_BASE_URL=endpoint.root)
+            found = without_database(HITHERTO_RERANKER="cross", HITHERTO_RERANKER_BASE_URL=endpoint.root)
         assert "did not put first what answers the question" in found.said("reranker", "warning")
         assert found.code == 0
 
     def test_one_that_is_away(self) -> None:
-        found = on_memory(HITHERTO_RERANKER="cross", HITHERTO_RERANKER_BASE_URL=f"http://{NOWHERE}")
+        found = without_database(HITHERTO_RERANKER="cross", HITHERTO_RERANKER_BASE_URL=f"http://{NOWHERE}")
         assert "the order of the search" in found.said("reranker", "failed")
 
     def test_the_model_for_digests(self) -> None:
         with Endpoint(STRUCTURED, said('{"ranking": [2, 1]}')) as endpoint:
-            found = on_memory(**model_at(endpoint, HITHERTO_RERANKER="model"))
+            found = without_database(**model_at(endpoint, HITHERTO_RERANKER="model"))
         assert "small answered in" in found.said("reranker", "ok")
 
     def test_settings_that_contradict_each_other(self) -> None:
-        assert "HITHERTO_RERANKER" in on_memory(HITHERTO_RERANKER="model").said("reranker", "failed")
+        assert "HITHERTO_RERANKER" in without_database(HITHERTO_RERANKER="model").said("reranker", "failed")
 
 
 class TestCompactor:
     def test_an_endpoint_that_compacts(self) -> None:
         with Endpoint(refused(400, "Invalid type for 'input'"), path="/v1/responses/compact") as endpoint:
-            found = on_memory(HITHERTO_COMPACT_MODEL="big", HITHERTO_COMPACT_BASE_URL=endpoint.url)
+            found = without_database(HITHERTO_COMPACT_MODEL="big", HITHERTO_COMPACT_BASE_URL=endpoint.url)
         assert "big: its endpoint can compact" in found.said("compactor", "ok")
 
     def test_one_that_does_not(self) -> None:
         with Endpoint(compacted()) as endpoint:
-            found = on_memory(HITHERTO_COMPACT_MODEL="big", HITHERTO_COMPACT_BASE_URL=endpoint.url)
+            found = without_database(HITHERTO_COMPACT_MODEL="big", HITHERTO_COMPACT_BASE_URL=endpoint.url)
         assert "responses/compact is not there" in found.said("compactor", "failed")
 
     def test_a_broken_address(self) -> None:
-        found = on_memory(HITHERTO_COMPACT_MODEL="big", HITHERTO_COMPACT_BASE_URL=f"http://{NOWHERE}/v1")
+        found = without_database(HITHERTO_COMPACT_MODEL="big", HITHERTO_COMPACT_BASE_URL=f"http://{NOWHERE}/v1")
         assert "HITHERTO_COMPACT_BASE_URL" in found.said("compactor", "failed")
 
 
@@ -262,7 +262,7 @@ class TestPrices:
     def test_a_price_that_is_known(self, tmp_path: Path) -> None:
         with Endpoint(STRUCTURED) as endpoint:
             own = price_list(tmp_path / "own.json")
-            found = on_memory(**model_at(endpoint, HITHERTO_PRICES=own, HITHERTO_DAILY_COST="5"))
+            found = without_database(**model_at(endpoint, HITHERTO_PRICES=own, HITHERTO_DAILY_COST="5"))
         assert "small at $2 in, $0.2 cached, $10 out for 1,000,000 tokens, as of 2026-11-01" in found.said(
             "prices", "ok"
         )
@@ -270,18 +270,18 @@ class TestPrices:
 
     def test_one_that_is_not(self) -> None:
         with Endpoint(STRUCTURED) as endpoint:
-            found = on_memory(**model_at(endpoint, HITHERTO_DAILY_COST="5"))
+            found = without_database(**model_at(endpoint, HITHERTO_DAILY_COST="5"))
         assert "has no price of small" in found.said("prices", "warning")
         assert "it stops nothing" in found.said("ceilings", "warning")
         assert found.code == 0
 
     def test_tokens_need_no_price(self) -> None:
         with Endpoint(STRUCTURED) as endpoint:
-            found = on_memory(**model_at(endpoint, HITHERTO_DAILY_COST="5", HITHERTO_DAILY_TOKENS="100000"))
+            found = without_database(**model_at(endpoint, HITHERTO_DAILY_COST="5", HITHERTO_DAILY_TOKENS="100000"))
         assert "$5 and 100,000 tokens a tenant and day" in found.said("ceilings", "ok")
 
     def test_a_negative_price(self, tmp_path: Path) -> None:
-        found = on_memory(HITHERTO_PRICES=price_list(tmp_path / "own.json", output=-1))
+        found = without_database(HITHERTO_PRICES=price_list(tmp_path / "own.json", output=-1))
         line = found.said("prices", "failed")
         assert "small.output is -1" in line
         assert "leave prices (HITHERTO_PRICES) out" in line
@@ -292,11 +292,11 @@ class TestPrices:
         path = tmp_path / "own.json"
         if content is not None:
             path.write_text(content)
-        assert str(path) in on_memory(HITHERTO_PRICES=str(path)).said("prices", "failed")
+        assert str(path) in without_database(HITHERTO_PRICES=str(path)).said("prices", "failed")
 
 
 def test_tracing() -> None:
-    assert "on" in on_memory(HITHERTO_TRACING="true").said("tracing", "ok")
+    assert "on" in without_database(HITHERTO_TRACING="true").said("tracing", "ok")
 
 
 def test_everything_broken_at_once(tmp_path: Path) -> None:

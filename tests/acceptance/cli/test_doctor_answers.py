@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.acceptance.cli.doctoring import model_at, on_memory
+from tests.acceptance.cli.doctoring import model_at, without_database
 from tests.providers.models.endpoint import Endpoint, said
 
 SEED = '{"summary": "They meet on Tuesday.", "facts": []}'
@@ -19,6 +19,6 @@ SEED = '{"summary": "They meet on Tuesday.", "facts": []}'
 )
 def test_what_becomes_of_its_answers(answer: str, found: str, advice: str) -> None:
     with Endpoint(said(answer)) as endpoint:
-        line = on_memory(**model_at(endpoint)).said("model", "warning")
+        line = without_database(**model_at(endpoint)).said("model", "warning")
     assert found in line
     assert advice in line

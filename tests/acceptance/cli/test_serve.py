@@ -31,7 +31,7 @@ def test_it_says_which_database_and_no_password(database: str) -> None:
     found = told("--database", make_conninfo(database, password="hush"))
     assert f"Database: {parts['host']}:{parts['port']}/{parts['dbname']}" in found[0]
     assert "hush" not in "".join(found)
-    assert "Database: in memory, until this process ends" in told("--database", "memory:")[0]
+    assert "Database: a throw-away memory, gone when this process ends" in told("--database", "memory:")[0]
 
 
 @pytest.mark.parametrize("words", [("--require-keys",), ("--host", "0.0.0.0")])

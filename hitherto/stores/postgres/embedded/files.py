@@ -179,11 +179,11 @@ def make_folder(folder: Folder, name: str, owner: tuple[int, int] | None, *, mod
 def open_lock(folder: Folder, name: str) -> int:
     """Opens a file to be locked, which is made if it is not there; run by root, it then belongs to the folder's owner.
 
-    Raises OSError, and EmbeddedServerError as `_open_file` does.
+    Raises OSError, and EmbeddedServerError as `open_file` does.
     """
     for _ in range(100):  # others may make it and delete it meanwhile
         with suppress(FileNotFoundError):
-            return _open_file(folder, name, os.O_RDWR)
+            return open_file(folder, name, os.O_RDWR)
         with suppress(FileExistsError):
             flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
             lock = os.open(name, flags, 0o600, dir_fd=folder.descriptor)
@@ -195,14 +195,35 @@ def open_lock(folder: Folder, name: str) -> int:
     )
 
 
+def try_lock(lock: int, *, shared: bool = False) -> bool:
+    """Locks an open file (flock) if no other process, nor another thread's open file, is in the way; returns at once
+    whether it did."""
+    import fcntl  # here, because Windows has none
+
+    try:
+        fcntl.flock(lock, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def unlock(lock: int) -> None:
+    """Unlocks an open file, and closes it."""
+    import fcntl
+
+    # Closing alone is not enough if another thread has forked meanwhile: the child has the file open too.
+    fcntl.flock(lock, fcntl.LOCK_UN)
+    os.close(lock)
+
+
 def end_of(folder: Folder, name: str, *, size: int = 4_096) -> str:
-    """Returns the last `size` bytes of a text file. Raises OSError, and EmbeddedServerError as `_open_file` does."""
-    with os.fdopen(_open_file(folder, name, os.O_RDONLY), "rb") as file:
+    """Returns the last `size` bytes of a text file. Raises OSError, and EmbeddedServerError as `open_file` does."""
+    with os.fdopen(open_file(folder, name, os.O_RDONLY), "rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - size))
         return file.read(size).decode(errors="replace")
 
 
-def _open_file(folder: Folder, name: str, flags: int) -> int:
+def open_file(folder: Folder, name: str, flags: int) -> int:
     """Opens a file that is there.
 
     Raises FileNotFoundError, and EmbeddedServerError for anything but a regular file: a symbolic link, a pipe; and, run

@@ -154,11 +154,11 @@ def _enter(directory: Path) -> Path:
                 cluster.ensure_data(directory)
                 cluster.ensure_running(directory)
                 try:
-                    _ensure_role_and_database(directory)
+                    ensure_role_and_database(directory)
                 except psycopg.OperationalError:
                     # Perhaps the server was killed just now.
                     cluster.ensure_running(directory)
-                    _ensure_role_and_database(directory)
+                    ensure_role_and_database(directory)
             except BaseException:
                 _release(directory, use)
                 raise
@@ -218,7 +218,7 @@ def _own_use(directory: Path) -> _Use:
         use = None
     if use is None:
         use = _uses[directory] = _Use(_open_lock(directory, "clients"), os.getpid())
-        _try_lock(use.clients, shared=True)
+        files.try_lock(use.clients, shared=True)
     return use
 
 
@@ -227,7 +227,7 @@ def _release(directory: Path, use: _Use) -> None:
     if use.count > 0:
         return
     del _uses[directory]
-    alone = _try_lock(use.clients)
+    alone = files.try_lock(use.clients)
     os.close(use.clients)
     # A server that does not answer is recovering or dying: to stop it would only make the next recovery start again.
     if alone and cluster.answers(directory):
@@ -240,7 +240,7 @@ def _gate(directory: Path) -> Generator[None]:
     lock = _open_lock(directory, "lock")
     deadline = time.monotonic() + 2 * PATIENCE
     try:
-        while not _try_lock(lock):
+        while not files.try_lock(lock):
             if time.monotonic() > deadline:
                 raise EmbeddedServerError(
                     f"another process has been starting or stopping the server in {directory} for "
@@ -249,7 +249,7 @@ def _gate(directory: Path) -> Generator[None]:
             time.sleep(0.02)
         yield
     finally:
-        _unlock(lock)
+        files.unlock(lock)
 
 
 def _open_lock(directory: Path, name: str) -> int:
@@ -257,26 +257,8 @@ def _open_lock(directory: Path, name: str) -> int:
         return files.open_lock(folder, name)
 
 
-def _try_lock(lock: int, *, shared: bool = False) -> bool:
-    """Returns at once, and False if another process, or another thread's open file, is in the way."""
-    import fcntl  # here, because Windows has none
-
-    try:
-        fcntl.flock(lock, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _unlock(lock: int) -> None:
-    import fcntl
-
-    # Closing alone is not enough if another thread has forked meanwhile: the child has the file open too.
-    fcntl.flock(lock, fcntl.LOCK_UN)
-    os.close(lock)
-
-
-def _ensure_role_and_database(directory: Path) -> None:
+def ensure_role_and_database(directory: Path) -> None:
+    """Makes the roles and the database that the running server of a directory lacks. Raises psycopg's errors."""
     with psycopg.connect(cluster.url("postgres", directory), autocommit=True) as connection:
         role, service, database = connection.execute(_HAS_ROLE_AND_DATABASE).fetchone() or (False, False, False)
         if not role:

@@ -1,0 +1,25 @@
+"""A plug-in for pytest: an empty database for each test that asks for one.
+
+Name it in the topmost conftest.py, `pytest_plugins = ["hitherto.testing.plugin"]`, or on the command line,
+`pytest -p hitherto.testing.plugin`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from hitherto.stores.postgres.embedded import throwaway
+
+
+@pytest.fixture
+def hitherto_database() -> Iterator[str]:
+    """The URL of an empty database, for `hitherto.open`, `hitherto.open_sync` and other processes.
+
+    It is on a server that is started for the first test of the session, or of each runner of pytest-xdist, and ends
+    with it. After the test, memories that are still open lose their connections, and the database is emptied.
+    """
+    database = throwaway.take()
+    yield database.url
+    database.give_back()
