@@ -5,20 +5,14 @@
 select nextval('hitherto.digest_id_seq');
 
 -- name: insert_digest
--- Insert a digest in progress with its job, or one that is completed at once.
-with d as (
-    insert into hitherto.digest (tenant, id, conversation, stage, spec, policy, needs, action, start_seq, end_seq, base_id, status, attempt,
-        tokens, freed, since, kept_from, opaque, family, fired_rev, visible_rev, created_at, completed_at, due_at)
-    values (%(tenant)s, coalesce(%(id)s::bigint, nextval('hitherto.digest_id_seq')), %(ref)s, %(stage)s, %(spec)s, %(policy)s, %(needs)s, %(action)s,
-        %(start)s, %(end)s, %(base)s, %(status)s, 0, %(tokens)s, %(freed)s, %(since)s, %(kept_from)s, %(opaque)s, %(family)s,
-        %(rev)s, case when %(completed)s then %(rev)s end, %(now)s, case when %(completed)s then %(now)s end,
-        case when not %(completed)s then clock_timestamp() end)
-    returning tenant, id, needs
-)
-select d.id, case when not %(completed)s then hitherto.procrastinate_defer_jobs_v1(array[row(
-    concat_ws('.', 'hitherto', d.needs), 'hitherto.digest', 0, null, null, jsonb_build_object('tenant', d.tenant, 'digest', d.id), null
-)::hitherto.procrastinate_job_to_defer_v1]) end
-from d;
+-- Insert a digest in progress, due at once, or one that is completed.
+insert into hitherto.digest (tenant, id, conversation, stage, spec, policy, needs, action, start_seq, end_seq, base_id, status, attempt,
+    tokens, freed, since, kept_from, opaque, family, fired_rev, visible_rev, created_at, completed_at, due_at)
+values (%(tenant)s, coalesce(%(id)s::bigint, nextval('hitherto.digest_id_seq')), %(ref)s, %(stage)s, %(spec)s, %(policy)s, %(needs)s, %(action)s,
+    %(start)s, %(end)s, %(base)s, %(status)s, 0, %(tokens)s, %(freed)s, %(since)s, %(kept_from)s, %(opaque)s, %(family)s,
+    %(rev)s, case when %(completed)s then %(rev)s end, %(now)s, case when %(completed)s then %(now)s end,
+    case when not %(completed)s then clock_timestamp() end)
+returning id;
 
 -- name: end_digest
 -- Write what became of a digest in progress.
@@ -157,24 +151,38 @@ select id from hitherto.digest
 where tenant = %(tenant)s and id = %(digest)s and attempt = %(attempt)s and completed_at is null and claimed;
 
 -- name: put_off
--- Give a claim back, with a job for the time when the digest is due again.
-with d as (
-    update hitherto.digest
-    set attempt = attempt + 1, tries = tries - case when %(counted)s then 0 else 1 end, claimed = false,
-        due_at = clock_timestamp() + least(%(wait)s, interval '1 hour'), error = coalesce(%(error)s, error)
-    where tenant = %(tenant)s and id = %(digest)s and attempt = %(attempt)s and completed_at is null and claimed
-    returning tenant, id, due_at, needs
-)
-select hitherto.procrastinate_defer_jobs_v1(array[row(
-    concat_ws('.', 'hitherto', d.needs), 'hitherto.digest', 0, null, null, jsonb_build_object('tenant', d.tenant, 'digest', d.id),
-    case when %(wait)s > interval '0' then d.due_at end
-)::hitherto.procrastinate_job_to_defer_v1])
-from d;
+-- Give a claim back; the digest is due again later.
+update hitherto.digest
+set attempt = attempt + 1, tries = tries - case when %(counted)s then 0 else 1 end, claimed = false,
+    due_at = clock_timestamp() + least(%(wait)s, interval '1 hour'), error = coalesce(%(error)s, error)
+where tenant = %(tenant)s and id = %(digest)s and attempt = %(attempt)s and completed_at is null and claimed
+returning id;
 
--- name: overdue
--- Digests in progress that nobody claimed in time and that the asker can make, read from an index of rows in progress
--- alone. The second part has those whose due time was set before the clock was put back.
-select * from hitherto.overdue_digests(%(since)s, %(limit)s, %(able)s);
+-- name: due_digests
+-- Digests of all tenants that can be claimed and that the asker can make, the longest due first.
+select * from hitherto.due_digests(%(limit)s, %(able)s);
+
+-- name: wake_workers
+-- Tell workers that listen that digests are due. A notification holds a lock of the whole database until its commit is on
+-- the disk; this one does not wait for the disk.
+select set_config('synchronous_commit', 'off', true), pg_notify('hitherto_digests', '');
+
+-- name: listen
+-- Listen for that.
+listen hitherto_digests;
+
+-- name: show_worker
+-- Record that a worker is there.
+insert into hitherto.worker (id, seen_at) values (%(worker)s, clock_timestamp())
+on conflict (id) do update set seen_at = excluded.seen_at;
+
+-- name: forget_worker
+-- Delete a worker that has stopped.
+delete from hitherto.worker where id = %(worker)s;
+
+-- name: forget_dead_workers
+-- Delete workers that were killed.
+delete from hitherto.worker where seen_at < statement_timestamp() - interval '1 hour';
 
 -- name: rested
 -- The newest failed digests of conversations that have rested, read from an index of conversations that rest alone.

@@ -96,9 +96,6 @@ with ledger as (
     delete from hitherto.subject where tenant = %(tenant)s and %(user)s = '' and updated_at <= %(requested_at)s
 ), agents as (
     delete from hitherto.agent where tenant = %(tenant)s and %(user)s = '' and updated_at <= %(requested_at)s
-), jobs as (
-    update hitherto.procrastinate_jobs set args = args || '{"tenant": ""}'  -- of no digest: who runs it does nothing
-    where %(user)s = '' and task_name = 'hitherto.digest' and args ->> 'tenant' = %(tenant)s
 ), contexts as (
     delete from hitherto.context
     where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s)

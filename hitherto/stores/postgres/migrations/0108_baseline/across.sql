@@ -1,13 +1,13 @@
 -- What must look across tenants: due work, and a key by its hash. These functions run with their owner's rights, past
 -- row-level security. They only read, and return tenants, names and numbers, never text.
 
--- Digests in progress that nobody claimed in time and that the asker can make, read from an index of rows in progress
+-- Digests that can be claimed and that the asker can make, the longest due first, read from an index of rows in progress
 -- alone. The second part has those whose due time was set before the clock was put back.
-create function hitherto.overdue_digests(since_ interval, limit_ bigint, able_ text[])
+create function hitherto.due_digests(limit_ bigint, able_ text[])
 returns table (tenant text, digest bigint)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     (select tenant, id from hitherto.digest
-     where status = 'processing' and due_at <= statement_timestamp() - since_
+     where status = 'processing' and due_at <= statement_timestamp()
        and case when needs is null then true else needs = any(able_) end order by due_at limit limit_)
     union all
     (select tenant, id from hitherto.digest
@@ -55,8 +55,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
            (select count(*) from hitherto.conversation
             where resume_at > statement_timestamp() and resume_at < statement_timestamp() + interval '2 hours' and failures > 1
               and (tenant_ is null or tenant = tenant_)),
-           (select count(*) from hitherto.procrastinate_workers
-            where last_heartbeat > statement_timestamp() - interval '30 seconds')
+           (select count(*) from hitherto.worker where seen_at > statement_timestamp() - interval '30 seconds')
     from (
         select d.claimed, d.created_at, statement_timestamp() as now,
                d.due_at > statement_timestamp() and d.due_at <= statement_timestamp() + interval '2 hours' as waits,
