@@ -70,12 +70,12 @@ where d.tenant = %(tenant)s
 select c.id, c.digest, c.text
 from (
     select c.id, d.id as digest, d.text, c.digested_at from hitherto.conversation c
-    cross join lateral hitherto.standing_summary(c.tenant, c.ref, c.view_start) d
+    cross join lateral ({standing_summary}) d
     where not hitherto.expiring(c.next_expiry) and c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id <> %(conversation)s
       and c.digested_at is not null
     order by c.digested_at desc limit 1
 ) c
-where clock_timestamp() - c.digested_at <= %(within)s;
+where statement_timestamp() - c.digested_at <= %(within)s;
 
 -- name: claim
 -- Claim a digest in progress that is due. With it: its conversation, and whether that has expired messages; the opaque
@@ -131,13 +131,13 @@ select m.seq, m.payload::text, m.wire, m.role, m.kind, m.text, nullif(m.call_ids
 from (
     select d.tenant, d.conversation, d.end_seq as last, greatest(d.start_seq, coalesce((
         select b.end_seq + 1 from hitherto.digest b
-        where b.tenant = d.tenant and b.conversation = d.conversation and b.id = d.base_id limit 1), 0)) as first
+        where b.tenant = %(tenant)s and b.conversation = d.conversation and b.id = d.base_id limit 1), 0)) as first
     from hitherto.digest d
     where d.tenant = %(tenant)s and d.id = %(digest)s and d.completed_at is null limit 1
 ) d
 cross join lateral (
     select * from hitherto.message m
-    where m.tenant = d.tenant and m.conversation = d.conversation and m.seq between d.first and d.last
+    where m.tenant = %(tenant)s and m.conversation = d.conversation and m.seq between d.first and d.last
       and not m.erased and m.retracted_rev is null
     order by m.seq
 ) m

@@ -20,7 +20,6 @@ FILES = (
     "contexts",
     "runs",
     "keys",
-    "shown",
     "functions",
     "views",
 )
