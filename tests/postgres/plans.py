@@ -83,8 +83,7 @@ async def filled_database(
     name = await databases.take_new()  # plans go by what tables were, too
     async with await Connection.connect(databases.url(name), autocommit=True) as connection:
         tables = await connection.execute(
-            "select relname from pg_class where relnamespace = 'hitherto'::regnamespace and relkind = 'r' "
-            "and relname not like 'procrastinate%'"
+            "select relname from pg_class where relnamespace = 'hitherto'::regnamespace and relkind = 'r'"
         )
         for (table,) in await tables.fetchall():
             await connection.execute(

@@ -171,7 +171,7 @@ CASES = {
     "put_off": Case(
         "put_off", {**HELD, "attempt": 1, "wait": timedelta(minutes=1), "error": "busy", "counted": True}, 1
     ),
-    "overdue": Case("overdue", {"since": timedelta(minutes=5), "limit": 2, "able": ["model"]}, 2),
+    "due_digests": Case("due_digests", {"limit": 2, "able": ["model"]}, 2),
     "unsettled": Case("unsettled", {"tenants": ["acme"] * 3, "digests": [CLAIMED, CLAIMED + 7, 500]}, 2),
     "opaque": Case("opaque", {**MAIN, "digest": 500}, 1),
     "earlier": Case("earlier", {**MAIN, "within": timedelta(days=1)}, 1),
@@ -221,5 +221,5 @@ async def test_it_looks_things_up(filled: Connection, name: str, planned: str) -
 async def test_the_load_reads_what_is_in_progress(filled: Connection, planned: str) -> None:
     """However many digests and conversations there are beside."""
     found = await plan_of(filled, STATEMENTS, STATEMENTS.index(LOAD), planned)
-    assert scanned(found) <= {"procrastinate_workers"}
+    assert scanned(found) <= {"worker"}
     assert examined(found) <= 3 * (OTHERS + 1 + 4) + TOUCHED

@@ -19,7 +19,7 @@ from tests.postgres.plans import Connection, nodes
 
 ACROSS = {
     "due", "erasures", "index_due", "index_backlog", "find_key", "tenants_with_old_receipts",
-    "tenants_with_ended_contexts", "tenants_with_unused_texts", "tenants_without_vectors", "overdue", "rested",
+    "tenants_with_ended_contexts", "tenants_with_unused_texts", "tenants_without_vectors", "due_digests", "rested",
     "unsettled", "backlog",
 }  # fmt: skip
 """What asks all tenants, each by one function: what is due of anybody, and whose a key is."""
@@ -27,10 +27,7 @@ ACROSS = {
 OF_ALL = {"costs", "tenants", "examine_undigested"}
 """An operator's sums, lists and checks of all tenants, or of one."""
 
-WAITING = {"claim", "prolong", "put_off", "insert_digest"}
-"""Statements of the queue, which is about to be made anew."""
-
-ROUTED = [name for name in SQL if name not in ACROSS | OF_ALL | WAITING]
+ROUTED = [name for name in SQL if name not in ACROSS | OF_ALL]
 
 VOLATILE = {"clock_timestamp", "timeofday", "random", "gen_random_uuid", "nextval", "setval", "set_config"}
 CHANGING = VOLATILE | {"clock", "statement_timestamp", "now", "expiring"}
@@ -184,7 +181,7 @@ def of_change(stmt: Any) -> Iterator[str]:
             yield "a condition on values alone"
 
 
-@pytest.mark.parametrize("name", [name for name in SQL if name not in WAITING])
+@pytest.mark.parametrize("name", SQL)
 def test_a_statement_is_of_one_tenant(name: str) -> None:
     assert list(breaches(name)) == []
 

@@ -193,8 +193,6 @@ class TestRights:
 
 
 class TestKeys:
-    """Of the tables that are ours: those of the job queue are as its package has them."""
-
     INDEXES = """
         select i.relname as name, t.relname as of, x.indisunique as only, pg_get_expr(x.indpred, x.indrelid) as where,
                array(select pg_get_indexdef(x.indexrelid, n, true)
@@ -203,22 +201,25 @@ class TestKeys:
         join pg_class i on i.oid = x.indexrelid
         join pg_class t on t.oid = x.indrelid
         where t.relnamespace = 'hitherto'::regnamespace and t.relname <> 'alembic_version'
-          and t.relname not like 'procrastinate%'
     """
 
     async def test_every_key_and_index_begins_with_the_tenant(self, database: str) -> None:
         """But for those by time, with which housekeeping finds what is due of any tenant, that of vectors that are to
         be made in one space, that of the conversations that a context took from (by numbers that no two tenants share),
-        the keys of the service by their hash, and the names of spaces, which are the same for all."""
+        the keys of the service by their hash, and what is of no tenant: the names of spaces, and the workers."""
         found = await rows(database, self.INDEXES)
         assert {row["of"] for row in found} == {
             *("agent", "erasure", "conversation", "message", "digest", "receipt", "model_call", "document", "passage"),
             *("search_scope", "search_space", "search_filling", "search_entry", "search_segment", "search_posting"),
             *("search_vector", "search_codes"),
             *("subject", "subject_member", "fact_subject", "fact", "fact_evidence", "fact_event"),
-            *("context", "context_text", "run", "run_event", "api_key"),
+            *("context", "context_text", "run", "run_event", "api_key", "worker"),
         }
-        others = {row["name"] for row in found if row["columns"][0] != "tenant" and row["of"] != "search_space"}
+        others = {
+            row["name"]
+            for row in found
+            if row["columns"][0] != "tenant" and row["of"] not in ("search_space", "worker")
+        }
         assert others == {
             *("conversation_expiring", "conversation_resting", "receipt_by_age", "digest_due"),
             *("search_filling_behind", "context_expiring", "context_of_others", "api_key_by_hash"),
@@ -269,6 +270,7 @@ class TestKeys:
             ("context", ("tenant", "id"), None),
             ("context_text", ("tenant", "hash"), None),
             ("api_key", ("tenant", "id"), None),
+            ("worker", ("id",), None),
         }
 
     async def test_every_reference_has_an_index(self, database: str) -> None:
@@ -280,7 +282,6 @@ class TestKeys:
                    array(select a.attname::text from unnest(k.conkey) with ordinality c(n, at)
                          join pg_attribute a on a.attrelid = k.conrelid and a.attnum = c.n order by c.at) as columns
             from pg_constraint k where k.contype = 'f' and k.connamespace = 'hitherto'::regnamespace
-              and k.conrelid::regclass::text not like '%procrastinate%'
             """,
         )
         indexes = await rows(database, self.INDEXES)

@@ -16,7 +16,6 @@ from hitherto.errors import DatabaseReadOnly, InvalidInput
 from hitherto.stores.postgres.row_security.connection import RowSecurityConnection
 
 _NAME = "hitherto"
-_POOLS = (_NAME, "hitherto queue")
 
 _SETTINGS = """
 select current_setting('transaction_read_only')::boolean,
@@ -243,7 +242,7 @@ def _is_news(record: logging.LogRecord) -> bool:
     outage."""
     if record.levelno < logging.WARNING or not isinstance(record.args, tuple) or not record.args:
         return True
-    if record.args[0] not in _POOLS:
+    if record.args[0] != _NAME:
         return True
     line = record.getMessage()
     news = line not in _told

@@ -53,16 +53,6 @@ where case when c.relkind = 'S' then not has_sequence_privilege(c.oid, 'usage') 
   and (c.relname = 'digest_id_seq' or not exists (select 1 from pg_depend d where d.objid = c.oid and d.deptype = 'i'))
 order by 1;
 
--- name: examine_queue
--- Whether the queue's tables are there, and which of its functions have no search_path and so would not find them.
-select exists (select 1 from pg_class c where c.relnamespace = n.oid and c.relname = 'procrastinate_jobs'),
-       array(select p.proname::text from pg_proc p
-             where p.pronamespace = n.oid and p.proname like 'procrastinate\_%%'
-               and not exists (select 1 from unnest(p.proconfig) s where s like 'search\_path=%%')
-             order by 1)
-from pg_namespace n
-where n.nspname = 'hitherto';
-
 -- name: examine_undigested
 -- Long conversations without a policy of their own or of their agent, and without a digest of any kind.
 select count(*)

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Seq
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import date, timedelta
 from typing import Any, LiteralString, TypeVar
+from uuid import UUID
 from weakref import WeakValueDictionary
 
 import psycopg
@@ -23,7 +24,7 @@ from hitherto.core.log.message import Logged, Payload, storable
 from hitherto.core.scope import Scope
 from hitherto.errors import StoreError
 from hitherto.garbage import few_collections
-from hitherto.ports.digests import Backlog, Claim, DigestWork, EarlierDigest, FailedDigest
+from hitherto.ports.digests import Backlog, Claim, DigestJob, DigestWork, EarlierDigest, FailedDigest
 from hitherto.ports.facts import KnownFacts, KnownFactsQuery
 from hitherto.ports.ledger import By
 from hitherto.ports.log import (
@@ -38,7 +39,6 @@ from hitherto.ports.log import (
     ScopePart,
     Unit,
 )
-from hitherto.ports.queue import DigestJob
 from hitherto.stores.postgres import errors, ledger, rows, schema
 from hitherto.stores.postgres.connections import Connections
 from hitherto.stores.postgres.contexts import PostgresContexts
@@ -53,6 +53,7 @@ from hitherto.stores.postgres.recall.index import PostgresIndex
 from hitherto.stores.postgres.runs import PostgresRuns
 from hitherto.stores.postgres.sql import SQL
 from hitherto.stores.postgres.unit import PostgresUnit
+from hitherto.stores.postgres.wake import Notifier, listen
 
 _NEVER = 2**62
 """A seq, and a revision, that no conversation reaches."""
@@ -90,6 +91,7 @@ class PostgresStore:
             read_only=read_only,
             start_again=start_again,
         )
+        self._notifier = Notifier(url)
         self.index = PostgresIndex(self._with_connection)
         self.documents = PostgresDocuments(self._with_connection)
         self.facts = PostgresFacts(self._with_connection)
@@ -111,6 +113,7 @@ class PostgresStore:
         return self._connections.row_security
 
     async def aclose(self) -> None:
+        await self._notifier.aclose()
         await self._connections.aclose()
 
     @asynccontextmanager
@@ -269,12 +272,31 @@ class PostgresStore:
         async with self._with_connection(give_back) as held:
             return held
 
-    async def overdue(
-        self, *, since: timedelta, limit: int = 100, able: Collection[Needs] = tuple(Needs)
-    ) -> list[DigestJob]:
-        values = {"since": since, "limit": max(limit, 0), "able": list(able)}
-        found = await self._all(SQL["overdue"], values)
+    async def due_digests(self, *, limit: int = 100, able: Collection[Needs] = tuple(Needs)) -> list[DigestJob]:
+        found = await self._all(SQL["due_digests"], {"limit": max(limit, 0), "able": list(able)})
         return [DigestJob(tenant, digest) for tenant, digest in found]
+
+    def wake_workers(self) -> None:
+        self._notifier.notify()
+
+    async def listen(self, woken: Callable[[], None]) -> None:
+        await listen(self._url, woken)
+
+    async def show_worker(self, worker: UUID) -> None:
+        async def show(connection: AsyncConnection[Any]) -> None:
+            async with connection.pipeline():
+                await connection.execute(SQL["show_worker"], {"worker": worker})
+                await connection.execute(SQL["forget_dead_workers"])
+
+        async with self._with_connection(show):
+            pass
+
+    async def forget_worker(self, worker: UUID) -> None:
+        async def forget(connection: AsyncConnection[Any]) -> None:
+            await connection.execute(SQL["forget_worker"], {"worker": worker})
+
+        async with self._with_connection(forget):
+            pass
 
     async def rested(self, *, limit: int = 100, able: Collection[Needs] = tuple(Needs)) -> list[FailedDigest]:
         found = await self._all(SQL["rested"], {"limit": max(limit, 0), "able": list(able)})

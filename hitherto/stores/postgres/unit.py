@@ -217,7 +217,10 @@ class PostgresUnit:
         for call in changes.calls:
             await connection.execute(SQL["insert_call"], ledger.call_values(self._scope, self.head.ref, call))
         fired = [
-            await connection.execute(SQL["insert_digest"], {**at, **rows.fire_values(fire, head.rev), "now": now})
+            await connection.execute(
+                SQL["insert_digest" if fire.id is None else "insert_digest_as"],
+                {**at, **rows.fire_values(fire, head.rev), "now": now, "clock": head.clock},
+            )
             for fire in changes.fire
         ]
         moved = head.view_start != self.head.view_start

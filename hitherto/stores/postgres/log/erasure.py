@@ -43,7 +43,6 @@ async def end(connection: AsyncConnection[Any], erasure: Erasure) -> None:
         await connection.execute(SQL["forget_names"], values)
         if erasure.user is None:
             await connection.execute(SQL["forget_tenant"], values)
-            await connection.execute(SQL["forget_jobs_of"], values)
             await _unname_calls(connection, erasure.tenant)
         else:
             await connection.execute(SQL["forget_user_in_calls"], values)

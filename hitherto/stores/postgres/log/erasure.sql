@@ -108,11 +108,6 @@ with agents as (
 )
 delete from hitherto.subject where tenant = %(tenant)s and updated_at <= %(requested_at)s;
 
--- name: forget_jobs_of
--- Jobs of no digest: who runs one does nothing.
-update hitherto.procrastinate_jobs set args = args || '{"tenant": ""}'
-where task_name = 'hitherto.digest' and args ->> 'tenant' = %(tenant)s;
-
 -- name: drop_scopes
 -- Delete the rows of scopes of which nothing is left.
 with gone as (

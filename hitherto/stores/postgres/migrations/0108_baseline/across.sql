@@ -2,76 +2,87 @@
 -- row-level security. They only read, and return tenants, names and numbers, never text. In PL/pgSQL, so that what they do
 -- is planned by itself.
 
--- Digests in progress that nobody claimed in time and that the asker can make, read from an index of rows in progress
+-- Digests that can be claimed and that the asker can make, the longest due first, read from an index of rows in progress
 -- alone. The second part has those whose due time was set before the clock was put back.
-create function hitherto.overdue_digests(since_ interval, limit_ bigint, able_ text[])
+create function hitherto.due_digests(limit_ bigint, able_ text[])
 returns table (tenant text, digest bigint)
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
-    (select tenant, id from hitherto.digest
-     where status = 'processing' and due_at <= statement_timestamp() - since_
-       and case when needs is null then true else needs = any(able_) end order by due_at limit limit_)
-    union all
-    (select tenant, id from hitherto.digest
-     where status = 'processing' and due_at > statement_timestamp() + interval '2 hours'
-       and case when needs is null then true else needs = any(able_) end order by due_at limit limit_)
-    limit limit_
-$$;
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+begin
+    return query
+        (select tenant, id from hitherto.digest
+         where status = 'processing' and due_at <= statement_timestamp()
+           and case when needs is null then true else needs = any(able_) end order by due_at limit limit_)
+        union all
+        (select tenant, id from hitherto.digest
+         where status = 'processing' and due_at > statement_timestamp() + interval '2 hours'
+           and case when needs is null then true else needs = any(able_) end order by due_at limit limit_)
+        limit limit_;
+end $$;
 
 -- The newest failed digests of conversations that have rested, read from an index of conversations that rest alone.
 create function hitherto.rested_digests(limit_ bigint, able_ text[])
 returns table (tenant text, user_id text, agent text, conversation text, digest bigint)
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
-    select c.tenant, c.user_id, c.agent, c.id, d.id
-    from hitherto.conversation c
-    cross join lateral (
-        select id, needs from hitherto.digest d
-        where d.tenant = c.tenant and d.conversation = c.ref and d.status = 'failed' order by d.id desc limit 1
-    ) d
-    where c.resume_at <= statement_timestamp() and case when d.needs is null then true else d.needs = any(able_) end
-    order by c.resume_at limit limit_
-$$;
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+begin
+    return query
+        select c.tenant, c.user_id, c.agent, c.id, d.id
+        from hitherto.conversation c
+        cross join lateral (
+            select id, needs from hitherto.digest d
+            where d.tenant = c.tenant and d.conversation = c.ref and d.status = 'failed' order by d.id desc limit 1
+        ) d
+        where c.resume_at <= statement_timestamp() and case when d.needs is null then true else d.needs = any(able_) end
+        order by c.resume_at limit limit_;
+end $$;
 
 -- Which of some digests are due or claimed.
 create function hitherto.unsettled_digests(tenants_ text[], digests_ bigint[])
 returns table (tenant text, digest bigint)
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
-    select d.tenant, d.id
-    from unnest(tenants_, digests_) as asked (tenant, id)
-    cross join lateral (
-        select tenant, id from hitherto.digest d
-        where d.tenant = asked.tenant and d.id = asked.id and d.completed_at is null
-          and (d.claimed or d.due_at <= statement_timestamp() or d.due_at > statement_timestamp() + interval '2 hours')
-        limit 1
-    ) d
-$$;
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+begin
+    return query
+        select d.tenant, d.id
+        from unnest(tenants_, digests_) as asked (tenant, id)
+        cross join lateral (
+            select tenant, id from hitherto.digest d
+            where d.tenant = asked.tenant and d.id = asked.id and d.completed_at is null
+              and (d.claimed or d.due_at <= statement_timestamp() or d.due_at > statement_timestamp() + interval '2 hours')
+            limit 1
+        ) d;
+end $$;
 
 -- Figures on the digests in progress, of all tenants or one, how many conversations begin none for now, and how many workers had a heartbeat
 -- lately. A due time further ahead than any that is set was set before the clock was put back: it counts as reached.
 create function hitherto.digest_backlog(tenant_ text)
 returns table (due bigint, claimed bigint, put_off bigint, lag_seconds double precision, lag_messages bigint, resting bigint, workers bigint)
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
-    select count(*) filter (where not waits), count(*) filter (where claimed and waits),
-           count(*) filter (where not claimed and waits),
-           coalesce(extract(epoch from max(now - created_at)), 0)::float8, coalesce(max(behind), 0),
-           (select count(*) from hitherto.conversation
-            where resume_at > statement_timestamp() and resume_at < statement_timestamp() + interval '2 hours' and failures > 1
-              and (tenant_ is null or tenant = tenant_)),
-           (select count(*) from hitherto.procrastinate_workers
-            where last_heartbeat > statement_timestamp() - interval '30 seconds')
-    from (
-        select d.claimed, d.created_at, statement_timestamp() as now,
-               d.due_at > statement_timestamp() and d.due_at <= statement_timestamp() + interval '2 hours' as waits,
-               c.next_seq - greatest(d.start_seq, coalesce(b.end_seq + 1, 0)) as behind
-        from hitherto.digest d
-        cross join lateral (
-            select next_seq from hitherto.conversation c where c.tenant = d.tenant and c.ref = d.conversation limit 1
-        ) c
-        left join lateral (
-            select end_seq from hitherto.digest b where b.tenant = d.tenant and b.id = d.base_id limit 1
-        ) b on true
-        where d.status = 'processing' and (tenant_ is null or d.tenant = tenant_)
-    ) d
-$$;
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+begin
+    return query
+        select count(*) filter (where not waits), count(*) filter (where claimed and waits),
+               count(*) filter (where not claimed and waits),
+               coalesce(extract(epoch from max(now - created_at)), 0)::float8, coalesce(max(behind), 0),
+               (select count(*) from hitherto.conversation
+                where resume_at > statement_timestamp() and resume_at < statement_timestamp() + interval '2 hours' and failures > 1
+                  and (tenant_ is null or tenant = tenant_)),
+               (select count(*) from hitherto.worker where seen_at > statement_timestamp() - interval '30 seconds')
+        from (
+            select d.claimed, d.created_at, statement_timestamp() as now,
+                   d.due_at > statement_timestamp() and d.due_at <= statement_timestamp() + interval '2 hours' as waits,
+                   c.next_seq - greatest(d.start_seq, coalesce(b.end_seq + 1, 0)) as behind
+            from hitherto.digest d
+            cross join lateral (
+                select next_seq from hitherto.conversation c where c.tenant = d.tenant and c.ref = d.conversation limit 1
+            ) c
+            left join lateral (
+                select end_seq from hitherto.digest b where b.tenant = d.tenant and b.id = d.base_id limit 1
+            ) b on true
+            where d.status = 'processing' and (tenant_ is null or d.tenant = tenant_)
+        ) d;
+end $$;
 
 -- Conversations with expired messages that are not erased yet, read from an index of such rows alone; the volatile
 -- clock_timestamp() would keep it from being used.
