@@ -23,6 +23,7 @@ FILES = (
     "views",
     "across",
     "row_security",
+    "server",
 )
 """In this order: each uses only what those before it make."""
 
