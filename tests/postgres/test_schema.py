@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, LiteralString
 
+import psycopg
 import pytest
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -147,6 +148,51 @@ class TestOpening:
         assert found == [{"relname": "receipt"}]
         await rows(empty, "drop table receipt")
         await opened(empty)
+
+
+class TestIdentities:
+    """Each database's begin in a range of its own, so that rows can move with theirs."""
+
+    async def first(self, url: str) -> int:
+        store = PostgresStore(url)
+        await store.open()
+        await write(store, "c", *dialogue(1))
+        head = await head_of(store, "c")
+        await store.aclose()
+        return head.ref
+
+    async def test_the_range_that_is_set(self, empty: str) -> None:
+        assert await self.first(make_conninfo(empty, options="-c hitherto.id_range=7")) == 7_000_000_001
+
+    async def test_one_by_chance(self, empty: str) -> None:
+        place, number = divmod(await self.first(empty), 1_000_000_000)
+        assert (place > 0, number) == (True, 1)
+        assert place < 9_000_000, "exact in a double"
+
+    async def test_there_are_only_so_many(self, empty: str) -> None:
+        with pytest.raises(StoreError, match="9000000; it must be from 0 to 8999999"):
+            await opened(make_conninfo(empty, options="-c hitherto.id_range=9000000"))
+
+
+class TestTablesOfOthers:
+    """The server's role is named as the schema, which the default search_path of such a role begins with."""
+
+    async def test_are_not_taken_for_ours_nor_ours_for_theirs(self, empty: str) -> None:
+        await opened(empty)
+        async with await psycopg.AsyncConnection[Any].connect(empty, autocommit=True) as application:
+            for name in ("agent_messages", "message", "conversation"):
+                table = sql.Identifier(name)
+                await application.execute(sql.SQL("create table if not exists {} (id text)").format(table))
+                await application.execute(sql.SQL("insert into {} values ('theirs')").format(table))
+                found = await application.execute(sql.SQL("select * from {}").format(table))
+                assert await found.fetchall() == [("theirs",)]
+        store = PostgresStore(empty)
+        await store.open()
+        await write(store, "c", *dialogue(1))
+        assert (await head_of(store, "c")).next_seq == 2
+        await store.aclose()
+        found = await rows(empty, "select conversation_id, seq from hitherto.agent_messages order by seq")
+        assert found == [{"conversation_id": "c", "seq": 0}, {"conversation_id": "c", "seq": 1}]
 
 
 class TestRights:

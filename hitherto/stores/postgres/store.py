@@ -265,8 +265,8 @@ class PostgresStore:
             # One transaction: on an autocommit connection, a pipeline is one.
             async with connection.pipeline():
                 done = await connection.execute(SQL["put_off"], values)
-                for call in calls:
-                    await connection.execute(SQL["note_call"], ledger.noted_values(work.scope, work.conversation, call))
+                noted = await ledger.note(connection, work.scope, work.conversation, calls)
+            await ledger.note_nameless(connection, calls, noted)
             return await done.fetchone() is not None
 
         async with self._with_connection(give_back) as held:
@@ -312,8 +312,8 @@ class PostgresStore:
     async def note_calls(self, scope: Scope, conversation: str | None, calls: Sequence[ModelCall]) -> None:
         async def note(connection: AsyncConnection[Any]) -> None:
             async with connection.pipeline():
-                for call in calls:
-                    await connection.execute(SQL["note_call"], ledger.noted_values(scope, conversation, call))
+                noted = await ledger.note(connection, scope, conversation, calls)
+            await ledger.note_nameless(connection, calls, noted)
 
         async with self._with_connection(note):
             pass
@@ -355,7 +355,8 @@ class PostgresStore:
         self, by: ScopePart, *, tenant: str | None = None, user: str | None = None, beyond: str = "", limit: int
     ) -> list[ScopeCounts]:
         self._check_tenant(tenant)
-        values = {"tenant": tenant, "user": user, "beyond": beyond, "limit": max(limit, 0)}
+        start = beyond if user is None else user
+        values = {"tenant": tenant, "user": user, "beyond": beyond, "start": start, "limit": max(limit, 0)}
         return [listing.counts_from(row) for row in await self._all(SQL[f"{by}s"], values)]
 
     async def due(self, *, tenant: str | None = None, limit: int = 1_000) -> list[ExpiredConversation]:

@@ -19,11 +19,11 @@ FILES = (
     "contexts",
     "runs",
     "keys",
-    "shown",
     "functions",
     "views",
     "across",
     "row_security",
+    "server",
 )
 """In this order: each uses only what those before it make."""
 
