@@ -7,6 +7,7 @@ from importlib import resources
 from typing import LiteralString, cast
 
 _FILES = (
+    "connections.sql",
     "log/heads.sql",
     "log/log.sql",
     "log/listing.sql",
