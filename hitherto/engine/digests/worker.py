@@ -183,7 +183,7 @@ class Worker:
             pause = _SOONEST if took else min(2 * pause, _LATEST)
             await asyncio.sleep(looked_at + _SOONEST - clock())
             with suppress(TimeoutError):
-                async with asyncio.timeout_at(looked_at + pause * jitter()):
+                async with asyncio.timeout_at(looked_at + pause * (jitter() - 0.25)):
                     await queue.news.wait()
                     pause = _SOONEST
 

@@ -13,6 +13,7 @@ from hitherto.core.context.kept import ContextRecord, KeptContext, manifest_of
 from hitherto.core.scope import Scope
 from hitherto.stores.postgres import rows
 from hitherto.stores.postgres.recall.index import WithConnection
+from hitherto.stores.postgres.silence import allow_long_work
 from hitherto.stores.postgres.sql import SQL
 
 _Connection = AsyncConnection[Any]
@@ -83,6 +84,7 @@ class PostgresContexts:
     async def forget(self, *, tenant: str | None = None) -> int:
         async def delete(connection: _Connection) -> int:
             gone = 0
+            allow_long_work(connection)
             for (found,) in await (await connection.execute(SQL["tenants_with_ended_contexts"])).fetchall():
                 if tenant in (None, found):
                     gone += (await connection.execute(SQL["forget_contexts"], {"tenant": found})).rowcount

@@ -44,6 +44,7 @@ from hitherto.stores.postgres.facts.rows import event_from, fact_from, set_subje
 from hitherto.stores.postgres.log import heads, listing
 from hitherto.stores.postgres.recall.index import WithConnection
 from hitherto.stores.postgres.runs import run_event_from, run_from
+from hitherto.stores.postgres.silence import allow_long_work
 from hitherto.stores.postgres.sql import SQL
 
 _NEVER = 2**62
@@ -157,6 +158,7 @@ class PostgresExport:
     @asynccontextmanager
     async def snapshot(self) -> AsyncGenerator[PostgresReader]:
         async def begin(connection: _Connection) -> PostgresReader:
+            allow_long_work(connection)
             await connection.execute("begin isolation level repeatable read read only")
             return PostgresReader(connection)
 
@@ -169,6 +171,7 @@ class PostgresExport:
         names = rows.scope_values(scope, record.conversation)
 
         async def begin(connection: _Connection) -> tuple[_Connection, int | None, list[int]]:
+            allow_long_work(connection)
             await connection.execute("begin isolation level read committed")
             made = (await connection.execute(SQL["create"], names)).rowcount
             ref = await (await connection.execute(SQL["lock"], names)).fetchone()
@@ -200,6 +203,7 @@ class PostgresExport:
 
     async def restore_facts(self, tenant: str, records: Sequence[FactRecord]) -> list[tuple[int, bool]]:
         async def put(connection: _Connection) -> list[tuple[int, bool]]:
+            allow_long_work(connection)
             async with connection.transaction():
                 return [await _restored_fact(connection, tenant, one) for one in records]
 
@@ -219,6 +223,7 @@ class PostgresExport:
         values = {"tenant": tenant, "user": record.user, "agent": record.agent, **asdict(record.run)}
 
         async def begin(connection: _Connection) -> tuple[_Connection, bool]:
+            allow_long_work(connection)
             await connection.execute("begin isolation level read committed")
             return connection, bool((await connection.execute(SQL["import_run"], values)).rowcount)
 
@@ -237,6 +242,7 @@ class PostgresExport:
 
     async def _all(self, name: str, values: dict[str, Any]) -> list[rows.Row]:
         async def run(connection: _Connection) -> list[rows.Row]:
+            allow_long_work(connection)
             cursor = await connection.execute(SQL[name], values)
             return [] if cursor.description is None else await cursor.fetchall()
 

@@ -11,7 +11,7 @@ from typing import Any, LiteralString
 import psycopg
 from psycopg import AsyncConnection
 
-from hitherto.stores.postgres import errors, schema
+from hitherto.stores.postgres import errors, schema, silence
 from hitherto.stores.postgres.sql import SQL
 
 _ROUND_TRIPS = 5
@@ -90,17 +90,12 @@ async def undigested(url: str, *, patience: float, tokens: int) -> int:
 async def _connected(url: str, patience: float) -> AsyncGenerator[AsyncConnection[Any]]:
     errors.checked_address(url)
     try:
-        connection = await AsyncConnection[Any].connect(
-            url,
-            connect_timeout=max(2, int(patience)),
-            application_name="hitherto",
-            client_encoding="UTF8",
-            prepare_threshold=None,
-        )
+        connection = await silence.connect(url, patience=patience, prepare_threshold=None)
     except psycopg.OperationalError as error:
         raise errors.unreachable(url, error) from error
     async with connection:
         with errors.ours():
+            await connection.set_autocommit(False)
             await connection.set_read_only(True)
             yield connection
 

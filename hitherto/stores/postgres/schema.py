@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Callable
+from functools import partial
 from importlib import resources
 from typing import Any, LiteralString
 
@@ -12,7 +14,7 @@ import psycopg
 from psycopg.pq import PGconn, Ping
 
 from hitherto.errors import DatabaseReadOnly, SchemaMismatch, StoreError
-from hitherto.stores.postgres import errors
+from hitherto.stores.postgres import errors, silence
 from hitherto.uninterrupted import uninterrupted
 
 OLDEST_SERVER = 140000
@@ -24,6 +26,9 @@ not wait for the end of a long transaction, but gives up, lets the others throug
 _TRIES = 5
 _PAUSE = 0.2
 """Seconds between two attempts to connect to a server that is starting up."""
+
+_PING_PATIENCE = 10.0
+"""Seconds."""
 
 _upgrading = threading.Lock()
 
@@ -51,7 +56,7 @@ async def ensure(
     errors.checked_address(url)
     try:
         async with await _connect(url, patience) as connection:
-            return await _ensure(connection, url, lock_timeout if upgrade else None)
+            return await _ensure(connection, url, lock_timeout if upgrade else None, patience)
     except psycopg.errors.ReadOnlySqlTransaction as error:
         raise DatabaseReadOnly(
             "the database has no current Hitherto schema and refuses to write one; connect once to the primary server, "
@@ -72,7 +77,7 @@ async def ensure(
 async def ping(url: str) -> Ping:
     """What the server says to a connection: REJECT if it takes none yet, as it is starting up, or recovers after a
     crash."""
-    return Ping(await asyncio.to_thread(PGconn.ping, url.encode()))
+    return Ping(await asyncio.to_thread(PGconn.ping, silence.address(url, patience=_PING_PATIENCE).encode()))
 
 
 async def _connect(url: str, patience: float) -> psycopg.AsyncConnection[Any]:
@@ -80,13 +85,7 @@ async def _connect(url: str, patience: float) -> psycopg.AsyncConnection[Any]:
     tried = False
     while True:
         try:
-            return await psycopg.AsyncConnection[Any].connect(
-                url,
-                autocommit=True,
-                connect_timeout=max(2, int(patience)),
-                application_name="hitherto",
-                client_encoding="UTF8",
-            )
+            return await silence.connect(url, patience=patience)
         except psycopg.OperationalError:
             match await ping(url):
                 case Ping.REJECT if time.monotonic() <= until:
@@ -99,7 +98,7 @@ async def _connect(url: str, patience: float) -> psycopg.AsyncConnection[Any]:
 
 
 async def _ensure(
-    connection: psycopg.AsyncConnection[Any], url: str, lock_timeout: float | None
+    connection: psycopg.AsyncConnection[Any], url: str, lock_timeout: float | None, patience: float
 ) -> tuple[str | None, str]:
     known = revisions()
     if connection.info.server_version < OLDEST_SERVER:
@@ -136,7 +135,7 @@ async def _ensure(
         # Asked first, because `if not exists` needs the right to create schemas even where the schema is there.
         if await _value(connection, "select to_regnamespace('hitherto')::text") is None:
             await connection.execute("create schema if not exists hitherto")
-        await _upgraded(url, lock_timeout)
+        await _upgraded(url, lock_timeout, patience)
     return before, known[-1]
 
 
@@ -151,10 +150,11 @@ async def _value(connection: psycopg.AsyncConnection[Any], query: LiteralString)
     return None if row is None else row[0]
 
 
-async def _upgraded(url: str, lock_timeout: float) -> None:
+async def _upgraded(url: str, lock_timeout: float, patience: float) -> None:
+    connect = partial(silence.connect_in_thread, url, patience=patience, loop=asyncio.get_running_loop())
     for left in reversed(range(_TRIES)):
         try:
-            await uninterrupted(asyncio.to_thread(_upgrade, url, lock_timeout))
+            await uninterrupted(asyncio.to_thread(_upgrade, connect, lock_timeout))
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
             if not left:
                 raise StoreError(
@@ -167,13 +167,13 @@ async def _upgraded(url: str, lock_timeout: float) -> None:
             return
 
 
-def _upgrade(url: str, lock_timeout: float) -> None:
+def _upgrade(connect: Callable[[], psycopg.Connection[Any]], lock_timeout: float) -> None:
     # Alembic keeps the upgrade it runs in module globals: one at a time in a process, even for different databases.
     with _upgrading:
-        _run_upgrade(url, lock_timeout)
+        _run_upgrade(connect, lock_timeout)
 
 
-def _run_upgrade(url: str, lock_timeout: float) -> None:
+def _run_upgrade(connect: Callable[[], psycopg.Connection[Any]], lock_timeout: float) -> None:
     # Alembic and SQLAlchemy are needed for this alone, and take longer to import than everything else together.
     from alembic import command
     from alembic.config import Config
@@ -183,11 +183,7 @@ def _run_upgrade(url: str, lock_timeout: float) -> None:
     config = Config()
     with resources.as_file(resources.files(__package__ or "").joinpath("migrations")) as folder:
         config.set_main_option("script_location", str(folder).replace("%", "%%"))
-        engine = create_engine(
-            "postgresql+psycopg://",
-            creator=lambda: psycopg.connect(url, client_encoding="UTF8"),
-            poolclass=pool.NullPool,
-        )
+        engine = create_engine("postgresql+psycopg://", creator=connect, poolclass=pool.NullPool)
         try:
             with engine.begin() as connection:
                 milliseconds = f"{round(lock_timeout * 1_000)}"

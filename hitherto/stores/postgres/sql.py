@@ -12,6 +12,7 @@ from typing import LiteralString, cast
 
 _FILES = (
     "shown.sql",
+    "connections.sql",
     "log/heads.sql",
     "log/log.sql",
     "log/listing.sql",

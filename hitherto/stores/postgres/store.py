@@ -51,6 +51,7 @@ from hitherto.stores.postgres.keys import PostgresKeys
 from hitherto.stores.postgres.log import erasure, heads, listing
 from hitherto.stores.postgres.recall.index import PostgresIndex
 from hitherto.stores.postgres.runs import PostgresRuns
+from hitherto.stores.postgres.silence import allow_long_work
 from hitherto.stores.postgres.sql import SQL
 from hitherto.stores.postgres.unit import PostgresUnit
 from hitherto.stores.postgres.wake import Notifier, listen
@@ -386,6 +387,7 @@ class PostgresStore:
     async def forget_receipts(self, *, older_than: timedelta) -> int:
         async def forget(connection: AsyncConnection[Any]) -> int:
             gone, values = 0, {"older_than": older_than}
+            allow_long_work(connection)
             for (tenant,) in await (await connection.execute(SQL["tenants_with_old_receipts"], values)).fetchall():
                 gone += (await connection.execute(SQL["forget_receipts"], {**values, "tenant": tenant})).rowcount
             return gone
@@ -429,8 +431,7 @@ class PostgresStore:
         self, get: Callable[[AsyncConnection[Any]], Awaitable[_T]], held: AsyncExitStack
     ) -> _T:
         """What `get` returns for a connection that `held` gives back. If the connection turns out to be dead, as all in
-        the pool are after a restart of the server, `get` runs again with another one: at most three times, since a dead
-        connection may come back to the pool after it was checked."""
+        the pool are after a restart of the server, `get` runs again with another one: at most three times."""
         for _ in range(2):
             connection = await held.enter_async_context(self._connections.borrowed())
             try:
@@ -439,7 +440,7 @@ class PostgresStore:
                 if not connection.closed:
                     raise
             await held.aclose()
-            await self._connections.check()
+            await self._connections.renew(connection)
         return await get(await held.enter_async_context(self._connections.borrowed()))
 
 

@@ -26,6 +26,7 @@ from hitherto.stores.postgres.facts.learn import forget_facts_of, learn
 from hitherto.stores.postgres.facts.rows import read_current_facts
 from hitherto.stores.postgres.log import heads
 from hitherto.stores.postgres.recall import removal
+from hitherto.stores.postgres.silence import allow_long_work
 from hitherto.stores.postgres.sql import SQL
 
 _AT_ONCE = 50
@@ -160,6 +161,7 @@ class PostgresUnit:
 
     async def delete(self, *, facts: bool = False) -> None:
         assert not self._done, "a unit of work commits once"
+        allow_long_work(self._connection)
         with ours():
             async with self._connection.pipeline():
                 await removal.hold_all(self._connection, self._whose, last=self.head.last_seq)
@@ -253,6 +255,7 @@ class PostgresUnit:
         erasure of a user has it too before it deletes contexts and runs."""
         if not erased:
             return
+        allow_long_work(self._connection)
         values = {**self._whose, "ranges": rows.multirange(erased)}
         for name in (
             "forget_contexts_within",

@@ -13,13 +13,17 @@ from typing import Any
 from psycopg import AsyncConnection, Error
 
 from hitherto.logs import logger
+from hitherto.stores.postgres.silence import connect
 from hitherto.stores.postgres.sql import SQL
 
 _APART = 0.02
 """Seconds between two notifications."""
 
 _LONGEST = 5.0
-"""Seconds that connecting, or a notification, may take."""
+"""Seconds that connecting may take."""
+
+_MOMENT = 1.0
+"""Seconds that closing waits for the last notification."""
 
 _FIRST_REST, _LONGEST_REST = 0.2, 10.0
 """Seconds after which a connection that was lost is made anew."""
@@ -40,13 +44,14 @@ class Notifier:
     def notify(self) -> None:
         """Notify soon. Returns at once."""
         self._asked = True
-        if self._task is None:
+        if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="waking workers")
-            self._task.add_done_callback(self._ended)
 
     async def aclose(self) -> None:
-        """Send what was asked for, and close the connection."""
+        """Send what was asked for, unless that takes longer than a moment, and close the connection."""
         if self._task is not None:
+            await asyncio.wait([self._task], timeout=_MOMENT)
+            self._task.cancel()
             await asyncio.wait([self._task])
         await self._disconnect()
 
@@ -54,19 +59,15 @@ class Notifier:
         while self._asked:
             self._asked = False
             try:
-                async with asyncio.timeout(_LONGEST):
-                    if self._connection is None or self._connection.closed:
-                        self._connection = await _connected(self._url)
-                    await self._connection.execute(SQL["wake_workers"])
-            except (Error, OSError) as error:
+                if self._connection is None or self._connection.closed:
+                    self._connection = await connect(self._url, patience=_LONGEST, prepare_threshold=None)
+                await self._connection.execute(SQL["wake_workers"])
+            except Error as error:
                 log.debug(
                     "Workers of other processes could not be told of a digest; they look by themselves: %s", error
                 )
                 await self._disconnect()
             await asyncio.sleep(_APART)
-
-    def _ended(self, _: asyncio.Task[None]) -> None:
-        self._task = None
 
     async def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
@@ -79,21 +80,13 @@ async def listen(url: str, woken: Callable[[], None]) -> None:
     rest = _FIRST_REST
     while True:
         try:
-            async with asyncio.timeout(_LONGEST):
-                connection = await _connected(url)
-            async with connection:
+            async with await connect(url, patience=_LONGEST, prepare_threshold=None) as connection:
                 await connection.execute(SQL["listen"])
                 rest = _FIRST_REST
                 woken()
                 async for _ in connection.notifies():
                     woken()
-        except (Error, OSError) as error:
+        except Error as error:
             log.debug("No notifications of digests for now, which are looked for all the same: %s", error)
         await asyncio.sleep(rest)
         rest = min(2 * rest, _LONGEST_REST)
-
-
-async def _connected(url: str) -> AsyncConnection[Any]:
-    return await AsyncConnection[Any].connect(
-        url, autocommit=True, application_name="hitherto", client_encoding="UTF8", prepare_threshold=None
-    )

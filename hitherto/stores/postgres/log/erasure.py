@@ -9,6 +9,7 @@ from psycopg import AsyncConnection
 from hitherto.ports.log import Erasure
 from hitherto.stores.postgres.contexts import drop_unused_texts
 from hitherto.stores.postgres.ledger import nameless_values
+from hitherto.stores.postgres.silence import allow_long_work
 from hitherto.stores.postgres.sql import SQL
 
 _AT_ONCE = 10_000
@@ -21,6 +22,7 @@ def erasure_values(erasure: Erasure) -> dict[str, Any]:
 
 async def begin(connection: AsyncConnection[Any], tenant: str, user: str | None) -> Erasure:
     values = {"tenant": tenant, "user": user or ""}
+    allow_long_work(connection)
     async with connection.transaction():
         row = await (await connection.execute(SQL["begin_erasure"], values)).fetchone()
         assert row is not None, "an insertion that returns its row"
@@ -30,6 +32,7 @@ async def begin(connection: AsyncConnection[Any], tenant: str, user: str | None)
 
 async def end(connection: AsyncConnection[Any], erasure: Erasure) -> None:
     values = erasure_values(erasure)
+    allow_long_work(connection)
     async with connection.transaction():
         await connection.execute(SQL["hold_erasure"], values)
         await connection.execute(SQL["hold_documents_of"], values)
