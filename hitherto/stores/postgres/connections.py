@@ -23,7 +23,6 @@ from hitherto.stores.postgres.sql import SQL
 log = logger("hitherto.database")
 
 _NAME = "hitherto"
-_POOLS = (_NAME, "hitherto queue")
 
 _SETTINGS = """
 select current_setting('transaction_read_only')::boolean,
@@ -285,7 +284,7 @@ def _is_news(record: logging.LogRecord) -> bool:
         return True
     if isinstance(record.args[0], WatchedConnection) and record.args[0].fell_silent:
         return False
-    if record.args[0] not in _POOLS:
+    if record.args[0] != _NAME:
         return True
     line = record.getMessage()
     news = line not in _told

@@ -39,7 +39,6 @@ class PostgresContexts:
             "manifest": record.manifest,
             "instructions": record.instructions,
             "tools": record.tools,
-            "texts": [one for one in (record.instructions, record.tools) if one is not None],
             "shown": "{" + ",".join(f"[{first},{last}]" for first, last in record.shown) + "}",
             "agents": [agent for agent, _ in record.others],
             "names": [name for _, name in record.others],
@@ -49,10 +48,15 @@ class PostgresContexts:
             "lifetime": lifetime,
         }
 
+        # In one order, so that two that keep the same texts do not wait for each other.
+        texts = sorted({one for one in (record.instructions, record.tools) if one is not None})
+        statement = SQL["keep_context" if record.next_seq else "keep_first_context"]
+
         async def put(connection: _Connection) -> None:
             async with connection.pipeline(), connection.transaction():
-                await connection.execute(SQL["keep_context_texts"], values)
-                await connection.execute(SQL["keep_context"], values)
+                for text in texts:
+                    await connection.execute(SQL["keep_context_text"], {"tenant": scope.tenant, "text": text})
+                await connection.execute(statement, values)
                 if newest is not None:
                     await connection.execute(SQL["keep_newest_contexts"], values)
 

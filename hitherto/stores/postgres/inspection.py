@@ -30,9 +30,6 @@ class InspectionReport:
     its `owner` may. `revision` is the schema's; None where there is none, or where it may not be read. `revisions` are
     those that this version knows, oldest first. `row_security`: it holds for this role.
     `lacking` are rights that a store needs and the role lacks, as "table: SELECT, …".
-
-    `queue`: the job queue's tables are there. `unpinned_functions` are those of its functions that do not set their
-    search_path, and so would not find the tables.
     """
 
     address: str
@@ -51,8 +48,6 @@ class InspectionReport:
     revisions: tuple[str, ...]
     row_security: bool
     lacking: tuple[str, ...]
-    queue: bool
-    unpinned_functions: tuple[str, ...]
 
     @property
     def development(self) -> bool:
@@ -111,7 +106,6 @@ async def _examined(connection: AsyncConnection[Any]) -> InspectionReport:
     exists, usable, can_create, readable, owner, row_security = await _row(connection, "examine_schema")
     known = usable and readable
     revision = (await _row(connection, "examine_revision") or (None,))[0] if known else None
-    queue, lost = await _row(connection, "examine_queue") if exists else (False, ())
     return InspectionReport(
         address=f"{info.host}:{info.port}/{info.dbname}",
         version=version,
@@ -129,8 +123,6 @@ async def _examined(connection: AsyncConnection[Any]) -> InspectionReport:
         revisions=tuple(schema.revisions()),
         row_security=row_security,
         lacking=tuple([row[0] for row in await _rows(connection, "examine_rights")]),
-        queue=queue,
-        unpinned_functions=tuple(lost),
     )
 
 

@@ -21,6 +21,7 @@ from hitherto.core.scope import Scope
 from hitherto.garbage import few_collections
 from hitherto.ports.digests import DigestOutcome, DigestWork, NewDigest, RewrittenDigest
 from hitherto.ports.log import Receipt
+from hitherto.stores.postgres import arrays
 
 Row = Sequence[Any]
 T = TypeVar("T")
@@ -94,6 +95,23 @@ def message_values(logged: Logged) -> dict[str, Any]:
         "created_at": logged.created_at,
         "expires_at": message.expires_at,
         "said_at": message.said_at,
+    }
+
+
+_NUMBERS = ("seq", "tokens", "sum_tokens", "sum_turns", "sum_dialogue", "sum_results", "rev")
+_NAMES = ("call_ids", "result_ids", "tool_names")
+
+
+def message_arrays(some: Sequence[Logged]) -> dict[str, Any]:
+    """What `insert_messages` binds: an array a column."""
+    values = [message_values(one) for one in some]
+    columns: dict[str, Any] = {name: [one[name] for one in values] for name in (values[0] if values else ())}
+    columns |= {name: arrays.integers(columns[name]) for name in _NUMBERS}
+    columns |= {name: [arrays.texts(one) for one in columns[name]] for name in _NAMES}
+    return {
+        **columns,
+        "erased": [one.erased for one in some],
+        "retracted_rev": arrays.integers([one.retracted_rev for one in some]),
     }
 
 

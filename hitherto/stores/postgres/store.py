@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Seq
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import date, timedelta
 from typing import Any, LiteralString, TypeVar
+from uuid import UUID
 from weakref import WeakValueDictionary
 
 import psycopg
@@ -23,7 +24,7 @@ from hitherto.core.log.message import Logged, Payload, storable
 from hitherto.core.scope import Scope
 from hitherto.errors import StoreError
 from hitherto.garbage import few_collections
-from hitherto.ports.digests import Backlog, Claim, DigestWork, EarlierDigest, FailedDigest
+from hitherto.ports.digests import Backlog, Claim, DigestJob, DigestWork, EarlierDigest, FailedDigest
 from hitherto.ports.facts import KnownFacts, KnownFactsQuery
 from hitherto.ports.ledger import By
 from hitherto.ports.log import (
@@ -38,7 +39,6 @@ from hitherto.ports.log import (
     ScopePart,
     Unit,
 )
-from hitherto.ports.queue import DigestJob
 from hitherto.stores.postgres import errors, ledger, rows, schema
 from hitherto.stores.postgres.connections import Connections
 from hitherto.stores.postgres.contexts import PostgresContexts
@@ -54,6 +54,7 @@ from hitherto.stores.postgres.runs import PostgresRuns
 from hitherto.stores.postgres.silence import allow_long_work
 from hitherto.stores.postgres.sql import SQL
 from hitherto.stores.postgres.unit import PostgresUnit
+from hitherto.stores.postgres.wake import Notifier, listen
 
 _NEVER = 2**62
 """A seq, and a revision, that no conversation reaches."""
@@ -91,6 +92,7 @@ class PostgresStore:
             read_only=read_only,
             start_again=start_again,
         )
+        self._notifier = Notifier(url)
         self.index = PostgresIndex(self._with_connection)
         self.documents = PostgresDocuments(self._with_connection)
         self.facts = PostgresFacts(self._with_connection)
@@ -112,6 +114,7 @@ class PostgresStore:
         return self._connections.row_security
 
     async def aclose(self) -> None:
+        await self._notifier.aclose()
         await self._connections.aclose()
 
     @asynccontextmanager
@@ -263,19 +266,38 @@ class PostgresStore:
             # One transaction: on an autocommit connection, a pipeline is one.
             async with connection.pipeline():
                 done = await connection.execute(SQL["put_off"], values)
-                for call in calls:
-                    await connection.execute(SQL["note_call"], ledger.noted_values(work.scope, work.conversation, call))
+                noted = await ledger.note(connection, work.scope, work.conversation, calls)
+            await ledger.note_nameless(connection, calls, noted)
             return await done.fetchone() is not None
 
         async with self._with_connection(give_back) as held:
             return held
 
-    async def overdue(
-        self, *, since: timedelta, limit: int = 100, able: Collection[Needs] = tuple(Needs)
-    ) -> list[DigestJob]:
-        values = {"since": since, "limit": max(limit, 0), "able": list(able)}
-        found = await self._all(SQL["overdue"], values)
+    async def due_digests(self, *, limit: int = 100, able: Collection[Needs] = tuple(Needs)) -> list[DigestJob]:
+        found = await self._all(SQL["due_digests"], {"limit": max(limit, 0), "able": list(able)})
         return [DigestJob(tenant, digest) for tenant, digest in found]
+
+    def wake_workers(self) -> None:
+        self._notifier.notify()
+
+    async def listen(self, woken: Callable[[], None]) -> None:
+        await listen(self._url, woken)
+
+    async def show_worker(self, worker: UUID) -> None:
+        async def show(connection: AsyncConnection[Any]) -> None:
+            async with connection.pipeline():
+                await connection.execute(SQL["show_worker"], {"worker": worker})
+                await connection.execute(SQL["forget_dead_workers"])
+
+        async with self._with_connection(show):
+            pass
+
+    async def forget_worker(self, worker: UUID) -> None:
+        async def forget(connection: AsyncConnection[Any]) -> None:
+            await connection.execute(SQL["forget_worker"], {"worker": worker})
+
+        async with self._with_connection(forget):
+            pass
 
     async def rested(self, *, limit: int = 100, able: Collection[Needs] = tuple(Needs)) -> list[FailedDigest]:
         found = await self._all(SQL["rested"], {"limit": max(limit, 0), "able": list(able)})
@@ -291,8 +313,8 @@ class PostgresStore:
     async def note_calls(self, scope: Scope, conversation: str | None, calls: Sequence[ModelCall]) -> None:
         async def note(connection: AsyncConnection[Any]) -> None:
             async with connection.pipeline():
-                for call in calls:
-                    await connection.execute(SQL["note_call"], ledger.noted_values(scope, conversation, call))
+                noted = await ledger.note(connection, scope, conversation, calls)
+            await ledger.note_nameless(connection, calls, noted)
 
         async with self._with_connection(note):
             pass
@@ -334,7 +356,8 @@ class PostgresStore:
         self, by: ScopePart, *, tenant: str | None = None, user: str | None = None, beyond: str = "", limit: int
     ) -> list[ScopeCounts]:
         self._check_tenant(tenant)
-        values = {"tenant": tenant, "user": user, "beyond": beyond, "limit": max(limit, 0)}
+        start = beyond if user is None else user
+        values = {"tenant": tenant, "user": user, "beyond": beyond, "start": start, "limit": max(limit, 0)}
         return [listing.counts_from(row) for row in await self._all(SQL[f"{by}s"], values)]
 
     async def due(self, *, tenant: str | None = None, limit: int = 1_000) -> list[ExpiredConversation]:

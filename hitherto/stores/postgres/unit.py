@@ -32,6 +32,9 @@ from hitherto.stores.postgres.sql import SQL
 _AT_ONCE = 50
 """Messages that are written before others go on."""
 
+_FEW = 4
+"""So many messages are written sooner one by one than as arrays."""
+
 
 class PostgresUnit:
     """`Unit` as one transaction, from `begin` to `commit` or `delete`. If neither comes, it is rolled back when the
@@ -183,7 +186,12 @@ class PostgresUnit:
                 if start:
                     await asyncio.sleep(0)  # others go on in between
                 some = changes.messages[start : start + _AT_ONCE]
-                await cursor.executemany(SQL["insert_message"], [{**at, **rows.message_values(one)} for one in some])
+                if len(some) > _FEW:
+                    await connection.execute(SQL["insert_messages"], {**at, **rows.message_arrays(some)})
+                else:
+                    await cursor.executemany(
+                        SQL["insert_message"], [{**at, **rows.message_values(one)} for one in some]
+                    )
         updated_at = None if changes.background else max((now, *(logged.created_at for logged in changes.messages)))
         await connection.execute(
             SQL["update_conversation"], {**at, **heads.head_values(head, self.head), "updated_at": updated_at}
@@ -211,7 +219,10 @@ class PostgresUnit:
         for call in changes.calls:
             await connection.execute(SQL["insert_call"], ledger.call_values(self._scope, self.head.ref, call))
         fired = [
-            await connection.execute(SQL["insert_digest"], {**at, **rows.fire_values(fire, head.rev), "now": now})
+            await connection.execute(
+                SQL["insert_digest" if fire.id is None else "insert_digest_as"],
+                {**at, **rows.fire_values(fire, head.rev), "now": now, "clock": head.clock},
+            )
             for fire in changes.fire
         ]
         moved = head.view_start != self.head.view_start
@@ -263,3 +274,4 @@ class PostgresUnit:
         whose = {"user": self._scope.user, "agent": self._scope.agent, "digest": outcome.digest}
         values = {**self._at, **whose, **document_values(outcome.archive)}
         await self._connection.execute(SQL["archive_document"], values)
+        await self._connection.execute(SQL["keep_passages"], values)
