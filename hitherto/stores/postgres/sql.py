@@ -11,7 +11,7 @@ from importlib import resources
 from typing import LiteralString, cast
 
 _FILES = (
-    "connections.sql",
+    "connections/connections.sql",
     "shown.sql",
     "log/heads.sql",
     "log/log.sql",

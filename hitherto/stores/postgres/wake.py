@@ -12,7 +12,7 @@ from collections.abc import Callable
 from psycopg import Error
 
 from hitherto.logs import logger
-from hitherto.stores.postgres.silence import WatchedConnection, connect
+from hitherto.stores.postgres.connections.silence import WatchedConnection, connect
 from hitherto.stores.postgres.sql import SQL
 
 _APART = 0.02
