@@ -15,7 +15,7 @@ demo: $(READY)
 
 # Four runners, each with a database server of its own: with fewer, the machine waits now and then.
 test: style
-	@$(BIN)/basedpyright & types=$$!; $(BIN)/pytest -n 4 --dist worksteal; tests=$$?; wait $$types && exit $$tests
+	@$(BIN)/basedpyright & types=$$!; $(BIN)/pytest -n 4 --dist worksteal --durations=40; tests=$$?; wait $$types && exit $$tests
 
 # What a change can break first, in under a minute: style, imports, types, the pure core and the store in memory.
 quick: style

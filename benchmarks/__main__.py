@@ -16,7 +16,6 @@ from typing import Any
 from benchmarks import (
     append,
     contexts,
-    enqueue,
     erasing,
     facts,
     history,
@@ -34,6 +33,7 @@ from benchmarks import (
     throughput,
     trips,
     views,
+    wake,
 )
 from benchmarks.ground import Ground
 from benchmarks.report import Findings, show, to_json
@@ -50,7 +50,7 @@ BENCHMARKS: dict[str, Callable[[Ground], Awaitable[Findings]]] = {
     "synchronous": synchronous.run,
     "service": service.run,
     "trips": trips.run,
-    "enqueue": enqueue.run,
+    "wake": wake.run,
     "throughput": throughput.run,
     "idle": idle.run,
     "memory": memory.run,

@@ -19,10 +19,7 @@ from hitherto import Scope, none, sliding_window
 _BAR = Bar(limit=2.5)
 _SCOPE = Scope(tenant="tenant", user="user", agent="bench")
 _TEXT = 36
-_LEFT = (
-    "select (select count(*) from hitherto.digest where status = 'processing') "
-    "+ (select count(*) from hitherto.procrastinate_jobs)"
-)
+_LEFT = "select count(*) from hitherto.digest where status = 'processing'"
 
 
 async def run(ground: Ground) -> Findings:
@@ -66,14 +63,14 @@ async def run(ground: Ground) -> Findings:
             f"{repetitions} appends a side, messages of {letters:.0f} characters; fsync is on for all sides, on one "
             "server and one disk. The bare rows have the log's columns and primary key, and no other index; they are "
             "written by begin, insert, insert, commit, each awaited, or all four sent in one pipeline.",
-            "sliding_window's append writes the digest that it sets off, and its job; a worker process makes the "
+            "sliding_window's append writes the digest that it sets off; a worker process makes the "
             "digest before the next side's turn.",
         ],
     )
 
 
 async def _at_rest(admin: psycopg.AsyncConnection[Any]) -> None:
-    """Returns when the digest is made, and the worker has put its job away and looked for more in vain. It is asked
+    """Returns when the digest is made, and a little later. It is asked
     without a pause: what is timed after one finds the processor's caches cold."""
     empty = 0
     while empty < 5:

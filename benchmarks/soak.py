@@ -57,7 +57,6 @@ _CHECKS: dict[str, LiteralString] = {
         select count(*) from hitherto.digest d
         where 1 <> (select count(*) from hitherto.model_call c where c.tenant = d.tenant and c.digest = d.id)
     """,
-    "jobs left in the queue": "select count(*) from hitherto.procrastinate_jobs",
 }
 
 

@@ -150,7 +150,7 @@ class StoreError(HithertoError):
 
 
 class DatabaseUnavailable(StoreError):
-    """No connection to PostgreSQL could be made."""
+    """No connection to PostgreSQL could be made, or one was lost or has fallen silent."""
 
 
 class DatabaseReadOnly(StoreError):

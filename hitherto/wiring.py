@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 
 from hitherto import tokens, wire
-from hitherto.core.digests.digest import Needs
 from hitherto.core.policy.presets import PolicyLike
+from hitherto.engine.digests.tasks import TaskQueue
 from hitherto.engine.memory import Memory
-from hitherto.engine.services import Services, able
+from hitherto.engine.services import Services
 from hitherto.errors import ModelError, ModelUnavailable, StoreError
 from hitherto.logs import logger
 from hitherto.policies import discover
@@ -21,14 +21,12 @@ from hitherto.ports.models.compactor import Compactor
 from hitherto.ports.models.embedder import Embedder
 from hitherto.ports.models.model import Model
 from hitherto.ports.models.reranker import Reranker
-from hitherto.ports.queue import DigestQueue
 from hitherto.ports.store import Store
 from hitherto.ports.watch import Watch
 from hitherto.pricing import listed
 from hitherto.providers.names import models
 from hitherto.providers.names.embedders import embedder_of, learn, previous_of
 from hitherto.providers.names.rerankers import reranker_of
-from hitherto.queues.tasks import TaskQueue
 from hitherto.settings import Settings
 from hitherto.settings.open_options import SettingsOptions
 from hitherto.watching import watch_of
@@ -105,15 +103,11 @@ def open(  # noqa: A001 (the name users read: hitherto.open)
         async with AsyncExitStack() as opened:
             maker = model_of(loaded, opened) if model is None or isinstance(model, str) else model
             compacts = compactor or await _compactor(loaded, opened)
-            kept, queue = (
-                (store, TaskQueue(concurrency=loaded.digest_concurrency))
-                if store
-                else await _store(loaded, opened, able(maker, compacts))
-            )
+            kept = store or await _store(loaded, opened)
             services = Services(
                 store=kept,
                 model=maker,
-                queue=queue,
+                queue=TaskQueue(kept, concurrency=loaded.digest_concurrency),
                 settings=loaded,
                 canonical=tokens.counter_for(tokens.CANONICAL),
                 counter=lambda asked: tokens.counter_for(asked or loaded.encoding),
@@ -160,8 +154,8 @@ async def _recalling(
     return {"embedder": current, "previous": previous, "reranker": ranks}
 
 
-async def _store(settings: Settings, opened: AsyncExitStack, can: frozenset[Needs]) -> tuple[Store, DigestQueue]:
-    """The store, open, and the queue that goes with it; `can` is what this process has to make digests with."""
+async def _store(settings: Settings, opened: AsyncExitStack) -> Store:
+    """The store, open."""
     from hitherto.stores.postgres.store import PostgresStore
 
     url, pool_size, start_again = settings.database, settings.pool_size, None
@@ -180,6 +174,7 @@ async def _store(settings: Settings, opened: AsyncExitStack, can: frozenset[Need
         patience=settings.database_timeout,
         prepared=settings.prepared_statements,
         read_only=settings.read_only,
+        alone=settings.database == IN_MEMORY,
         start_again=start_again,
     )
     opened.push_async_callback(store.aclose)
@@ -191,18 +186,7 @@ async def _store(settings: Settings, opened: AsyncExitStack, can: frozenset[Need
             "one at a time. Give the address of another role (CREATE ROLE … LOGIN PASSWORD …), to which "
             "`hitherto migrate --grant ROLE`, run as the owner, has given what it needs"
         )
-    if settings.database == IN_MEMORY:
-        return store, TaskQueue(concurrency=settings.digest_concurrency)
-    from hitherto.queues.procrastinate import ProcrastinateQueue
-
-    queue = ProcrastinateQueue(
-        url,
-        unsettled=store.unsettled,
-        able=can,
-        concurrency=settings.digest_concurrency,
-        prepared=settings.prepared_statements,
-    )
-    return store, queue
+    return store
 
 
 async def _as_service(url: str, settings: Settings) -> str:

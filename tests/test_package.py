@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -23,3 +24,14 @@ def test_no_two_classes_share_a_name() -> None:
 def test_no_folder_is_a_heap() -> None:
     sizes = Counter(module.parent.relative_to(PACKAGE) for module in MODULES if module.name != "__init__.py")
     assert {str(folder): size for folder, size in sizes.items() if size > 15} == {}
+
+
+def test_each_promise_names_a_test_that_is_there() -> None:
+    project = PACKAGE.parent
+    page = (project / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## The promises and their tests")[2]
+    rows = re.findall(r"^\| (\d+) \|.*$", page, re.MULTILINE)
+    assert rows == [str(number) for number in range(1, 16)]
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
+    assert len(named) >= len(rows)
+    for file, name in named:
+        assert re.search(rf"^ *(async )?def {name}\(", (project / file).read_text(encoding="utf-8"), re.MULTILINE), name

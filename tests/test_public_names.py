@@ -16,7 +16,6 @@ import hitherto
 HEAVY = (
     "openai",
     "anthropic",
-    "procrastinate",
     "alembic",
     "sqlalchemy",
     "opentelemetry",

@@ -383,8 +383,8 @@ class Memory:
 
     async def wait_for_digests(self, *, tenant: str | None = None) -> None:
         """Wait until none of the digests that this process started, for any tenant or for this one, is due or in
-        progress, in any process. Those that were put off for a later try are not waited for; with a queue in the
-        database, only the latest 10,000 are. Raises InvalidScope."""
+        progress, in any process. Those that were put off for a later try are not waited for, and of the others the
+        latest 10,000 are. Raises InvalidScope."""
         await self._services.queue.wait_for_digests(None if tenant is None else checked_name(tenant, "tenant"))
 
     async def purge_expired(self) -> int:

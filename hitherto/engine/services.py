@@ -17,6 +17,7 @@ from hitherto.core.policy.plan import Means
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.presets import policy_of
 from hitherto.core.price import Price
+from hitherto.engine.digests.tasks import TaskQueue
 from hitherto.errors import InvalidPolicy
 from hitherto.ports.documents import DocumentStore
 from hitherto.ports.facts import FactStore
@@ -24,7 +25,6 @@ from hitherto.ports.models.compactor import Compactor, family_of
 from hitherto.ports.models.embedder import Embedder
 from hitherto.ports.models.model import EXTRACTIVE, Model
 from hitherto.ports.models.reranker import Reranker
-from hitherto.ports.queue import DigestQueue
 from hitherto.ports.recall import SearchIndex
 from hitherto.ports.store import Store
 from hitherto.ports.watch import NoWatch, Watch
@@ -47,12 +47,6 @@ class Formats(Protocol):
     def read(self) -> ItemReader: ...
 
 
-def able(model: Model, compactor: Compactor | None) -> frozenset[Needs]:
-    """What a process with these has to make digests with."""
-    named = [] if model.name == EXTRACTIVE else [Needs.MODEL]
-    return frozenset([*named, *([] if compactor is None else [Needs.COMPACTOR])])
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
     """The adapters of one memory. `canonical` counts the tokens for triggers and running sums (o200k_base). `counter`
@@ -67,7 +61,7 @@ class Services:
 
     store: Store
     model: Model
-    queue: DigestQueue
+    queue: TaskQueue
     settings: Settings
     canonical: TokenCounter
     counter: Callable[[str | None], TokenCounter]
@@ -97,7 +91,8 @@ class Services:
     @property
     def able(self) -> frozenset[Needs]:
         """What this process has to make digests with."""
-        return able(self.model, self.compactor)
+        named = [] if self.model.name == EXTRACTIVE else [Needs.MODEL]
+        return frozenset([*named, *([] if self.compactor is None else [Needs.COMPACTOR])])
 
     def family(self, model: str | None) -> str | None:
         """The model family that a context is for: that of `model`, or without one that of the compactor."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
+from uuid import UUID
 
 from hitherto.core.digests.digest import Digest, Item, Needs
 from hitherto.core.documents.document import NewDocument
@@ -13,7 +14,14 @@ from hitherto.core.ledger import ModelCall
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.message import Logged, Payload
 from hitherto.core.scope import Scope
-from hitherto.ports.queue import DigestJob
+
+
+@dataclass(frozen=True, slots=True)
+class DigestJob:
+    """A digest that is due, or was: its row tells."""
+
+    tenant: str
+    digest: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +127,7 @@ class Backlog:
     lag_seconds: float = 0.0
     lag_messages: int = 0
     resting: int = 0
-    workers: int | None = None
+    workers: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,11 +195,27 @@ class DigestStore(Protocol):
         not, only the ledger is written. It waits for a unit of work that holds the row, but not without limit."""
         ...
 
-    async def overdue(
-        self, *, since: timedelta, limit: int = 100, able: Collection[Needs] = tuple(Needs)
-    ) -> list[DigestJob]:
-        """Digests of any tenant that have been due for `since` and that nobody claimed, the longest due first: their
-        worker died, or their job was lost. Only those that the caller is `able` to make."""
+    async def due_digests(self, *, limit: int = 100, able: Collection[Needs] = tuple(Needs)) -> list[DigestJob]:
+        """Digests of any tenant that can be claimed and that the caller is `able` to make, the longest due first. Read
+        without a lock: another may claim them first."""
+        ...
+
+    def wake_workers(self) -> None:
+        """Tell the workers of other processes that digests are due. Returns at once and never raises: calls within 20
+        milliseconds become one, and one that is lost is made up for, as workers look by themselves."""
+        ...
+
+    async def listen(self, woken: Callable[[], None]) -> None:
+        """Call `woken` whenever another process called `wake_workers`, and after each time that this may have been
+        missed; until cancelled."""
+        ...
+
+    async def show_worker(self, worker: UUID) -> None:
+        """Record that a worker is there; `Backlog.workers` counts those of the last 30 seconds."""
+        ...
+
+    async def forget_worker(self, worker: UUID) -> None:
+        """Record that a worker has stopped."""
         ...
 
     async def rested(self, *, limit: int = 100, able: Collection[Needs] = tuple(Needs)) -> list[FailedDigest]:

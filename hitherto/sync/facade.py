@@ -242,8 +242,8 @@ class SyncMemory(SyncMemoryBase):
 
     def wait_for_digests(self, *, tenant: str | None = None) -> None:
         """Wait until none of the digests that this process started, for any tenant or for this one, is due or in
-        progress, in any process. Those that were put off for a later try are not waited for; with a queue in the
-        database, only the latest 10,000 are. Raises InvalidScope. See `Memory.wait_for_digests`."""
+        progress, in any process. Those that were put off for a later try are not waited for, and of the others the
+        latest 10,000 are. Raises InvalidScope. See `Memory.wait_for_digests`."""
         return self._run(lambda memory: memory.wait_for_digests(tenant=tenant))
 
     def purge_expired(self) -> int:

@@ -142,10 +142,9 @@ class _BacklogCollector(Collector):
                 load.lag_messages,
             ),
             ("conversations_resting", "Conversations that begin no digests for now: theirs failed.", load.resting),
-            ("workers", "Processes that take digests from the database and have shown themselves.", load.workers),
+            ("workers", "Processes that make digests and have shown themselves.", load.workers),
         ):
-            if value is not None:
-                yield GaugeMetricFamily(f"hitherto_{name}", says, value=value)
+            yield GaugeMetricFamily(f"hitherto_{name}", says, value=value)
 
 
 class Serving:

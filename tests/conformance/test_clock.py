@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hitherto.ports.queue import DigestJob
+from hitherto.ports.digests import DigestJob
 from hitherto.stores.in_memory.store import InMemoryStore
 from hitherto.testing.conformance.digests.samples import begun
 from hitherto.testing.conformance.recall.samples import candidates, found, indexed, keys_of, search_data, taken
-from hitherto.testing.conformance.samples import AT_ONCE, HOUR, SCOPE, claimed, dialogue, head_of, user, write
+from hitherto.testing.conformance.samples import HOUR, SCOPE, claimed, dialogue, head_of, user, write
 
 MINUTE = timedelta(minutes=1)
 
@@ -39,13 +39,10 @@ async def test_a_claim_ends_with_its_lease(store: InMemoryStore, clock: Clock) -
     await claimed(store, made, lease=MINUTE)
     clock.now += MINUTE / 2
     assert await store.claim(SCOPE.tenant, made, lease=MINUTE) is None
-    assert await store.overdue(since=AT_ONCE) == []
+    assert await store.due_digests() == []
     clock.now += MINUTE / 2
-    assert [job.digest for job in await store.overdue(since=AT_ONCE)] == [made]
-    assert await store.overdue(since=MINUTE) == []
-    clock.now += MINUTE
-    assert [job.digest for job in await store.overdue(since=MINUTE)] == [made]
-    assert (await store.backlog()).lag_seconds == 120
+    assert [job.digest for job in await store.due_digests()] == [made]
+    assert (await store.backlog()).lag_seconds == 60
     assert (await claimed(store, made)).digest.attempt == 2
 
 
@@ -70,8 +67,7 @@ async def test_a_clock_that_was_put_back_keeps_nobody_waiting(
         await claimed(store, far, lease=MINUTE)
     clock.now -= 3 * HOUR
     later = await begun(store, "later")
-    assert [job.digest for job in await store.overdue(since=AT_ONCE)] == [later, far]
-    assert [job.digest for job in await store.overdue(since=HOUR)] == [far]
+    assert [job.digest for job in await store.due_digests()] == [later, far]
     jobs = [DigestJob(SCOPE.tenant, made) for made in (far, later)]
     assert await store.unsettled(jobs) == jobs
     assert (await store.backlog()).due == 2
@@ -85,7 +81,7 @@ async def test_what_is_fired_after_it_was_put_back_is_due_at_once(store: InMemor
     clock.now -= HOUR
     made = await begun(store)
     assert (await head_of(store, "c")).now == clock.now + HOUR
-    assert [job.digest for job in await store.overdue(since=AT_ONCE)] == [made]
+    assert [job.digest for job in await store.due_digests()] == [made]
     await claimed(store, made)
 
 

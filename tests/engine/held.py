@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from hitherto.core.digests.prompts import DigestTask
 from hitherto.core.log.message import Payload
 from hitherto.core.prompt import Prompt
+from hitherto.engine.digests.tasks import TaskQueue
 from hitherto.errors import ModelRejected, ModelUnavailable
+from hitherto.ports.digests import DigestJob
 from hitherto.ports.models.compactor import CompactionResult
 from hitherto.ports.models.model import Completion
-from hitherto.ports.queue import DigestJob, Work
+from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import items
 
 OUTCOMES = ("good", "good", "good", "good", "plain", "down", "nothing", "nonsense", "defect")
@@ -42,19 +44,16 @@ class Hold:
 _hold: ContextVar[Hold] = ContextVar("hold")
 
 
-class HeldQueue:
-    """`DigestQueue`: jobs wait until `begin`, and once begun at the model until `finish`."""
+class HeldQueue(TaskQueue):
+    """Jobs wait until `begin`, and once begun at the model until `finish`."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
         self.waiting: list[DigestJob] = []
         self.begun: list[Hold] = []
         self.all: list[Hold] = []
-        self._work: Work | None = None
 
-    async def start(self, work: Work) -> None:
-        self._work = work
-
-    def submit(self, job: DigestJob, *, after: float = 0) -> None:
+    def submit(self, job: DigestJob) -> None:
         self.waiting.append(job)
 
     def take(self, job: DigestJob) -> bool:

@@ -9,13 +9,13 @@ from typing import Any
 
 from hitherto import tokens, wire
 from hitherto.core.ledger import ModelCall
+from hitherto.engine.digests.tasks import TaskQueue
 from hitherto.engine.services import Services
 from hitherto.ports.models.model import Completion
 from hitherto.ports.store import Store
 from hitherto.ports.watch import NoWatch
 from hitherto.pricing import shipped
 from hitherto.providers.scripted.model import Reply, Scripted
-from hitherto.queues.tasks import TaskQueue
 from hitherto.settings import Settings
 from hitherto.tokens import CANONICAL
 
@@ -48,7 +48,7 @@ def services_of(store: Store, watch: Told, **settings: Any) -> Services:
     return Services(
         store=store,
         model=Scripted(),
-        queue=TaskQueue(),
+        queue=TaskQueue(store),
         settings=Settings.load(**settings),
         canonical=tokens.counter_for(CANONICAL),
         counter=lambda _: tokens.counter_for(CANONICAL),

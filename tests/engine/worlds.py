@@ -24,8 +24,8 @@ from hitherto.core.policy.span import Fate, Reason
 from hitherto.core.policy.view import view
 from hitherto.engine.services import Services
 from hitherto.errors import BudgetExceeded
+from hitherto.ports.digests import DigestJob
 from hitherto.ports.models.compactor import family_of
-from hitherto.ports.queue import DigestJob
 from hitherto.ports.store import Store
 from hitherto.settings import Settings
 from hitherto.tokens import CANONICAL
@@ -472,7 +472,7 @@ def fates_of(manifest: Manifest) -> list[tuple[Fate, Reason]]:
 @asynccontextmanager
 async def world(store: Store, name: str, items: Sequence[Payload], time: Time, **given: Any) -> AsyncGenerator[World]:
     """A world on `store`, which goes by `time`, whose conversation will say `items`; `given` are settings."""
-    queue = HeldQueue()
+    queue = HeldQueue(store)
     settings = Settings.load(context_window=400, breaker_failures=1_000_000, **ONE_TRY, **given)
     parts = Services(
         store=store,

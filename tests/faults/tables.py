@@ -18,8 +18,7 @@ _TIMES: tuple[LiteralString, ...] = (
     "update hitherto.digest set created_at = created_at + %(by)s, due_at = due_at + %(by)s, "
     "completed_at = completed_at + %(by)s",
     "update hitherto.model_call set created_at = created_at + %(by)s",
-    "update hitherto.procrastinate_jobs set scheduled_at = scheduled_at + %(by)s",
-    "update hitherto.procrastinate_workers set last_heartbeat = last_heartbeat + %(by)s",
+    "update hitherto.worker set seen_at = seen_at + %(by)s",
 )
 
 
@@ -42,6 +41,9 @@ class Row:
     text: str
     error: str | None
 
+
+LISTENS = "datname = current_database() and pid <> pg_backend_pid() and query like '%listen hitherto_digests'"
+"""Which sessions listen for digests that are due."""
 
 _ROWS = """
 select d.id, c.id, d.stage, d.status, d.start_seq, d.end_seq, d.base_id,
@@ -81,25 +83,9 @@ class Tables:
         """The ledger: of each call its digest, and why it came to nothing if it did."""
         return await self.all("select digest, cause from hitherto.model_call order by created_at")
 
-    async def jobs(self) -> list[tuple[str, Any]]:
-        return await self.all("select status::text, args from hitherto.procrastinate_jobs order by id")
-
     async def listens(self) -> bool:
-        """Whether somebody is notified of jobs."""
-        return await self.one(
-            "select exists (select from pg_stat_activity where application_name = 'hitherto queue' "
-            "and datname = current_database() and query ilike 'listen%')"
-        )
-
-    async def put_job(self, digest: int, *, times: int = 1) -> None:
-        """Put jobs into the queue that no commit has put there."""
-        for _ in range(times):
-            await self.all(
-                "select hitherto.procrastinate_defer_jobs_v1(array[row('hitherto', 'hitherto.digest', 0, null, null,"
-                " jsonb_build_object('tenant', 'acme', 'digest', %(digest)s::bigint), null"
-                ")::hitherto.procrastinate_job_to_defer_v1])",
-                {"digest": digest},
-            )
+        """Whether somebody is notified of digests that are due."""
+        return await self.one(f"select exists (select from pg_stat_activity where {LISTENS})")
 
     async def moved(self, by: timedelta) -> None:
         """Move all times by so much: to the code it is the same as a clock that jumped the other way."""

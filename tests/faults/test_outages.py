@@ -27,6 +27,7 @@ from hitherto import user
 from hitherto.core.log.message import Logged
 from hitherto.errors import DatabaseUnavailable
 from hitherto.stores.postgres import schema
+from hitherto.stores.postgres.connections import silence
 from hitherto.stores.postgres.embedded import cluster
 from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from hitherto.stores.postgres.store import PostgresStore
@@ -317,14 +318,14 @@ def broken(home: Path) -> Generator[None]:
 
 async def test_a_server_that_has_just_started_is_tried_again(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It refused the connection, and takes some by the time it is asked why."""
-    connect, refused = psycopg.AsyncConnection[Any].connect, [psycopg.OperationalError("not accepting connections")]
+    connect, refused = silence.connect, [psycopg.OperationalError("not accepting connections")]
 
     async def connects(*words: Any, **given: Any) -> Any:
         if refused:
             raise refused.pop()
         return await connect(*words, **given)
 
-    monkeypatch.setattr(psycopg.AsyncConnection, "connect", connects)
+    monkeypatch.setattr(silence, "connect", connects)
     await schema.ensure(database, patience=0)
     refused += [psycopg.OperationalError("wrong password"), psycopg.OperationalError("wrong password")]
     with pytest.raises(DatabaseUnavailable, match="wrong password"):

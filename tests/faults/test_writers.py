@@ -67,9 +67,9 @@ class TestKill9OfAWriter:
     async def test_in_the_middle_of_the_commit(
         self, api: Api, crew: Crew, model: ThinkingModel, tables: Tables, blocker: Connection
     ) -> None:
-        """All was sent, the commit too, and the server is held up at the job: it goes on without the client."""
+        """All was sent, the commit too, and the server is held up at the digest: it goes on without the client."""
         await api.append()
-        await blocker.execute("lock hitherto.procrastinate_jobs in access exclusive mode")
+        await blocker.execute("lock hitherto.digest in share mode")
         writer = await crew.writer("c")
         await until(lambda: _waits_for_a_lock(tables), "the commit waits")
         await writer.kill()

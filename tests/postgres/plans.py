@@ -49,7 +49,7 @@ class Bound:
 ACROSS = {
     name: (re.findall(r"(\w+)_ ([^,]+)", arguments), body)
     for name, arguments, body in re.findall(
-        r"create function hitherto\.(\w+)\((.*?)\)\nreturns .*?\$\$\n(.*?)\$\$;",
+        r"create function hitherto\.(\w+)\((.*?)\)\nreturns .*?\$\$\n(?:[^$]*? return query\n)?(.*?);?\n(?:end )?\$\$;",
         resources.files("hitherto.stores.postgres").joinpath("migrations/0108_baseline/across.sql").read_text("utf-8"),
         flags=re.DOTALL,
     )
@@ -76,15 +76,14 @@ def bound(query: str, values: dict[str, Any], rows: int, examined: int) -> Bound
 
 @asynccontextmanager
 async def filled_database(
-    databases: Databases, *fill: str, cases: Iterable[Case], state: str, early: str = ""
+    databases: Databases, *fill: str, cases: Iterable[Case], state: str
 ) -> AsyncGenerator[Connection]:
-    """A connection to a database that was filled, with statistics or without, after the `cases` were prepared and the
-    statement `early` was run. The last of the `STATES` is that of a role for which row-level security holds."""
+    """A connection to a database that was filled, with statistics or without, after the `cases` were prepared. The last
+    of the `STATES` is that of a role for which row-level security holds."""
     name = await databases.take_new()  # plans go by what tables were, too
     async with await Connection.connect(databases.url(name), autocommit=True) as connection:
         tables = await connection.execute(
-            "select relname from pg_class where relnamespace = 'hitherto'::regnamespace and relkind = 'r' "
-            "and relname not like 'procrastinate%'"
+            "select relname from pg_class where relnamespace = 'hitherto'::regnamespace and relkind = 'r'"
         )
         for (table,) in await tables.fetchall():
             await connection.execute(
@@ -92,8 +91,6 @@ async def filled_database(
             )
         for number, case in enumerate(cases):
             await prepare(connection, f"early_{number}", case)
-        await connection.execute("set plan_cache_mode = force_generic_plan")
-        await connection.execute(early.encode())
         for statements in fill:
             # On a connection of its own: one that has checked a foreign key goes on as it did when the table was empty.
             async with await Connection.connect(databases.url(name), autocommit=True) as filling:

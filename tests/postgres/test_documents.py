@@ -146,13 +146,23 @@ def test_every_statement_on_documents_names_its_owner() -> None:
     text = resources.files("hitherto.stores.postgres").joinpath("documents.sql").read_text(encoding="utf-8")
     named = dict(re.findall(r"^-- name: (\w+)\n(.*?)(?=^-- name: |\Z)", text, re.MULTILINE | re.DOTALL))
     reading = {
-        name: body for name, body in named.items() if re.search(r"(from|using) hitherto\.(shown_)?document\b", body)
+        name: body
+        for name, body in named.items()
+        if re.search(r"(from|using) (hitherto\.document\b|\(\{shown_documents\}\))", body)
     }
     assert set(reading) == {
         "hold_document",
         "hold_documents",
-        *("kept_document", "documents", "document", "passages", "discard_document", "remove_documents"),
+        *(
+            "keep_passages",
+            "kept_document",
+            "documents",
+            "document",
+            "passages",
+            "discard_document",
+            "remove_documents",
+        ),
     }
     for name, body in reading.items():
-        own = "tenant = %(tenant)s and user_id = %(user)s and agent = ''" in body
+        own = re.search(r"tenant = %\(tenant\)s and (d\.)?user_id = %\(user\)s", body)
         assert "hitherto.within(" in body or "conversation = %(ref)s" in body or own, name

@@ -100,6 +100,8 @@ FILL = f"""
     select 'acme', 1, 1000 + n, 1, 1, n, 0, 5, 5, now(), ''::bytea, ''::bytea from generate_series(0, {LENGTH - 1}) n;
     insert into hitherto.search_vector (tenant, scope, space, no, code, vector)
     select tenant, scope, space, no, '\\x01', '\\x0102' from hitherto.search_entry, generate_series(1, 2) space;
+    insert into hitherto.search_segment (tenant, scope, segment, lengths, kinds, origins, places, times)
+    select 'acme', s, 0, '', '', '', '', '' from generate_series(1, {MORE // 10}) s;
 """
 
 SCOPE = {"tenant": "acme", "user": "u", "agent": "a"}
@@ -151,7 +153,7 @@ CASES = {
     "held_fact": bound("held_fact", {**ONE, "action": "edited", "fingerprint": "u8"}, 1, 2),
     "keep_fact": bound("keep_fact", {**ONE, "category": "hobby", "metadata": "{}"}, 0, 2),
     "confirm_fact": bound("confirm_fact", ONE, 0, 2),
-    "note_fact": bound("note_fact", {**ONE, "action": "confirmed"}, 0, 5),
+    "note_fact": bound("note_fact", {**ONE, "action": "confirmed"}, 1, 5),
     "delete_fact": bound("delete_fact", ONE, 0, 15),
     "hold_fact_subjects": bound("hold_fact_subjects", TAKEN, 1, 40),
     "hold_facts": bound("hold_facts", HELD, 12, 40),
@@ -161,7 +163,7 @@ CASES = {
     "repeat_fact": bound("repeat_fact", {**NEW, "id": 7}, 1, 20),
     "supersede_facts": bound("supersede_facts", {**NEW, "fingerprint": "u7", "facts": [8]}, 1, 20),
     "supersede_facts, all of a category": bound(
-        "supersede_facts", {**NEW, "fingerprint": "u7", "facts": [], "single_valued": True}, 1, 8 * OWN
+        "supersede_facts", {**NEW, "fingerprint": "u7", "facts": [], "single_valued": True}, 1, 11 * OWN
     ),
     "withdraw_facts": bound("withdraw_facts", TAKEN, 1, 150),
     "restore_replaced": bound("restore_replaced", TAKEN, 0, 60),
@@ -173,7 +175,9 @@ CASES = {
     "index_seen_facts": bound("index_seen_facts", {"tenant": "acme", "facts": [7], "versions": [1]}, 1, 3),
     "index_hold_facts_of": bound("index_hold_facts_of", EMBEDDED, CURRENT, CURRENT + 1_020),
     "index_facts_of": bound("index_facts_of", EMBEDDED, CURRENT, 1_020),
-    "index_fact_code": bound("index_fact_code", {"tenant": "acme", "id": 7, "space": 1, "code": b"1"}, 0, 2),
+    "index_fact_codes": bound(
+        "index_fact_codes", {"tenant": "acme", "facts": [7, 8], "space": 1, "codes": [b"1", b"2"]}, 0, 4
+    ),
 }
 
 

@@ -25,7 +25,6 @@ from hitherto.core.run import EventKind, Run, RunStatus, new_event
 from hitherto.errors import DatabaseReadOnly, DatabaseUnavailable, StoreError
 from hitherto.ports.log import Changes, Receipt
 from hitherto.ports.store import Store
-from hitherto.stores.postgres.row_security.connection import RowSecurityConnection
 from hitherto.stores.postgres.store import PostgresStore
 from hitherto.testing.conformance.samples import dialogue, digest_of, fire, head_of, log_of, snapshot, user, write
 from tests.conftest import SCOPE
@@ -352,20 +351,19 @@ class TestKilled:
         await hurried.aclose()
 
     @pytest.mark.parametrize("by", ["cancel", "timeout"])
-    async def test_a_cancellation_while_the_others_are_looked_at_is_one(
+    async def test_a_cancellation_while_the_others_are_replaced_is_one(
         self, admin: Connection, database: str, store: PostgresStore, monkeypatch: pytest.MonkeyPatch, by: str
     ) -> None:
-        """As on a server far away: the pool itself takes it for the death of a connection, and goes on."""
         await widen(store, 4)
         pool = store._connections._pool
         await asyncio.wait(store._connections._returning)
-        really = pool.check_connection
+        really = pool.drain
 
-        async def far(connection: RowSecurityConnection) -> None:
+        async def drain() -> None:
             await asyncio.sleep(0.05)
-            await really(connection)
+            await really()
 
-        monkeypatch.setattr(pool, "check_connection", far)
+        monkeypatch.setattr(pool, "drain", drain)
         await admin.execute("select pg_terminate_backend(%s, 5000)", [pool._pool[0].info.backend_pid])
         writing = asyncio.create_task(write(store, "c", user("cancelled")))
         if by == "cancel":

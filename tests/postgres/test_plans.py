@@ -105,13 +105,23 @@ FILL = f"""
     select 'acme', md5(n::text)::uuid, 'u', 'a', case when n % 4 = 0 then 'c-0' else 'c-' || n % {OTHERS} end, false,
            n, case when n < {LENGTH - 1} then n + 3 end, case when n < {
     LENGTH - 1
-} then 'completed' else 'running' end, 4
+} then 'completed' else 'running' end, case when n < {LENGTH - 1} then 4 else 6 end
     from generate_series(0, {LENGTH - 1}) n;
 
     insert into hitherto.run_event (tenant, run, no, kind, payload)
     select 'acme', md5(n::text)::uuid, e, 'tool_call', 'null' from generate_series(0, {
     LENGTH - 1
 }) n, generate_series(0, 3) e;
+"""
+
+OWNED = f"""
+    insert into hitherto.document (tenant, user_id, namespace, doc_type, content, fingerprint, indexed)
+    select 'of many', 'u' || n, 'documents', 'note', 'text', n, true from generate_series(1, {OTHERS}) n;
+    insert into hitherto.fact (tenant, user_id, agent, subject, category, content, fingerprint, confidence, tokens,
+        length, hashes, counts, indexed)
+    select 'of many', 'u' || n, 'a', '', 'hobby', 'text', n, 0.5, 5, 5, '', '', true from generate_series(1, {
+    OTHERS
+}) n;
 """
 
 RUN = {**SCOPE, "run": UUID(hashlib.md5(b"7").hexdigest())}
@@ -161,12 +171,13 @@ CASES = {
     "put_off": Case(
         "put_off", {**HELD, "attempt": 1, "wait": timedelta(minutes=1), "error": "busy", "counted": True}, 1
     ),
-    "overdue": Case("overdue", {"since": timedelta(minutes=5), "limit": 2, "able": ["model"]}, 2),
+    "due_digests": Case("due_digests", {"limit": 2, "able": ["model"]}, 2),
     "unsettled": Case("unsettled", {"tenants": ["acme"] * 3, "digests": [CLAIMED, CLAIMED + 7, 500]}, 2),
     "opaque": Case("opaque", {**MAIN, "digest": 500}, 1),
     "earlier": Case("earlier", {**MAIN, "within": timedelta(days=1)}, 1),
     "begin_run": Case("begin_run", {**MAIN, "strategy": None, "injection": True, "start": None}, 1),
-    "add_run_events": Case("add_run_events", {**RUNNING, **EVENTS}, 1),
+    "count_run_events": Case("count_run_events", {**RUNNING, "kinds": EVENTS["kinds"]}, 1),
+    "add_run_events": Case("add_run_events", {**RUNNING, **EVENTS}, 2),
     "end_run": Case("end_run", {**RUNNING, "status": "failed", "freed": 1}, 1),
     "run": Case("run", RUN, 1),
     "runs": Case("runs", {**MAIN, "before": None, "limit": 20}, 20),
@@ -177,8 +188,10 @@ CASES = {
     "next_expiry": Case("next_expiry", {**REF, "now": "2001-01-01"}, 1),
     "listed": Case("listed", {**SCOPE, **LISTED}, 20),
     "listed from a page on": Case("listed", {**SCOPE, **LISTED, "beyond_at": str(HALFWAY), "beyond_ref": 100}, 20),
-    "users": Case("users", {"tenant": "of many", "beyond": "", "user": None, "limit": 20}, 20),
-    "users from a page on": Case("users", {"tenant": "of many", "beyond": "u200", "user": None, "limit": 20}, 20),
+    "users": Case("users", {"tenant": "of many", "beyond": "", "start": "", "user": None, "limit": 20}, 20),
+    "users from a page on": Case(
+        "users", {"tenant": "of many", "beyond": "u200", "start": "u200", "user": None, "limit": 20}, 20
+    ),
 }
 
 LOAD = Case("backlog", {"tenant": None}, 1)
@@ -188,7 +201,7 @@ STATEMENTS = [*CASES.values(), LOAD]
 @pytest.fixture(scope="module", params=STATES)
 async def filled(request: pytest.FixtureRequest, databases: Databases) -> AsyncIterator[Connection]:
     """A database with one long conversation and many short ones, whether the planner has seen statistics or not."""
-    async with filled_database(databases, FILL, cases=STATEMENTS, state=request.param) as connection:
+    async with filled_database(databases, FILL, OWNED, cases=STATEMENTS, state=request.param) as connection:
         yield connection
 
 
@@ -208,5 +221,5 @@ async def test_it_looks_things_up(filled: Connection, name: str, planned: str) -
 async def test_the_load_reads_what_is_in_progress(filled: Connection, planned: str) -> None:
     """However many digests and conversations there are beside."""
     found = await plan_of(filled, STATEMENTS, STATEMENTS.index(LOAD), planned)
-    assert scanned(found) <= {"procrastinate_workers"}
+    assert scanned(found) <= {"worker"}
     assert examined(found) <= 3 * (OTHERS + 1 + 4) + TOUCHED

@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, LiteralString
 
+import psycopg
 import pytest
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -149,6 +150,52 @@ class TestOpening:
         await opened(empty)
 
 
+class TestIdentities:
+    """Each database's begin in a range of its own, so that rows can move with theirs."""
+
+    async def first(self, url: str) -> int:
+        store = PostgresStore(url)
+        await store.open()
+        await write(store, "c", *dialogue(1))
+        head = await head_of(store, "c")
+        await store.aclose()
+        return head.ref
+
+    async def test_the_range_that_is_set(self, empty: str) -> None:
+        assert await self.first(make_conninfo(empty, options="-c hitherto.id_range=7")) == 7_000_000_001
+
+    async def test_one_by_chance(self, empty: str) -> None:
+        url = make_conninfo(empty, options="-c hitherto.id_range=")  # a server of Hitherto's own has 0
+        place, number = divmod(await self.first(url), 1_000_000_000)
+        assert (place > 0, number) == (True, 1)
+        assert place < 9_000_000, "exact in a double"
+
+    async def test_there_are_only_so_many(self, empty: str) -> None:
+        with pytest.raises(StoreError, match="9000000; it must be from 0 to 8999999"):
+            await opened(make_conninfo(empty, options="-c hitherto.id_range=9000000"))
+
+
+class TestTablesOfOthers:
+    """The server's role is named as the schema, which the default search_path of such a role begins with."""
+
+    async def test_are_not_taken_for_ours_nor_ours_for_theirs(self, empty: str) -> None:
+        await opened(empty)
+        async with await psycopg.AsyncConnection[Any].connect(empty, autocommit=True) as application:
+            for name in ("agent_messages", "message", "conversation"):
+                table = sql.Identifier(name)
+                await application.execute(sql.SQL("create table if not exists {} (id text)").format(table))
+                await application.execute(sql.SQL("insert into {} values ('theirs')").format(table))
+                found = await application.execute(sql.SQL("select * from {}").format(table))
+                assert await found.fetchall() == [("theirs",)]
+        store = PostgresStore(empty)
+        await store.open()
+        await write(store, "c", *dialogue(1))
+        assert (await head_of(store, "c")).next_seq == 2
+        await store.aclose()
+        found = await rows(empty, "select conversation_id, seq from hitherto.agent_messages order by seq")
+        assert found == [{"conversation_id": "c", "seq": 0}, {"conversation_id": "c", "seq": 1}]
+
+
 class TestRights:
     """What a role may not do is refused with the words that an administrator needs."""
 
@@ -193,8 +240,6 @@ class TestRights:
 
 
 class TestKeys:
-    """Of the tables that are ours: those of the job queue are as its package has them."""
-
     INDEXES = """
         select i.relname as name, t.relname as of, x.indisunique as only, pg_get_expr(x.indpred, x.indrelid) as where,
                array(select pg_get_indexdef(x.indexrelid, n, true)
@@ -203,22 +248,25 @@ class TestKeys:
         join pg_class i on i.oid = x.indexrelid
         join pg_class t on t.oid = x.indrelid
         where t.relnamespace = 'hitherto'::regnamespace and t.relname <> 'alembic_version'
-          and t.relname not like 'procrastinate%'
     """
 
     async def test_every_key_and_index_begins_with_the_tenant(self, database: str) -> None:
         """But for those by time, with which housekeeping finds what is due of any tenant, that of vectors that are to
         be made in one space, that of the conversations that a context took from (by numbers that no two tenants share),
-        the keys of the service by their hash, and the names of spaces, which are the same for all."""
+        the keys of the service by their hash, and what is of no tenant: the names of spaces, and the workers."""
         found = await rows(database, self.INDEXES)
         assert {row["of"] for row in found} == {
             *("agent", "erasure", "conversation", "message", "digest", "receipt", "model_call", "document", "passage"),
             *("search_scope", "search_space", "search_filling", "search_entry", "search_segment", "search_posting"),
             *("search_vector", "search_codes"),
             *("subject", "subject_member", "fact_subject", "fact", "fact_evidence", "fact_event"),
-            *("context", "context_text", "run", "run_event", "api_key"),
+            *("context", "context_text", "run", "run_event", "api_key", "worker"),
         }
-        others = {row["name"] for row in found if row["columns"][0] != "tenant" and row["of"] != "search_space"}
+        others = {
+            row["name"]
+            for row in found
+            if row["columns"][0] != "tenant" and row["of"] not in ("search_space", "worker")
+        }
         assert others == {
             *("conversation_expiring", "conversation_resting", "receipt_by_age", "digest_due"),
             *("search_filling_behind", "context_expiring", "context_of_others", "api_key_by_hash"),
@@ -269,6 +317,7 @@ class TestKeys:
             ("context", ("tenant", "id"), None),
             ("context_text", ("tenant", "hash"), None),
             ("api_key", ("tenant", "id"), None),
+            ("worker", ("id",), None),
         }
 
     async def test_every_reference_has_an_index(self, database: str) -> None:
@@ -280,7 +329,6 @@ class TestKeys:
                    array(select a.attname::text from unnest(k.conkey) with ordinality c(n, at)
                          join pg_attribute a on a.attrelid = k.conrelid and a.attnum = c.n order by c.at) as columns
             from pg_constraint k where k.contype = 'f' and k.connamespace = 'hitherto'::regnamespace
-              and k.conrelid::regclass::text not like '%procrastinate%'
             """,
         )
         indexes = await rows(database, self.INDEXES)

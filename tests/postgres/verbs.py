@@ -11,10 +11,9 @@ from hitherto.core.key import ApiKey, Right
 from hitherto.core.ledger import ModelCall, Purpose
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.run import EventKind, RunStatus, new_event
-from hitherto.ports.digests import Claim, DigestWork
+from hitherto.ports.digests import Claim, DigestJob, DigestWork
 from hitherto.ports.facts import FactFilter, KnownFactsQuery
 from hitherto.ports.log import AgentDefaults, ConversationFilter, MessageRange
-from hitherto.ports.queue import DigestJob
 from hitherto.ports.store import Store
 from hitherto.testing.conformance.facts.samples import CONFIRM, MUM, new, set_whole
 from hitherto.testing.conformance.samples import user, write
@@ -79,7 +78,7 @@ VERBS: dict[str, Callable[[Store], Awaitable[object]]] = {
     "scopes": lambda store: store.scopes("tenant", limit=9),
     "due": lambda store: store.due(),
     "erasures": lambda store: store.erasures(),
-    "overdue": lambda store: store.overdue(since=OLD),
+    "due_digests": lambda store: store.due_digests(),
     "unsettled": lambda store: store.unsettled([DigestJob("acme", 1)]),
     "backlog": lambda store: store.backlog(),
     "spent": lambda store: store.spent("acme"),

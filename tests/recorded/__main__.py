@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.recorded.internals import in_memory
 from tests.recorded.recording import text_of, write, write_full
 from tests.recorded.run import CASES, run_case
+from tests.recorded.surface import write_surface
 
 
 def main() -> None:
@@ -33,6 +34,7 @@ async def _run(asked: argparse.Namespace) -> None:
     output = {case: await run_case(case, in_memory()) for case in CASES}
     if asked.write:
         write(output)
+        write_surface()
     else:
         for case, pieces in output.items():
             write_full(asked.full, case, pieces)

@@ -6,7 +6,6 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -15,13 +14,14 @@ from psycopg.conninfo import make_conninfo
 from hitherto.errors import StoreError
 from hitherto.logs import logger
 from hitherto.stores.postgres import errors
+from hitherto.stores.postgres.connections.silence import connect
 from hitherto.uninterrupted import uninterrupted
 from hitherto.wiring import IN_MEMORY
 
 log = logger("hitherto.bench")
 
-_CONNECT_TIMEOUT = 10
-"""In seconds."""
+_PATIENCE = 10.0
+"""Seconds to wait for a connection."""
 
 _CREATE = sql.SQL("create database {}")
 _DROP = sql.SQL("drop database if exists {} with (force)")
@@ -65,9 +65,7 @@ async def _drop(server: str, name: str, creating: asyncio.Task[None]) -> None:
 
 async def _execute(server: str, statement: sql.SQL, name: str) -> None:
     try:
-        async with await psycopg.AsyncConnection[Any].connect(
-            server, autocommit=True, connect_timeout=_CONNECT_TIMEOUT, application_name="hitherto"
-        ) as connection:
+        async with await connect(server, patience=_PATIENCE) as connection:
             await connection.execute(statement.format(sql.Identifier(name)))
     except psycopg.errors.InsufficientPrivilege as error:
         raise StoreError(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,7 +57,7 @@ async def check_database(loaded: UsableSettings, space: Space | None) -> list[Ch
         if not examined.current or not examined.usable or examined.lacking:
             return [*checks, *(skipped(check, "not looked at: see schema") for check in _REST[1:])]
         checks.append(_row_security(examined, loaded.settings))
-        return [*checks, await _queue(examined, url, loaded.settings), await _index(url, loaded.settings, space)]
+        return [*checks, await _queue(url, loaded.settings), await _index(url, loaded.settings, space)]
 
 
 async def _throwaway() -> Check:
@@ -183,21 +182,8 @@ def _row_security(examined: InspectionReport, settings: Settings) -> Check:
     return ok(name, says)
 
 
-async def _queue(examined: InspectionReport, url: str, settings: Settings) -> Check:
+async def _queue(url: str, settings: Settings) -> Check:
     name = "queue"
-    if not examined.queue:
-        return failed(
-            name,
-            "the queue's tables are gone from the schema hitherto, though its revision has them",
-            "restore them from a backup; until then every append that sets off a digest fails",
-        )
-    if examined.unpinned_functions:
-        names = ", ".join(examined.unpinned_functions[:3]) + (", …" if len(examined.unpinned_functions) > 3 else "")
-        return failed(
-            name,
-            f"{len(examined.unpinned_functions)} of its functions have lost the schema they work in: {names}",
-            "for each: ALTER FUNCTION hitherto.…(…) SET search_path = hitherto, pg_temp",
-        )
     try:
         async with _store(url, settings) as store:
             found = await _beyond_this_process(store, settings) or _load(await store.backlog(), settings)
@@ -243,8 +229,8 @@ async def _beyond_this_process(store: PostgresStore, settings: Settings) -> Chec
     """A warning about digests that other processes began and this one cannot make; None if none of them waits."""
     here = frozenset[Needs]() if settings.model == EXTRACTIVE else frozenset({Needs.MODEL})
     here |= frozenset[Needs]() if settings.compact_model is None else frozenset({Needs.COMPACTOR})
-    waiting = await store.overdue(since=timedelta(0), limit=_LOOKED_AT)
-    mine = await store.overdue(since=timedelta(0), limit=_LOOKED_AT, able=here)
+    waiting = await store.due_digests(limit=_LOOKED_AT)
+    mine = await store.due_digests(limit=_LOOKED_AT, able=here)
     beyond = len(set(waiting) - set(mine))
     if not beyond:
         return None
@@ -276,8 +262,9 @@ async def _undigested(url: str, settings: Settings) -> Check | None:
 
 def _load(load: Backlog, settings: Settings) -> Check:
     name = "queue"
-    workers = load.workers or 0
-    says = f"digests: {load.due:,} due, {load.claimed:,} in progress, {load.put_off:,} put off; workers: {workers}"
+    says = (
+        f"digests: {load.due:,} due, {load.claimed:,} in progress, {load.put_off:,} put off; workers: {load.workers:,}"
+    )
     here = "" if settings.worker else ", or set HITHERTO_WORKER=true where messages are appended"
     start = f"start one: hitherto worker{here}"
     if load.due and not load.workers:

@@ -24,9 +24,8 @@ from hitherto.engine.log.erase import erase_expired
 from hitherto.engine.services import Services
 from hitherto.errors import Conflict, DatabaseUnavailable, HithertoError, ModelUnavailable, StoreError
 from hitherto.logs import logger
-from hitherto.ports.digests import DigestOutcome, DigestWork, NewDigest
+from hitherto.ports.digests import DigestJob, DigestOutcome, DigestWork, NewDigest
 from hitherto.ports.log import Changes, Unit
-from hitherto.ports.queue import DigestJob
 
 log = logger("hitherto.digest")
 
@@ -215,9 +214,8 @@ class Attempt:
                 work, wait=result.wait, error=result.error, counted=result.counted, calls=self._ledger
             )
             if held:
-                self._services.queue.submit(
-                    DigestJob(work.scope.tenant, work.digest.id), after=result.wait.total_seconds()
-                )
+                if not result.wait:
+                    self._services.queue.submit(DigestJob(work.scope.tenant, work.digest.id))
                 if result.error is not None:
                     say = log.debug if result.quiet else log.warning
                     say("Summarization put off for %s: %s", work.conversation, result.error, digest=work.digest.id)

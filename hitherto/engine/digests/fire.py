@@ -19,9 +19,8 @@ from hitherto.engine.handle import Handle
 from hitherto.engine.services import Services
 from hitherto.errors import StoreError
 from hitherto.logs import logger
-from hitherto.ports.digests import FailedDigest, NewDigest
+from hitherto.ports.digests import DigestJob, FailedDigest, NewDigest
 from hitherto.ports.log import Changes, Unit
-from hitherto.ports.queue import DigestJob
 from hitherto.uninterrupted import uninterrupted
 
 log = logger("hitherto.digest")

@@ -1,11 +1,14 @@
-"""The digest worker: claims due digests, renews its claims while a model works, and takes over what dead workers
-left."""
+"""The digest worker: looks for due digests and claims them, renews its claims while a model works, and takes over what
+dead workers left."""
 
 from __future__ import annotations
 
 import asyncio
+import random
+from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from uuid import uuid4
 
 from hitherto.engine.calls import Calls
 from hitherto.engine.digests.attempt import Attempt, jitter
@@ -15,11 +18,19 @@ from hitherto.engine.purge import purge_expired
 from hitherto.engine.services import Services
 from hitherto.errors import DatabaseReadOnly, DatabaseUnavailable, HithertoError, StoreError
 from hitherto.logs import logger
-from hitherto.ports.digests import Claim, DigestWork, FailedDigest
-from hitherto.ports.queue import DigestJob
+from hitherto.ports.digests import Claim, DigestJob, DigestWork, FailedDigest
 from hitherto.uninterrupted import uninterrupted
 
 log = logger("hitherto.digest")
+
+_SOONEST, _LATEST = 0.1, 2.0
+"""Seconds between two looks for due digests: at least while there is news, at most while there is none."""
+
+_BATCH = 100
+"""Digests that one look finds."""
+
+_FRESH = 1.0
+"""Seconds for which what a look has found is good: then others may have taken it, or something may be due longer."""
 
 _FIRST_SWEEP, _SWEEP_EVERY, _TIDY_EVERY = 0.5, 10.0, 60.0
 """Seconds; sweeps come more often where `lease_timeout` is short."""
@@ -37,9 +48,9 @@ class _ActiveClaim:
 class Worker:
     """Makes the digests that are due, whichever process started them.
 
-    Each is claimed for half of the setting `lease_timeout`, and the claim is renewed while the work goes on. The sweep
-    of another worker finds a dead worker's digests within the rest of that time. No connection is held during a model
-    call. A model's failure is written to the digest's row and never raised.
+    Each is claimed for half of the setting `lease_timeout`, and the claim is renewed while the work goes on. A dead
+    worker's digests are due again within that time, and another finds them. No connection is held during a model call.
+    A model's failure is written to the digest's row and never raised.
     """
 
     def __init__(self, services: Services, calls: Calls | None = None) -> None:
@@ -48,14 +59,18 @@ class Worker:
         self._calls = calls or Calls(services)
         self._in_hand: dict[Claim, _ActiveClaim] = {}
         self._loops: list[asyncio.Task[None]] = []
+        self._id = uuid4()
         self._lease = services.settings.lease_timeout / 2
-        self._closing = self._read_only = False
+        self._closing = self._read_only = self._blind = self._met_another = False
         self._beat = services.settings.lease_timeout.total_seconds() / 6
 
     async def start(self) -> None:
-        """Start to take jobs, and start the loops that renew claims, sweep and purge."""
-        await self._services.queue.start(self.work)
+        """Start to take digests, and start the loops that look for them, renew claims, sweep and purge."""
+        queue = self._services.queue
+        queue.start(self.work)
         self._loops = [
+            asyncio.create_task(self._store.listen(queue.news.set), name="digest news"),
+            asyncio.create_task(self._look(), name="digest looks"),
             asyncio.create_task(self._keep_claims(), name="digest claims"),
             asyncio.create_task(self._sweep(), name="digest sweep"),
             asyncio.create_task(self._purge(), name="purging"),
@@ -70,6 +85,9 @@ class Worker:
         finally:
             for loop in self._loops:
                 loop.cancel()
+            if self._loops:
+                await asyncio.wait(self._loops)
+                await self._forget()
             self._loops = []
 
     async def hurry(self) -> None:
@@ -91,6 +109,7 @@ class Worker:
             return
         if work is None:
             log.debug("Digest %s is not due any more", job.digest)
+            self._met_another = True
             return
         task = asyncio.current_task()
         assert task is not None, "a job is worked on in a task"
@@ -142,6 +161,49 @@ class Worker:
     def _attempt(self, work: DigestWork) -> Attempt:
         return Attempt(self._services, self._calls, work, impatient=lambda: self._closing)
 
+    async def _look(self) -> None:
+        """Take digests that are due, whoever set them off, the longest due first: as soon as there is news, and by
+        itself after longer and longer pauses."""
+        queue, clock, pause = self._services.queue, asyncio.get_running_loop().time, _SOONEST
+        while True:
+            queue.news.clear()
+            looked_at = clock()
+            found = deque(await self._due())
+            many, took = len(found) == _BATCH, False
+            while found:
+                await queue.room()
+                if clock() - looked_at > _FRESH:
+                    break
+                if self._met_another:  # which goes through the same digests, and is ahead
+                    found.rotate(random.randrange(len(found)))  # noqa: S311 (no secret)
+                    self._met_another = False
+                took |= queue.take(found.popleft())
+            if took and (found or many):
+                queue.news.set()
+            pause = _SOONEST if took else min(2 * pause, _LATEST)
+            await asyncio.sleep(looked_at + _SOONEST - clock())
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(looked_at + pause * (jitter() - 0.25)):
+                    await queue.news.wait()
+                    pause = _SOONEST
+
+    async def _due(self) -> list[DigestJob]:
+        """Digests that are due; none where the database cannot be asked, or takes no writes."""
+        if self._read_only:
+            return []
+        try:
+            found = await self._store.due_digests(limit=_BATCH, able=self._services.able)
+        except StoreError as error:
+            say = log.debug if self._blind else log.warning
+            say("Due digests cannot be looked for, which will be tried again: %s", error)
+            self._blind = True
+            return []
+        except Exception:  # the edge of a worker: the next look may do better
+            log.exception("Due digests cannot be looked for")
+            return []
+        self._blind = False
+        return found
+
     async def _keep_claims(self) -> None:
         """Renew the claims on digests in progress, and cancel the work on those that were lost."""
         while True:
@@ -164,26 +226,24 @@ class Worker:
                     hand.task.cancel()
 
     async def _sweep(self) -> None:
-        """Take digests that no worker took in time, and begin digests of conversations that have rested after one
-        failed. The first sweep takes whatever is due, as its jobs may be lost."""
-        pause, since = _FIRST_SWEEP, timedelta(0)
+        """Begin digests of conversations that have rested after one failed, read the backlog, and show that this worker
+        is there."""
+        pause = _FIRST_SWEEP
         while True:
             await asyncio.sleep(pause * jitter())
             pause = _TIDY_EVERY if self._read_only else min(self._beat, _SWEEP_EVERY)
             try:
-                for job in await self._store.overdue(since=since, able=self._services.able):
-                    if not self._services.queue.take(job):
-                        break
-                since = timedelta(seconds=self._beat)
                 for failed in await self._store.rested(able=self._services.able):
                     await self._resume(failed)
                 self._services.watch.show(await self._store.backlog())
+                await self._store.show_worker(self._id)
+                self._read_only = False
             except DatabaseReadOnly:
                 self._cannot_write()
             except StoreError as error:
-                log.warning("Looking for digests left behind failed and will be tried again: %s", error)
+                log.warning("Looking for conversations that have rested failed and will be tried again: %s", error)
             except Exception:  # the edge of a worker: the next sweep may do better
-                log.exception("Looking for digests left behind failed")
+                log.exception("Looking for conversations that have rested failed")
 
     async def _resume(self, failed: FailedDigest) -> None:
         """Go on with a conversation after a failure. One that is held or unreadable must not hold up the others."""
@@ -193,6 +253,12 @@ class Worker:
             raise
         except HithertoError as error:
             log.warning("%s could not go on after a failed digest: %s", failed.conversation, error)
+
+    async def _forget(self) -> None:
+        """Record that this worker has stopped, unless the database is away; then it counts for half a minute more."""
+        with suppress(StoreError, TimeoutError):
+            async with asyncio.timeout(_SOONEST):
+                await self._store.forget_worker(self._id)
 
     async def _purge(self) -> None:
         """Purge every minute, in a loop of its own: waiting for a conversation that is held must not delay anything

@@ -15,7 +15,7 @@ from hitherto.engine.context.injection import earlier_than
 from hitherto.engine.digests.fire import committed, fired
 from hitherto.engine.handle import Handle
 from hitherto.engine.services import Services
-from hitherto.errors import ConcurrentWrite, IdempotencyKeyReused, InvalidInput
+from hitherto.errors import ConcurrentWrite, DatabaseUnavailable, IdempotencyKeyReused, InvalidInput
 from hitherto.ports.digests import EarlierDigest
 from hitherto.ports.log import Changes, Receipt, Unit
 from hitherto.uninterrupted import uninterrupted
@@ -25,7 +25,8 @@ from hitherto.uninterrupted import uninterrupted
 class AppendResult:
     """The result of an append: its messages are `start` to `end` (inclusive) at revision `rev`, and durable.
 
-    `replayed` says that the key had been used for this very batch before, and nothing was written this time. `fired`
+    `replayed` says that the key had been used for this very batch before, and nothing was written this time; or that
+    this call wrote it, lost the connection before it was told so, and found it when it tried again. `fired`
     are the ids of the digest rows that this append wrote, one for each stage that was due; `digest` is the first of
     those that are made in the background, None if there is none.
     """
@@ -65,7 +66,7 @@ class Appender:
         tokens = await aside(size, _counted, self.handle.services, batch)
         mark = await aside(size, fingerprint, batch)
         earlier: EarlierDigest | None = None
-        looked = False
+        looked = lost = False
         while True:
             async with self.handle.services.store.write(self.handle.scope, self.handle.id, key=key) as unit:
                 if unit.receipt is not None:
@@ -82,7 +83,14 @@ class Appender:
                     if earlier is not None:
                         head = replace(head, latest=LatestDigest(digest=earlier.digest))
                     receipt = Receipt(start=logged[0].seq, end=logged[-1].seq, rev=head.rev, fingerprint=mark)
-                    return await self._write(unit, logged, head, key, receipt)
+                    try:
+                        return await self._write(unit, logged, head, key, receipt)
+                    except DatabaseUnavailable:
+                        # Whether it was written is not known: only the key's receipt tells.
+                        if key is None or lost:
+                            raise
+                        lost = True
+                        continue
             # Looked for while the conversation is not locked; then the append starts again.
             earlier, looked = await earlier_than(self.handle), True
 

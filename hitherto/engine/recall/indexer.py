@@ -14,7 +14,7 @@ from hitherto.engine.digests.attempt import jitter
 from hitherto.engine.recall.embedding import Embedding
 from hitherto.engine.recall.search import entries_of
 from hitherto.engine.services import Services
-from hitherto.errors import DatabaseReadOnly, StoreError
+from hitherto.errors import DatabaseReadOnly, DatabaseUnavailable, StoreError
 from hitherto.logs import logger
 from hitherto.ports.models.embedder import Space
 from hitherto.ports.recall import IndexEntry, IndexWork, SearchIndex, Source
@@ -97,13 +97,20 @@ class Indexer:
                 await asyncio.sleep(0.05)
 
     async def _run(self) -> None:
+        away = False
         while True:
             try:
                 while await self._round():
                     pass
+                away = False
                 await self._wait()
             except DatabaseReadOnly:
                 await asyncio.sleep(60 * jitter())
+            except DatabaseUnavailable as error:
+                if not away:
+                    log.warning("Indexing waits for the database: %s", error)
+                away = True
+                await asyncio.sleep(_EVERY * jitter())
             except StoreError as error:
                 log.warning("Indexing failed and will be tried again: %s", error)
                 await asyncio.sleep(_EVERY * 5 * jitter())

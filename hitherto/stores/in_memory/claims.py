@@ -9,8 +9,7 @@ from datetime import datetime, timedelta
 from hitherto.core.digests.digest import Digest, Needs, Status
 from hitherto.core.log.message import storable
 from hitherto.core.scope import Scope
-from hitherto.ports.digests import Backlog, Claim, DigestWork, FailedDigest
-from hitherto.ports.queue import DigestJob
+from hitherto.ports.digests import Backlog, Claim, DigestJob, DigestWork, FailedDigest
 from hitherto.stores.in_memory.conversation import MAX_AHEAD, StoredConversation
 
 _LONGEST_WAIT = timedelta(hours=1)
@@ -66,16 +65,13 @@ class Claims:
         )
         return True
 
-    def overdue(self, since: timedelta, limit: int, able: Collection[Needs]) -> list[DigestJob]:
+    def due_digests(self, limit: int, able: Collection[Needs]) -> list[DigestJob]:
         now = self._clock()
         found = [
             (row.due_at, DigestJob(scope.tenant, row.id))
             for (scope, _), kept in self._conversations.items()
             for row in kept.digests
-            if row.status is Status.PROCESSING
-            and _can_make(row, able)
-            and row.due_at is not None
-            and not now - since < row.due_at <= now + MAX_AHEAD
+            if row.status is Status.PROCESSING and _can_make(row, able) and row.due_at is not None and _is_due(row, now)
         ]
         return [job for _, job in sorted(found, key=lambda one: one[0])][: max(limit, 0)]
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import count
 from typing import NamedTuple
+from uuid import UUID
 from weakref import WeakValueDictionary
 
 from hitherto.core.context.kept import content_hashes
@@ -24,7 +25,7 @@ from hitherto.core.log.head import Head, LatestDigest, empty
 from hitherto.core.log.message import Logged, Payload
 from hitherto.core.scope import Scope
 from hitherto.errors import Conflict, StoreError
-from hitherto.ports.digests import Backlog, Claim, DigestWork, EarlierDigest, FailedDigest
+from hitherto.ports.digests import Backlog, Claim, DigestJob, DigestWork, EarlierDigest, FailedDigest
 from hitherto.ports.facts import KnownFacts, KnownFactsQuery
 from hitherto.ports.ledger import By
 from hitherto.ports.log import (
@@ -40,7 +41,6 @@ from hitherto.ports.log import (
     ScopePart,
     Unit,
 )
-from hitherto.ports.queue import DigestJob
 from hitherto.stores.in_memory import listing
 from hitherto.stores.in_memory.claims import Claims, Name
 from hitherto.stores.in_memory.contexts import InMemoryContexts
@@ -89,7 +89,7 @@ class InMemoryStore:
         self._erasures: dict[tuple[str, str | None], Erasure] = {}
         self._refs = count(1)
         self._digest_ids = count(1)
-
+        self._workers: set[UUID] = set()
         self._closed = False
 
     async def open(self) -> None:
@@ -202,10 +202,20 @@ class InMemoryStore:
         await self.note_calls(work.scope, work.conversation, calls)
         return self._claims.put_off(work.claim, wait, error, counted=counted)
 
-    async def overdue(
-        self, *, since: timedelta, limit: int = 100, able: Collection[Needs] = tuple(Needs)
-    ) -> list[DigestJob]:
-        return self._claims.overdue(since, limit, able)
+    async def due_digests(self, *, limit: int = 100, able: Collection[Needs] = tuple(Needs)) -> list[DigestJob]:
+        return self._claims.due_digests(limit, able)
+
+    def wake_workers(self) -> None:
+        """No other process has this store."""
+
+    async def listen(self, woken: Callable[[], None]) -> None:
+        await asyncio.Event().wait()
+
+    async def show_worker(self, worker: UUID) -> None:
+        self._workers.add(worker)
+
+    async def forget_worker(self, worker: UUID) -> None:
+        self._workers.discard(worker)
 
     async def rested(self, *, limit: int = 100, able: Collection[Needs] = tuple(Needs)) -> list[FailedDigest]:
         return self._claims.rested(limit, able)
@@ -237,7 +247,7 @@ class InMemoryStore:
         return self.ledger.costs(by, tenant=tenant, since=since, until=until)
 
     async def backlog(self, *, tenant: str | None = None) -> Backlog:
-        return self._claims.backlog(tenant)
+        return replace(self._claims.backlog(tenant), workers=len(self._workers))
 
     async def listed(self, asked: ConversationFilter, *, limit: int) -> list[ConversationInfo]:
         return listing.listed(self._kept.items(), asked, self._clock())[: max(limit, 0)]

@@ -12,6 +12,7 @@ from psycopg.errors import ForeignKeyViolation
 from hitherto.core.context.kept import ContextRecord, KeptContext, manifest_of
 from hitherto.core.scope import Scope
 from hitherto.stores.postgres import rows
+from hitherto.stores.postgres.connections.silence import allow_long_work
 from hitherto.stores.postgres.recall.index import WithConnection
 from hitherto.stores.postgres.sql import SQL
 
@@ -38,7 +39,6 @@ class PostgresContexts:
             "manifest": record.manifest,
             "instructions": record.instructions,
             "tools": record.tools,
-            "texts": [one for one in (record.instructions, record.tools) if one is not None],
             "shown": "{" + ",".join(f"[{first},{last}]" for first, last in record.shown) + "}",
             "agents": [agent for agent, _ in record.others],
             "names": [name for _, name in record.others],
@@ -48,10 +48,15 @@ class PostgresContexts:
             "lifetime": lifetime,
         }
 
+        # In one order, so that two that keep the same texts do not wait for each other.
+        texts = sorted({one for one in (record.instructions, record.tools) if one is not None})
+        statement = SQL["keep_context" if record.next_seq else "keep_first_context"]
+
         async def put(connection: _Connection) -> None:
             async with connection.pipeline(), connection.transaction():
-                await connection.execute(SQL["keep_context_texts"], values)
-                await connection.execute(SQL["keep_context"], values)
+                for text in texts:
+                    await connection.execute(SQL["keep_context_text"], {"tenant": scope.tenant, "text": text})
+                await connection.execute(statement, values)
                 if newest is not None:
                     await connection.execute(SQL["keep_newest_contexts"], values)
 
@@ -79,6 +84,7 @@ class PostgresContexts:
     async def forget(self, *, tenant: str | None = None) -> int:
         async def delete(connection: _Connection) -> int:
             gone = 0
+            allow_long_work(connection)
             for (found,) in await (await connection.execute(SQL["tenants_with_ended_contexts"])).fetchall():
                 if tenant in (None, found):
                     gone += (await connection.execute(SQL["forget_contexts"], {"tenant": found})).rowcount

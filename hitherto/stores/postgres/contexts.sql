@@ -1,29 +1,37 @@
 -- Kept contexts.
 
--- name: keep_context_texts
--- Instructions and tools, unless they are there.
+-- name: keep_context_text
+-- Instructions or tools, unless they are there.
 insert into hitherto.context_text (tenant, hash, text)
-select %(tenant)s, sha256(convert_to(t, 'UTF8')), t from unnest(%(texts)b::text[]) t order by 2
+values (%(tenant)s, sha256(convert_to(%(text)s, 'UTF8')), %(text)s)
 on conflict do nothing;
 
--- name: keep_context
--- A context, with the conversations that it took something from as far as they are there. Not if its conversation, or
--- what it showed of it, was erased meanwhile: the lock waits for who may be about to.
-with c as (
-    select erased, next_seq from hitherto.conversation
-    where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id = %(conversation)s
-    for share
-)
+-- part: kept_context
+-- The columns of a context, with the conversations that it took something from as far as they are there.
 insert into hitherto.context (tenant, user_id, agent, conversation, kept_until, manifest, instructions, tools, shown, incoming,
     others)
-select %(tenant)s, %(user)s, %(agent)s, %(conversation)s, clock_timestamp() + %(lifetime)s::interval, %(manifest)s, sha256(convert_to(%(instructions)s::text, 'UTF8')),
-       sha256(convert_to(%(tools)s::text, 'UTF8')), %(shown)s::int8multirange, %(incoming)s::bytea[], array(
-           select c.ref from unnest(%(agents)s::text[], %(names)s::text[]) as o (agent, name)
-           join hitherto.conversation c on c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = o.agent and c.id = o.name)
-where %(next_seq)s = 0 or exists (
-    select from c where next_seq >= %(next_seq)s and not exists (
-        select from json_array_elements(c.erased) e
-        where %(shown)s::int8multirange && int8range((e ->> 0)::bigint, (e ->> 1)::bigint, '[]')));
+select %(tenant)s, %(user)s, %(agent)s, %(conversation)s, hitherto.clock() + %(lifetime)s::interval, %(manifest)s,
+       sha256(convert_to(%(instructions)s::text, 'UTF8')), sha256(convert_to(%(tools)s::text, 'UTF8')),
+       %(shown)s::int8multirange, %(incoming)s::bytea[], array(
+           select o.ref from unnest(%(agents)s::text[], %(names)s::text[]) as n (agent, name)
+           join hitherto.conversation o on o.tenant = %(tenant)s and o.user_id = %(user)s and o.agent = n.agent and o.id = n.name)
+
+-- name: keep_context
+-- A context of a conversation. Not if that, or what the context showed of it, was erased meanwhile: the lock waits for who
+-- may be about to.
+{kept_context}
+from hitherto.conversation c
+where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s
+  and c.next_seq >= %(next_seq)s and not exists (
+    select 1 from json_array_elements(c.erased) e
+    where %(shown)s::int8multirange && int8range((e ->> 0)::bigint, (e ->> 1)::bigint, '[]'))
+for share
+returning id;
+
+-- name: keep_first_context
+-- A context that showed nothing of its conversation, which need not be there.
+{kept_context}
+returning id;
 
 -- name: keep_newest_contexts
 -- Delete the oldest contexts of a conversation, so that only so many stay.
@@ -37,8 +45,8 @@ where tenant = %(tenant)s and id in (
 -- The newest contexts of a conversation.
 select c.id, c.kept_at, c.manifest::text, i.text, t.text
 from hitherto.context c
-left join hitherto.context_text i on i.tenant = c.tenant and i.hash = c.instructions
-left join hitherto.context_text t on t.tenant = c.tenant and t.hash = c.tools
+left join hitherto.context_text i on i.tenant = %(tenant)s and i.hash = c.instructions
+left join hitherto.context_text t on t.tenant = %(tenant)s and t.hash = c.tools
 where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.conversation = %(conversation)s
   and (%(before)s::bigint is null or c.id < %(before)s)
   and (c.kept_until is null or c.kept_until > statement_timestamp())
@@ -74,13 +82,13 @@ select * from hitherto.tenants_with_unused_texts();
 -- Lock instructions and tools of a tenant that no context has; those that somebody is about to use are left out.
 select t.hash from hitherto.context_text t
 where t.tenant = %(tenant)s
-  and not exists (select from hitherto.context c where c.tenant = t.tenant and c.instructions = t.hash)
-  and not exists (select from hitherto.context c where c.tenant = t.tenant and c.tools = t.hash)
+  and not exists (select 1 from hitherto.context c where c.tenant = %(tenant)s and c.instructions = t.hash)
+  and not exists (select 1 from hitherto.context c where c.tenant = %(tenant)s and c.tools = t.hash)
 order by t.hash for update skip locked;
 
 -- name: drop_unused_texts
 -- Delete those of them that no context has by now.
 delete from hitherto.context_text t
 where t.tenant = %(tenant)s and t.hash = any(%(hashes)s::bytea[])
-  and not exists (select from hitherto.context c where c.tenant = t.tenant and c.instructions = t.hash)
-  and not exists (select from hitherto.context c where c.tenant = t.tenant and c.tools = t.hash);
+  and not exists (select 1 from hitherto.context c where c.tenant = %(tenant)s and c.instructions = t.hash)
+  and not exists (select 1 from hitherto.context c where c.tenant = %(tenant)s and c.tools = t.hash);

@@ -4,21 +4,22 @@
 -- An id for a row that is written later.
 select nextval('hitherto.digest_id_seq');
 
+-- part: digest_columns
+tenant, conversation, stage, spec, policy, needs, action, start_seq, end_seq, base_id, status, attempt, tokens, freed, since,
+    kept_from, opaque, family, fired_rev, visible_rev, created_at, completed_at, due_at
+
+-- part: digest_values
+%(tenant)s, %(ref)s, %(stage)s, %(spec)s, %(policy)s, %(needs)s, %(action)s, %(start)s, %(end)s, %(base)s, %(status)s, 0,
+    %(tokens)s, %(freed)s, %(since)s, %(kept_from)s, %(opaque)s, %(family)s, %(rev)s, case when %(completed)s then %(rev)s::bigint end,
+    %(now)s, case when %(completed)s then %(now)s::timestamptz end, case when not %(completed)s then %(clock)s::timestamptz end
+
 -- name: insert_digest
--- Insert a digest in progress with its job, or one that is completed at once.
-with d as (
-    insert into hitherto.digest (tenant, id, conversation, stage, spec, policy, needs, action, start_seq, end_seq, base_id, status, attempt,
-        tokens, freed, since, kept_from, opaque, family, fired_rev, visible_rev, created_at, completed_at, due_at)
-    values (%(tenant)s, coalesce(%(id)s::bigint, nextval('hitherto.digest_id_seq')), %(ref)s, %(stage)s, %(spec)s, %(policy)s, %(needs)s, %(action)s,
-        %(start)s, %(end)s, %(base)s, %(status)s, 0, %(tokens)s, %(freed)s, %(since)s, %(kept_from)s, %(opaque)s, %(family)s,
-        %(rev)s, case when %(completed)s then %(rev)s end, %(now)s, case when %(completed)s then %(now)s end,
-        case when not %(completed)s then clock_timestamp() end)
-    returning tenant, id, needs
-)
-select d.id, case when not %(completed)s then hitherto.procrastinate_defer_jobs_v1(array[row(
-    concat_ws('.', 'hitherto', d.needs), 'hitherto.digest', 0, null, null, jsonb_build_object('tenant', d.tenant, 'digest', d.id), null
-)::hitherto.procrastinate_job_to_defer_v1]) end
-from d;
+-- Insert a digest in progress, due at once, or one that is completed.
+insert into hitherto.digest ({digest_columns}) values ({digest_values}) returning id;
+
+-- name: insert_digest_as
+-- The same, with an id that was asked for before.
+insert into hitherto.digest (id, {digest_columns}) values (%(id)s, {digest_values}) returning id;
 
 -- name: end_digest
 -- Write what became of a digest in progress.
@@ -70,12 +71,12 @@ where d.tenant = %(tenant)s
 select c.id, c.digest, c.text
 from (
     select c.id, d.id as digest, d.text, c.digested_at from hitherto.conversation c
-    cross join lateral hitherto.standing_summary(c.tenant, c.ref, c.view_start) d
+    cross join lateral ({standing_summary}) d
     where not hitherto.expiring(c.next_expiry) and c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id <> %(conversation)s
       and c.digested_at is not null
     order by c.digested_at desc limit 1
 ) c
-where clock_timestamp() - c.digested_at <= %(within)s;
+where statement_timestamp() - c.digested_at <= %(within)s;
 
 -- name: claim
 -- Claim a digest in progress that is due. With it: its conversation, and whether that has expired messages; the opaque
@@ -86,26 +87,26 @@ where clock_timestamp() - c.digested_at <= %(within)s;
 -- reached. Here and below, where a row is found by its key, `completed_at is null` selects what is in progress: with a
 -- condition on `status`, the planner without statistics may prefer an index of everything in progress.
 with recursive free as materialized (
-    select tenant, id from hitherto.digest
+    select id from hitherto.digest
     where tenant = %(tenant)s and id = %(digest)s and completed_at is null
-      and (needs is null or needs = any(%(able)s)) and (due_at <= clock_timestamp() or due_at > clock_timestamp() + interval '2 hours')
+      and (needs is null or needs = any(%(able)s)) and (due_at <= hitherto.clock() or due_at > hitherto.clock() + interval '2 hours')
     for no key update skip locked
 ), d as (
     update hitherto.digest d
-    set attempt = attempt + 1, tries = tries + 1, claimed = true, due_at = clock_timestamp() + %(lease)s
-    from free where d.tenant = free.tenant and d.id = free.id
+    set attempt = attempt + 1, tries = tries + 1, claimed = true, due_at = hitherto.clock() + %(lease)s::interval
+    from free where d.tenant = %(tenant)s and d.id = free.id
     returning d.*
-), base (depth, tenant, conversation, base_id, action, end_seq, items, opaque) as (
+), base (depth, conversation, base_id, action, end_seq, items, opaque) as (
     select 0, b.* from d
     cross join lateral (
-        select tenant, conversation, base_id, action, end_seq, items, opaque from hitherto.digest b
-        where b.tenant = d.tenant and b.conversation = d.conversation and b.id = d.base_id limit 1
+        select conversation, base_id, action, end_seq, items, opaque from hitherto.digest b
+        where b.tenant = %(tenant)s and b.conversation = d.conversation and b.id = d.base_id limit 1
     ) b
     union all
     select n.depth + 1, b.* from base n
     cross join lateral (
-        select tenant, conversation, base_id, action, end_seq, items, opaque from hitherto.digest b
-        where b.tenant = n.tenant and b.conversation = n.conversation and b.id = n.base_id limit 1
+        select conversation, base_id, action, end_seq, items, opaque from hitherto.digest b
+        where b.tenant = %(tenant)s and b.conversation = n.conversation and b.id = n.base_id limit 1
     ) b
     where n.action = 'chunk' and (select d.action from d) = 'summarize'
 )
@@ -115,11 +116,11 @@ select d.id, d.stage, d.spec::text as spec, d.action, d.start_seq, d.end_seq, d.
        d.family, d.tries, d.due_at, d.claimed, d.policy::text as policy, d.needs,
        (select json_agg(b.items order by b.depth desc) from base b)::text as base_items,
        (select b.opaque::text from base b where b.depth = 0) as base_opaque,
-       c.user_id, c.agent, c.id as conversation, coalesce(c.next_expiry <= clock_timestamp(), false) as expiring
+       c.user_id, c.agent, c.id as conversation, hitherto.expiring(c.next_expiry) as expiring
 from d
 cross join lateral (
     select user_id, agent, id, next_expiry from hitherto.conversation c
-    where c.tenant = d.tenant and c.ref = d.conversation limit 1
+    where c.tenant = %(tenant)s and c.ref = d.conversation limit 1
 ) c;
 
 -- name: claimed_messages
@@ -131,13 +132,13 @@ select m.seq, m.payload::text, m.wire, m.role, m.kind, m.text, nullif(m.call_ids
 from (
     select d.tenant, d.conversation, d.end_seq as last, greatest(d.start_seq, coalesce((
         select b.end_seq + 1 from hitherto.digest b
-        where b.tenant = d.tenant and b.conversation = d.conversation and b.id = d.base_id limit 1), 0)) as first
+        where b.tenant = %(tenant)s and b.conversation = d.conversation and b.id = d.base_id limit 1), 0)) as first
     from hitherto.digest d
     where d.tenant = %(tenant)s and d.id = %(digest)s and d.completed_at is null limit 1
 ) d
 cross join lateral (
     select * from hitherto.message m
-    where m.tenant = d.tenant and m.conversation = d.conversation and m.seq between d.first and d.last
+    where m.tenant = %(tenant)s and m.conversation = d.conversation and m.seq between d.first and d.last
       and not m.erased and m.retracted_rev is null
     order by m.seq
 ) m
@@ -146,35 +147,49 @@ order by m.seq;
 -- name: prolong
 -- Extend a claim, unless its row is locked; and say whether it is still held.
 with free as materialized (
-    select tenant, id from hitherto.digest
+    select id from hitherto.digest
     where tenant = %(tenant)s and id = %(digest)s and attempt = %(attempt)s and completed_at is null and claimed
     for no key update skip locked
 ), prolonged as (
-    update hitherto.digest d set due_at = clock_timestamp() + %(lease)s
-    from free where d.tenant = free.tenant and d.id = free.id
+    update hitherto.digest d set due_at = hitherto.clock() + %(lease)s::interval
+    from free where d.tenant = %(tenant)s and d.id = free.id
 )
 select id from hitherto.digest
 where tenant = %(tenant)s and id = %(digest)s and attempt = %(attempt)s and completed_at is null and claimed;
 
 -- name: put_off
--- Give a claim back, with a job for the time when the digest is due again.
-with d as (
-    update hitherto.digest
-    set attempt = attempt + 1, tries = tries - case when %(counted)s then 0 else 1 end, claimed = false,
-        due_at = clock_timestamp() + least(%(wait)s, interval '1 hour'), error = coalesce(%(error)s, error)
-    where tenant = %(tenant)s and id = %(digest)s and attempt = %(attempt)s and completed_at is null and claimed
-    returning tenant, id, due_at, needs
-)
-select hitherto.procrastinate_defer_jobs_v1(array[row(
-    concat_ws('.', 'hitherto', d.needs), 'hitherto.digest', 0, null, null, jsonb_build_object('tenant', d.tenant, 'digest', d.id),
-    case when %(wait)s > interval '0' then d.due_at end
-)::hitherto.procrastinate_job_to_defer_v1])
-from d;
+-- Give a claim back; the digest is due again later.
+update hitherto.digest
+set attempt = attempt + 1, tries = tries - case when %(counted)s then 0 else 1 end, claimed = false,
+    due_at = hitherto.clock() + least(%(wait)s::interval, interval '1 hour'), error = coalesce(%(error)s, error)
+where tenant = %(tenant)s and id = %(digest)s and attempt = %(attempt)s and completed_at is null and claimed
+returning id;
 
--- name: overdue
--- Digests in progress that nobody claimed in time and that the asker can make, read from an index of rows in progress
--- alone. The second part has those whose due time was set before the clock was put back.
-select * from hitherto.overdue_digests(%(since)s, %(limit)s, %(able)s);
+-- name: due_digests
+-- Digests of all tenants that can be claimed and that the asker can make, the longest due first.
+select * from hitherto.due_digests(%(limit)s, %(able)s);
+
+-- name: wake_workers
+-- Tell workers that listen that digests are due. A notification holds a lock of the whole database until its commit is on
+-- the disk; this one does not wait for the disk.
+select set_config('synchronous_commit', 'off', true), pg_notify('hitherto_digests', '');
+
+-- name: listen
+-- Listen for that.
+listen hitherto_digests;
+
+-- name: show_worker
+-- Record that a worker is there.
+insert into hitherto.worker (id, seen_at) values (%(worker)s, clock_timestamp())
+on conflict (id) do update set seen_at = excluded.seen_at;
+
+-- name: forget_worker
+-- Delete a worker that has stopped.
+delete from hitherto.worker where id = %(worker)s;
+
+-- name: forget_dead_workers
+-- Delete workers that were killed.
+delete from hitherto.worker where seen_at < statement_timestamp() - interval '1 hour';
 
 -- name: rested
 -- The newest failed digests of conversations that have rested, read from an index of conversations that rest alone.

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, AsyncCursor
 
 from hitherto.core.documents.document import ArchiveOrigin, Document, NewDocument, Passage
 from hitherto.core.scope import Scope
@@ -30,7 +30,9 @@ class PostgresDocuments:
 
         async def put(connection: AsyncConnection[Any]) -> KeptDocument:
             while True:
-                made = await (await connection.execute(SQL["keep_document"], values)).fetchone()
+                async with connection.pipeline():  # one transaction
+                    kept = await keep(connection, values)
+                made = await kept.fetchone()
                 if made is not None:
                     return KeptDocument(made[0], new=True)
                 there = await (await connection.execute(SQL["kept_document"], values)).fetchone()
@@ -90,6 +92,14 @@ class PostgresDocuments:
 
         async with self._with_connection(fetch) as found:
             return found
+
+
+async def keep(connection: AsyncConnection[Any], values: dict[str, Any]) -> AsyncCursor[Any]:
+    """Insert a document with its passages, in the caller's transaction. The cursor has its id; no row if its content is
+    there."""
+    kept = await connection.execute(SQL["keep_document"], values)
+    await connection.execute(SQL["keep_passages"], values)
+    return kept
 
 
 def document_values(document: NewDocument) -> dict[str, Any]:

@@ -1,24 +1,25 @@
 -- Documents: kept, archived, read and removed.
 
 -- name: keep_document
--- Insert a document with its passages: one of a user's own, or an imported one, which may be archived; nothing if its
--- content is there.
-with d as (
-    insert into hitherto.document (tenant, user_id, agent, namespace, doc_type, title, content, metadata, fingerprint,
-        conversation, digest, start_seq, end_seq, said_at, created_at)
-    values (%(tenant)s, %(user)s, %(agent)s, %(namespace)s, %(doc_type)s, %(title)s, %(content)s, %(metadata)s, %(fingerprint)s,
-        %(ref)s, %(digest)s, %(start)s, %(end)s, coalesce(%(said_at)s, clock_timestamp()),
-        coalesce(%(created_at)s, clock_timestamp()))
-    on conflict do nothing
-    returning tenant, id
-), p as (
-    insert into hitherto.passage (tenant, document, no, text, start_at, tokens)
-    select d.tenant, d.id, p.no - 1, p.text, p.start_at, p.tokens
-    from d
-    cross join unnest(%(texts)b::text[], %(starts)s::integer[], %(tokens)s::integer[])
-        with ordinality as p (text, start_at, tokens, no)
-)
-select id from d;
+-- Insert a document: one of a user's own, or an imported one, which may be archived; nothing if its content is there.
+insert into hitherto.document (tenant, user_id, agent, namespace, doc_type, title, content, metadata, fingerprint,
+    conversation, digest, start_seq, end_seq, said_at, created_at)
+values (%(tenant)s, %(user)s, %(agent)s, %(namespace)s, %(doc_type)s, %(title)s, %(content)s, %(metadata)s, %(fingerprint)s,
+    %(ref)s, %(digest)s, %(start)s, %(end)s, hitherto.clock(%(said_at)s), hitherto.clock(%(created_at)s))
+on conflict do nothing
+returning id;
+
+-- name: keep_passages
+-- Insert the passages of the document with that content, unless it has some.
+insert into hitherto.passage (tenant, document, no, text, start_at, tokens)
+select d.tenant, d.id, p.no - 1, p.text, p.start_at, p.tokens
+from hitherto.document d
+cross join unnest(%(texts)b::text[], %(starts)s::integer[], %(tokens)s::integer[])
+    with ordinality as p (text, start_at, tokens, no)
+where d.tenant = %(tenant)s and d.user_id = %(user)s and d.agent = %(agent)s and d.namespace = %(namespace)s
+  and d.fingerprint = %(fingerprint)s
+  and not exists (select 1 from hitherto.passage o where o.tenant = %(tenant)s and o.document = d.id offset 0)
+returning document;
 
 -- name: kept_document
 -- The user's own document with that content.
@@ -27,35 +28,28 @@ where tenant = %(tenant)s and user_id = %(user)s and agent = '' and namespace = 
   and fingerprint = %(fingerprint)s;
 
 -- name: archive_document
--- Insert the document of a digest that is about to be completed, with its passages; nothing if the digest is no longer
--- in progress. The document stands for the messages that are new to the digest.
-with d as (
-    insert into hitherto.document (tenant, user_id, agent, namespace, doc_type, title, content, metadata, fingerprint,
-        conversation, digest, start_seq, end_seq, said_at)
-    select g.tenant, %(user)s, %(agent)s, %(namespace)s, %(doc_type)s, %(title)s, %(content)s, %(metadata)s,
-        %(fingerprint)s, g.conversation, g.id,
-        greatest(g.start_seq, coalesce((
-            select b.end_seq + 1 from hitherto.digest b
-            where b.tenant = g.tenant and b.conversation = g.conversation and b.id = g.base_id limit 1), 0)),
-        g.end_seq, coalesce(%(said_at)s, clock_timestamp())
-    from hitherto.digest g
-    where g.tenant = %(tenant)s and g.conversation = %(ref)s and g.id = %(digest)s and g.status = 'processing'
-    on conflict do nothing
-    returning tenant, id
-)
-insert into hitherto.passage (tenant, document, no, text, start_at, tokens)
-select d.tenant, d.id, p.no - 1, p.text, p.start_at, p.tokens
-from d
-cross join unnest(%(texts)b::text[], %(starts)s::integer[], %(tokens)s::integer[])
-    with ordinality as p (text, start_at, tokens, no);
+-- Insert the document of a digest that is about to be completed; nothing if the digest is no longer in progress. The
+-- document stands for the messages that are new to the digest.
+insert into hitherto.document (tenant, user_id, agent, namespace, doc_type, title, content, metadata, fingerprint,
+    conversation, digest, start_seq, end_seq, said_at)
+select g.tenant, %(user)s, %(agent)s, %(namespace)s, %(doc_type)s, %(title)s, %(content)s, %(metadata)s,
+    %(fingerprint)s, g.conversation, g.id,
+    greatest(g.start_seq, coalesce((
+        select b.end_seq + 1 from hitherto.digest b
+        where b.tenant = %(tenant)s and b.conversation = g.conversation and b.id = g.base_id limit 1), 0)),
+    g.end_seq, hitherto.clock(%(said_at)s)
+from hitherto.digest g
+where g.tenant = %(tenant)s and g.conversation = %(ref)s and g.id = %(digest)s and g.status = 'processing'
+on conflict do nothing
+returning id;
 
 -- name: documents
 -- Documents of a user, the newest kept first, their texts cut short.
 select d.id, d.namespace, d.doc_type, d.title, left(d.content, %(text)s), d.metadata::text,
-       (select count(*) from hitherto.passage p where p.tenant = d.tenant and p.document = d.id), d.created_at, d.said_at,
+       (select count(*) from hitherto.passage p where p.tenant = %(tenant)s and p.document = d.id), d.created_at, d.said_at,
        d.agent, d.conversation_id, d.digest, d.start_seq, d.end_seq
-from hitherto.shown_document d
-where hitherto.within(d.tenant, d.user_id, d.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s)
+from ({shown_documents}) d
+where hitherto.within(d.user_id, d.agent, %(user)s, %(agent)s, %(all_agents)s)
   and (%(namespace)s::text is null or d.namespace = %(namespace)s)
   and (%(doc_type)s::text is null or d.doc_type = %(doc_type)s)
   and hitherto.has_metadata(d.metadata, %(metadata)s::jsonb)
@@ -66,17 +60,17 @@ limit %(limit)s;
 -- name: document
 -- One document in full.
 select d.id, d.namespace, d.doc_type, d.title, d.content, d.metadata::text,
-       (select count(*) from hitherto.passage p where p.tenant = d.tenant and p.document = d.id), d.created_at, d.said_at,
+       (select count(*) from hitherto.passage p where p.tenant = %(tenant)s and p.document = d.id), d.created_at, d.said_at,
        d.agent, d.conversation_id, d.digest, d.start_seq, d.end_seq
-from hitherto.shown_document d
-where hitherto.within(d.tenant, d.user_id, d.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s) and d.id = %(id)s;
+from ({shown_documents}) d
+where hitherto.within(d.user_id, d.agent, %(user)s, %(agent)s, %(all_agents)s) and d.id = %(id)s;
 
 -- name: passages
 -- The passages of one document.
 select p.text, p.start_at, p.tokens
-from hitherto.shown_document d
-cross join lateral (select * from hitherto.passage p where p.tenant = d.tenant and p.document = d.id offset 0) p
-where hitherto.within(d.tenant, d.user_id, d.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s) and d.id = %(id)s
+from ({shown_documents}) d
+cross join lateral (select * from hitherto.passage p where p.tenant = %(tenant)s and p.document = d.id offset 0) p
+where hitherto.within(d.user_id, d.agent, %(user)s, %(agent)s, %(all_agents)s) and d.id = %(id)s
 order by p.no;
 
 -- name: discard_document
@@ -84,14 +78,14 @@ order by p.no;
 -- become stale, and are rebuilt later.
 with d as (
     delete from hitherto.document d
-    where hitherto.within(d.tenant, d.user_id, d.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s) and d.id = %(id)s
-    returning d.tenant, d.id
+    where d.tenant = %(tenant)s and hitherto.within(d.user_id, d.agent, %(user)s, %(agent)s, %(all_agents)s) and d.id = %(id)s
+    returning d.id
 ), gone as (
     delete from hitherto.search_entry
     where tenant = %(tenant)s and kind = 3 and origin = any(array(select id from d))
-    returning tenant, scope, no
-)
-select d.id, (select hitherto.unindexed(tenant, scope, array_agg(no)) from gone group by tenant, scope) from d;
+    returning scope, no
+), {unindexed}
+select id from d;
 
 -- name: hold_documents
 -- Lock the documents of a conversation. As for an indexing worker, this comes before the lock on the scope's index.
@@ -100,7 +94,7 @@ select id from hitherto.document where tenant = %(tenant)s and conversation = %(
 -- name: hold_document
 -- Lock one document, before the scope's index.
 select id from hitherto.document d
-where hitherto.within(d.tenant, d.user_id, d.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s) and d.id = %(id)s
+where d.tenant = %(tenant)s and hitherto.within(d.user_id, d.agent, %(user)s, %(agent)s, %(all_agents)s) and d.id = %(id)s
 for update;
 
 -- name: remove_documents
@@ -110,11 +104,11 @@ with d as (
     delete from hitherto.document d
     where d.tenant = %(tenant)s and d.conversation = %(ref)s
       and (d.digest = any(%(digests)s::bigint[]) or exists (
-          select from unnest(%(ranges)s::int8multirange) r where lower(r) <= d.end_seq and upper(r) > d.start_seq))
-    returning d.tenant, d.id
+          select 1 from unnest(%(ranges)s::int8multirange) r where lower(r) <= d.end_seq and upper(r) > d.start_seq))
+    returning d.id
 ), gone as (
     delete from hitherto.search_entry
     where tenant = %(tenant)s and kind = 3 and origin = any(array(select id from d))
-    returning tenant, scope, no
-)
-select hitherto.unindexed(tenant, scope, array_agg(no)) from gone group by tenant, scope;
+    returning scope, no
+), {unindexed}
+select 1;

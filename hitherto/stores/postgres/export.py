@@ -13,7 +13,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 
 from hitherto.core.cross_session import CrossSession
-from hitherto.core.digests.digest import Digest
+from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.documents.document import ArchiveOrigin, Document, NewDocument, Passage
 from hitherto.core.export.records import (
     AgentRecord,
@@ -37,7 +37,8 @@ from hitherto.core.run import RunEvent
 from hitherto.core.scope import Scope
 from hitherto.errors import Conflict
 from hitherto.ports.log import ConversationInfo
-from hitherto.stores.postgres import rows
+from hitherto.stores.postgres import documents, rows
+from hitherto.stores.postgres.connections.silence import allow_long_work
 from hitherto.stores.postgres.documents import document_values
 from hitherto.stores.postgres.errors import ours
 from hitherto.stores.postgres.facts.rows import event_from, fact_from, set_subject_from, term_values
@@ -157,6 +158,7 @@ class PostgresExport:
     @asynccontextmanager
     async def snapshot(self) -> AsyncGenerator[PostgresReader]:
         async def begin(connection: _Connection) -> PostgresReader:
+            allow_long_work(connection)
             await connection.execute("begin isolation level repeatable read read only")
             return PostgresReader(connection)
 
@@ -169,6 +171,7 @@ class PostgresExport:
         names = rows.scope_values(scope, record.conversation)
 
         async def begin(connection: _Connection) -> tuple[_Connection, int | None, list[int]]:
+            allow_long_work(connection)
             await connection.execute("begin isolation level read committed")
             made = (await connection.execute(SQL["create"], names)).rowcount
             ref = await (await connection.execute(SQL["lock"], names)).fetchone()
@@ -181,19 +184,26 @@ class PostgresExport:
             if ref is None:
                 raise Conflict(f"there is a conversation {record.conversation!r} in scope {scope}; nothing was written")
             with ours():
-                documents = await _restore(connection, scope, ref, renumbered(kept, ids), messages)
+                archived = await _restore(connection, scope, ref, renumbered(kept, ids), messages)
                 await connection.execute("commit")
-        return documents
+        return archived
 
     async def restore_latest(self, tenant: str, latest: LatestRecord) -> None:
         names = rows.scope_values(Scope(tenant=tenant, user=latest.user, agent=latest.agent), latest.conversation)
         await self._all("import_latest", {**names, "of": latest.of, "digest": latest.digest})
 
     async def restore_document(self, tenant: str, record: DocumentRecord) -> bool:
-        return bool(await self._all("keep_document", _document_values(tenant, None, record)))
+        async def put(connection: _Connection) -> bool:
+            async with connection.pipeline():  # one transaction
+                kept = await documents.keep(connection, _document_values(tenant, None, record))
+            return kept.rowcount > 0
+
+        async with self._with_connection(put) as new:
+            return new
 
     async def restore_facts(self, tenant: str, records: Sequence[FactRecord]) -> list[tuple[int, bool]]:
         async def put(connection: _Connection) -> list[tuple[int, bool]]:
+            allow_long_work(connection)
             async with connection.transaction():
                 return [await _restored_fact(connection, tenant, one) for one in records]
 
@@ -202,7 +212,6 @@ class PostgresExport:
 
     async def restore_calls(self, tenant: str, records: Sequence[CallRecord]) -> None:
         async def put(connection: _Connection) -> None:
-            # Not `executemany`, which does not set the tenant for row-level security where no transaction has yet.
             async with connection.pipeline():
                 for one in records:
                     await connection.execute(SQL["import_call"], {**asdict(one), "tenant": tenant})
@@ -214,6 +223,7 @@ class PostgresExport:
         values = {"tenant": tenant, "user": record.user, "agent": record.agent, **asdict(record.run)}
 
         async def begin(connection: _Connection) -> tuple[_Connection, bool]:
+            allow_long_work(connection)
             await connection.execute("begin isolation level read committed")
             return connection, bool((await connection.execute(SQL["import_run"], values)).rowcount)
 
@@ -222,8 +232,7 @@ class PostgresExport:
                 of = {"tenant": tenant, "run": record.run.id}
                 async for batch in events:
                     if new:
-                        values = [{**of, **asdict(one)} for one in batch]
-                        await connection.cursor().executemany(SQL["import_run_event"], values)
+                        await connection.execute(SQL["import_run_events"], {**of, **_run_event_values(batch)})
                 await connection.execute("commit")
         return new
 
@@ -233,6 +242,7 @@ class PostgresExport:
 
     async def _all(self, name: str, values: dict[str, Any]) -> list[rows.Row]:
         async def run(connection: _Connection) -> list[rows.Row]:
+            allow_long_work(connection)
             cursor = await connection.execute(SQL[name], values)
             return [] if cursor.description is None else await cursor.fetchall()
 
@@ -255,29 +265,20 @@ async def _restore(
     described = {"title": record.title, "metadata": record.metadata, "ttl": record.ttl}
     await connection.execute(SQL["describe_conversation"], {**at, **described})
     await cursor.executemany(SQL["import_digest"], [{**at, **_digest_values(one)} for one in kept.digests])
-    receipts = [
-        {
-            **at,
-            "key_hash": one.key_hash,
-            "start": one.start,
-            "end": one.end,
-            "rev": one.rev,
-            "fingerprint": one.fingerprint,
-            "created_at": one.created_at,
-        }
-        for one in kept.receipts
-    ]
-    await cursor.executemany(SQL["import_receipt"], receipts)
-    archived = [_document_values(scope.tenant, ref, one) for one in kept.archived]
-    await cursor.executemany(SQL["keep_document"], archived)
-    documents = cursor.rowcount if archived else 0
+    receipts = {
+        "key_hashes": [one.key_hash for one in kept.receipts],
+        "starts": rows.integers([one.start for one in kept.receipts]),
+        "ends": rows.integers([one.end for one in kept.receipts]),
+        "revs": rows.integers([one.rev for one in kept.receipts]),
+        "fingerprints": [one.fingerprint for one in kept.receipts],
+        "times": [one.created_at for one in kept.receipts],
+    }
+    await connection.execute(SQL["import_receipts"], {**at, **receipts})
+    async with connection.pipeline():
+        archived = [await documents.keep(connection, _document_values(scope.tenant, ref, one)) for one in kept.archived]
     retracted: list[tuple[int, int, int]] = []
     async for batch in messages:
-        values = [
-            {**at, **rows.message_values(one), "erased": one.erased, "retracted_rev": one.retracted_rev}
-            for one in batch
-        ]
-        await cursor.executemany(SQL["import_message"], values)
+        await connection.execute(SQL["insert_messages"], {**at, **rows.message_arrays(batch)})
         for one in batch:
             if one.retracted_rev is not None:
                 if retracted and retracted[-1][1:] == (one.seq - 1, one.retracted_rev):
@@ -287,7 +288,7 @@ async def _restore(
     dates = {"created_at": record.created_at, "retracted": json.dumps(retracted)}
     await connection.execute(SQL["import_dates"], {**at, **dates})
     await connection.execute(SQL["note_digested"], at)
-    return documents
+    return sum(one.rowcount for one in archived)
 
 
 async def _restored_fact(connection: _Connection, tenant: str, record: FactRecord) -> tuple[int, bool]:
@@ -409,6 +410,7 @@ def _digest_values(digest: Digest) -> dict[str, Any]:
         "prompt_version": digest.prompt_version,
         "generation_time_ms": digest.generation_time_ms,
         "error": None if digest.error is None else storable(digest.error),
+        "due_at": digest.created_at if digest.status is Status.PROCESSING else None,
         "fired_rev": digest.fired_rev,
         "visible_rev": digest.visible_rev,
         "hidden_rev": digest.hidden_rev,
@@ -457,6 +459,17 @@ def _fact_values(tenant: str, record: FactRecord) -> dict[str, Any]:
         "times": [one.said_at for one in sources],
         "retracted": [one.retracted for one in sources],
         **_event_values(events),
+    }
+
+
+def _run_event_values(events: Sequence[RunEvent]) -> dict[str, Any]:
+    return {
+        "nos": rows.integers([one.no for one in events]),
+        "kinds": [one.kind.value for one in events],
+        "names": [one.name for one in events],
+        "call_ids": [one.call_id for one in events],
+        "payloads": [one.raw for one in events],
+        "times": [one.created_at for one in events],
     }
 
 

@@ -15,8 +15,8 @@ where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id = 
 -- name: export_latest
 -- Which of the digests of its conversation a digest is, counted from 1.
 select count(*) from hitherto.digest d
-join hitherto.digest l on l.tenant = d.tenant and l.conversation = d.conversation and l.id >= d.id
-where l.tenant = %(tenant)s and l.id = %(digest)s;
+join hitherto.digest l on l.tenant = %(tenant)s and l.conversation = d.conversation and l.id >= d.id
+where d.tenant = %(tenant)s and l.id = %(digest)s;
 
 -- name: export_receipts
 -- The receipts of a conversation.
@@ -28,7 +28,7 @@ where tenant = %(tenant)s and conversation = %(ref)s order by start_seq, key_has
 select d.user_id, d.fingerprint, d.id, d.namespace, d.doc_type, d.title, d.content, d.metadata::text, d.created_at, d.said_at,
        d.agent, d.digest, d.start_seq, d.end_seq, (
            select json_agg(json_build_array(p.text, p.start_at, p.tokens) order by p.no) from hitherto.passage p
-           where p.tenant = d.tenant and p.document = d.id)
+           where p.tenant = %(tenant)s and p.document = d.id)
 from hitherto.document d
 where d.tenant = %(tenant)s and d.conversation = %(ref)s order by d.id;
 
@@ -37,7 +37,7 @@ where d.tenant = %(tenant)s and d.conversation = %(ref)s order by d.id;
 select d.user_id, d.fingerprint, d.id, d.namespace, d.doc_type, d.title, d.content, d.metadata::text, d.created_at, d.said_at,
        d.agent, d.digest, d.start_seq, d.end_seq, (
            select json_agg(json_build_array(p.text, p.start_at, p.tokens) order by p.no) from hitherto.passage p
-           where p.tenant = d.tenant and p.document = d.id)
+           where p.tenant = %(tenant)s and p.document = d.id)
 from hitherto.document d
 where d.tenant = %(tenant)s and (%(user)s::text is null or d.user_id = %(user)s) and d.conversation is null
   and d.id > %(after)s
@@ -50,11 +50,11 @@ select f.id, f.user_id, f.agent, f.subject, f.category, f.content, f.visibility,
        f.fingerprint, f.tokens, (
            select json_agg(json_build_array(c.id, e.seq, e.said_at, e.retracted) order by e.said_at, e.conversation, e.seq)
            from hitherto.fact_evidence e
-           join hitherto.conversation c on c.tenant = e.tenant and c.ref = e.conversation
-           where e.tenant = f.tenant and e.fact = f.id), (
+           join hitherto.conversation c on c.tenant = %(tenant)s and c.ref = e.conversation
+           where e.tenant = %(tenant)s and e.fact = f.id), (
            select json_agg(json_build_array(v.action, v.at, v.by_user, v.version, v.category, v.content, v.visibility)
                            order by v.no)
-           from hitherto.fact_event v where v.tenant = f.tenant and v.fact = f.id)
+           from hitherto.fact_event v where v.tenant = %(tenant)s and v.fact = f.id)
 from hitherto.fact f
 where f.tenant = %(tenant)s and (%(user)s::text is null or f.user_id = %(user)s)
   and (%(agent)s::text is null or f.agent = %(agent)s) and f.id > %(after)s
@@ -64,10 +64,10 @@ order by f.id limit %(limit)s;
 -- A page of the ledger, with the number of the digest among its conversation's.
 select m.key, m.user_id, m.agent, c.id, case when c.id is not null then (
            select count(*) from hitherto.digest d
-           where d.tenant = m.tenant and d.conversation = m.conversation and d.id <= m.digest) end,
+           where d.tenant = %(tenant)s and d.conversation = m.conversation and d.id <= m.digest) end,
        m.purpose, m.model, m.tokens_in, m.tokens_cached, m.tokens_out, m.latency_ms, m.cost, m.cause, m.created_at
 from hitherto.model_call m
-left join hitherto.conversation c on c.tenant = m.tenant and c.ref = m.conversation
+left join hitherto.conversation c on c.tenant = %(tenant)s and c.ref = m.conversation
 where m.tenant = %(tenant)s and (%(user)s::text is null or m.user_id = %(user)s)
   and (%(agent)s::text is null or m.agent = %(agent)s) and m.key > %(after)s
 order by m.key limit %(limit)s;
@@ -78,7 +78,7 @@ select r.user_id, r.agent, r.id, r.conversation, r.strategy, r.injection, r.star
        r.started_at, r.ended_at
 from hitherto.run r
 join hitherto.conversation c
-    on c.tenant = r.tenant and c.user_id = r.user_id and c.agent = r.agent and c.id = r.conversation
+    on c.tenant = %(tenant)s and c.user_id = r.user_id and c.agent = r.agent and c.id = r.conversation
 where r.tenant = %(tenant)s and (%(user)s::text is null or r.user_id = %(user)s)
   and (%(agent)s::text is null or r.agent = %(agent)s) and r.id > %(after)s
 order by r.id limit %(limit)s;
@@ -97,10 +97,15 @@ values (%(tenant)s, %(id)s, %(user)s, %(agent)s, %(conversation)s, %(strategy)s,
     %(freed)s, %(events)s, true, %(started_at)s, %(ended_at)s)
 on conflict do nothing;
 
--- name: import_run_event
--- An event of a run as it was.
+-- name: import_run_events
+-- Events of a run as they were.
 insert into hitherto.run_event (tenant, run, no, kind, name, call_id, payload, created_at)
-values (%(tenant)s, %(run)s, %(no)s, %(kind)s, %(name)s, %(call_id)s, %(raw)s, %(created_at)s);
+select r.tenant, r.id, e.no, e.kind, e.name, e.call_id, e.payload::json, e.created_at
+from hitherto.run r
+cross join unnest(%(nos)s::bigint[], %(kinds)s::text[], %(names)s::text[], %(call_ids)s::text[], %(payloads)b::text[],
+    %(times)s::timestamptz[]) as e (no, kind, name, call_id, payload, created_at)
+where r.tenant = %(tenant)s and r.id = %(run)s
+returning no;
 
 -- name: export_agents
 -- What is set for the agents of a tenant.
@@ -115,59 +120,57 @@ select nextval('hitherto.digest_id_seq') from generate_series(1, %(count)s);
 update hitherto.conversation set created_at = %(created_at)s, retracted = %(retracted)s
 where tenant = %(tenant)s and ref = %(ref)s;
 
--- name: import_message
--- A message as it was.
-insert into hitherto.message (tenant, conversation, seq, wire, role, kind, text, payload, call_ids, result_ids, tool_names,
-    metadata, tokens, sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at, expires_at, said_at, erased,
-    retracted_rev)
-values (%(tenant)s, %(ref)s, %(seq)s, %(wire)s, %(role)s, %(kind)s, %(text)s, %(payload)s, %(call_ids)s, %(result_ids)s,
-    %(tool_names)s, %(metadata)s, %(tokens)s, %(sum_tokens)s, %(sum_turns)s, %(sum_dialogue)s, %(sum_results)s, %(rev)s,
-    %(created_at)s, %(expires_at)s, %(said_at)s, %(erased)s, %(retracted_rev)s);
-
 -- name: import_digest
--- A digest as it was. One in progress is due at once; a sweep finds it.
+-- A digest as it was. One in progress is due since it was begun; a sweep finds it.
 insert into hitherto.digest (tenant, id, conversation, stage, spec, policy, needs, action, start_seq, end_seq, kept_from,
     since, base_id, status, attempt, tries, due_at, items, opaque, family, text, tokens, freed, model, prompt_version,
     generation_time_ms, error, fired_rev, visible_rev, hidden_rev, created_at, completed_at)
 values (%(tenant)s, %(id)s, %(ref)s, %(stage)s, %(spec)s, %(policy)s, %(needs)s, %(action)s, %(start)s, %(end)s, %(kept_from)s,
-    %(since)s, %(base)s, %(status)s, %(attempt)s, %(tries)s, case when %(status)s = 'processing' then clock_timestamp() end,
+    %(since)s, %(base)s, %(status)s, %(attempt)s, %(tries)s, %(due_at)s,
     %(items)s, %(opaque)s, %(family)s, %(text)s, %(tokens)s, %(freed)s, %(model)s, %(prompt_version)s,
     %(generation_time_ms)s, %(error)s, %(fired_rev)s, %(visible_rev)s, %(hidden_rev)s, %(created_at)s, %(completed_at)s);
 
--- name: import_receipt
--- A receipt as it was; one of a conversation of that name that was deleted tells of this one from now on.
+-- name: import_receipts
+-- Receipts as they were; one of a conversation of that name that was deleted tells of this one from now on.
 insert into hitherto.receipt (tenant, key_hash, conversation, fingerprint, start_seq, end_seq, rev, created_at)
-values (%(tenant)s, decode(%(key_hash)s, 'hex'), %(ref)s, %(fingerprint)s, %(start)s, %(end)s, %(rev)s, %(created_at)s)
+select c.tenant, decode(r.key_hash, 'hex'), c.ref, r.fingerprint, r.start_seq, r.end_seq, r.rev, r.created_at
+from hitherto.conversation c
+cross join unnest(%(key_hashes)s::text[], %(fingerprints)s::text[], %(starts)s::bigint[], %(ends)s::bigint[], %(revs)s::bigint[],
+    %(times)s::timestamptz[]) as r (key_hash, fingerprint, start_seq, end_seq, rev, created_at)
+where c.tenant = %(tenant)s and c.ref = %(ref)s
 on conflict (tenant, key_hash) do update
 set conversation = excluded.conversation, fingerprint = excluded.fingerprint, start_seq = excluded.start_seq,
     end_seq = excluded.end_seq, rev = excluded.rev, created_at = excluded.created_at
-where receipt.conversation is null;
+where receipt.conversation is null
+returning start_seq;
 
 -- name: import_latest
 -- Set the digest of a conversation's instructions: a number of another conversation's digests.
 update hitherto.conversation c
 set latest_digest = (
     select d.id from hitherto.conversation o
-    join hitherto.digest d on d.tenant = o.tenant and d.conversation = o.ref
-    where o.tenant = c.tenant and o.user_id = c.user_id and o.agent = c.agent and o.id = %(of)s
+    join hitherto.digest d on d.tenant = %(tenant)s and d.conversation = o.ref
+    where o.tenant = %(tenant)s and o.user_id = c.user_id and o.agent = c.agent and o.id = %(of)s
     order by d.id limit 1 offset %(digest)s - 1)
 where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s
   and c.latest_digest is null;
 
 -- name: import_call
 -- A call in the ledger as it was; nothing if it is there.
+with c as (
+    select ref from hitherto.conversation
+    where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id = %(conversation)s
+)
 insert into hitherto.model_call (tenant, key, user_id, agent, conversation, digest, purpose, model, tokens_in, tokens_cached,
     tokens_out, latency_ms, cost, cause, created_at)
-select %(tenant)s, %(key)s, %(user)s, %(agent)s, c.ref, (
+select %(tenant)s, %(key)s, %(user)s, %(agent)s, (select ref from c), (
            select d.id from hitherto.digest d
-           where d.tenant = %(tenant)s and d.conversation = c.ref and %(digest)s::bigint is not null
+           where d.tenant = %(tenant)s and d.conversation = (select ref from c) and %(digest)s::bigint is not null
            order by d.id limit 1 offset greatest(%(digest)s::bigint, 1) - 1),
        %(purpose)s, %(model)s, %(tokens_in)s, %(tokens_cached)s, %(tokens_out)s, %(latency_ms)s, %(cost)s, %(cause)s,
        %(created_at)s
-from (values (1)) as one
-left join hitherto.conversation c on c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s
-    and c.id = %(conversation)s
-on conflict (tenant, key) do nothing;
+on conflict (tenant, key) do nothing
+returning key;
 
 -- name: imported_fact
 -- The fact that an exported one is already: the one extracted then, perhaps edited or deleted since; else a current one
@@ -175,8 +178,8 @@ on conflict (tenant, key) do nothing;
 select f.id from hitherto.fact f
 where f.tenant = %(tenant)s and f.user_id = %(user)s and f.agent = %(agent)s and f.subject = %(subject)s
   and (f.extracted_at = %(extracted_at)s and (f.fingerprint = %(fingerprint)s or f.state = 'deleted' or exists (
-           select from hitherto.fact_event v
-           where v.tenant = f.tenant and v.fact = f.id and v.no = 1 and v.content = (%(contents)s::text[])[1]))
+           select 1 from hitherto.fact_event v
+           where v.tenant = %(tenant)s and v.fact = f.id and v.no = 1 and v.content = (%(contents)s::text[])[1]))
        or f.fingerprint = %(fingerprint)s and f.state = 'current' and %(state)s = 'current')
 order by f.extracted_at = %(extracted_at)s desc, f.id limit 1;
 
@@ -195,9 +198,10 @@ with f as (
     from f
     cross join unnest(%(conversations)s::text[], %(seqs)s::bigint[], %(times)s::timestamptz[], %(retracted)s::boolean[])
         as s (conversation, seq, said_at, retracted)
-    join hitherto.conversation c on c.tenant = f.tenant and c.user_id = %(user)s and c.agent = %(agent)s
+    join hitherto.conversation c on c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s
         and c.id = s.conversation and s.seq < c.next_seq
     on conflict do nothing
+    returning fact
 ), events as (
     insert into hitherto.fact_event (tenant, fact, no, action, at, by_user, version, category, content, visibility)
     select f.tenant, f.id, v.no, v.action, v.at, v.by_user, v.version, v.category, v.content, v.visibility
@@ -205,6 +209,7 @@ with f as (
     cross join unnest(%(actions)s::text[], %(ats)s::timestamptz[], %(bys)s::text[], %(versions)s::integer[],
         %(categories)s::text[], %(contents)s::text[], %(visibilities)s::text[])
         with ordinality as v (action, at, by_user, version, category, content, visibility, no)
+    returning fact
 )
 select id from f;
 

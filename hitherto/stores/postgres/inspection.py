@@ -12,6 +12,7 @@ import psycopg
 from psycopg import AsyncConnection
 
 from hitherto.stores.postgres import errors, schema
+from hitherto.stores.postgres.connections import silence
 from hitherto.stores.postgres.sql import SQL
 
 _ROUND_TRIPS = 5
@@ -30,9 +31,6 @@ class InspectionReport:
     its `owner` may. `revision` is the schema's; None where there is none, or where it may not be read. `revisions` are
     those that this version knows, oldest first. `row_security`: it holds for this role.
     `lacking` are rights that a store needs and the role lacks, as "table: SELECT, …".
-
-    `queue`: the job queue's tables are there. `unpinned_functions` are those of its functions that do not set their
-    search_path, and so would not find the tables.
     """
 
     address: str
@@ -51,8 +49,6 @@ class InspectionReport:
     revisions: tuple[str, ...]
     row_security: bool
     lacking: tuple[str, ...]
-    queue: bool
-    unpinned_functions: tuple[str, ...]
 
     @property
     def development(self) -> bool:
@@ -95,17 +91,12 @@ async def undigested(url: str, *, patience: float, tokens: int) -> int:
 async def _connected(url: str, patience: float) -> AsyncGenerator[AsyncConnection[Any]]:
     errors.checked_address(url)
     try:
-        connection = await AsyncConnection[Any].connect(
-            url,
-            connect_timeout=max(2, int(patience)),
-            application_name="hitherto",
-            client_encoding="UTF8",
-            prepare_threshold=None,
-        )
+        connection = await silence.connect(url, patience=patience, prepare_threshold=None)
     except psycopg.OperationalError as error:
         raise errors.unreachable(url, error) from error
     async with connection:
         with errors.ours():
+            await connection.set_autocommit(False)
             await connection.set_read_only(True)
             yield connection
 
@@ -116,7 +107,6 @@ async def _examined(connection: AsyncConnection[Any]) -> InspectionReport:
     exists, usable, can_create, readable, owner, row_security = await _row(connection, "examine_schema")
     known = usable and readable
     revision = (await _row(connection, "examine_revision") or (None,))[0] if known else None
-    queue, lost = await _row(connection, "examine_queue") if exists else (False, ())
     return InspectionReport(
         address=f"{info.host}:{info.port}/{info.dbname}",
         version=version,
@@ -134,8 +124,6 @@ async def _examined(connection: AsyncConnection[Any]) -> InspectionReport:
         revisions=tuple(schema.revisions()),
         row_security=row_security,
         lacking=tuple([row[0] for row in await _rows(connection, "examine_rights")]),
-        queue=queue,
-        unpinned_functions=tuple(lost),
     )
 
 

@@ -18,14 +18,14 @@ select n.oid is not null,
        coalesce(has_schema_privilege(n.oid, 'usage'), false),
        case when n.oid is null then has_database_privilege(current_database(), 'create')
             else has_schema_privilege(n.oid, 'create')
-                 and not exists (select from pg_class c where c.relnamespace = n.oid and not pg_has_role(c.relowner, 'usage'))
+                 and not exists (select 1 from pg_class c where c.relnamespace = n.oid and not pg_has_role(c.relowner, 'usage'))
        end,
        coalesce((select has_table_privilege(c.oid, 'select') from pg_class c
                  where c.relnamespace = n.oid and c.relname = 'alembic_version'), false),
        pg_get_userbyid(n.nspowner)::text,
        coalesce((select row_security_active(c.oid) from pg_class c
                  where c.relnamespace = n.oid and c.relname = 'message'), false)
-from (select) one
+from (select 1) one
 left join pg_namespace n on n.nspname = 'hitherto';
 
 -- name: examine_revision
@@ -50,18 +50,8 @@ select c.relname::text || ': USAGE'
 from pg_class c
 join pg_namespace n on n.oid = c.relnamespace and n.nspname = 'hitherto'
 where case when c.relkind = 'S' then not has_sequence_privilege(c.oid, 'usage') end
-  and (c.relname = 'digest_id_seq' or not exists (select from pg_depend d where d.objid = c.oid and d.deptype = 'i'))
+  and (c.relname = 'digest_id_seq' or not exists (select 1 from pg_depend d where d.objid = c.oid and d.deptype = 'i'))
 order by 1;
-
--- name: examine_queue
--- Whether the queue's tables are there, and which of its functions have no search_path and so would not find them.
-select exists (select from pg_class c where c.relnamespace = n.oid and c.relname = 'procrastinate_jobs'),
-       array(select p.proname::text from pg_proc p
-             where p.pronamespace = n.oid and p.proname like 'procrastinate\_%%'
-               and not exists (select from unnest(p.proconfig) s where s like 'search\_path=%%')
-             order by 1)
-from pg_namespace n
-where n.nspname = 'hitherto';
 
 -- name: examine_undigested
 -- Long conversations without a policy of their own or of their agent, and without a digest of any kind.
@@ -69,7 +59,7 @@ select count(*)
 from (
     select from hitherto.conversation c
     where c.tokens - c.view_tokens > %(tokens)s and c.policy is null and c.updated_at < now() - interval '1 minute'
-      and not exists (select from hitherto.digest d where d.tenant = c.tenant and d.conversation = c.ref)
-      and not exists (select from hitherto.agent a where a.tenant = c.tenant and a.agent = c.agent and a.policy is not null)
+      and not exists (select 1 from hitherto.digest d where d.tenant = %(tenant)s and d.conversation = c.ref)
+      and not exists (select 1 from hitherto.agent a where a.tenant = %(tenant)s and a.agent = c.agent and a.policy is not null)
     limit %(limit)s
 ) c;

@@ -16,7 +16,7 @@ select tenant, id, user_id, name, rights, requests, size, seconds, created_at, r
 from hitherto.api_key where tenant = %(tenant)s order by created_at, id;
 
 -- name: revoke_key
-update hitherto.api_key set revoked_at = coalesce(revoked_at, clock_timestamp())
+update hitherto.api_key set revoked_at = least(revoked_at, hitherto.clock())
 where tenant = %(tenant)s and id = %(id)s
 returning tenant, id, user_id, name, rights, requests, size, seconds, created_at, revoked_at;
 

@@ -1,15 +1,19 @@
-"""Model calls to the values that statements bind, and rows of the ledger to sums."""
+"""Model calls recorded; and rows of the ledger to sums."""
 
 from __future__ import annotations
 
-from datetime import date
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
 from typing import Any
+
+from psycopg import AsyncConnection, AsyncCursor
 
 from hitherto.core.ledger import Costs, ModelCall, Spending
 from hitherto.core.log.message import storable
 from hitherto.core.scope import Scope
 from hitherto.ports.ledger import By
 from hitherto.stores.postgres.rows import Row
+from hitherto.stores.postgres.sql import SQL
 
 
 def call_values(scope: Scope, ref: int, call: ModelCall) -> dict[str, Any]:
@@ -20,6 +24,35 @@ def call_values(scope: Scope, ref: int, call: ModelCall) -> dict[str, Any]:
 def noted_values(scope: Scope, conversation: str | None, call: ModelCall) -> dict[str, Any]:
     """What `note_call` binds: a call that was made for the conversation of that name, or for none."""
     return {**_values(scope, call), "conversation": conversation}
+
+
+async def note(
+    connection: AsyncConnection[Any], scope: Scope, conversation: str | None, calls: Sequence[ModelCall]
+) -> list[AsyncCursor[Any]]:
+    """Record calls that were made for the conversation of that name, or for none. `note_nameless` gets the cursors."""
+    return [await connection.execute(SQL["note_call"], noted_values(scope, conversation, call)) for call in calls]
+
+
+async def note_nameless(
+    connection: AsyncConnection[Any], calls: Sequence[ModelCall], noted: Sequence[AsyncCursor[Any]]
+) -> None:
+    """Record the calls that were not recorded for their tenant, of which nothing is kept, for none."""
+    gone = [call for call, cursor in zip(calls, noted, strict=True) if not cursor.rowcount]
+    if gone:
+        now = datetime.now(UTC)
+        rows = [[*_figures(call).values(), now] for call in gone]
+        await connection.execute(SQL["note_nameless_calls"], nameless_values(rows))
+
+
+def nameless_values(rows: Sequence[Row]) -> dict[str, Any]:
+    """What `note_nameless_calls` binds of rows of `take_calls`."""
+    columns = zip(*rows, strict=True)
+    return {"tenant": "", **{name: list(column) for name, column in zip(_NAMELESS, columns, strict=True)}}
+
+
+_NAMELESS = (
+    "purposes", "models", "tokens_in", "tokens_cached", "tokens_out", "latency_ms", "costs", "causes", "created_at",
+)  # fmt: skip
 
 
 def costs_values(by: By, tenant: str | None, since: date | None, until: date | None) -> dict[str, Any]:
@@ -34,6 +67,12 @@ def _values(scope: Scope, call: ModelCall) -> dict[str, Any]:
         "agent": scope.agent,
         "key": call.key,
         "digest": call.digest,
+        **_figures(call),
+    }
+
+
+def _figures(call: ModelCall) -> dict[str, Any]:
+    return {
         "purpose": call.purpose.value,
         "model": storable(call.model),
         "tokens_in": call.tokens_in,

@@ -10,35 +10,52 @@ on conflict (tenant, key) do nothing;
 
 -- name: note_call
 -- Record a call that was made for a conversation of that name, or for none. A later deletion waits for the lock and
--- then finds the row; if one is under way already, the call is recorded without the conversation. User and tenant are
--- named only while something of theirs is kept, so that a call which ends after an erasure does not bring a name back.
+-- then finds the row; if one is under way already, the call is recorded without the conversation. A user is named only
+-- while something of theirs is kept, so that a call which ends after an erasure does not bring a name back; likewise, nothing
+-- is recorded and returned where nothing of the tenant is kept.
 with c as (
     select ref from hitherto.conversation
     where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id = %(conversation)s
       and (%(digest)s::bigint is null or exists (
-          select from hitherto.digest d where d.tenant = %(tenant)s and d.id = %(digest)s and d.conversation = ref))
+          select 1 from hitherto.digest d where d.tenant = %(tenant)s and d.id = %(digest)s and d.conversation = ref))
     for key share skip locked
 ), user_talks as (
-    select from hitherto.conversation where tenant = %(tenant)s and user_id = %(user)s limit 1 for key share skip locked
+    select 1 from hitherto.conversation where tenant = %(tenant)s and user_id = %(user)s limit 1 for key share skip locked
 ), user_is_indexed as (
-    select from hitherto.search_scope where tenant = %(tenant)s and user_id = %(user)s limit 1 for key share skip locked
+    select 1 from hitherto.search_scope where tenant = %(tenant)s and user_id = %(user)s limit 1 for key share skip locked
 ), tenant_talks as (
-    select from hitherto.conversation where tenant = %(tenant)s limit 1 for key share skip locked
+    select 1 from hitherto.conversation where tenant = %(tenant)s limit 1 for key share skip locked
 ), tenant_is_indexed as (
-    select from hitherto.search_scope where tenant = %(tenant)s limit 1 for key share skip locked
+    select 1 from hitherto.search_scope where tenant = %(tenant)s limit 1 for key share skip locked
 ), kept as (
-    select exists (select from user_talks) or exists (select from user_is_indexed) as user_,
-           exists (select from tenant_talks) or exists (select from tenant_is_indexed) as tenant
+    select exists (select 1 from user_talks) or exists (select 1 from user_is_indexed) as user_,
+           exists (select 1 from tenant_talks) or exists (select 1 from tenant_is_indexed) as tenant
 )
 insert into hitherto.model_call (tenant, key, user_id, agent, conversation, digest, purpose, model, tokens_in, tokens_cached,
     tokens_out, latency_ms, cost, cause)
-select case when kept.tenant then %(tenant)s else '' end, %(key)s::uuid, case when kept.user_ then %(user)s else '' end,
-       case when kept.tenant then %(agent)s else '' end, c.ref, case when c.ref is not null then %(digest)s::bigint end, %(purpose)s,
-       %(model)s, %(tokens_in)s::bigint, %(tokens_cached)s::bigint, %(tokens_out)s::bigint, %(latency_ms)s::bigint,
-       %(cost)s::float8, %(cause)s
+select %(tenant)s, %(key)s::uuid, case when kept.user_ then %(user)s else '' end, %(agent)s, c.ref,
+       case when c.ref is not null then %(digest)s::bigint end, %(purpose)s, %(model)s, %(tokens_in)s::bigint,
+       %(tokens_cached)s::bigint, %(tokens_out)s::bigint, %(latency_ms)s::bigint, %(cost)s::float8, %(cause)s
 from kept
 left join c on true
-on conflict (tenant, key) do nothing;
+where kept.tenant
+on conflict (tenant, key) do update set key = excluded.key
+returning key;
+
+-- name: note_nameless_calls
+-- Calls of a tenant that is gone: recorded for none.
+insert into hitherto.model_call (tenant, key, user_id, agent, purpose, model, tokens_in, tokens_cached, tokens_out, latency_ms,
+    cost, cause, created_at)
+select %(tenant)s, gen_random_uuid(), '', '', c.* 
+from unnest(%(purposes)s::text[], %(models)s::text[], %(tokens_in)s::bigint[], %(tokens_cached)s::bigint[],
+    %(tokens_out)s::bigint[], %(latency_ms)s::bigint[], %(costs)s::float8[], %(causes)s::text[], %(created_at)s::timestamptz[]) as c
+returning tenant;
+
+-- name: take_calls
+-- Delete calls of a tenant that is being erased, to record them for none.
+delete from hitherto.model_call
+where tenant = %(tenant)s and key = any(array(select key from hitherto.model_call where tenant = %(tenant)s limit %(limit)s))
+returning purpose, model, tokens_in, tokens_cached, tokens_out, latency_ms, cost, cause, created_at;
 
 -- name: forget_calls_of
 -- A deleted conversation's calls stay, but no longer name the conversation or its digests.
@@ -60,12 +77,12 @@ select c.part, count(*), count(cause), count(*) - count(cost), coalesce(sum(toke
        coalesce(sum(tokens_cached), 0)::bigint, coalesce(sum(tokens_out), 0)::bigint, coalesce(sum(cost), 0) as dollars,
        sum(latency_ms)::bigint
 from (
-    select case %(by)s
-               when 'tenant' then tenant
-               when 'user' then user_id
-               when 'model' then model
-               when 'purpose' then purpose
-               when 'day' then to_char(created_at at time zone 'utc', 'YYYY-MM-DD')
+    select case
+               when %(by)s = 'tenant' then tenant
+               when %(by)s = 'user' then user_id
+               when %(by)s = 'model' then model
+               when %(by)s = 'purpose' then purpose
+               when %(by)s = 'day' then to_char(created_at at time zone 'utc', 'YYYY-MM-DD')
            end as part, *
     from hitherto.model_call
     where (%(tenant)s::text is null or tenant = %(tenant)s)
@@ -73,4 +90,4 @@ from (
       and (%(until)s::date is null or created_at < (%(until)s::date + 1)::timestamp at time zone 'utc')
 ) c
 group by c.part
-order by case %(by)s when 'day' then c.part end desc, dollars desc, count(*) desc, c.part collate "C";
+order by case when %(by)s = 'day' then c.part end desc, dollars desc, count(*) desc, c.part collate "C";

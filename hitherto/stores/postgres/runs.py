@@ -36,7 +36,7 @@ class PostgresRuns:
             "call_ids": [one.call_id for one in events],
             "payloads": [one.raw for one in events],
         }
-        return bool(await self._once("add_run_events", {**_at(scope, run), **values}))
+        return bool(await self._once("count_run_events", {**_at(scope, run), **values}, then="add_run_events"))
 
     async def end(self, scope: Scope, run: UUID, *, status: RunStatus, freed: int) -> Run | None:
         found = await self._once("end_run", {**_at(scope, run), "status": status.value, "freed": freed})
@@ -61,7 +61,7 @@ class PostgresRuns:
         async with self._with_connection(read) as found:
             return found
 
-    async def _once(self, name: str, values: dict[str, Any]) -> list[rows.Row]:
+    async def _once(self, name: str, values: dict[str, Any], *, then: str | None = None) -> list[rows.Row]:
         """Write, never twice: the connection is known to live before, and lost in the middle is an error."""
 
         async def begin(connection: AsyncConnection[Any]) -> AsyncConnection[Any]:
@@ -72,6 +72,8 @@ class PostgresRuns:
             with ours():
                 async with connection.pipeline():
                     found = await connection.execute(SQL[name], values)
+                    if then is not None:
+                        await connection.execute(SQL[then], values)
                     await connection.execute("commit")
                 return await found.fetchall()
 

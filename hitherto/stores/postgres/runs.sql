@@ -9,29 +9,32 @@ select %(tenant)s, gen_random_uuid(), %(user)s, %(agent)s, %(conversation)s, %(s
            where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id = %(conversation)s), 0)
 returning id, conversation, strategy, injection, start_seq, end_seq, status, freed, events, started_at, ended_at;
 
+-- name: count_run_events
+-- Count a run's events up, if it goes on: the lock waits for who may be about to erase or to end it.
+update hitherto.run set events = events + cardinality(%(kinds)s::text[])
+where tenant = %(tenant)s and id = %(run)s and user_id is not distinct from %(user)s
+  and agent is not distinct from %(agent)s and status = 'running'
+returning id;
+
 -- name: add_run_events
--- Events, if the run goes on: the lock waits for who may be about to erase or to end it.
-with r as (
-    update hitherto.run set events = events + cardinality(%(kinds)s::text[])
-    where tenant = %(tenant)s and id = %(run)s and user_id is not distinct from %(user)s
-      and agent is not distinct from %(agent)s and status = 'running'
-    returning tenant, id, erased, events - cardinality(%(kinds)s::text[]) as first
-), added as (
-    insert into hitherto.run_event (tenant, run, no, kind, name, call_id, payload)
-    select r.tenant, r.id, r.first + e.place - 1, e.kind, e.name, e.call_id,
-           case when not (r.erased and hitherto.quotes(e.kind)) then e.payload::json end
-    from r cross join unnest(%(kinds)s::text[], %(names)s::text[], %(call_ids)s::text[], %(payloads)b::text[])
-         with ordinality as e (kind, name, call_id, payload, place)
-)
-select from r;
+-- Events of a run that was counted up for them.
+insert into hitherto.run_event (tenant, run, no, kind, name, call_id, payload)
+select r.tenant, r.id, r.events - cardinality(%(kinds)s::text[]) + e.place - 1, e.kind, e.name, e.call_id,
+       case when not (r.erased and hitherto.quotes(e.kind)) then e.payload::json end
+from hitherto.run r
+cross join unnest(%(kinds)s::text[], %(names)s::text[], %(call_ids)s::text[], %(payloads)b::text[])
+    with ordinality as e (kind, name, call_id, payload, place)
+where r.tenant = %(tenant)s and r.id = %(run)s and r.user_id is not distinct from %(user)s
+  and r.agent is not distinct from %(agent)s and r.status = 'running'
+returning no;
 
 -- name: end_run
 -- End a run, if it goes on. The newest message is its last.
 update hitherto.run r
-set status = %(status)s, freed = %(freed)s, ended_at = clock_timestamp(),
+set status = %(status)s, freed = %(freed)s, ended_at = hitherto.clock(),
     end_seq = (
         select c.next_seq - 1 from hitherto.conversation c
-        where c.tenant = r.tenant and c.user_id = r.user_id and c.agent = r.agent and c.id = r.conversation
+        where c.tenant = %(tenant)s and c.user_id = r.user_id and c.agent = r.agent and c.id = r.conversation
           and c.next_seq > r.start_seq)
 where r.tenant = %(tenant)s and r.id = %(run)s and r.user_id is not distinct from %(user)s
   and r.agent is not distinct from %(agent)s and r.status = 'running'
@@ -61,10 +64,10 @@ order by r.started_at desc, r.id desc limit %(limit)s;
 select e.no, e.kind, e.name, e.call_id,
        case when not (hitherto.expiring(c.next_expiry) and hitherto.quotes(e.kind)) then e.payload::text end, e.created_at
 from hitherto.run r
-join hitherto.run_event e on e.tenant = r.tenant and e.run = r.id
+join hitherto.run_event e on e.tenant = %(tenant)s and e.run = r.id
 left join lateral (
     select next_expiry from hitherto.conversation c
-    where c.tenant = r.tenant and c.user_id = r.user_id and c.agent = r.agent and c.id = r.conversation limit 1
+    where c.tenant = %(tenant)s and c.user_id = r.user_id and c.agent = r.agent and c.id = r.conversation limit 1
 ) c on true
 where r.tenant = %(tenant)s and r.id = %(run)s and r.user_id is not distinct from %(user)s
   and r.agent is not distinct from %(agent)s and e.no > %(after)s
@@ -81,7 +84,7 @@ with r as (
           end
     order by id for update
 )
-update hitherto.run m set erased = true from r where m.tenant = r.tenant and m.id = r.id;
+update hitherto.run m set erased = true from r where m.tenant = %(tenant)s and m.id = r.id;
 
 -- name: forget_runs_within
 -- Erase what they quote.
@@ -91,7 +94,7 @@ where r.tenant = %(tenant)s and r.user_id = %(user)s and r.agent = %(agent)s and
   and case when r.status = 'running' or r.end_seq >= r.start_seq
       then int8range(r.start_seq, case when r.status <> 'running' then r.end_seq end, '[]') && %(ranges)s::int8multirange
       end
-  and e.tenant = r.tenant and e.run = r.id and hitherto.quotes(e.kind);
+  and e.tenant = %(tenant)s and e.run = r.id and hitherto.quotes(e.kind);
 
 -- name: forget_runs_of
 -- Delete the runs of a conversation, with their events.

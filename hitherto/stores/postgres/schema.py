@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import resources
 from typing import Any, LiteralString
 
@@ -12,7 +14,8 @@ import psycopg
 from psycopg.pq import PGconn, Ping
 
 from hitherto.errors import DatabaseReadOnly, SchemaMismatch, StoreError
-from hitherto.stores.postgres import baseline, errors
+from hitherto.stores.postgres import errors
+from hitherto.stores.postgres.connections import silence
 from hitherto.uninterrupted import uninterrupted
 
 OLDEST_SERVER = 140000
@@ -24,6 +27,27 @@ not wait for the end of a long transaction, but gives up, lets the others throug
 _TRIES = 5
 _PAUSE = 0.2
 """Seconds between two attempts to connect to a server that is starting up."""
+
+_PING_PATIENCE = 10.0
+"""Seconds."""
+
+_BASELINE = (
+    "log",
+    "digests",
+    "ledger",
+    "documents",
+    "search",
+    "facts",
+    "contexts",
+    "runs",
+    "keys",
+    "functions",
+    "views",
+    "across",
+    "row_security",
+    "server",
+)
+"""The files of the schema of 0.1, in this order: each uses only what those before it make."""
 
 _VERSION_TABLE = """
 create table hitherto.alembic_version (
@@ -57,7 +81,7 @@ async def ensure(
     errors.checked_address(url)
     try:
         async with await _connect(url, patience) as connection:
-            return await _ensure(connection, url, lock_timeout if upgrade else None)
+            return await _ensure(connection, url, lock_timeout if upgrade else None, patience)
     except psycopg.errors.ReadOnlySqlTransaction as error:
         raise DatabaseReadOnly(
             "the database has no current Hitherto schema and refuses to write one; connect once to the primary server, "
@@ -78,7 +102,7 @@ async def ensure(
 async def ping(url: str) -> Ping:
     """What the server says to a connection: REJECT if it takes none yet, as it is starting up, or recovers after a
     crash."""
-    return Ping(await asyncio.to_thread(PGconn.ping, url.encode()))
+    return Ping(await asyncio.to_thread(PGconn.ping, silence.address(url, patience=_PING_PATIENCE).encode()))
 
 
 async def _connect(url: str, patience: float) -> psycopg.AsyncConnection[Any]:
@@ -86,13 +110,7 @@ async def _connect(url: str, patience: float) -> psycopg.AsyncConnection[Any]:
     tried = False
     while True:
         try:
-            return await psycopg.AsyncConnection[Any].connect(
-                url,
-                autocommit=True,
-                connect_timeout=max(2, int(patience)),
-                application_name="hitherto",
-                client_encoding="UTF8",
-            )
+            return await silence.connect(url, patience=patience)
         except psycopg.OperationalError:
             match await ping(url):
                 case Ping.REJECT if time.monotonic() <= until:
@@ -105,7 +123,7 @@ async def _connect(url: str, patience: float) -> psycopg.AsyncConnection[Any]:
 
 
 async def _ensure(
-    connection: psycopg.AsyncConnection[Any], url: str, lock_timeout: float | None
+    connection: psycopg.AsyncConnection[Any], url: str, lock_timeout: float | None, patience: float
 ) -> tuple[str | None, str]:
     known = revisions()
     if connection.info.server_version < OLDEST_SERVER:
@@ -142,7 +160,7 @@ async def _ensure(
         # Asked first, because `if not exists` needs the right to create schemas even where the schema is there.
         if await _value(connection, "select to_regnamespace('hitherto')::text") is None:
             await connection.execute("create schema if not exists hitherto")
-        await _upgraded(url, lock_timeout)
+        await _upgraded(url, lock_timeout, patience)
     return before, known[-1]
 
 
@@ -157,10 +175,11 @@ async def _value(connection: psycopg.AsyncConnection[Any], query: LiteralString)
     return None if row is None else row[0]
 
 
-async def _upgraded(url: str, lock_timeout: float) -> None:
+async def _upgraded(url: str, lock_timeout: float, patience: float) -> None:
+    connect = partial(silence.connect_in_thread, url, patience=patience, loop=asyncio.get_running_loop())
     for left in reversed(range(_TRIES)):
         try:
-            await uninterrupted(asyncio.to_thread(_upgrade, url, lock_timeout))
+            await uninterrupted(asyncio.to_thread(_upgrade, connect, lock_timeout))
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
             if not left:
                 raise StoreError(
@@ -173,17 +192,24 @@ async def _upgraded(url: str, lock_timeout: float) -> None:
             return
 
 
+def baseline() -> Iterator[str]:
+    """Yields what makes the tables of 0.1 and all else in the schema `hitherto`, which must be there."""
+    folder = resources.files(__package__ or "").joinpath("migrations", "0108_baseline")
+    for name in _BASELINE:
+        yield folder.joinpath(f"{name}.sql").read_text(encoding="utf-8")
+
+
 def set_up(connection: psycopg.Connection[Any]) -> None:
-    """Makes what a migration from nothing makes, in the schema `hitherto` that is there and has nothing in it, within
+    """Makes what the migrations make from nothing, in the schema `hitherto` that is there and has nothing in it, within
     the connection's transaction."""
     connection.execute(_VERSION_TABLE)
-    for statements in baseline.scripts():
+    for statements in baseline():
         connection.execute(statements.encode())
     connection.execute("insert into hitherto.alembic_version values (%s)", [revisions()[-1]])
 
 
-def _upgrade(url: str, lock_timeout: float) -> None:
-    with psycopg.connect(url, client_encoding="UTF8") as connection:
+def _upgrade(connect: Callable[[], psycopg.Connection[Any]], lock_timeout: float) -> None:
+    with connect() as connection:
         connection.execute("select set_config('lock_timeout', %s, true)", [_milliseconds(lock_timeout)])
         if connection.execute("select to_regclass('hitherto.alembic_version')").fetchone() == (None,):
             # Alembic and SQLAlchemy take longer to import than everything else together.
@@ -191,15 +217,15 @@ def _upgrade(url: str, lock_timeout: float) -> None:
             return
     # Alembic keeps the upgrade it runs in module globals: one at a time in a process, even for different databases.
     with _upgrading:
-        migrate(url, lock_timeout)
+        migrate(connect, lock_timeout)
 
 
 def _milliseconds(seconds: float) -> str:
     return f"{round(seconds * 1_000)}"
 
 
-def migrate(url: str, lock_timeout: float) -> None:
-    """Runs the migrations that the schema in the database at `url` lacks. Raises psycopg's errors."""
+def migrate(connect: Callable[[], psycopg.Connection[Any]], lock_timeout: float) -> None:
+    """Runs the migrations that the schema in a database lacks. Raises psycopg's errors."""
     from alembic import command
     from alembic.config import Config
     from sqlalchemy import create_engine, pool
@@ -208,11 +234,7 @@ def migrate(url: str, lock_timeout: float) -> None:
     config = Config()
     with resources.as_file(resources.files(__package__ or "").joinpath("migrations")) as folder:
         config.set_main_option("script_location", str(folder).replace("%", "%%"))
-        engine = create_engine(
-            "postgresql+psycopg://",
-            creator=lambda: psycopg.connect(url, client_encoding="UTF8"),
-            poolclass=pool.NullPool,
-        )
+        engine = create_engine("postgresql+psycopg://", creator=connect, poolclass=pool.NullPool)
         try:
             with engine.begin() as connection:
                 limit = _milliseconds(lock_timeout)

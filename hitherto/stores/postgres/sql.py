@@ -1,4 +1,8 @@
-"""The SQL statements by name, read once from the `.sql` files of this package."""
+"""The SQL statements by name, read once from the `.sql` files of this package.
+
+A statement may have parts that others have too: `{opening}` stands for the block `-- part: opening`. They are put in
+here and not called as functions or views, so that each statement says of each table that it reads which tenant's rows.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,8 @@ from importlib import resources
 from typing import LiteralString, cast
 
 _FILES = (
+    "connections/connections.sql",
+    "shown.sql",
     "log/heads.sql",
     "log/log.sql",
     "log/listing.sql",
@@ -32,13 +38,18 @@ _FILES = (
 def _load() -> dict[str, LiteralString]:
     folder = resources.files(__package__ or "")
     text = "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in _FILES)
-    blocks = re.split(r"^-- name: (\w+)\n", text, flags=re.MULTILINE)[1:]
-    assert len({*blocks[::2]}) == len(blocks[::2]), "no two statements share a name"
-    # The files ship with the package and are never built from input: their text is as literal as this source.
-    return {
-        name: cast(LiteralString, body.strip().rstrip(";"))
-        for name, body in zip(blocks[::2], blocks[1::2], strict=True)
-    }
+    blocks = re.split(r"^-- (name|part): (\w+)\n", text, flags=re.MULTILINE)[1:]
+    names = blocks[1::3]
+    assert len({*names}) == len(names), "no two blocks share a name"
+    statements, parts = dict[str, LiteralString](), dict[str, str]()
+    for kind, name, body in zip(blocks[::3], names, blocks[2::3], strict=True):
+        whole = re.sub(r"\{(\w+)\}", lambda part: parts[part[1]], body.strip().rstrip(";"))
+        if kind == "part":
+            parts[name] = re.sub(r"^--.*\n", "", whole, flags=re.MULTILINE)
+        else:
+            # The files ship with the package and are never built from input: their text is as literal as this source.
+            statements[name] = cast(LiteralString, whole)
+    return statements
 
 
 SQL = _load()

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Seq
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import date, timedelta
 from typing import Any, LiteralString, TypeVar
+from uuid import UUID
 from weakref import WeakValueDictionary
 
 import psycopg
@@ -23,7 +24,7 @@ from hitherto.core.log.message import Logged, Payload, storable
 from hitherto.core.scope import Scope
 from hitherto.errors import StoreError
 from hitherto.garbage import few_collections
-from hitherto.ports.digests import Backlog, Claim, DigestWork, EarlierDigest, FailedDigest
+from hitherto.ports.digests import Backlog, Claim, DigestJob, DigestWork, EarlierDigest, FailedDigest
 from hitherto.ports.facts import KnownFacts, KnownFactsQuery
 from hitherto.ports.ledger import By
 from hitherto.ports.log import (
@@ -38,9 +39,9 @@ from hitherto.ports.log import (
     ScopePart,
     Unit,
 )
-from hitherto.ports.queue import DigestJob
 from hitherto.stores.postgres import errors, ledger, rows, schema
-from hitherto.stores.postgres.connections import Connections
+from hitherto.stores.postgres.connections.pool import Connections
+from hitherto.stores.postgres.connections.silence import allow_long_work
 from hitherto.stores.postgres.contexts import PostgresContexts
 from hitherto.stores.postgres.documents import PostgresDocuments
 from hitherto.stores.postgres.export import PostgresExport
@@ -53,6 +54,7 @@ from hitherto.stores.postgres.recall.index import PostgresIndex
 from hitherto.stores.postgres.runs import PostgresRuns
 from hitherto.stores.postgres.sql import SQL
 from hitherto.stores.postgres.unit import PostgresUnit
+from hitherto.stores.postgres.wake import Notifier, listen
 
 _NEVER = 2**62
 """A seq, and a revision, that no conversation reaches."""
@@ -65,7 +67,8 @@ class PostgresStore:
 
     Holds at most `pool_size` connections; a verb waits at most `patience` seconds for one. If `prepared`, statements
     that come often are prepared, which a connection pooler in between must support. If `read_only`, nothing is written,
-    and the schema must be there. `start_again` is called when no connection can be made.
+    and the schema must be there. If `alone`, no other process has workers on it, which would have to be told of
+    digests. `start_again` is called when no connection can be made.
     """
 
     def __init__(
@@ -76,11 +79,12 @@ class PostgresStore:
         patience: float = 10.0,
         prepared: bool = True,
         read_only: bool = False,
+        alone: bool = False,
         start_again: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._url = url
         self._patience = patience
-        self._read_only = read_only
+        self._read_only, self._alone = read_only, alone
         self._gates = WeakValueDictionary[tuple[Scope, str], asyncio.Lock]()
         self._connections = Connections(
             url,
@@ -90,6 +94,7 @@ class PostgresStore:
             read_only=read_only,
             start_again=start_again,
         )
+        self._notifier = Notifier(url)
         self.index = PostgresIndex(self._with_connection)
         self.documents = PostgresDocuments(self._with_connection)
         self.facts = PostgresFacts(self._with_connection)
@@ -111,6 +116,7 @@ class PostgresStore:
         return self._connections.row_security
 
     async def aclose(self) -> None:
+        await self._notifier.aclose()
         await self._connections.aclose()
 
     @asynccontextmanager
@@ -262,19 +268,40 @@ class PostgresStore:
             # One transaction: on an autocommit connection, a pipeline is one.
             async with connection.pipeline():
                 done = await connection.execute(SQL["put_off"], values)
-                for call in calls:
-                    await connection.execute(SQL["note_call"], ledger.noted_values(work.scope, work.conversation, call))
+                noted = await ledger.note(connection, work.scope, work.conversation, calls)
+            await ledger.note_nameless(connection, calls, noted)
             return await done.fetchone() is not None
 
         async with self._with_connection(give_back) as held:
             return held
 
-    async def overdue(
-        self, *, since: timedelta, limit: int = 100, able: Collection[Needs] = tuple(Needs)
-    ) -> list[DigestJob]:
-        values = {"since": since, "limit": max(limit, 0), "able": list(able)}
-        found = await self._all(SQL["overdue"], values)
+    async def due_digests(self, *, limit: int = 100, able: Collection[Needs] = tuple(Needs)) -> list[DigestJob]:
+        found = await self._all(SQL["due_digests"], {"limit": max(limit, 0), "able": list(able)})
         return [DigestJob(tenant, digest) for tenant, digest in found]
+
+    def wake_workers(self) -> None:
+        if not self._alone:
+            self._notifier.notify()
+
+    async def listen(self, woken: Callable[[], None]) -> None:
+        if not self._alone:
+            await listen(self._url, woken)
+
+    async def show_worker(self, worker: UUID) -> None:
+        async def show(connection: AsyncConnection[Any]) -> None:
+            async with connection.pipeline():
+                await connection.execute(SQL["show_worker"], {"worker": worker})
+                await connection.execute(SQL["forget_dead_workers"])
+
+        async with self._with_connection(show):
+            pass
+
+    async def forget_worker(self, worker: UUID) -> None:
+        async def forget(connection: AsyncConnection[Any]) -> None:
+            await connection.execute(SQL["forget_worker"], {"worker": worker})
+
+        async with self._with_connection(forget):
+            pass
 
     async def rested(self, *, limit: int = 100, able: Collection[Needs] = tuple(Needs)) -> list[FailedDigest]:
         found = await self._all(SQL["rested"], {"limit": max(limit, 0), "able": list(able)})
@@ -290,8 +317,8 @@ class PostgresStore:
     async def note_calls(self, scope: Scope, conversation: str | None, calls: Sequence[ModelCall]) -> None:
         async def note(connection: AsyncConnection[Any]) -> None:
             async with connection.pipeline():
-                for call in calls:
-                    await connection.execute(SQL["note_call"], ledger.noted_values(scope, conversation, call))
+                noted = await ledger.note(connection, scope, conversation, calls)
+            await ledger.note_nameless(connection, calls, noted)
 
         async with self._with_connection(note):
             pass
@@ -333,7 +360,8 @@ class PostgresStore:
         self, by: ScopePart, *, tenant: str | None = None, user: str | None = None, beyond: str = "", limit: int
     ) -> list[ScopeCounts]:
         self._check_tenant(tenant)
-        values = {"tenant": tenant, "user": user, "beyond": beyond, "limit": max(limit, 0)}
+        start = beyond if user is None else user
+        values = {"tenant": tenant, "user": user, "beyond": beyond, "start": start, "limit": max(limit, 0)}
         return [listing.counts_from(row) for row in await self._all(SQL[f"{by}s"], values)]
 
     async def due(self, *, tenant: str | None = None, limit: int = 1_000) -> list[ExpiredConversation]:
@@ -363,6 +391,7 @@ class PostgresStore:
     async def forget_receipts(self, *, older_than: timedelta) -> int:
         async def forget(connection: AsyncConnection[Any]) -> int:
             gone, values = 0, {"older_than": older_than}
+            allow_long_work(connection)
             for (tenant,) in await (await connection.execute(SQL["tenants_with_old_receipts"], values)).fetchall():
                 gone += (await connection.execute(SQL["forget_receipts"], {**values, "tenant": tenant})).rowcount
             return gone
@@ -406,8 +435,7 @@ class PostgresStore:
         self, get: Callable[[AsyncConnection[Any]], Awaitable[_T]], held: AsyncExitStack
     ) -> _T:
         """What `get` returns for a connection that `held` gives back. If the connection turns out to be dead, as all in
-        the pool are after a restart of the server, `get` runs again with another one: at most three times, since a dead
-        connection may come back to the pool after it was checked."""
+        the pool are after a restart of the server, `get` runs again with another one: at most three times."""
         for _ in range(2):
             connection = await held.enter_async_context(self._connections.borrowed())
             try:
@@ -416,7 +444,7 @@ class PostgresStore:
                 if not connection.closed:
                     raise
             await held.aclose()
-            await self._connections.check()
+            await self._connections.renew(connection)
         return await get(await held.enter_async_context(self._connections.borrowed()))
 
 

@@ -20,6 +20,7 @@ from hitherto.ports.digests import DigestOutcome
 from hitherto.ports.facts import CurrentFacts
 from hitherto.ports.log import Changes, Receipt
 from hitherto.stores.postgres import ledger, rows
+from hitherto.stores.postgres.connections.silence import allow_long_work
 from hitherto.stores.postgres.documents import document_values
 from hitherto.stores.postgres.errors import ours
 from hitherto.stores.postgres.facts.learn import forget_facts_of, learn
@@ -30,6 +31,9 @@ from hitherto.stores.postgres.sql import SQL
 
 _AT_ONCE = 50
 """Messages that are written before others go on."""
+
+_FEW = 4
+"""So many messages are written sooner one by one than as arrays."""
 
 
 class PostgresUnit:
@@ -157,6 +161,7 @@ class PostgresUnit:
 
     async def delete(self, *, facts: bool = False) -> None:
         assert not self._done, "a unit of work commits once"
+        allow_long_work(self._connection)
         with ours():
             async with self._connection.pipeline():
                 await removal.hold_all(self._connection, self._whose, last=self.head.last_seq)
@@ -181,7 +186,12 @@ class PostgresUnit:
                 if start:
                     await asyncio.sleep(0)  # others go on in between
                 some = changes.messages[start : start + _AT_ONCE]
-                await cursor.executemany(SQL["insert_message"], [{**at, **rows.message_values(one)} for one in some])
+                if len(some) > _FEW:
+                    await connection.execute(SQL["insert_messages"], {**at, **rows.message_arrays(some)})
+                else:
+                    await cursor.executemany(
+                        SQL["insert_message"], [{**at, **rows.message_values(one)} for one in some]
+                    )
         updated_at = None if changes.background else max((now, *(logged.created_at for logged in changes.messages)))
         await connection.execute(
             SQL["update_conversation"], {**at, **heads.head_values(head, self.head), "updated_at": updated_at}
@@ -209,7 +219,10 @@ class PostgresUnit:
         for call in changes.calls:
             await connection.execute(SQL["insert_call"], ledger.call_values(self._scope, self.head.ref, call))
         fired = [
-            await connection.execute(SQL["insert_digest"], {**at, **rows.fire_values(fire, head.rev), "now": now})
+            await connection.execute(
+                SQL["insert_digest" if fire.id is None else "insert_digest_as"],
+                {**at, **rows.fire_values(fire, head.rev), "now": now, "clock": head.clock},
+            )
             for fire in changes.fire
         ]
         moved = head.view_start != self.head.view_start
@@ -242,6 +255,7 @@ class PostgresUnit:
         erasure of a user has it too before it deletes contexts and runs."""
         if not erased:
             return
+        allow_long_work(self._connection)
         values = {**self._whose, "ranges": rows.multirange(erased)}
         for name in (
             "forget_contexts_within",
@@ -260,3 +274,4 @@ class PostgresUnit:
         whose = {"user": self._scope.user, "agent": self._scope.agent, "digest": outcome.digest}
         values = {**self._at, **whose, **document_values(outcome.archive)}
         await self._connection.execute(SQL["archive_document"], values)
+        await self._connection.execute(SQL["keep_passages"], values)

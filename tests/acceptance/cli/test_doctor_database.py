@@ -200,7 +200,7 @@ async def test_digests_wait_for_a_process_with_a_model(database: str) -> None:
     await write(store, "other", *dialogue(10))
     await fire(store, "other", 0, 5, needs=Needs.MODEL)
     await store.aclose()
-    executed(database, "insert into hitherto.procrastinate_workers default values")
+    executed(database, "insert into hitherto.worker values (gen_random_uuid(), now())")
     found = in_database(database)
     assert found.code == 0
     said = found.said("queue", "warning")
@@ -242,7 +242,7 @@ async def test_digests_wait_and_nobody_makes_them(database: str) -> None:
     }
     elsewhere = in_database(database, HITHERTO_WORKER="false")
     assert "set HITHERTO_WORKER=true" in elsewhere["queue"]["advice"]
-    executed(database, "insert into hitherto.procrastinate_workers default values")
+    executed(database, "insert into hitherto.worker values (gen_random_uuid(), now())")
     assert "1 due, 0 in progress, 0 put off; workers: 1" in in_database(database).said("queue", "ok")
     executed(database, "update hitherto.digest set created_at = created_at - interval '1 hour'")
     assert re.search(
@@ -259,23 +259,6 @@ async def test_digests_that_failed(database: str) -> None:
     assert "1 conversations rest" in line
     query = line.partition("see why: ")[2]
     executed(database, query)
-
-
-def test_functions_that_lost_their_schema(database: str) -> None:
-    with psycopg.connect(database) as connection:
-        (signature,) = connection.execute(
-            "select p.oid::regprocedure::text from pg_proc p where p.proname like 'procrastinate_defer_jobs%'"
-        ).fetchone() or ("",)
-    executed(database, f"alter function {signature} reset search_path")
-    line = in_database(database).said("queue", "failed")
-    assert "1 of its functions have lost the schema they work in: procrastinate_defer_jobs" in line
-    executed(database, f"alter function {signature} set search_path = hitherto, pg_temp")
-    assert in_database(database).state("queue") == "ok"
-
-
-def test_a_queue_that_is_gone(database: str) -> None:
-    executed(database, "drop table hitherto.procrastinate_jobs cascade")
-    assert "tables are gone" in in_database(database).said("queue", "failed")
 
 
 # The index

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -13,7 +13,7 @@ import pytest
 
 import hitherto
 from hitherto import sliding_window
-from hitherto.core.digests.digest import Status
+from hitherto.core.digests.digest import Needs, Status
 from hitherto.core.digests.prompts import DigestTask
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import Sums
@@ -21,8 +21,7 @@ from hitherto.core.log.probe import DialogueAt, Mark, TurnAt
 from hitherto.core.policy.plan import Means, plan
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.errors import DatabaseUnavailable, ModelUnavailable
-from hitherto.ports.digests import Claim
-from hitherto.ports.queue import DigestJob
+from hitherto.ports.digests import Claim, DigestJob
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Gate, Scripted, items
 from tests.acceptance.dialogue import Opened, asks, bodies, each, opener, round_, says_each
@@ -255,7 +254,7 @@ async def test_the_seeds_queries_see_it(database: str) -> None:
 
 
 class CutOff:
-    """A store that lets nobody renew claims or look for overdue digests any more: the worker behind it counts as dead,
+    """A store that lets nobody renew claims or look for due digests any more: the worker behind it counts as dead,
     but does not know it."""
 
     def __init__(self, store: Store) -> None:
@@ -267,7 +266,7 @@ class CutOff:
     async def prolong(self, claims: Sequence[Claim], *, lease: timedelta) -> frozenset[Claim]:
         raise DatabaseUnavailable("cut off")
 
-    async def overdue(self, *, since: timedelta, limit: int = 100) -> list[DigestJob]:
+    async def due_digests(self, *, limit: int = 100, able: Collection[Needs] = tuple(Needs)) -> list[DigestJob]:
         raise DatabaseUnavailable("cut off")
 
 

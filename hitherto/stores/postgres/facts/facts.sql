@@ -1,17 +1,17 @@
 -- Facts: read, and added and changed by hand. A statement that shows facts names their owner, or takes what others
--- share from hitherto.shared_with(). One that changes a fact by its id alone runs after the owner was checked.
+-- share from the part shared_facts. One that changes a fact by its id alone runs after the owner was checked.
 
 -- name: subject
 -- A subject as it was set.
 select s.id, s.name, array(
-    select m.user_id from hitherto.subject_member m where m.tenant = s.tenant and m.subject = s.id order by m.no)
+    select m.user_id from hitherto.subject_member m where m.tenant = %(tenant)s and m.subject = s.id order by m.no)
 from hitherto.subject s
 where s.tenant = %(tenant)s and s.id = %(subject)s;
 
 -- name: subjects
 -- All subjects of a tenant.
 select s.id, s.name, array(
-    select m.user_id from hitherto.subject_member m where m.tenant = s.tenant and m.subject = s.id order by m.no)
+    select m.user_id from hitherto.subject_member m where m.tenant = %(tenant)s and m.subject = s.id order by m.no)
 from hitherto.subject s
 where s.tenant = %(tenant)s
 order by s.id collate "C";
@@ -28,8 +28,11 @@ delete from hitherto.subject_member where tenant = %(tenant)s and subject = %(su
 -- name: set_members
 -- Insert the members of a subject.
 insert into hitherto.subject_member (tenant, subject, no, user_id)
-select %(tenant)s, %(subject)s, m.no, m.user_id
-from unnest(%(members)s::text[]) with ordinality as m (user_id, no);
+select s.tenant, s.id, m.no, m.user_id
+from hitherto.subject s
+cross join unnest(%(members)s::text[]) with ordinality as m (user_id, no)
+where s.tenant = %(tenant)s and s.id = %(subject)s
+returning no;
 
 -- name: make_fact_subject
 -- Insert the row that stands for a scope's facts about a subject; nothing if it is there.
@@ -47,12 +50,12 @@ for no key update;
 -- The current facts of a scope about a subject, each with when it was last said, by a message or a person.
 select f.id, f.category, f.content, f.confidence, f.confirmed, coalesce(greatest(case when f.confirmed then (
            select max(v.at) from hitherto.fact_event v
-           where v.tenant = f.tenant and v.fact = f.id and v.by_user is not null
+           where v.tenant = %(tenant)s and v.fact = f.id and v.by_user is not null
              and v.action in ('added', 'edited', 'confirmed', 'restored')) end, (
            select max(e.said_at) from hitherto.fact_evidence e
-           where e.tenant = f.tenant and e.fact = f.id and not e.retracted)), f.extracted_at) as said_at
-from hitherto.shown_facts(%(tenant)s) f
-where f.tenant = %(tenant)s and f.user_id = %(user)s and f.agent = %(agent)s and f.subject = %(subject)s
+           where e.tenant = %(tenant)s and e.fact = f.id and not e.retracted)), f.extracted_at) as said_at
+from ({shown_facts}) f
+where f.user_id = %(user)s and f.agent = %(agent)s and f.subject = %(subject)s
   and f.state = 'current'
 order by f.id;
 
@@ -74,7 +77,7 @@ select about.subject, space.id, s.name, array(
            select m.user_id from hitherto.subject_member m
            where m.tenant = %(tenant)s and m.subject = about.subject order by m.no),
        f.figures, f.categories, f.contents, f.terms, f.counts, f.codes, exists (
-           select from hitherto.expiring_conversation c where c.tenant = %(tenant)s)
+           {expiring_conversations})
 from about
 cross join space
 left join lateral (
@@ -86,8 +89,8 @@ cross join lateral (
            string_agg(f.counts, ''::bytea) as counts,
            string_agg(case when f.space = space.id then f.code end, ''::bytea) as codes
     from (
-        select figures, category, content, hashes, counts, space, code from hitherto.shown_facts(%(tenant)s) f
-        where %(facts)s and f.tenant = %(tenant)s and f.user_id = %(user)s and f.agent = %(agent)s and f.subject = about.subject
+        select figures, category, content, hashes, counts, space, code from ({shown_facts}) f
+        where %(facts)s and f.user_id = %(user)s and f.agent = %(agent)s and f.subject = about.subject
           and f.state = 'current'
         order by f.id offset 0
     ) f
@@ -103,7 +106,7 @@ cross join lateral (
            string_agg(case when f.space = space.id then f.code end, ''::bytea) as codes
     from (
         select figures, category, content, hashes, counts, space, code
-        from hitherto.shared_with(%(tenant)s, %(user)s, %(agent)s, about.subject) f
+        from ({shared_facts}) f
         where %(facts)s
         order by f.id offset 0
     ) f
@@ -114,15 +117,15 @@ cross join lateral (
 select f.id, f.user_id, f.agent, f.subject, f.category, f.content, f.visibility, f.state, f.confidence, f.confirmed,
        f.repeated, f.version, f.metadata::text, f.extracted_at, f.updated_at, f.ended_at, f.superseded_by
 from (
-    (select f.* from hitherto.shown_facts(%(tenant)s) f
-     where %(mine)s and f.tenant = %(tenant)s and f.user_id = %(user)s and f.agent = %(agent)s and f.id > %(after)s
+    (select f.* from ({shown_facts}) f
+     where %(mine)s and f.user_id = %(user)s and f.agent = %(agent)s and f.id > %(after)s
        and (%(subject)s::text is null or f.subject = %(subject)s)
        and (%(category)s::text is null or f.category = %(category)s)
        and (%(state)s::text is null or f.state = %(state)s)
      order by f.id limit %(limit)s)
     union all
-    (select f.* from hitherto.shown_facts(%(tenant)s) f
-     where %(mine)s and %(all_agents)s and f.tenant = %(tenant)s and f.user_id = %(user)s and f.agent <> %(agent)s
+    (select f.* from ({shown_facts}) f
+     where %(mine)s and %(all_agents)s and f.user_id = %(user)s and f.agent <> %(agent)s
        and f.id > %(after)s
        and (%(subject)s::text is null or f.subject = %(subject)s)
        and (%(category)s::text is null or f.category = %(category)s)
@@ -134,9 +137,9 @@ from (
          select distinct m.subject from hitherto.subject_member m
          where m.tenant = %(tenant)s and m.user_id = %(user)s
            and (%(subject)s::text is null or m.subject = %(subject)s)
-     ) m
+     ) about
      cross join lateral (
-         select f.* from hitherto.shared_with(%(tenant)s, %(user)s, %(agent)s, m.subject) f
+         select f.* from ({shared_facts}) f
          where f.id > %(after)s and (%(category)s::text is null or f.category = %(category)s)
          order by f.id limit %(limit)s
      ) f
@@ -170,7 +173,7 @@ from (
     order by id offset 0
 ) e
 cross join lateral (
-    select * from hitherto.shown_facts(%(tenant)s) f where f.tenant = %(tenant)s and f.id = e.id limit 1
+    select * from ({shown_facts}) f where f.id = e.id limit 1
 ) f
 where f.user_id = %(user)s and (%(all_agents)s or f.agent = %(agent)s)
   and (%(subject)s::text is null or f.subject = %(subject)s)
@@ -183,12 +186,12 @@ order by e.id limit %(limit)s;
 select f.id, f.user_id, f.agent, f.subject, f.category, f.content, f.visibility, f.state, f.confidence, f.confirmed,
        f.repeated, f.version, f.metadata::text, f.extracted_at, f.updated_at, f.ended_at, f.superseded_by
 from (
-    (select f.* from hitherto.shown_facts(%(tenant)s) f
-     where f.tenant = %(tenant)s and f.id = %(id)s and f.user_id = %(user)s and (%(all_agents)s or f.agent = %(agent)s))
+    (select f.* from ({shown_facts}) f
+     where f.id = %(id)s and f.user_id = %(user)s and (%(all_agents)s or f.agent = %(agent)s))
     union all
     (select f.*
      from (select subject from hitherto.fact f where f.tenant = %(tenant)s and f.id = %(id)s limit 1) about
-     cross join lateral hitherto.shared_with(%(tenant)s, %(user)s, %(agent)s, about.subject) f
+     cross join lateral ({shared_facts}) f
      where f.id = %(id)s)
 ) f;
 
@@ -201,7 +204,7 @@ cross join lateral (
 ) e
 cross join lateral (
     select id from hitherto.conversation c
-    where c.tenant = e.tenant and c.ref = e.conversation and c.user_id = %(user)s limit 1
+    where c.tenant = %(tenant)s and c.ref = e.conversation and c.user_id = %(user)s limit 1
 ) c
 order by e.said_at, e.conversation, e.seq;
 
@@ -209,12 +212,12 @@ order by e.said_at, e.conversation, e.seq;
 -- What happened to a fact of the user's own.
 select e.action, e.at, e.by_user, e.version, e.category, e.content, e.visibility
 from (
-    select tenant, id from hitherto.shown_facts(%(tenant)s) f
-    where f.tenant = %(tenant)s and f.id = %(id)s and f.user_id = %(user)s and (%(all_agents)s or f.agent = %(agent)s)
+    select tenant, id from ({shown_facts}) f
+    where f.id = %(id)s and f.user_id = %(user)s and (%(all_agents)s or f.agent = %(agent)s)
     limit 1
 ) f
 cross join lateral (
-    select * from hitherto.fact_event e where e.tenant = f.tenant and e.fact = f.id order by e.no offset 0
+    select * from hitherto.fact_event e where e.tenant = %(tenant)s and e.fact = f.id order by e.no offset 0
 ) e
 order by e.no;
 
@@ -228,10 +231,10 @@ cross join lateral (
     select user_id, subject from hitherto.fact f where f.tenant = %(tenant)s and f.id = n.id limit 1
 ) about
 cross join lateral (
-    (select f.* from hitherto.shown_facts(%(tenant)s) f
-     where f.tenant = %(tenant)s and f.id = n.id and f.user_id = %(user)s and f.agent = %(agent)s and f.state <> 'deleted')
+    (select f.* from ({shown_facts}) f
+     where f.id = n.id and f.user_id = %(user)s and f.agent = %(agent)s and f.state <> 'deleted')
     union all
-    (select f.* from hitherto.shared_with(%(tenant)s, %(user)s, %(agent)s, about.subject) f where f.id = n.id)
+    (select f.* from ({shared_facts}) f where f.id = n.id)
 ) f
 cross join lateral (
     select * from hitherto.fact_event v
@@ -267,7 +270,7 @@ where f.user_id = %(user)s and (%(all_agents)s or f.agent = %(agent)s);
 -- name: alike
 -- The current fact of a scope and subject that says the same, and whether a person has added it.
 select f.id, f.category, f.metadata::text, f.confirmed, exists (
-    select from hitherto.fact_event e where e.tenant = f.tenant and e.fact = f.id and e.action = 'added' offset 0)
+    select 1 from hitherto.fact_event e where e.tenant = %(tenant)s and e.fact = f.id and e.action = 'added' offset 0)
 from hitherto.fact f
 where f.tenant = %(tenant)s and f.user_id = %(user)s and f.agent = %(agent)s and f.subject = %(subject)s
   and f.fingerprint = %(fingerprint)s and f.state = 'current';
@@ -276,7 +279,7 @@ where f.tenant = %(tenant)s and f.user_id = %(user)s and f.agent = %(agent)s and
 -- Confirm a fact that a user adds by hand though it is there, and set its category.
 update hitherto.fact
 set category = %(category)s, metadata = %(metadata)s, confidence = 1, confirmed = true, version = version + 1,
-    updated_at = greatest(clock_timestamp(), updated_at)
+    updated_at = greatest(hitherto.clock(), updated_at)
 where tenant = %(tenant)s and id = %(id)s;
 
 -- name: edit_fact
@@ -284,7 +287,7 @@ where tenant = %(tenant)s and id = %(id)s;
 update hitherto.fact
 set category = %(category)s, content = %(content)s, fingerprint = %(fingerprint)s, tokens = %(tokens)s,
     metadata = %(metadata)s, length = %(length)s, hashes = %(hashes)s, counts = %(counts)s, confidence = 1, confirmed = true,
-    version = version + 1, updated_at = greatest(clock_timestamp(), updated_at),
+    version = version + 1, updated_at = greatest(hitherto.clock(), updated_at),
     space = case when content = %(content)s then space end, code = case when content = %(content)s then code end,
     indexed = indexed and content = %(content)s
 where tenant = %(tenant)s and id = %(id)s;
@@ -292,43 +295,44 @@ where tenant = %(tenant)s and id = %(id)s;
 -- name: confirm_fact
 -- Confirm a fact.
 update hitherto.fact
-set confidence = 1, confirmed = true, version = version + 1, updated_at = greatest(clock_timestamp(), updated_at)
+set confidence = 1, confirmed = true, version = version + 1, updated_at = greatest(hitherto.clock(), updated_at)
 where tenant = %(tenant)s and id = %(id)s;
 
 -- name: restore_fact
 -- Make a fact current again: private, confirmed, and to be indexed anew.
 update hitherto.fact
 set state = 'current', visibility = 'private', ended_at = null, superseded_by = null, confidence = 1, confirmed = true, indexed = false,
-    version = version + 1, updated_at = greatest(clock_timestamp(), updated_at)
+    version = version + 1, updated_at = greatest(hitherto.clock(), updated_at)
 where tenant = %(tenant)s and id = %(id)s;
 
 -- name: change_visibility
 -- Share a fact, or make it private.
 update hitherto.fact
-set visibility = %(visibility)s, version = version + 1, updated_at = greatest(clock_timestamp(), updated_at)
+set visibility = %(visibility)s, version = version + 1, updated_at = greatest(hitherto.clock(), updated_at)
 where tenant = %(tenant)s and id = %(id)s;
 
 -- name: delete_fact
 -- Delete what a fact says, and said before, and its evidence; its id, category and dates stay.
 with now as materialized (
-    select clock_timestamp() as at
+    select hitherto.clock() as at
 ), events as (
     update hitherto.fact_event set content = '' where tenant = %(tenant)s and fact = %(id)s
 ), evidence as (
     delete from hitherto.fact_evidence where tenant = %(tenant)s and fact = %(id)s
 )
-update hitherto.fact
+update hitherto.fact f
 set state = 'deleted', content = '', fingerprint = '', metadata = '{}', tokens = 0, length = 0, hashes = '', counts = '',
     space = null, code = null, indexed = false, version = version + 1, updated_at = greatest(now.at, updated_at),
     ended_at = coalesce(ended_at, greatest(now.at, updated_at))
 from now
-where tenant = %(tenant)s and id = %(id)s;
+where f.tenant = %(tenant)s and f.id = %(id)s;
 
 -- name: note_fact
 -- Add to a fact's history what was done, and how the fact reads from now on.
 insert into hitherto.fact_event (tenant, fact, no, action, at, by_user, version, category, content, visibility)
 select f.tenant, f.id,
-       coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = f.tenant and e.fact = f.id), 0) + 1,
+       coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = %(tenant)s and e.fact = f.id), 0) + 1,
        %(action)s, f.updated_at, %(user)s, f.version, f.category, f.content, f.visibility
 from hitherto.fact f
-where f.tenant = %(tenant)s and f.id = %(id)s;
+where f.tenant = %(tenant)s and f.id = %(id)s
+returning no;

@@ -74,7 +74,7 @@ for no key update;
 -- Insert a fact, with the messages that say it. If the subject has it already, it was said again, unless all these
 -- messages are its evidence already. Returns its id, and whether it is new.
 with now as materialized (
-    select clock_timestamp() as at
+    select hitherto.clock() as at
 ), made as (
     insert into hitherto.fact (tenant, user_id, agent, subject, category, content, fingerprint, confidence, confirmed,
         metadata, tokens, length, hashes, counts, extracted_at, updated_at)
@@ -86,12 +86,12 @@ with now as materialized (
 ), there as (
     select f.tenant, f.id, f.version, f.category, f.content, f.visibility, greatest(now.at, f.updated_at) as at
     from hitherto.fact f, now
-    where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and subject = %(subject)s
-      and fingerprint = %(fingerprint)s and state = 'current'
+    where f.tenant = %(tenant)s and f.user_id = %(user)s and f.agent = %(agent)s and f.subject = %(subject)s
+      and f.fingerprint = %(fingerprint)s and f.state = 'current'
 ), fact as (
     select true as new, * from made
     union all
-    select false, * from there where not exists (select from made)
+    select false, * from there where not exists (select 1 from made)
 ), evidence as (
     insert into hitherto.fact_evidence (tenant, fact, conversation, seq, said_at)
     select f.tenant, f.id, m.conversation, m.seq, m.said_at
@@ -99,20 +99,20 @@ with now as materialized (
     cross join unnest(%(seqs)s::bigint[]) as s (seq)
     cross join lateral (
         select conversation, seq, coalesce(said_at, created_at) as said_at from hitherto.message m
-        where m.tenant = f.tenant and m.conversation = %(ref)s and m.seq = s.seq limit 1
+        where m.tenant = %(tenant)s and m.conversation = %(ref)s and m.seq = s.seq limit 1
     ) m
     on conflict (tenant, fact, conversation, seq) do nothing
     returning fact
 ), again as (
     update hitherto.fact f set repeated = f.repeated + 1, updated_at = t.at
     from there t
-    where f.tenant = t.tenant and f.id = t.id and not exists (select from made) and exists (select from evidence)
+    where f.tenant = %(tenant)s and f.id = t.id and not exists (select 1 from made) and exists (select 1 from evidence)
 ), events as (
     insert into hitherto.fact_event (tenant, fact, no, action, at, by_user, version, category, content, visibility)
     select f.tenant, f.id,
-           coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = f.tenant and e.fact = f.id), 0) + 1,
+           coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = %(tenant)s and e.fact = f.id), 0) + 1,
            case when f.new then %(action)s else 'repeated' end, f.at, %(by)s, f.version, f.category, f.content, f.visibility
-    from fact f where f.new or exists (select from evidence)
+    from fact f where f.new or exists (select 1 from evidence)
     returning fact
 )
 select id, new from fact;
@@ -123,7 +123,7 @@ select id, new from fact;
 with there as (
     select tenant, id, version + other::integer as version, coalesce(%(category)s::text, category) as category,
            case when other then '{}' else metadata end as metadata, content, fingerprint, visibility,
-           greatest(clock_timestamp(), updated_at) as at
+           greatest(hitherto.clock(), updated_at) as at
     from (
         select *, coalesce(category <> %(category)s::text, false) as other
         from hitherto.fact f where f.tenant = %(tenant)s and f.id = %(id)s limit 1
@@ -136,7 +136,7 @@ with there as (
     cross join unnest(%(seqs)s::bigint[]) as s (seq)
     cross join lateral (
         select conversation, seq, coalesce(said_at, created_at) as said_at from hitherto.message m
-        where m.tenant = f.tenant and m.conversation = %(ref)s and m.seq = s.seq limit 1
+        where m.tenant = %(tenant)s and m.conversation = %(ref)s and m.seq = s.seq limit 1
     ) m
     on conflict (tenant, fact, conversation, seq) do nothing
     returning fact
@@ -144,16 +144,16 @@ with there as (
     update hitherto.fact f
     set repeated = f.repeated + 1, confidence = %(confidence)s, category = t.category, metadata = t.metadata,
         version = t.version, updated_at = t.at
-    from there t where f.tenant = t.tenant and f.id = t.id and exists (select from evidence)
+    from there t where f.tenant = %(tenant)s and f.id = t.id and exists (select 1 from evidence)
 ), events as (
     insert into hitherto.fact_event (tenant, fact, no, action, at, version, category, content, visibility)
     select f.tenant, f.id,
-           coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = f.tenant and e.fact = f.id), 0) + 1,
+           coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = %(tenant)s and e.fact = f.id), 0) + 1,
            'repeated', f.at, f.version, f.category, f.content, f.visibility
-    from there f where exists (select from evidence)
+    from there f where exists (select 1 from evidence)
     returning fact
 )
-select fingerprint, category from there where exists (select from evidence);
+select fingerprint, category from there where exists (select 1 from evidence);
 
 -- name: supersede_facts
 -- Supersede facts of the subject by the one with this fingerprint; with `single_valued`, all others of its category
@@ -163,7 +163,7 @@ with successor as (
     where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and subject = %(subject)s
       and fingerprint = %(fingerprint)s and state = 'current'
 ), now as materialized (
-    select clock_timestamp() as at
+    select hitherto.clock() as at
 ), ending as (
     select f.id
     from unnest(%(facts)s::bigint[]) as n (id)
@@ -183,15 +183,16 @@ with successor as (
 ), events as (
     insert into hitherto.fact_event (tenant, fact, no, action, at, by_user, version, category, content, visibility)
     select f.tenant, f.id,
-           coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = f.tenant and e.fact = f.id), 0) + 1,
+           coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = %(tenant)s and e.fact = f.id), 0) + 1,
            'superseded', f.at, %(by)s, f.version, f.category, f.content, f.visibility
     from ended f
+    returning no
 ), gone as (
     delete from hitherto.search_entry
     where tenant = %(tenant)s and kind = 4 and origin = any(array(select id from ended))
-    returning tenant, scope, no
-)
-select hitherto.unindexed(tenant, scope, array_agg(no)) from gone group by tenant, scope;
+    returning scope, no
+), {unindexed}
+select 1;
 
 -- name: withdraw_facts
 -- Messages of these ranges were retracted, and are no evidence any more. Withdraw the current facts that nobody
@@ -215,12 +216,12 @@ with lost as materialized (
         where f.tenant = %(tenant)s and f.id = l.fact and f.user_id = %(user)s and f.agent = %(agent)s limit 1
     ) f
     where f.state = 'current' and not f.confirmed and not exists (
-        select from hitherto.fact_evidence o
+        select 1 from hitherto.fact_evidence o
         where o.tenant = %(tenant)s and o.fact = f.id and not o.retracted
           and not (o.conversation = %(ref)s and o.seq = any(array(select seq from lost)))
         offset 0)
 ), now as materialized (
-    select clock_timestamp() as at
+    select hitherto.clock() as at
 ), ended as (
     update hitherto.fact f
     set state = 'withdrawn', ended_at = greatest(now.at, f.updated_at), updated_at = greatest(now.at, f.updated_at),
@@ -231,15 +232,16 @@ with lost as materialized (
 ), events as (
     insert into hitherto.fact_event (tenant, fact, no, action, at, version, category, content, visibility)
     select f.tenant, f.id,
-           coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = f.tenant and e.fact = f.id), 0) + 1,
+           coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = %(tenant)s and e.fact = f.id), 0) + 1,
            'withdrawn', f.at, f.version, f.category, f.content, f.visibility
     from ended f
+    returning no
 ), gone as (
     delete from hitherto.search_entry
     where tenant = %(tenant)s and kind = 4 and origin = any(array(select id from ended))
-    returning tenant, scope, no
-)
-select hitherto.unindexed(tenant, scope, array_agg(no)) from gone group by tenant, scope;
+    returning scope, no
+), {unindexed}
+select 1;
 
 -- name: restore_replaced
 -- Restore, as private, what was superseded by facts that are withdrawn with these messages: of several that say the
@@ -275,22 +277,23 @@ with recursive gone (id) as (
         select * from hitherto.fact f where f.tenant = %(tenant)s and f.superseded_by = g.id offset 0
     ) f
     where f.state = 'superseded' and f.id not in (select id from gone) and not exists (
-        select from hitherto.fact o
+        select 1 from hitherto.fact o
         where o.tenant = %(tenant)s and o.user_id = f.user_id and o.agent = f.agent and o.subject = f.subject
           and o.fingerprint = f.fingerprint and o.state = 'current' offset 0)
     order by f.subject, f.fingerprint, f.id desc
 ), restored as (
     update hitherto.fact f
     set state = 'current', visibility = 'private', ended_at = null, superseded_by = null, version = f.version + 1,
-        updated_at = greatest(clock_timestamp(), f.updated_at)
+        updated_at = greatest(hitherto.clock(), f.updated_at)
     where f.tenant = %(tenant)s and f.id = any(array(select id from back))
     returning f.tenant, f.id, f.version, f.category, f.content, f.visibility, f.updated_at as at
 )
 insert into hitherto.fact_event (tenant, fact, no, action, at, version, category, content, visibility)
 select f.tenant, f.id,
-       coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = f.tenant and e.fact = f.id), 0) + 1,
+       coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = %(tenant)s and e.fact = f.id), 0) + 1,
        'restored', f.at, f.version, f.category, f.content, f.visibility
-from restored f;
+from restored f
+returning no;
 
 -- name: erase_facts
 -- Messages of these ranges are erased, retracted ones too. Of the facts that any of them says and no other live message
@@ -308,7 +311,7 @@ with lost as materialized (
     where tenant = %(tenant)s and conversation = %(ref)s and seq = any(array(select seq from lost))
 ), unstated as materialized (
     select f.id, f.content, case when %(confirmed)s then not exists (
-               select from hitherto.fact_event e
+               select 1 from hitherto.fact_event e
                where e.tenant = %(tenant)s and e.fact = f.id and e.action = 'added' offset 0)
            else not f.confirmed end as goes
     from (select distinct fact from lost) l
@@ -317,13 +320,13 @@ with lost as materialized (
         where f.tenant = %(tenant)s and f.id = l.fact and f.user_id = %(user)s and f.agent = %(agent)s limit 1
     ) f
     where not exists (
-        select from hitherto.fact_evidence o
+        select 1 from hitherto.fact_evidence o
         where o.tenant = %(tenant)s and o.fact = f.id and not o.retracted
           and not (o.conversation = %(ref)s and o.seq = any(array(select seq from lost)))
         offset 0)
 ), history as (
     update hitherto.fact_event e set content = ''
-    where not %(history)s and e.tenant = %(tenant)s and e.fact = any(array(select id from unstated where not goes))
+    where e.tenant = %(tenant)s and e.fact = any(array(select id from unstated where not goes and not %(history)s))
       and e.content <> (select u.content from unstated u where u.id = e.fact)
 ), erased as (
     delete from hitherto.fact f where f.tenant = %(tenant)s and f.id = any(array(select id from unstated where goes))
@@ -335,15 +338,15 @@ with lost as materialized (
 ), gone as (
     delete from hitherto.search_entry
     where tenant = %(tenant)s and kind = 4 and origin = any(array(select id from erased))
-    returning tenant, scope, no
-)
-select hitherto.unindexed(tenant, scope, array_agg(no)) from gone group by tenant, scope;
+    returning scope, no
+), {unindexed}
+select 1;
 
 -- name: unindex_fact
 -- Delete the entry of a fact.
 with gone as (
     delete from hitherto.search_entry
     where tenant = %(tenant)s and kind = 4 and origin = %(id)s
-    returning tenant, scope, no
-)
-select hitherto.unindexed(tenant, scope, array_agg(no)) from gone group by tenant, scope;
+    returning scope, no
+), {unindexed}
+select 1;

@@ -7,8 +7,13 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from hitherto.ports.log import Erasure
+from hitherto.stores.postgres.connections.silence import allow_long_work
 from hitherto.stores.postgres.contexts import drop_unused_texts
+from hitherto.stores.postgres.ledger import nameless_values
 from hitherto.stores.postgres.sql import SQL
+
+_AT_ONCE = 10_000
+"""Calls in the ledger that are taken from a tenant at once."""
 
 
 def erasure_values(erasure: Erasure) -> dict[str, Any]:
@@ -17,6 +22,7 @@ def erasure_values(erasure: Erasure) -> dict[str, Any]:
 
 async def begin(connection: AsyncConnection[Any], tenant: str, user: str | None) -> Erasure:
     values = {"tenant": tenant, "user": user or ""}
+    allow_long_work(connection)
     async with connection.transaction():
         row = await (await connection.execute(SQL["begin_erasure"], values)).fetchone()
         assert row is not None, "an insertion that returns its row"
@@ -26,6 +32,7 @@ async def begin(connection: AsyncConnection[Any], tenant: str, user: str | None)
 
 async def end(connection: AsyncConnection[Any], erasure: Erasure) -> None:
     values = erasure_values(erasure)
+    allow_long_work(connection)
     async with connection.transaction():
         await connection.execute(SQL["hold_erasure"], values)
         await connection.execute(SQL["hold_documents_of"], values)
@@ -34,11 +41,25 @@ async def end(connection: AsyncConnection[Any], erasure: Erasure) -> None:
         refs = await _indexes(connection, values)
         await connection.execute(SQL["erase_documents_of"], values)
         await connection.execute(SQL["erase_facts_of"], values)
+        for ref in refs:
+            await connection.execute(SQL["unindex_erased"], {**values, "ref": ref})
         await connection.execute(SQL["forget_names"], values)
+        if erasure.user is None:
+            await connection.execute(SQL["forget_tenant"], values)
+            await _unname_calls(connection, erasure.tenant)
+        else:
+            await connection.execute(SQL["forget_user_in_calls"], values)
         await connection.execute(SQL["forget_keys"], values)
         await drop_unused_texts(connection, erasure.tenant)
         await connection.execute(SQL["drop_scopes"], {**values, "refs": refs})
         await connection.execute(SQL["end_erasure"], values)
+
+
+async def _unname_calls(connection: AsyncConnection[Any], tenant: str) -> None:
+    """What a tenant's calls cost stays, under no name."""
+    values = {"tenant": tenant, "limit": _AT_ONCE}
+    while taken := await (await connection.execute(SQL["take_calls"], values)).fetchall():
+        await connection.execute(SQL["note_nameless_calls"], nameless_values(taken))
 
 
 async def _indexes(connection: AsyncConnection[Any], values: dict[str, Any]) -> list[int]:

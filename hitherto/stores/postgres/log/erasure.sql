@@ -3,7 +3,7 @@
 -- name: begin_erasure
 -- Record the erasure; one that was recorded before is of what is there now.
 insert into hitherto.erasure (tenant, user_id) values (%(tenant)s, %(user)s)
-on conflict (tenant, user_id) do update set requested_at = clock_timestamp()
+on conflict (tenant, user_id) do update set requested_at = excluded.requested_at
 returning requested_at;
 
 -- name: hold_indexes
@@ -36,7 +36,7 @@ limit %(limit)s;
 
 -- name: hold_erasure
 -- Lock an erasure: who asks for it again has it too before the scopes' indexes.
-select from hitherto.erasure where tenant = %(tenant)s and user_id = %(user)s for update;
+select 1 from hitherto.erasure where tenant = %(tenant)s and user_id = %(user)s for update;
 
 -- name: hold_documents_of
 -- Lock documents by id. Documents, and then facts, come before the scopes' indexes, as everywhere.
@@ -57,48 +57,32 @@ order by id for update;
 
 -- name: erase_documents_of
 -- Delete documents, with their passages.
-with gone as (
-    delete from hitherto.document
-    where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s) and created_at <= %(requested_at)s
-    returning tenant, id
-), entries as (
-    delete from hitherto.search_entry e
-    where e.tenant = %(tenant)s and e.kind = 3 and e.origin = any(array(select id from gone))
-    returning e.tenant, e.scope, e.no
-)
-select hitherto.unindexed(tenant, scope, array_agg(no)) from entries group by tenant, scope;
+delete from hitherto.document
+where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s) and created_at <= %(requested_at)s;
 
 -- name: erase_facts_of
 -- Delete facts, with their evidence and history.
+delete from hitherto.fact
+where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s) and extracted_at <= %(requested_at)s;
+
+-- name: unindex_erased
+-- Delete the entries of documents and facts that are gone, of one scope.
 with gone as (
-    delete from hitherto.fact
-    where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s) and extracted_at <= %(requested_at)s
-    returning tenant, id
-), entries as (
     delete from hitherto.search_entry e
-    where e.tenant = %(tenant)s and e.kind = 4 and e.origin = any(array(select id from gone))
-    returning e.tenant, e.scope, e.no
-)
-select hitherto.unindexed(tenant, scope, array_agg(no)) from entries group by tenant, scope;
+    where e.tenant = %(tenant)s and e.scope = %(ref)s and (
+        e.kind = 3 and not exists (
+            select 1 from hitherto.document d where d.tenant = %(tenant)s and d.id = e.origin offset 0)
+        or e.kind = 4 and not exists (
+            select 1 from hitherto.fact f where f.tenant = %(tenant)s and f.id = e.origin offset 0))
+    returning e.scope, e.no
+), {unindexed}
+select 1;
 
 -- name: forget_names
--- Delete what still names the user or the tenant, after the scopes' indexes were locked: in the ledger, in the history of others' facts, among the members of
--- subjects, in kept contexts and runs, and in rows that only serve to lock facts. The costs of model calls stay.
-with ledger as (
-    update hitherto.model_call
-    set user_id = '', agent = case when %(user)s = '' then '' else agent end,
-        tenant = case when %(user)s = '' then '' else tenant end,
-        key = case when %(user)s = '' then gen_random_uuid() else key end
-    where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s)
-), members as (
+-- Delete what still names the user or the tenant, after the scopes' indexes were locked: in the history of others' facts,
+-- among the members of subjects, in kept contexts and runs, and in rows that only serve to lock facts.
+with members as (
     delete from hitherto.subject_member where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s)
-), subjects as (
-    delete from hitherto.subject where tenant = %(tenant)s and %(user)s = '' and updated_at <= %(requested_at)s
-), agents as (
-    delete from hitherto.agent where tenant = %(tenant)s and %(user)s = '' and updated_at <= %(requested_at)s
-), jobs as (
-    update hitherto.procrastinate_jobs set args = args || '{"tenant": ""}'  -- of no digest: who runs it does nothing
-    where %(user)s = '' and task_name = 'hitherto.digest' and args ->> 'tenant' = %(tenant)s
 ), contexts as (
     delete from hitherto.context
     where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s)
@@ -109,21 +93,32 @@ with ledger as (
 ), locks as (
     delete from hitherto.fact_subject s
     where s.tenant = %(tenant)s and (%(user)s = '' or s.user_id = %(user)s) and not exists (
-        select from hitherto.fact f where f.tenant = s.tenant and f.user_id = s.user_id and f.agent = s.agent)
+        select 1 from hitherto.fact f where f.tenant = %(tenant)s and f.user_id = s.user_id and f.agent = s.agent)
 )
 update hitherto.fact_event set by_user = null where tenant = %(tenant)s and by_user = %(user)s;
+
+-- name: forget_user_in_calls
+-- The costs of a user's calls stay.
+update hitherto.model_call set user_id = '' where tenant = %(tenant)s and user_id = %(user)s;
+
+-- name: forget_tenant
+-- Delete what is set for a whole tenant.
+with agents as (
+    delete from hitherto.agent where tenant = %(tenant)s and updated_at <= %(requested_at)s
+)
+delete from hitherto.subject where tenant = %(tenant)s and updated_at <= %(requested_at)s;
 
 -- name: drop_scopes
 -- Delete the rows of scopes of which nothing is left.
 with gone as (
     delete from hitherto.search_scope s
     where s.tenant = %(tenant)s and s.ref = any(%(refs)s::bigint[])
-      and not exists (select from hitherto.search_entry e where e.tenant = s.tenant and e.scope = s.ref)
+      and not exists (select 1 from hitherto.search_entry e where e.tenant = %(tenant)s and e.scope = s.ref)
       and not exists (
-          select from hitherto.conversation c where c.tenant = s.tenant and c.user_id = s.user_id and c.agent = s.agent)
+          select 1 from hitherto.conversation c where c.tenant = %(tenant)s and c.user_id = s.user_id and c.agent = s.agent)
     returning tenant, ref
 )
-delete from hitherto.search_filling f using gone where f.tenant = gone.tenant and f.scope = gone.ref;
+delete from hitherto.search_filling f using gone where f.tenant = %(tenant)s and f.scope = gone.ref;
 
 -- name: end_erasure
 -- The erasure is done, unless it was asked for again meanwhile.

@@ -38,28 +38,28 @@ select c.ref, c.rev, c.next_seq, c.tokens, c.turns, c.dialogue, c.results,
                                           'end', p.end_seq, 'created_at', p.created_at, 'action', p.action,
                                           'kept_from', p.kept_from, 'error', p.error, 'claimed', p.claimed))
         from hitherto.digest p
-        where p.tenant = c.tenant and p.conversation = c.ref and p.status = 'processing')::text as running,
+        where p.tenant = %(tenant)s and p.conversation = c.ref and p.status = 'processing')::text as running,
        case when c.resume_at < clock_timestamp() + interval '2 hours' then c.resume_at end as resume_at,
        c.subject, c.extracted::text as extracted, c.updated_at, c.finish_seq, coalesce(c.ttl, a.ttl, t.ttl) as ttl
 from hitherto.conversation c
 left join lateral (
-    select policy, cross_session, ttl from hitherto.agent a where a.tenant = c.tenant and a.agent = c.agent limit 1
+    select policy, cross_session, ttl from hitherto.agent a where a.tenant = %(tenant)s and a.agent = c.agent limit 1
 ) a on true
-left join lateral (select ttl from hitherto.agent t where t.tenant = c.tenant and t.agent = '' limit 1) t on true
+left join lateral (select ttl from hitherto.agent t where t.tenant = %(tenant)s and t.agent = '' limit 1) t on true
 left join lateral (
     select n.id, o.id as conversation, n.text
-    from (select * from hitherto.digest n where n.tenant = c.tenant and n.id = c.latest_digest limit 1) n
+    from (select * from hitherto.digest n where n.tenant = %(tenant)s and n.id = c.latest_digest limit 1) n
     cross join lateral (
         select id, view_start, user_id, agent, next_expiry from hitherto.conversation o
-        where o.tenant = n.tenant and o.ref = n.conversation limit 1
+        where o.tenant = %(tenant)s and o.ref = n.conversation limit 1
     ) o
     where n.status = 'completed' and n.end_seq >= o.view_start and o.user_id = c.user_id and o.agent = c.agent
       and not hitherto.expiring(o.next_expiry)
 ) i on true
-left join lateral hitherto.standing_summary(c.tenant, c.ref, c.view_start) d on true
+left join lateral ({standing_summary}) d on true
 left join lateral (
     select sum_tokens, sum_turns, sum_dialogue, sum_results from hitherto.message m
-    where m.tenant = c.tenant and m.conversation = c.ref and m.seq <= d.end_seq and m.retracted_rev is null
+    where m.tenant = %(tenant)s and m.conversation = c.ref and m.seq <= d.end_seq and m.retracted_rev is null
     order by m.seq desc limit 1
 ) e on true
 where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s;
@@ -79,13 +79,13 @@ with recursive c as (
     from halving h cross join c
     cross join lateral (
         select seq, rev from hitherto.message m
-        where m.tenant = c.tenant and m.conversation = c.ref and m.seq = (h.low + h.high) / 2 limit 1
+        where m.tenant = %(tenant)s and m.conversation = c.ref and m.seq = (h.low + h.high) / 2 limit 1
     ) m
     where h.low < h.high
 ), bounds as (
     select low as next_seq, (
         select coalesce(max(end_seq) + 1, 0) from c
-        join hitherto.digest k on k.tenant = c.tenant and k.conversation = c.ref
+        join hitherto.digest k on k.tenant = %(tenant)s and k.conversation = c.ref
         where k.action = 'clear' and k.visible_rev <= %(at)s and (k.hidden_rev is null or k.hidden_rev > %(at)s)
     ) as view_start
     from halving where low = high
@@ -93,7 +93,7 @@ with recursive c as (
     (select f.stage from c
      cross join lateral (
          select f.stage from hitherto.digest f
-         where f.tenant = c.tenant and f.conversation = c.ref and f.action in ('drop', 'redact', 'chunk', 'compact')
+         where f.tenant = %(tenant)s and f.conversation = c.ref and f.action in ('drop', 'redact', 'chunk', 'compact')
            and f.visible_rev is not null
          order by f.stage limit 1
      ) f)
@@ -101,7 +101,7 @@ with recursive c as (
     select f.stage from stages s cross join c
     cross join lateral (
         select f.stage from hitherto.digest f
-        where f.tenant = c.tenant and f.conversation = c.ref and f.action in ('drop', 'redact', 'chunk', 'compact')
+        where f.tenant = %(tenant)s and f.conversation = c.ref and f.action in ('drop', 'redact', 'chunk', 'compact')
           and f.visible_rev is not null and f.stage > s.stage
         order by f.stage limit 1
     ) f
@@ -120,7 +120,7 @@ with recursive c as (
         select f.id, f.action, f.start_seq, f.end_seq, coalesce(f.kept_from, f.end_seq + 1) as kept_from, f.family, f.tokens,
                f.freed, f.since
         from hitherto.digest f
-        where f.tenant = c.tenant and f.conversation = c.ref and f.stage = s.stage
+        where f.tenant = %(tenant)s and f.conversation = c.ref and f.stage = s.stage
           and f.action in ('drop', 'redact', 'chunk', 'compact') and f.visible_rev is not null
           and f.end_seq between b.view_start and b.next_seq - 1
           and f.visible_rev <= %(at)s and (f.hidden_rev is null or f.hidden_rev > %(at)s)
@@ -128,13 +128,13 @@ with recursive c as (
     ) f
     left join lateral (
         select sum_tokens, sum_turns, sum_dialogue, sum_results from hitherto.message m
-        where m.tenant = c.tenant and m.conversation = c.ref and m.seq <= f.end_seq
+        where m.tenant = %(tenant)s and m.conversation = c.ref and m.seq <= f.end_seq
           and (m.retracted_rev is null or m.retracted_rev > %(at)s)
         order by m.seq desc limit 1
     ) m on true
     left join lateral (
         select sum_tokens, sum_turns, sum_dialogue, sum_results from hitherto.message k
-        where k.tenant = c.tenant and k.conversation = c.ref and k.seq < f.kept_from
+        where k.tenant = %(tenant)s and k.conversation = c.ref and k.seq < f.kept_from
           and (k.retracted_rev is null or k.retracted_rev > %(at)s)
         order by k.seq desc limit 1
     ) k on true
@@ -160,40 +160,40 @@ cross join bounds b
 cross join frontiers f
 left join lateral (
     select sum_tokens, sum_turns, sum_dialogue, sum_results, role, kind from hitherto.message m
-    where m.tenant = c.tenant and m.conversation = c.ref and m.seq < b.next_seq
+    where m.tenant = %(tenant)s and m.conversation = c.ref and m.seq < b.next_seq
       and (m.retracted_rev is null or m.retracted_rev > %(at)s)
     order by m.seq desc limit 1
 ) l on true
 left join lateral (
     select sum_tokens, sum_turns, sum_dialogue, sum_results from hitherto.message m
-    where m.tenant = c.tenant and m.conversation = c.ref and m.seq < b.view_start
+    where m.tenant = %(tenant)s and m.conversation = c.ref and m.seq < b.view_start
       and (m.retracted_rev is null or m.retracted_rev > %(at)s)
     order by m.seq desc limit 1
 ) v on true
 left join lateral (
-    select policy, cross_session, ttl from hitherto.agent a where a.tenant = c.tenant and a.agent = c.agent limit 1
+    select policy, cross_session, ttl from hitherto.agent a where a.tenant = %(tenant)s and a.agent = c.agent limit 1
 ) a on true
-left join lateral (select ttl from hitherto.agent t where t.tenant = c.tenant and t.agent = '' limit 1) t on true
+left join lateral (select ttl from hitherto.agent t where t.tenant = %(tenant)s and t.agent = '' limit 1) t on true
 left join lateral (
     select n.id, o.id as conversation, n.text
-    from (select * from hitherto.digest n where n.tenant = c.tenant and n.id = c.latest_digest limit 1) n
+    from (select * from hitherto.digest n where n.tenant = %(tenant)s and n.id = c.latest_digest limit 1) n
     cross join lateral (
         select id, view_start, user_id, agent, next_expiry from hitherto.conversation o
-        where o.tenant = n.tenant and o.ref = n.conversation limit 1
+        where o.tenant = %(tenant)s and o.ref = n.conversation limit 1
     ) o
     where n.status = 'completed' and n.end_seq >= o.view_start and o.user_id = c.user_id and o.agent = c.agent
       and not hitherto.expiring(o.next_expiry)
 ) i on true
 left join lateral (
     select id, start_seq, end_seq, text, spec, tokens from hitherto.digest s
-    where s.tenant = c.tenant and s.conversation = c.ref and s.action = 'summarize' and s.visible_rev is not null
+    where s.tenant = %(tenant)s and s.conversation = c.ref and s.action = 'summarize' and s.visible_rev is not null
       and s.visible_rev <= %(at)s and (s.hidden_rev is null or s.hidden_rev > %(at)s)
       and s.end_seq between b.view_start and b.next_seq - 1
     order by s.end_seq desc, s.id desc limit 1
 ) d on true
 left join lateral (
     select sum_tokens, sum_turns, sum_dialogue, sum_results from hitherto.message m
-    where m.tenant = c.tenant and m.conversation = c.ref and m.seq <= d.end_seq
+    where m.tenant = %(tenant)s and m.conversation = c.ref and m.seq <= d.end_seq
       and (m.retracted_rev is null or m.retracted_rev > %(at)s)
     order by m.seq desc limit 1
 ) e on true;
@@ -225,7 +225,7 @@ update hitherto.conversation set retracted = %(retracted)s where tenant = %(tena
 -- name: note_digested
 -- Record when the standing summary was completed.
 update hitherto.conversation c
-set digested_at = (select s.completed_at from hitherto.standing_summary(c.tenant, c.ref, c.view_start) s)
+set digested_at = (select s.completed_at from ({standing_summary}) s)
 where c.tenant = %(tenant)s and c.ref = %(ref)s;
 
 -- name: defaults

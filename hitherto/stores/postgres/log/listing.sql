@@ -3,11 +3,11 @@
 -- name: listed
 -- A scope's conversations, most recently written first, read in the order of an index. (Row-level security lets an index
 -- be looked up by a value only if that does not come from coalesce() itself; hence each `select`.)
-select c.user_id, c.agent, c.id, c.title, case when c.title is null then hitherto.opening(c.tenant, c.ref, c.view_turns) end,
+select c.user_id, c.agent, c.id, c.title, case when c.title is null then ({opening}) end,
        c.metadata::text, c.next_seq, c.tokens, c.rev, c.created_at, c.updated_at, c.ref, coalesce(s.summary, ''),
        coalesce(s.summarized_count, 0)
 from hitherto.conversation c
-left join lateral hitherto.summary_of(c.tenant, c.ref, c.view_start, c.next_expiry) s on true
+left join lateral ({summary}) s on true
 where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s
   and c.updated_at >= (select coalesce(%(after)s::timestamptz, '-infinity'))
   and c.updated_at <= (select coalesce(%(before)s::timestamptz, 'infinity'))
@@ -18,7 +18,7 @@ limit %(limit)s;
 
 -- name: listed_within
 -- The same of a tenant, or of a user or an agent of it: all of these are read.
-select c.user_id, c.agent, c.id, c.title, case when c.title is null then hitherto.opening(c.tenant, c.ref, c.view_turns) end,
+select c.user_id, c.agent, c.id, c.title, case when c.title is null then ({opening}) end,
        c.metadata::text, c.next_seq, c.tokens, c.rev, c.created_at, c.updated_at, c.ref, coalesce(s.summary, ''),
        coalesce(s.summarized_count, 0)
 from (
@@ -32,36 +32,64 @@ from (
     order by c.updated_at desc, c.ref desc
     limit %(limit)s
 ) c
-left join lateral hitherto.summary_of(c.tenant, c.ref, c.view_start, c.next_expiry) s on true
+left join lateral ({summary}) s on true
 order by c.updated_at desc, c.ref desc;
 
 -- name: info
 -- One conversation.
-select c.user_id, c.agent, c.id, c.title, case when c.title is null then hitherto.opening(c.tenant, c.ref, c.view_turns) end,
+select c.user_id, c.agent, c.id, c.title, case when c.title is null then ({opening}) end,
        c.metadata::text, c.next_seq, c.tokens, c.rev, c.created_at, c.updated_at, c.ref, coalesce(s.summary, ''),
        coalesce(s.summarized_count, 0)
 from hitherto.conversation c
-left join lateral hitherto.summary_of(c.tenant, c.ref, c.view_start, c.next_expiry) s on true
+left join lateral ({summary}) s on true
 where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s;
+
+-- part: counts
+sum(conversations)::bigint, sum(messages)::bigint, sum(tokens)::bigint, sum(documents)::bigint, sum(facts)::bigint, max(updated_at)
 
 -- name: tenants
 -- The tenants after a name, or one tenant, by name, with what is kept of each.
-select tenant, sum(conversations), sum(messages)::bigint, sum(tokens)::bigint, sum(documents), sum(facts), max(updated_at)
-from hitherto.owned
+select tenant, {counts} from hitherto.owned
 where counted and tenant > %(beyond)s and (%(tenant)s::text is null or tenant = %(tenant)s)
 group by tenant order by tenant limit %(limit)s;
 
 -- name: users
--- The users of a tenant after a name, or one of them, likewise.
-select user_id, sum(conversations), sum(messages)::bigint, sum(tokens)::bigint, sum(documents), sum(facts), max(updated_at)
-from hitherto.owned
-where counted and tenant = %(tenant)s and user_id > %(beyond)s and (%(user)s::text is null or user_id = %(user)s)
+-- The users of a tenant after a name, or one of them, likewise. Each table is read in the order of an index from a name on, as
+-- far as a page goes; that of facts in all its states, for that order.
+select user_id, {counts}
+from (
+    (select user_id, count(*) as conversations, sum(next_seq) as messages, sum(tokens) as tokens, 0 as documents,
+            0::bigint as facts, max(updated_at) as updated_at
+     from hitherto.conversation
+     where tenant = %(tenant)s and user_id >= %(start)s
+     group by user_id order by user_id limit %(limit)s + 1)
+    union all
+    (select user_id, 0, 0, 0, count(*), 0, null
+     from hitherto.document
+     where tenant = %(tenant)s and user_id >= %(start)s
+     group by user_id order by user_id limit %(limit)s + 1)
+    union all
+    (select user_id, 0, 0, 0, 0, count(*) filter (where state = 'current'), null
+     from hitherto.fact
+     where tenant = %(tenant)s and user_id >= %(start)s
+     group by user_id having count(*) filter (where state = 'current') > 0 order by user_id limit %(limit)s + 1)
+) o
+where user_id > %(beyond)s and (%(user)s::text is null or user_id = %(user)s)
 group by user_id order by user_id limit %(limit)s;
 
 -- name: agents
 -- The agents of a tenant, or of one of its users, after a name likewise. What belongs to no agent is left out: its
 -- name would be '', which comes after no name.
-select agent, sum(conversations), sum(messages)::bigint, sum(tokens)::bigint, sum(documents), sum(facts), max(updated_at)
-from hitherto.owned
-where counted and tenant = %(tenant)s and agent > %(beyond)s and (%(user)s::text is null or user_id = %(user)s)
+select agent, {counts}
+from (
+    select user_id, agent, 1 as conversations, next_seq as messages, tokens, 0 as documents, 0 as facts, updated_at
+    from hitherto.conversation where tenant = %(tenant)s and agent > %(beyond)s
+    union all
+    select user_id, agent, 0, 0::bigint, 0::bigint, 1, 0, null::timestamptz
+    from hitherto.document where tenant = %(tenant)s and agent > %(beyond)s
+    union all
+    select user_id, agent, 0, 0::bigint, 0::bigint, 0, 1, null::timestamptz
+    from hitherto.fact where tenant = %(tenant)s and agent > %(beyond)s and state = 'current'
+) o
+where %(user)s::text is null or user_id = %(user)s
 group by agent order by agent limit %(limit)s;

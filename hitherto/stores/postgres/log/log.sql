@@ -52,7 +52,7 @@ with bound as materialized (
     select c.tenant, c.ref, case when %(tokens)s <= 0 then %(start)s::bigint
         else greatest(%(start)s::bigint, coalesce((
             select f.seq from hitherto.message f
-            where f.tenant = c.tenant and f.conversation = c.ref and f.sum_tokens >= %(tokens)s
+            where f.tenant = %(tenant)s and f.conversation = c.ref and f.sum_tokens >= %(tokens)s
               and f.rev <= %(live_at)s and (f.retracted_rev is null or f.retracted_rev > %(live_at)s)
             order by f.sum_tokens, f.seq limit 1), %(stop)s::bigint)) end as first
     from hitherto.conversation c
@@ -67,12 +67,12 @@ select m.seq, m.payload::text, m.wire, m.role, m.kind, m.text, nullif(m.call_ids
 from bound b
 cross join lateral (
     (select * from hitherto.message a
-     where a.tenant = b.tenant and a.conversation = b.ref and a.seq >= b.first and a.seq < %(stop)s
+     where a.tenant = %(tenant)s and a.conversation = b.ref and a.seq >= b.first and a.seq < %(stop)s
        and (not %(live)s or a.rev <= %(live_at)s and (a.retracted_rev is null or a.retracted_rev > %(live_at)s))
      order by a.seq limit %(limit)s)
     union all
     (select * from hitherto.message t
-     where t.tenant = b.tenant and t.conversation = b.ref and t.kind in ('tool_call', 'tool_result', 'reasoning')
+     where t.tenant = %(tenant)s and t.conversation = b.ref and t.kind in ('tool_call', 'tool_result', 'reasoning')
        and t.seq >= %(tools_from)s and t.seq < least(%(stop)s, b.first)
        and (not %(live)s or t.rev <= %(live_at)s and (t.retracted_rev is null or t.retracted_rev > %(live_at)s))
      order by t.seq limit %(limit)s)
@@ -86,19 +86,37 @@ select m.payload::text, m.wire = %(wire)s and not m.erased
 from hitherto.conversation c
 cross join lateral (
     select * from hitherto.message a
-    where a.tenant = c.tenant and a.conversation = c.ref and a.seq >= %(start)s and a.seq < %(stop)s
+    where a.tenant = %(tenant)s and a.conversation = c.ref and a.seq >= %(start)s and a.seq < %(stop)s
       and (not %(live)s or a.rev <= %(live_at)s and (a.retracted_rev is null or a.retracted_rev > %(live_at)s))
 ) m
 where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s and c.ref = %(ref)s
 order by m.seq;
 
 -- name: insert_message
--- One message of a batch.
+-- One of a few messages.
 insert into hitherto.message (tenant, conversation, seq, wire, role, kind, text, payload, call_ids, result_ids, tool_names,
     metadata, tokens, sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at, expires_at, said_at)
 values (%(tenant)s, %(ref)s, %(seq)s, %(wire)s, %(role)s, %(kind)s, %(text)s, %(payload)s, %(call_ids)s, %(result_ids)s,
     %(tool_names)s, %(metadata)s, %(tokens)s, %(sum_tokens)s, %(sum_turns)s, %(sum_dialogue)s, %(sum_results)s, %(rev)s,
     %(created_at)s, %(expires_at)s, %(said_at)s);
+
+-- name: insert_messages
+-- Many messages, or messages as they were.
+insert into hitherto.message (tenant, conversation, seq, wire, role, kind, text, payload, call_ids, result_ids, tool_names,
+    metadata, tokens, sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at, expires_at, said_at, erased,
+    retracted_rev)
+select c.tenant, c.ref, m.seq, m.wire, m.role, m.kind, m.text, m.payload::json, m.call_ids::text[], m.result_ids::text[],
+       m.tool_names::text[], m.metadata::json, m.tokens, m.sum_tokens, m.sum_turns, m.sum_dialogue, m.sum_results, m.rev,
+       m.created_at, m.expires_at, m.said_at, m.erased, m.retracted_rev
+from hitherto.conversation c
+cross join unnest(%(seq)s::bigint[], %(wire)b::text[], %(role)b::text[], %(kind)b::text[], %(text)b::text[], %(payload)b::text[],
+    %(call_ids)b::text[], %(result_ids)b::text[], %(tool_names)b::text[], %(metadata)b::text[], %(tokens)s::integer[],
+    %(sum_tokens)s::bigint[], %(sum_turns)s::bigint[], %(sum_dialogue)s::bigint[], %(sum_results)s::bigint[], %(rev)s::bigint[],
+    %(created_at)s::timestamptz[], %(expires_at)s::timestamptz[], %(said_at)s::timestamptz[], %(erased)s::boolean[],
+    %(retracted_rev)s::bigint[]) as m (seq, wire, role, kind, text, payload, call_ids, result_ids, tool_names, metadata, tokens,
+    sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at, expires_at, said_at, erased, retracted_rev)
+where c.tenant = %(tenant)s and c.ref = %(ref)s
+returning seq;
 
 -- name: retract_messages
 -- Retract the messages in these ranges: the rows stay, and views from this revision on do not show them.

@@ -35,4 +35,4 @@ select * from hitherto.tenants_with_old_receipts(%(older_than)s);
 
 -- name: forget_receipts
 -- Drop idempotency receipts of a tenant beyond their retention.
-delete from hitherto.receipt where tenant = %(tenant)s and created_at < statement_timestamp() - %(older_than)s;
+delete from hitherto.receipt where tenant = %(tenant)s and created_at < statement_timestamp() - %(older_than)s::interval;

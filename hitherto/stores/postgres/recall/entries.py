@@ -13,6 +13,7 @@ from hitherto.core.recall.codes import codes_of
 from hitherto.core.recall.filter import CODES, EntryKind
 from hitherto.ports.models.embedder import Vectors
 from hitherto.ports.recall import IndexEntry, IndexWork, Source
+from hitherto.stores.postgres.rows import integers
 from hitherto.stores.postgres.sql import SQL
 
 VIEW = "view"
@@ -47,12 +48,11 @@ async def write_entries(
         if (source.kind, source.place if source.kind is EntryKind.DIGEST else source.origin) in held
         for one in entries
     ]
-    cursor = connection.cursor()
     async with connection.pipeline():
         for start in range(0, len(written), _AT_ONCE):
-            some = enumerate(written[start : start + _AT_ONCE], row[0] + start)
-            values = [{**at_claim(work), "no": no, **_entry_values(source, one)} for no, (source, one) in some]
-            await cursor.executemany(SQL["index_entry"], values)
+            some = written[start : start + _AT_ONCE]
+            nos = integers(range(row[0] + start, row[0] + start + len(some)))
+            await connection.execute(SQL["index_entries"], {**at_claim(work), "nos": nos, **_entry_arrays(some)})
             await asyncio.sleep(0)
         # Also for a summary without text: it gets no entry, but replaces the one before as the standing summary.
         summarized = {ref for kind, _, ref, _ in work.seen if kind == EntryKind.DIGEST.value}
@@ -105,13 +105,11 @@ async def _seen(connection: AsyncConnection[Any], work: IndexWork) -> set[_Sourc
 async def write_vectors(connection: AsyncConnection[Any], work: IndexWork, space: int, vectors: Vectors) -> bool:
     """Write the vectors of entries, and copy the codes of facts to the facts. Returns whether the claim was still held;
     if not, nothing is written."""
-    codes = codes_of(vectors)
-    halves = vectors.astype("<f2")
-    values = [
-        {**at_claim(work), "space": space, "no": one.no, "code": codes[at].tobytes(), "vector": halves[at].tobytes()}
-        for at, one in enumerate(work.unembedded)
-    ]
-    entries = {**at_claim(work), "nos": [one.no for one in work.unembedded]}
+    codes = [one.tobytes() for one in codes_of(vectors)]
+    halves = [one.tobytes() for one in vectors.astype("<f2")]
+    nos = [one.no for one in work.unembedded]
+    at = {**at_claim(work), "space": space}
+    entries = {**at, "nos": integers(nos)}
     async with connection.pipeline():
         await connection.execute("begin")
         # The order in which units of work lock too: facts, then the scope's row.
@@ -121,30 +119,32 @@ async def write_vectors(connection: AsyncConnection[Any], work: IndexWork, space
     if not await held.fetchone():
         await connection.execute("rollback")
         return False
-    facts = dict(await found.fetchall())
-    coded = [{**one, "id": facts[one["no"]]} for one in values if one["no"] in facts]
-    cursor = connection.cursor()
+    coded = dict(zip(nos, codes, strict=True))
+    facts = {fact: coded[no] for no, fact in await found.fetchall()}
     async with connection.pipeline():
-        for start in range(0, len(values), _AT_ONCE):
-            await cursor.executemany(SQL["index_vector"], values[start : start + _AT_ONCE])
+        for start in range(0, len(nos), _AT_ONCE):
+            stop = start + _AT_ONCE
+            some = {"nos": integers(nos[start:stop]), "codes": codes[start:stop], "vectors": halves[start:stop]}
+            await connection.execute(SQL["index_vectors"], {**at, **some})
             await asyncio.sleep(0)
-        if coded:
-            await cursor.executemany(SQL["index_fact_code"], coded)
-        await connection.execute(SQL["index_embedded"], {**at_claim(work), "space": space, "to": work.embedded_to})
+        if facts:
+            some = {"facts": integers(facts), "codes": list(facts.values())}
+            await connection.execute(SQL["index_fact_codes"], {**at, **some})
+        await connection.execute(SQL["index_embedded"], {**at, "to": work.embedded_to})
         await connection.execute("commit")
     return True
 
 
-def _entry_values(source: Source, entry: IndexEntry) -> dict[str, Any]:
+def _entry_arrays(some: Sequence[tuple[Source, IndexEntry]]) -> dict[str, Any]:
     return {
-        "kind": CODES[source.kind],
-        "origin": source.origin,
-        "place": source.place,
-        "start": entry.start,
-        "end": entry.end,
-        "length": min(entry.terms.length, np.iinfo(np.uint16).max),
-        "said_at": source.said_at,
-        "author": source.author,
-        "hashes": entry.terms.hashes.astype("<i8").tobytes(),
-        "counts": entry.terms.counts.tobytes(),
+        "kinds": integers([CODES[source.kind] for source, _ in some]),
+        "origins": integers([source.origin for source, _ in some]),
+        "places": integers([source.place for source, _ in some]),
+        "starts": integers([entry.start for _, entry in some]),
+        "ends": integers([entry.end for _, entry in some]),
+        "lengths": integers([min(entry.terms.length, np.iinfo(np.uint16).max) for _, entry in some]),
+        "times": [source.said_at for source, _ in some],
+        "authors": [source.author for source, _ in some],
+        "hashes": [entry.terms.hashes.astype("<i8").tobytes() for _, entry in some],
+        "counts": [entry.terms.counts.tobytes() for _, entry in some],
     }

@@ -15,7 +15,7 @@ where tenant = %(tenant)s and ref = %(origin)s and indexed_seq = %(start)s and v
 -- Record that this digest is indexed, if it still reads as it did, or still does not belong in an index.
 update hitherto.digest d set indexed = true
 where d.tenant = %(tenant)s and d.id = %(digest)s and d.status = 'completed' and hashtext(coalesce((
-    select l.text from hitherto.live_digest l where l.tenant = %(tenant)s and l.id = %(digest)s limit 1), '')) = %(stop)s;
+    select l.text from ({live_digests}) l where l.id = %(digest)s limit 1), '')) = %(stop)s;
 
 -- name: index_seen_document
 -- Record that this document is indexed.
@@ -37,28 +37,35 @@ where tenant = %(tenant)s and id = any(array(
     where f.version = s.version and f.state = 'current'))
 returning id;
 
--- name: index_entry
--- Insert an entry, if its source is still there and has none.
+-- name: index_entries
+-- Insert entries, those whose source is still there and has none.
 insert into hitherto.search_entry (tenant, scope, no, kind, origin, place, start_char, end_char, length, said_at, author,
                                    hashes, counts)
-select %(tenant)s, %(ref)s, %(no)s, %(kind)s, %(origin)s, %(place)s, %(start)s, %(end)s, %(length)s, %(said_at)s,
-       %(author)s, %(hashes)s, %(counts)s
-where case %(kind)s
-    when 1 then exists (
-        select from hitherto.message m
-        where m.tenant = %(tenant)s and m.conversation = %(origin)s and m.seq = %(place)s and not m.erased
+select s.tenant, s.ref, e.*
+from hitherto.search_scope s
+cross join unnest(%(nos)s::bigint[], %(kinds)s::smallint[], %(origins)s::bigint[], %(places)s::bigint[], %(starts)s::integer[],
+    %(ends)s::integer[], %(lengths)s::integer[], %(times)s::timestamptz[], %(authors)s::text[], %(hashes)b::bytea[],
+    %(counts)b::bytea[]) as e (no, kind, origin, place, start_char, end_char, length, said_at, author, hashes, counts)
+where s.tenant = %(tenant)s and s.ref = %(ref)s and case
+    when e.kind = 1 then exists (
+        select 1 from hitherto.message m
+        where m.tenant = %(tenant)s and m.conversation = e.origin and m.seq = e.place and not m.erased
           and m.retracted_rev is null and m.seq >= (
-              select view_start from hitherto.conversation c where c.tenant = m.tenant and c.ref = m.conversation limit 1))
-    when 2 then exists (
-        select from hitherto.digest d
-        where d.tenant = %(tenant)s and d.id = %(place)s and d.status = 'completed' and d.hidden_rev is null
+              select view_start from hitherto.conversation c where c.tenant = %(tenant)s and c.ref = m.conversation limit 1)
+        offset 0)
+    when e.kind = 2 then exists (
+        select 1 from hitherto.digest d
+        where d.tenant = %(tenant)s and d.id = e.place and d.status = 'completed' and d.hidden_rev is null
           and d.end_seq >= (
-              select view_start from hitherto.conversation c where c.tenant = d.tenant and c.ref = d.conversation limit 1))
-    when 3 then exists (select from hitherto.document d where d.tenant = %(tenant)s and d.id = %(origin)s)
+              select view_start from hitherto.conversation c where c.tenant = %(tenant)s and c.ref = d.conversation limit 1)
+        offset 0)
+    when e.kind = 3 then exists (
+        select 1 from hitherto.document d where d.tenant = %(tenant)s and d.id = e.origin offset 0)
     else exists (
-        select from hitherto.fact f where f.tenant = %(tenant)s and f.id = %(origin)s and f.state = 'current')
-end
-on conflict (tenant, kind, origin, place, start_char) do nothing;
+        select 1 from hitherto.fact f where f.tenant = %(tenant)s and f.id = e.origin and f.state = 'current' offset 0)
+    end
+on conflict (tenant, kind, origin, place, start_char) do nothing
+returning no;
 
 -- name: index_grown
 -- Record up to where the scope has entries; vectors of them are wanted in every space that is being filled.
@@ -73,16 +80,16 @@ with stale as (
     select d.id from hitherto.digest d
     where d.tenant = %(tenant)s and d.conversation = %(origin)s and d.action = 'summarize' and d.indexed and d.id <> (
         select s.id from hitherto.digest s
-        where s.tenant = d.tenant and s.conversation = d.conversation and s.action = 'summarize'
+        where s.tenant = %(tenant)s and s.conversation = d.conversation and s.action = 'summarize'
           and s.visible_rev is not null and s.hidden_rev is null
         order by s.end_seq desc, s.id desc limit 1)
     order by d.id desc limit 10
 ), gone as (
     delete from hitherto.search_entry e using stale
     where e.tenant = %(tenant)s and e.kind = 2 and e.origin = %(origin)s and e.place = stale.id
-    returning e.tenant, e.scope, e.no
-)
-select hitherto.unindexed(tenant, scope, array_agg(no)) from gone group by tenant, scope;
+    returning e.scope, e.no
+), {unindexed}
+select 1;
 
 -- name: index_hold_facts_of
 -- Lock the facts of some entries likewise, before the scope's index.
@@ -106,22 +113,29 @@ cross join lateral (
 ) e
 where e.kind = 4 and e.start_char = 0;
 
--- name: index_vector
--- The vector of an entry, if that is still there.
+-- name: index_vectors
+-- The vectors of entries that are still there.
 insert into hitherto.search_vector (tenant, scope, space, no, code, vector)
-select %(tenant)s, %(ref)s, %(space)s, %(no)s, %(code)s, %(vector)s
-where exists (select from hitherto.search_entry e where e.tenant = %(tenant)s and e.scope = %(ref)s and e.no = %(no)s)
-on conflict (tenant, scope, space, no) do nothing;
+select e.tenant, e.scope, %(space)s, e.no, n.code, n.vector
+from unnest(%(nos)s::bigint[], %(codes)b::bytea[], %(vectors)b::bytea[]) as n (no, code, vector)
+cross join lateral (
+    select tenant, scope, no from hitherto.search_entry e
+    where e.tenant = %(tenant)s and e.scope = %(ref)s and e.no = n.no limit 1
+) e
+on conflict (tenant, scope, space, no) do nothing
+returning no;
 
--- name: index_fact_code
--- Copy the code of a fact's vector to the fact, where contexts read it.
-update hitherto.fact set space = %(space)s, code = %(code)s where tenant = %(tenant)s and id = %(id)s;
+-- name: index_fact_codes
+-- Copy the codes of facts' vectors to the facts, where contexts read them.
+update hitherto.fact f set space = %(space)s, code = n.code
+from unnest(%(facts)s::bigint[], %(codes)b::bytea[]) as n (fact, code)
+where f.tenant = %(tenant)s and f.id = any(%(facts)s::bigint[]) and f.id = n.fact;
 
 -- name: index_embedded
 -- Record up to where the scope's entries have vectors.
 update hitherto.search_filling f
 set embedded = greatest(embedded, %(to)s), behind = %(to)s < (
-    select next_no from hitherto.search_scope s where s.tenant = f.tenant and s.ref = f.scope limit 1)
+    select next_no from hitherto.search_scope s where s.tenant = %(tenant)s and s.ref = f.scope limit 1)
 where tenant = %(tenant)s and scope = %(ref)s and space = %(space)s;
 
 -- name: index_hold_scope
@@ -151,15 +165,15 @@ with gone as (
     where e.tenant = %(tenant)s and e.kind = 1 and e.origin = %(ref)s
       and e.place = any(array(
           select generate_series(lower(r), upper(r) - 1) from unnest(%(ranges)s::int8multirange) r))
-    returning e.tenant, e.scope, e.no
-)
-select hitherto.unindexed(tenant, scope, array_agg(no)) from gone group by tenant, scope;
+    returning e.scope, e.no
+), {unindexed}
+select 1;
 
 -- name: unindex_digests
 -- Delete the entries of a conversation's digests likewise.
 with gone as (
     delete from hitherto.search_entry e
     where e.tenant = %(tenant)s and e.kind = 2 and e.origin = %(ref)s
-    returning e.tenant, e.scope, e.no
-)
-select hitherto.unindexed(tenant, scope, array_agg(no)) from gone group by tenant, scope;
+    returning e.scope, e.no
+), {unindexed}
+select 1;

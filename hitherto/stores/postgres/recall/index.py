@@ -25,6 +25,7 @@ from hitherto.ports.recall import (
     Unembedded,
     matching,
 )
+from hitherto.stores.postgres.connections.silence import allow_long_work
 from hitherto.stores.postgres.recall import search
 from hitherto.stores.postgres.recall.entries import VIEW, at_claim, write_entries, write_vectors
 from hitherto.stores.postgres.recall.search import SEGMENT
@@ -178,6 +179,7 @@ class PostgresIndex:
         values = {**at_claim(work), "space": space, "limit": limit, "size": SEGMENT}
 
         async def read(connection: AsyncConnection[Any]) -> list[list[Any]]:
+            allow_long_work(connection)
             async with connection.pipeline():
                 if space is not None:
                     await connection.execute(SQL["index_fill"], values)
@@ -229,6 +231,7 @@ class PostgresIndex:
         assert len(entries) == len(work.sources), "entries for each source"
 
         async def write(connection: AsyncConnection[Any]) -> bool:
+            allow_long_work(connection)
             return await write_entries(connection, work, entries)
 
         async with self._with_connection(write) as held:
@@ -239,6 +242,7 @@ class PostgresIndex:
         number = await self._space(space)
 
         async def write(connection: AsyncConnection[Any]) -> bool:
+            allow_long_work(connection)
             return await write_vectors(connection, work, number, vectors)
 
         async with self._with_connection(write) as held:
@@ -247,6 +251,7 @@ class PostgresIndex:
     async def compact_index(self, work: IndexWork) -> bool:
         async def write(connection: AsyncConnection[Any]) -> bool | None:
             """Pack or rebuild one segment. Returns whether there is more to do; None if the claim is lost."""
+            allow_long_work(connection)
             await connection.execute("begin")
             row = await (await connection.execute(SQL["index_hold"], at_claim(work))).fetchone()
             if row is None:
@@ -283,6 +288,7 @@ class PostgresIndex:
             values = {"name": space.name, "dimensions": space.dimensions}
 
             async def begin(connection: AsyncConnection[Any]) -> int:
+                allow_long_work(connection)
                 row = await (await connection.execute(SQL["index_space"], values)).fetchone()
                 if row is None:  # another transaction has just created it
                     row = await (await connection.execute(SQL["index_space"], values)).fetchone()

@@ -17,16 +17,16 @@ on conflict (tenant, user_id, agent) do nothing;
 with free as materialized (
     select tenant, ref from hitherto.search_scope
     where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s
-      and (claimed_until < clock_timestamp() or claimed_until > clock_timestamp() + interval '2 hours')
+      and (claimed_until < hitherto.clock() or claimed_until > hitherto.clock() + interval '2 hours')
     for no key update skip locked
 )
-update hitherto.search_scope s set attempt = attempt + 1, claimed_until = clock_timestamp() + %(lease)s
-from free where s.tenant = free.tenant and s.ref = free.ref
+update hitherto.search_scope s set attempt = attempt + 1, claimed_until = hitherto.clock() + %(lease)s::interval
+from free where s.tenant = %(tenant)s and s.ref = free.ref
 returning s.ref, s.attempt;
 
 -- name: index_prolong
 -- Extend a claim.
-update hitherto.search_scope set claimed_until = clock_timestamp() + %(lease)s
+update hitherto.search_scope set claimed_until = hitherto.clock() + %(lease)s::interval
 where tenant = %(tenant)s and ref = %(ref)s and attempt = %(attempt)s
 returning ref;
 
@@ -51,12 +51,12 @@ select c.indexed_seq, c.view_start, m.payload::text, 1, c.ref, m.seq,
 from hitherto.search_scope s
 cross join lateral (
     select * from hitherto.conversation c
-    where c.tenant = s.tenant and c.user_id = s.user_id and c.agent = s.agent and c.indexed_seq < c.next_seq
+    where c.tenant = %(tenant)s and c.user_id = s.user_id and c.agent = s.agent and c.indexed_seq < c.next_seq
     order by c.ref limit 100
 ) c
 cross join lateral (
     select * from hitherto.message m
-    where m.tenant = c.tenant and m.conversation = c.ref and m.seq >= c.indexed_seq order by m.seq limit %(limit)s
+    where m.tenant = %(tenant)s and m.conversation = c.ref and m.seq >= c.indexed_seq order by m.seq limit %(limit)s
 ) m
 where s.tenant = %(tenant)s and s.ref = %(ref)s
 order by c.ref, m.seq
@@ -66,17 +66,17 @@ limit %(limit)s;
 -- The next digests without an entry, with those among them that do not belong in an index (without text).
 select hashtext(d.found), 2, c.ref, d.id, d.found,
        (select coalesce(said_at, created_at) from hitherto.message m
-        where m.tenant = c.tenant and m.conversation = c.ref and m.seq = d.end_seq limit 1),
+        where m.tenant = %(tenant)s and m.conversation = c.ref and m.seq = d.end_seq limit 1),
        c.id, d.start_seq, d.end_seq, null, c.agent, c.subject
 from hitherto.search_scope s
 cross join lateral (
-    select * from hitherto.conversation c where c.tenant = s.tenant and c.user_id = s.user_id and c.agent = s.agent
+    select * from hitherto.conversation c where c.tenant = %(tenant)s and c.user_id = s.user_id and c.agent = s.agent
 ) c
 cross join lateral (
     select *, coalesce((
-               select l.text from hitherto.live_digest l where l.tenant = d.tenant and l.id = d.id limit 1), '') as found
+               select l.text from ({live_digests}) l where l.id = d.id limit 1), '') as found
     from hitherto.digest d
-    where d.tenant = c.tenant and d.conversation = c.ref and d.action in ('summarize', 'chunk') and d.status = 'completed'
+    where d.tenant = %(tenant)s and d.conversation = c.ref and d.action in ('summarize', 'chunk') and d.status = 'completed'
       and not d.indexed
     order by d.id limit %(limit)s
 ) d
@@ -90,12 +90,12 @@ select 3, d.id, p.no, p.text, d.said_at, c.id, d.start_seq, d.end_seq, null, d.a
 from hitherto.search_scope s
 cross join lateral (
     select * from hitherto.document d
-    where d.tenant = s.tenant and d.user_id = s.user_id and d.agent = s.agent and not d.indexed
+    where d.tenant = %(tenant)s and d.user_id = s.user_id and d.agent = s.agent and not d.indexed
     order by d.id limit 4
 ) d
-left join lateral (select * from hitherto.passage p where p.tenant = d.tenant and p.document = d.id) p on true
+left join lateral (select * from hitherto.passage p where p.tenant = %(tenant)s and p.document = d.id) p on true
 left join lateral (
-    select id, subject from hitherto.conversation c where c.tenant = d.tenant and c.ref = d.conversation limit 1
+    select id, subject from hitherto.conversation c where c.tenant = %(tenant)s and c.ref = d.conversation limit 1
 ) c on true
 where s.tenant = %(tenant)s and s.ref = %(ref)s
 order by d.id, p.no;
@@ -106,7 +106,7 @@ select f.version, 4, f.id, 0, f.content, f.extracted_at, null, null, null, null,
 from hitherto.search_scope s
 cross join lateral (
     select * from hitherto.fact f
-    where f.tenant = s.tenant and f.user_id = s.user_id and f.agent = s.agent and f.state = 'current' and not f.indexed
+    where f.tenant = %(tenant)s and f.user_id = s.user_id and f.agent = s.agent and f.state = 'current' and not f.indexed
     order by f.id limit %(limit)s
 ) f
 where s.tenant = %(tenant)s and s.ref = %(ref)s
@@ -116,16 +116,16 @@ order by f.id;
 -- The next entries without a vector in a space, with their passages.
 select e.no, substring(case e.kind
     when 1 then (select m.text from hitherto.message m
-                 where m.tenant = e.tenant and m.conversation = e.origin and m.seq = e.place limit 1)
-    when 2 then (select d.text from hitherto.digest d where d.tenant = e.tenant and d.id = e.place limit 1)
+                 where m.tenant = %(tenant)s and m.conversation = e.origin and m.seq = e.place limit 1)
+    when 2 then (select d.text from hitherto.digest d where d.tenant = %(tenant)s and d.id = e.place limit 1)
     when 3 then (select p.text from hitherto.passage p
-                 where p.tenant = e.tenant and p.document = e.origin and p.no = e.place limit 1)
-    else (select f.content from hitherto.fact f where f.tenant = e.tenant and f.id = e.origin limit 1)
+                 where p.tenant = %(tenant)s and p.document = e.origin and p.no = e.place limit 1)
+    else (select f.content from hitherto.fact f where f.tenant = %(tenant)s and f.id = e.origin limit 1)
     end from e.start_char + 1 for e.end_char - e.start_char)
 from hitherto.search_filling f
 cross join lateral (
     select * from hitherto.search_entry e
-    where e.tenant = f.tenant and e.scope = f.scope and e.no >= f.embedded order by e.no limit %(limit)s
+    where e.tenant = %(tenant)s and e.scope = f.scope and e.no >= f.embedded order by e.no limit %(limit)s
 ) e
 where f.tenant = %(tenant)s and f.scope = %(ref)s and f.space = %(space)s and f.behind;
 
@@ -133,8 +133,8 @@ where f.tenant = %(tenant)s and f.scope = %(ref)s and f.space = %(space)s and f.
 -- Whether the scope has something to pack or to rebuild: enough entries, or codes, for a segment, or a segment with
 -- deleted entries.
 select s.stale or s.next_no - s.packed >= %(size)s or exists (
-    select from hitherto.search_filling f
-    where f.tenant = s.tenant and f.scope = s.ref and least(f.embedded, s.packed) - f.coded >= %(size)s)
+    select 1 from hitherto.search_filling f
+    where f.tenant = %(tenant)s and f.scope = s.ref and least(f.embedded, s.packed) - f.coded >= %(size)s)
 from hitherto.search_scope s
 where s.tenant = %(tenant)s and s.ref = %(ref)s;
 
@@ -157,17 +157,19 @@ select * from hitherto.tenants_without_vectors(%(space)s);
 insert into hitherto.search_filling (tenant, scope, space)
 select s.tenant, s.ref, %(space)s from hitherto.search_scope s
 where s.tenant = %(tenant)s and not exists (
-    select from hitherto.search_filling f where f.tenant = s.tenant and f.scope = s.ref and f.space = %(space)s)
-on conflict do nothing;
+    select 1 from hitherto.search_filling f where f.tenant = %(tenant)s and f.scope = s.ref and f.space = %(space)s)
+on conflict do nothing
+returning scope;
 
 -- name: index_fill
 -- Vectors of a space are wanted in this scope too, unless an erasure has removed the scope.
 insert into hitherto.search_filling (tenant, scope, space)
 select s.tenant, s.ref, %(space)s from hitherto.search_scope s
 where s.tenant = %(tenant)s and s.ref = %(ref)s and not exists (
-    select from hitherto.search_filling f where f.tenant = s.tenant and f.scope = s.ref and f.space = %(space)s)
+    select 1 from hitherto.search_filling f where f.tenant = %(tenant)s and f.scope = s.ref and f.space = %(space)s)
 for key share
-on conflict (tenant, scope, space) do nothing;
+on conflict (tenant, scope, space) do nothing
+returning scope;
 
 -- name: index_caught_up
 -- If no entry lacks a vector in a space, record that.
@@ -175,7 +177,7 @@ update hitherto.search_filling f set behind = false, embedded = s.next_no
 from hitherto.search_scope s
 where s.tenant = %(tenant)s and s.ref = %(ref)s
   and f.tenant = %(tenant)s and f.scope = %(ref)s and f.space = %(space)s and f.behind and not exists (
-    select from hitherto.search_entry e where e.tenant = f.tenant and e.scope = f.scope and e.no >= f.embedded);
+    select 1 from hitherto.search_entry e where e.tenant = %(tenant)s and e.scope = f.scope and e.no >= f.embedded);
 
 -- name: index_backlog
 -- How many scopes have something without an entry, without a vector in a space, and in stale segments.

@@ -6,9 +6,9 @@ select g.scope, g.segment, g.lengths, g.kinds, case when %(told)s then g.origins
        case when %(told)s then g.times end
 from hitherto.search_scope s
 cross join lateral (
-    select * from hitherto.search_segment g where g.tenant = s.tenant and g.scope = s.ref order by g.segment
+    select * from hitherto.search_segment g where g.tenant = %(tenant)s and g.scope = s.ref order by g.segment
 ) g
-where hitherto.within(s.tenant, s.user_id, s.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s);
+where s.tenant = %(tenant)s and hitherto.within(s.user_id, s.agent, %(user)s, %(agent)s, %(all_agents)s);
 
 -- name: search_postings
 -- Which entries in segments have one of the terms.
@@ -16,9 +16,9 @@ select p.scope, p.segment, p.term, p.offsets, p.counts
 from hitherto.search_scope s
 cross join lateral unnest(%(terms)s::bigint[]) as t (term)
 cross join lateral (
-    select * from hitherto.search_posting p where p.tenant = s.tenant and p.scope = s.ref and p.term = t.term offset 0
+    select * from hitherto.search_posting p where p.tenant = %(tenant)s and p.scope = s.ref and p.term = t.term offset 0
 ) p
-where hitherto.within(s.tenant, s.user_id, s.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s);
+where s.tenant = %(tenant)s and hitherto.within(s.user_id, s.agent, %(user)s, %(agent)s, %(all_agents)s);
 
 -- name: search_tail
 -- The entries that are in no segment yet, as one row of columns per scope.
@@ -31,9 +31,9 @@ select e.scope, e.packed, string_agg(int8send(e.no), ''::bytea), string_agg(int4
 from (
     select s.packed, e.* from hitherto.search_scope s
     cross join lateral (
-        select * from hitherto.search_entry e where e.tenant = s.tenant and e.scope = s.ref and e.no >= s.packed offset 0
+        select * from hitherto.search_entry e where e.tenant = %(tenant)s and e.scope = s.ref and e.no >= s.packed offset 0
     ) e
-    where hitherto.within(s.tenant, s.user_id, s.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s)
+    where s.tenant = %(tenant)s and hitherto.within(s.user_id, s.agent, %(user)s, %(agent)s, %(all_agents)s)
 ) e
 group by e.scope, e.packed;
 
@@ -47,8 +47,8 @@ with space as materialized (
     cross join lateral (
         select coalesce(sum(least(f.embedded, s.next_no)), 0) as embedded, coalesce(sum(s.next_no), 0) as entries
         from hitherto.search_scope s
-        left join hitherto.search_filling f on f.tenant = s.tenant and f.scope = s.ref and f.space = p.id
-        where hitherto.within(s.tenant, s.user_id, s.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s)
+        left join hitherto.search_filling f on f.tenant = %(tenant)s and f.scope = s.ref and f.space = p.id
+        where s.tenant = %(tenant)s and hitherto.within(s.user_id, s.agent, %(user)s, %(agent)s, %(all_agents)s)
     ) f
     where f.embedded > 0
     order by f.embedded >= f.entries desc, f.embedded desc, a.at
@@ -58,22 +58,22 @@ with space as materialized (
     cross join space
     cross join lateral (
         select * from hitherto.search_filling f
-        where f.tenant = s.tenant and f.scope = s.ref and f.space = space.id limit 1
+        where f.tenant = %(tenant)s and f.scope = s.ref and f.space = space.id limit 1
     ) f
-    where hitherto.within(s.tenant, s.user_id, s.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s)
+    where s.tenant = %(tenant)s and hitherto.within(s.user_id, s.agent, %(user)s, %(agent)s, %(all_agents)s)
 )
 select f.space, f.name, f.dimensions, f.scope, c.segment, null::bytea, c.codes
 from f
 cross join lateral (
     select segment, codes from hitherto.search_codes c
-    where c.tenant = f.tenant and c.scope = f.scope and c.space = f.space offset 0
+    where c.tenant = %(tenant)s and c.scope = f.scope and c.space = f.space offset 0
 ) c
 union all
 select f.space, f.name, f.dimensions, f.scope, null, string_agg(int8send(v.no), ''::bytea), string_agg(v.code, ''::bytea)
 from f
 cross join lateral (
     select no, code from hitherto.search_vector v
-    where v.tenant = f.tenant and v.scope = f.scope and v.space = f.space and v.no >= f.coded offset 0
+    where v.tenant = %(tenant)s and v.scope = f.scope and v.space = f.space and v.no >= f.coded offset 0
 ) v
 group by f.space, f.name, f.dimensions, f.scope;
 
@@ -83,7 +83,7 @@ select c.id, c.ref
 from unnest(%(ids)s::text[]) as i (id)
 cross join lateral (
     select * from hitherto.conversation c
-    where hitherto.within(c.tenant, c.user_id, c.agent, %(tenant)s, %(user)s, %(agent)s, false) and c.agent = %(agent)s
+    where c.tenant = %(tenant)s and hitherto.within(c.user_id, c.agent, %(user)s, %(agent)s, false) and c.agent = %(agent)s
       and c.id = i.id limit 1
 ) c;
 
@@ -92,18 +92,18 @@ cross join lateral (
 -- about the user.
 select ref from (
     select c.ref from hitherto.conversation c
-    where hitherto.within(c.tenant, c.user_id, c.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s)
+    where c.tenant = %(tenant)s and hitherto.within(c.user_id, c.agent, %(user)s, %(agent)s, %(all_agents)s)
       and c.subject = %(subject)s and c.subject <> ''
     union all
     select c.ref from hitherto.conversation c
-    where hitherto.within(c.tenant, c.user_id, c.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s)
+    where c.tenant = %(tenant)s and hitherto.within(c.user_id, c.agent, %(user)s, %(agent)s, %(all_agents)s)
       and c.subject = '' and %(subject)s = ''
 ) c
 order by ref;
 
 -- name: search_due
 -- Whether the tenant has expired messages that are not erased yet.
-select exists (select from hitherto.expiring_conversation c where c.tenant = %(tenant)s);
+select exists ({expiring_conversations});
 
 -- name: search_waiting
 -- The newest sources without an entry, of all scopes that are searched. Digests are found by what waits in the tenant,
@@ -116,42 +116,42 @@ select * from (
      from hitherto.conversation c
      cross join lateral (
          select * from hitherto.message m
-         where m.tenant = c.tenant and m.conversation = c.ref and m.seq >= greatest(c.indexed_seq, c.view_start)
+         where m.tenant = %(tenant)s and m.conversation = c.ref and m.seq >= greatest(c.indexed_seq, c.view_start)
          order by m.seq desc limit %(limit)s
      ) m
-     where hitherto.within(c.tenant, c.user_id, c.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s)
+     where c.tenant = %(tenant)s and hitherto.within(c.user_id, c.agent, %(user)s, %(agent)s, %(all_agents)s)
        and c.indexed_seq < c.next_seq and 1 = any(%(kinds)s)
        and m.kind in ('text', 'tool_call', 'tool_result') and not m.erased and m.retracted_rev is null
        and (m.expires_at is null or m.expires_at > statement_timestamp()) and m.text ~ '\S'
        and not exists (
-           select from hitherto.search_entry e
-           where e.tenant = c.tenant and e.kind = 1 and e.origin = c.ref and e.place = m.seq offset 0))
+           select 1 from hitherto.search_entry e
+           where e.tenant = %(tenant)s and e.kind = 1 and e.origin = c.ref and e.place = m.seq offset 0))
     union all
     (select null, 2, d.conversation, d.id, left(d.text, %(text)s), (
                 select coalesce(said_at, created_at) from hitherto.message m
-                where m.tenant = d.tenant and m.conversation = d.conversation and m.seq = d.end_seq limit 1),
+                where m.tenant = %(tenant)s and m.conversation = d.conversation and m.seq = d.end_seq limit 1),
             d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, null, null, null, null
      from (
-         select tenant, id from hitherto.digest d
+         select id from hitherto.digest d
          where d.tenant = %(tenant)s and d.action in ('summarize', 'chunk') and d.status = 'completed' and not d.indexed
            and 2 = any(%(kinds)s)
          order by d.tenant, d.conversation, d.id limit 2000
      ) w
-     cross join lateral (select * from hitherto.shown_digest d where d.tenant = w.tenant and d.id = w.id limit 1) d
-     where hitherto.within(d.tenant, d.user_id, d.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s)
+     cross join lateral (select * from ({shown_digests}) d where d.id = w.id limit 1) d
+     where hitherto.within(d.user_id, d.agent, %(user)s, %(agent)s, %(all_agents)s)
        and d.text ~ '\S')
     union all
     (select null, 3, d.id, p.no, left(p.text, %(text)s), d.said_at, d.conversation_id, d.start_seq, d.end_seq, null, d.agent,
             d.subject, d.title, d.doc_type, d.namespace, d.metadata::text
-     from hitherto.shown_document d
-     cross join lateral (select * from hitherto.passage p where p.tenant = d.tenant and p.document = d.id) p
-     where hitherto.within(d.tenant, d.user_id, d.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s)
+     from ({shown_documents}) d
+     cross join lateral (select * from hitherto.passage p where p.tenant = %(tenant)s and p.document = d.id) p
+     where hitherto.within(d.user_id, d.agent, %(user)s, %(agent)s, %(all_agents)s)
        and not d.indexed and 3 = any(%(kinds)s))
     union all
     (select null, 4, f.id, 0, left(f.content, %(text)s), f.extracted_at, null, null, null, null, f.agent, f.subject, null,
             null, null, null
-     from hitherto.shown_facts(%(tenant)s) f
-     where hitherto.within(f.tenant, f.user_id, f.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s)
+     from ({shown_facts}) f
+     where hitherto.within(f.user_id, f.agent, %(user)s, %(agent)s, %(all_agents)s)
        and f.state = 'current' and not f.indexed and 4 = any(%(kinds)s)
      order by f.extracted_at desc limit %(limit)s)
 ) w
@@ -167,17 +167,17 @@ with hit as (
     cross join lateral (
         select tenant, ref from hitherto.search_scope s
         where s.tenant = %(tenant)s and s.ref = k.scope
-          and hitherto.within(s.tenant, s.user_id, s.agent, %(tenant)s, %(user)s, %(agent)s, %(all_agents)s) limit 1
+          and hitherto.within(s.user_id, s.agent, %(user)s, %(agent)s, %(all_agents)s) limit 1
     ) s
     cross join lateral (
-        select * from hitherto.search_entry e where e.tenant = s.tenant and e.scope = s.ref and e.no = k.no limit 1
+        select * from hitherto.search_entry e where e.tenant = %(tenant)s and e.scope = s.ref and e.no = k.no limit 1
     ) e
 ), near as (
     select distinct on (n.scope, n.no) n.*
     from hit h
     cross join lateral (
         select * from hitherto.search_entry n
-        where n.tenant = h.tenant and n.kind = h.kind and n.origin = h.origin
+        where n.tenant = %(tenant)s and n.kind = h.kind and n.origin = h.origin
           and n.place between h.place - case h.kind when 1 then %(around)s else 0 end
                           and h.place + case h.kind when 1 then %(around)s else 0 end offset 0
     ) n
@@ -188,7 +188,7 @@ with hit as (
     from near n
     left join lateral (
         select vector from hitherto.search_vector v
-        where v.tenant = n.tenant and v.scope = n.scope and v.space = %(space)s and v.no = n.no limit 1
+        where v.tenant = %(tenant)s and v.scope = n.scope and v.space = %(space)s and v.no = n.no limit 1
     ) v on true
     group by n.tenant, n.scope, n.kind, n.origin, n.place, n.said_at, n.author
 )
@@ -202,27 +202,27 @@ cross join lateral (
      from hitherto.message m
      cross join lateral (
          select id, agent, subject, view_start from hitherto.conversation c
-         where c.tenant = m.tenant and c.ref = m.conversation limit 1
+         where c.tenant = %(tenant)s and c.ref = m.conversation limit 1
      ) c
-     where e.kind = 1 and m.tenant = e.tenant and m.conversation = e.origin and m.seq = e.place
+     where e.kind = 1 and m.tenant = %(tenant)s and m.conversation = e.origin and m.seq = e.place
        and not m.erased and m.retracted_rev is null and m.seq >= c.view_start
        and (m.expires_at is null or m.expires_at > statement_timestamp()) limit 1)
     union all
     (select d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, left(d.text, %(text)s), null, null, null,
             null
-     from hitherto.shown_digest d
-     where e.kind = 2 and d.tenant = e.tenant and d.id = e.place limit 1)
+     from ({shown_digests}) d
+     where e.kind = 2 and d.id = e.place limit 1)
     union all
     (select d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, left(p.text, %(text)s), d.title, d.doc_type,
             d.metadata::text, d.namespace
-     from hitherto.shown_document d
+     from ({shown_documents}) d
      cross join lateral (
-         select * from hitherto.passage p where p.tenant = d.tenant and p.document = d.id and p.no = e.place limit 1
+         select * from hitherto.passage p where p.tenant = %(tenant)s and p.document = d.id and p.no = e.place limit 1
      ) p
-     where e.kind = 3 and d.tenant = e.tenant and d.id = e.origin limit 1)
+     where e.kind = 3 and d.id = e.origin limit 1)
     union all
     (select null, null, null, null, f.agent, f.subject, left(f.content, %(text)s), null, null, null, null
-     from hitherto.shown_facts(%(tenant)s) f
-     where e.kind = 4 and f.tenant = e.tenant and f.id = e.origin and f.state = 'current' limit 1)
+     from ({shown_facts}) f
+     where e.kind = 4 and f.id = e.origin and f.state = 'current' limit 1)
 ) w
 where e.kind = any(%(kinds)s);

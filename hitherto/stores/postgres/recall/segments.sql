@@ -35,8 +35,11 @@ values (%(tenant)s, %(ref)s, %(segment)s, %(lengths)s, %(kinds)s, %(origins)s, %
 -- name: index_postings
 -- Insert the postings of a segment.
 insert into hitherto.search_posting (tenant, scope, term, segment, offsets, counts)
-select %(tenant)s, %(ref)s, p.term, %(segment)s, p.offsets, p.counts
-from unnest(%(terms)b::bigint[], %(offsets)b::bytea[], %(counts)b::bytea[]) as p (term, offsets, counts);
+select s.tenant, s.ref, p.term, %(segment)s, p.offsets, p.counts
+from hitherto.search_scope s
+cross join unnest(%(terms)b::bigint[], %(offsets)b::bytea[], %(counts)b::bytea[]) as p (term, offsets, counts)
+where s.tenant = %(tenant)s and s.ref = %(ref)s
+returning segment;
 
 -- name: index_drop_codes
 -- Delete the codes of a segment, to rebuild them.
@@ -60,4 +63,4 @@ update hitherto.search_scope set packed = %(packed)s where tenant = %(tenant)s a
 -- Record that the scope has no stale segments, if it has none.
 update hitherto.search_scope set stale = false
 where tenant = %(tenant)s and ref = %(ref)s and not exists (
-    select from hitherto.search_segment g where g.tenant = %(tenant)s and g.scope = %(ref)s and g.stale);
+    select 1 from hitherto.search_segment g where g.tenant = %(tenant)s and g.scope = %(ref)s and g.stale);

@@ -6,12 +6,14 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
-from psycopg import AsyncConnection, AsyncCursor, AsyncPipeline, AsyncTransaction
+from psycopg import AsyncCursor, AsyncPipeline, AsyncTransaction
+
+from hitherto.stores.postgres.connections.silence import WatchedConnection
 
 _SET = "select set_config('hitherto.tenant', %s, true)"
 
 
-class RowSecurityConnection(AsyncConnection[Any]):
+class RowSecurityConnection(WatchedConnection):
     """Before a statement that binds a `tenant`, and where row-level security holds for the role (`row_security`), the
     transaction's tenant is set to that one, for this transaction alone. A statement that binds none sees no rows of
     any.

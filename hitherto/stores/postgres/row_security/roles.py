@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import psycopg
 from psycopg import sql
 
 from hitherto.errors import InvalidInput, StoreError
 from hitherto.stores.postgres import errors
+from hitherto.stores.postgres.connections.silence import connect
+
+_PATIENCE = 10.0
+"""Seconds to wait for a connection."""
 
 _ASKED = """
 select r.rolsuper or r.rolbypassrls,
@@ -64,7 +66,7 @@ async def grant(url: str, role: str) -> bool:
     errors.checked_address(url)
     name = sql.Identifier(role)
     try:
-        async with await psycopg.AsyncConnection[Any].connect(url, application_name="hitherto") as connection:
+        async with await connect(url, patience=_PATIENCE) as connection, connection.transaction():
             found = await (await connection.execute(_ASKED, [role])).fetchone()
             if found is None:
                 raise InvalidInput(f"there is no role {role!r}; make it first: CREATE ROLE … LOGIN PASSWORD …")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from uuid import uuid4
 
 from hitherto.core.digests.digest import Needs
 from hitherto.core.scope import Scope
-from hitherto.ports.digests import Backlog, FailedDigest
-from hitherto.ports.queue import DigestJob
+from hitherto.ports.digests import Backlog, DigestJob, FailedDigest
 from hitherto.ports.store import Store
 from hitherto.testing.conformance.digests.samples import ELSEWHERE, begun
 from hitherto.testing.conformance.samples import (
@@ -31,55 +31,42 @@ async def job_of(store: Store, name: str, *, scope: Scope = SCOPE) -> DigestJob:
     return DigestJob(scope.tenant, await begun(store, name, scope=scope))
 
 
-async def overdue(store: Store, *, limit: int = 100) -> list[DigestJob]:
-    return await store.overdue(since=AT_ONCE, limit=limit)
-
-
 async def figures(store: Store, *, tenant: str | None = None) -> Backlog:
-    """The backlog without its seconds, and without its workers, which only a store with its own queue counts."""
+    """The backlog without its seconds."""
     found = await store.backlog(tenant=tenant)
     assert found.lag_seconds >= 0
-    assert found.workers in (None, 0)
-    return replace(found, lag_seconds=0.0, workers=None)
+    return replace(found, lag_seconds=0.0)
 
 
 class BacklogCases:
-    async def test_overdue_longest_first(self, store: Store) -> None:
-        assert await overdue(store) == []
+    async def test_due_digests_longest_first(self, store: Store) -> None:
+        assert await store.due_digests() == []
         jobs = [await job_of(store, "c", scope=scope) for scope in (SCOPE, ELSEWHERE)]
         jobs.append(await job_of(store, "d"))
-        assert await overdue(store) == jobs
-        assert await overdue(store, limit=2) == jobs[:2]
-        assert await overdue(store, limit=0) == await overdue(store, limit=-1) == []
-        assert await store.overdue(since=HOUR) == []
+        assert await store.due_digests() == jobs
+        assert await store.due_digests(limit=2) == jobs[:2]
+        assert await store.due_digests(limit=0) == await store.due_digests(limit=-1) == []
         assert await store.put_off(await claimed(store, jobs[0].digest), wait=AT_ONCE)
-        assert await overdue(store) == [jobs[1], jobs[2], jobs[0]], "since when it was due again"
+        assert await store.due_digests() == [jobs[1], jobs[2], jobs[0]], "since when it was due again"
 
-    async def test_overdue_is_what_nobody_has_in_hand(self, store: Store) -> None:
+    async def test_due_digests_are_those_that_nobody_has_in_hand(self, store: Store) -> None:
         jobs = {name: await job_of(store, name) for name in ("due", "held", "dead", "off", "later", "ended")}
         for name in ("held", "dead", "off", "later"):
             work = await claimed(store, jobs[name].digest, lease=AT_ONCE if name == "dead" else HOUR)
             if name in ("off", "later"):
                 assert await store.put_off(work, wait=AT_ONCE if name == "off" else HOUR / 2)
         await write(store, "ended", outcomes=[ending("failed", jobs["ended"].digest)])
-        assert await overdue(store) == [jobs["due"], jobs["dead"], jobs["off"]]
+        assert await store.due_digests() == [jobs["due"], jobs["dead"], jobs["off"]]
         await claimed(store, jobs["due"].digest)
-        assert await overdue(store) == [jobs["dead"], jobs["off"]]
+        assert await store.due_digests() == [jobs["dead"], jobs["off"]]
 
-    async def test_overdue_is_what_the_asker_can_make(self, store: Store) -> None:
+    async def test_due_digests_are_those_that_the_asker_can_make(self, store: Store) -> None:
         free = await job_of(store, "free")
         made = {need: DigestJob(SCOPE.tenant, await begun(store, need.value, needs=need)) for need in Needs}
-        assert await store.overdue(since=AT_ONCE, able=()) == [free]
+        assert await store.due_digests(able=()) == [free]
         for need, job in made.items():
-            assert await store.overdue(since=AT_ONCE, able=(need,)) == [free, job]
-        assert await overdue(store) == [free, *made.values()]
-
-    async def test_overdue_for_how_long(self, store: Store) -> None:
-        job = await job_of(store, "c")
-        await asyncio.sleep(0.03)
-        assert await store.overdue(since=0.02 / 3600 * HOUR) == [job]
-        await claimed(store, job.digest, lease=AT_ONCE)
-        assert await store.overdue(since=HOUR / 2) == []
+            assert await store.due_digests(able=(need,)) == [free, job]
+        assert await store.due_digests() == [free, *made.values()]
 
     async def test_rested_are_conversations_whose_time_has_come(self, store: Store) -> None:
         assert await store.rested() == []
@@ -120,7 +107,7 @@ class BacklogCases:
         assert await store.unsettled([]) == []
 
     async def test_load_counts_digests_by_what_they_wait_for(self, store: Store) -> None:
-        assert await store.backlog() == Backlog(workers=(await store.backlog()).workers)
+        assert await store.backlog() == Backlog()
         jobs = [
             await job_of(store, name, scope=scope) for name, scope in (("a", SCOPE), ("b", SCOPE), ("c", ELSEWHERE))
         ]
@@ -139,7 +126,16 @@ class BacklogCases:
         for name, job in zip("ab", jobs, strict=False):
             await write(store, name, outcomes=[ending("failed", job.digest)])
         await write(store, "c", outcomes=[ending("completed", jobs[2].digest)], scope=ELSEWHERE)
-        assert await store.backlog() == Backlog(workers=(await store.backlog()).workers)
+        assert await store.backlog() == Backlog()
+
+    async def test_load_counts_workers_that_show_themselves(self, store: Store) -> None:
+        first, second = uuid4(), uuid4()
+        for worker in (first, first, second):
+            await store.show_worker(worker)
+        assert (await store.backlog()).workers == 2
+        assert (await store.backlog(tenant="nobody")).workers == 2, "every tenant's"
+        await store.forget_worker(first)
+        assert (await store.backlog()).workers == 1
 
     async def test_load_tells_how_far_behind_they_are(self, store: Store) -> None:
         await write(store, "c", *dialogue(4))

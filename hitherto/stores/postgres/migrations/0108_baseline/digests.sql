@@ -62,3 +62,9 @@ create index digest_waiting on hitherto.digest (tenant, conversation, id)
 
 -- An id is asked for before its row is written; a default of the column would need no right to the sequence.
 grant usage on sequence hitherto.digest_id_seq to public;
+
+create table hitherto.worker (
+    id      uuid        primary key,
+    seen_at timestamptz not null
+);
+comment on table hitherto.worker is 'Processes that make digests, and when each last showed itself; of no tenant.';

@@ -12,12 +12,8 @@ begin
     loop
         execute format('alter table hitherto.%I enable row level security', one.name);
         execute format(
-            'create policy of_tenant on hitherto.%I using (tenant = (select current_setting(''hitherto.tenant'', true)))',
-            one.name);
+            'create policy of_tenant on hitherto.%I using (tenant = current_setting(''hitherto.tenant'', true))', one.name);
     end loop;
-    -- What the calls for an erased tenant cost stays, with no name on it.
-    alter policy of_tenant on hitherto.model_call
-        using (tenant in ((select current_setting('hitherto.tenant', true)), ''));
     -- A view reads with its owner's rights, and so past row-level security, unless it is told otherwise. PostgreSQL 14 cannot be told.
     if current_setting('server_version_num')::integer >= 150000 then
         for one in

@@ -26,23 +26,41 @@ select m.conversation || '-' || m.seq as id, c.user_id, c.id as session_id, c.ag
        m.created_at, m.created_at as updated_at, m.expires_at,
        m.retracted_rev is null and m.seq >= c.view_start and m.seq > coalesce(s.end_seq, -1) as is_active, c.tenant
 from hitherto.conversation c
-left join lateral hitherto.standing_summary(c.tenant, c.ref, c.view_start) s on true
+left join lateral (
+    select s.end_seq from hitherto.digest s
+    where s.tenant = c.tenant and s.conversation = c.ref and s.action = 'summarize' and s.visible_rev is not null
+      and s.hidden_rev is null and s.end_seq >= c.view_start
+    order by s.end_seq desc, s.id desc limit 1
+) s on true
 join hitherto.message m on m.tenant = c.tenant and m.conversation = c.ref
 where m.kind = 'text' and not m.erased and (m.expires_at is null or m.expires_at > statement_timestamp());
 
--- The summary that stands for each conversation now.
-create view hitherto.memory_session_summaries as
-select s.id::text as id, c.user_id, c.id as session_id, c.agent as agent_id, s.summary, s.created_at, s.updated_at, c.tenant
+-- The newest summary of each conversation, for others to show.
+create view hitherto.conversation_summaries as
+select s.id, c.id as conversation_id, c.user_id, c.agent as agent_id, s.text as summary, s.created_at, s.completed_at as updated_at,
+       c.tenant
 from hitherto.conversation c
-cross join lateral hitherto.summary_of(c.tenant, c.ref, c.view_start, c.next_expiry) s;
+cross join lateral (
+    select * from hitherto.digest s
+    where s.tenant = c.tenant and s.conversation = c.ref and s.action = 'summarize' and s.visible_rev is not null
+      and s.hidden_rev is null and s.end_seq >= c.view_start
+    order by s.end_seq desc, s.id desc limit 1
+) s
+where not hitherto.expiring(c.next_expiry);
+
+-- The same.
+create view hitherto.memory_session_summaries as
+select id::text as id, user_id, conversation_id as session_id, agent_id, summary, created_at, updated_at, tenant
+from hitherto.conversation_summaries;
 
 -- Searchable digests of parts of conversations; a range ends before message_range_end.
 create view hitherto.conversation_chunks as
-select d.id, c.conversation_id, c.user_id, nullif(c.subject, '') as legacy_id, c.text as content,
-       c.start_seq::integer as message_range_start, c.end_seq::integer + 1 as message_range_end, d.created_at, c.tenant, c.agent
-from hitherto.shown_digest c
-join hitherto.digest d on d.tenant = c.tenant and d.id = c.id
-where c.action = 'chunk';
+select d.id, c.id as conversation_id, c.user_id, nullif(c.subject, '') as legacy_id, d.text as content,
+       d.start_seq::integer as message_range_start, d.end_seq::integer + 1 as message_range_end, d.created_at, c.tenant, c.agent
+from hitherto.digest d
+join hitherto.conversation c on c.tenant = d.tenant and c.ref = d.conversation
+where d.action = 'chunk' and d.status = 'completed' and d.visible_rev is not null and d.hidden_rev is null
+  and d.end_seq >= c.view_start and not hitherto.expiring(c.next_expiry);
 
 -- Facts that hold now, but for those of which each message has expired and nobody confirmed.
 create view hitherto.legacy_facts as
@@ -65,7 +83,12 @@ where f.state = 'current' and (
 -- Conversations, with what each says of its own strategy; null where the agent or the settings decide.
 create view hitherto.agent_conversations as
 select c.ref as id, c.id as conversation_id, c.user_id, c.agent as agent_id,
-       coalesce(c.title, left(hitherto.opening(c.tenant, c.ref, c.view_turns), 60)) as title,
+       coalesce(c.title, (
+           select left(m.text, 60) from hitherto.message m
+           where m.tenant = c.tenant and m.conversation = c.ref and m.sum_turns > c.view_turns and m.kind = 'text'
+             and m.role = 'user' and m.retracted_rev is null and not m.erased
+             and (m.expires_at is null or m.expires_at > statement_timestamp())
+           order by m.sum_turns limit 1)) as title,
        c.policy ->> 'name' as memory_strategy, (c.cross_session ->> 'latest')::boolean as memory_injection,
        c.next_seq as message_count, c.created_at, c.updated_at, c.tenant
 from hitherto.conversation c
@@ -80,19 +103,29 @@ from hitherto.conversation c
 join hitherto.message m on m.tenant = c.tenant and m.conversation = c.ref
 where not m.erased and (m.expires_at is null or m.expires_at > statement_timestamp());
 
--- The newest summary of each conversation, for others to show.
-create view hitherto.conversation_summaries as
-select s.id, c.id as conversation_id, c.user_id, c.agent as agent_id, s.summary, s.created_at, s.updated_at, c.tenant
-from hitherto.conversation c
-cross join lateral hitherto.summary_of(c.tenant, c.ref, c.view_start, c.next_expiry) s;
-
 -- Conversations with the running synopsis, and how many messages it covers.
 create view hitherto.chat_sessions as
-select c.id, c.user_id, coalesce(c.title, left(hitherto.opening(c.tenant, c.ref, c.view_turns), 60)) as name,
-       coalesce(s.summary, '') as summary, coalesce(s.summarized_count, 0)::integer as summarized_count, c.created_at,
-       c.updated_at, c.agent, c.tenant
+select c.id, c.user_id, coalesce(c.title, (
+           select left(m.text, 60) from hitherto.message m
+           where m.tenant = c.tenant and m.conversation = c.ref and m.sum_turns > c.view_turns and m.kind = 'text'
+             and m.role = 'user' and m.retracted_rev is null and not m.erased
+             and (m.expires_at is null or m.expires_at > statement_timestamp())
+           order by m.sum_turns limit 1)) as name,
+       coalesce(s.text, '') as summary, (
+           coalesce((select m.sum_dialogue from hitherto.message m
+                     where m.tenant = c.tenant and m.conversation = c.ref and m.seq <= s.end_seq and m.retracted_rev is null
+                     order by m.seq desc limit 1), 0)
+           - coalesce((select m.sum_dialogue from hitherto.message m
+                       where m.tenant = c.tenant and m.conversation = c.ref and m.seq < s.start_seq and m.retracted_rev is null
+                       order by m.seq desc limit 1), 0))::integer as summarized_count,
+       c.created_at, c.updated_at, c.agent, c.tenant
 from hitherto.conversation c
-left join lateral hitherto.summary_of(c.tenant, c.ref, c.view_start, c.next_expiry) s on true;
+left join lateral (
+    select * from hitherto.digest s
+    where s.tenant = c.tenant and s.conversation = c.ref and s.action = 'summarize' and s.visible_rev is not null
+      and s.hidden_rev is null and s.end_seq >= c.view_start and not hitherto.expiring(c.next_expiry)
+    order by s.end_seq desc, s.id desc limit 1
+) s on true;
 
 -- What users asked and what was answered in the end, as far as it is shown.
 create view hitherto.chat_messages as

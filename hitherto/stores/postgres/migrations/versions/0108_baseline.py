@@ -1,10 +1,10 @@
-"""The schema of 0.1: see `baseline`."""
+"""The schema of 0.1: the files of `0108_baseline`."""
 
 from __future__ import annotations
 
 from alembic import op
 
-from hitherto.stores.postgres import baseline
+from hitherto.stores.postgres import schema
 
 revision = "0108"
 down_revision = None
@@ -12,5 +12,5 @@ down_revision = None
 
 def upgrade() -> None:
     connection = op.get_bind()
-    for statements in baseline.scripts():
+    for statements in schema.baseline():
         connection.exec_driver_sql(statements.replace("%", "%%"))

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from psycopg import AsyncConnection, Error
+from psycopg.errors import InsufficientPrivilege
 from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from hitherto.errors import DatabaseReadOnly, InvalidInput
+from hitherto.logs import logger
+from hitherto.stores.postgres.connections.silence import SHORT_LIMIT, Activity, Backend, WatchedConnection, address
 from hitherto.stores.postgres.row_security.connection import RowSecurityConnection
+from hitherto.stores.postgres.sql import SQL
+
+log = logger("hitherto.database")
 
 _NAME = "hitherto"
-_POOLS = (_NAME, "hitherto queue")
 
 _SETTINGS = """
 select current_setting('transaction_read_only')::boolean,
@@ -31,6 +37,9 @@ select current_setting('transaction_read_only')::boolean,
 """What was acknowledged must be there after a crash of the server, so a commit waits until it is on the server's disk.
 Only `off` does not wait for that. `local` and those above it differ in what else they wait for, on standby servers:
 that is the operator's choice."""
+
+_CONNECT_TIMEOUT = 3.0
+"""Seconds after which the next attempt to make a connection begins: what was sent to a host that is silent is lost."""
 
 _RECONNECT_TIMEOUT = 1.0
 """Seconds for which psycopg's pool tries to replace a connection. It waits twice as long after each attempt that fails:
@@ -53,7 +62,9 @@ class Connections:
     server comes to it. So after a block that fails, the connection forgets what is prepared.
 
     Whether a connection may write is asked once, when it is made. So one that was refused a write is replaced; and all
-    idle ones are replaced once a new connection may write where the one before could not.
+    are replaced once a new connection may write where the one before could not. All are replaced, too, when one is
+    lost or has fallen silent: what happened to it has happened to others, which nobody has used since. What the server
+    still holds for a silent one, its transaction and its locks, is ended over the next new connection.
 
     The connections belong to the event loop in which they are opened: in any other, all verbs raise InvalidInput.
     """
@@ -69,6 +80,7 @@ class Connections:
         start_again: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._patience = patience
+        self._limit = max(SHORT_LIMIT, 3 * patience)
         self._start_again = start_again
         self._asks_to_read_only = read_only
         self._turns = asyncio.Semaphore(size)
@@ -76,10 +88,15 @@ class Connections:
         self._home: asyncio.AbstractEventLoop | None = None
         self._read_only = False
         """Whether the connection that was made last may not write."""
+        self._activity = Activity(url)
+        self._left = set[Backend]()
+        """Backends whose connections were silent."""
+        self._renewed_at = 0.0
+        self._renewing: asyncio.Task[None] | None = None
         self.row_security = False
         """Whether row-level security holds for the role of the connections."""
         self._pool = AsyncConnectionPool[RowSecurityConnection](
-            url,
+            lambda: address(url, patience=min(patience, _CONNECT_TIMEOUT)),
             connection_class=RowSecurityConnection,
             min_size=1,
             max_size=size,
@@ -87,14 +104,7 @@ class Connections:
             open=False,
             reconnect_timeout=_RECONNECT_TIMEOUT,
             reconnect_failed=self._given_up,
-            kwargs={
-                # Without a timeout, a host that has lost its power holds an attempt up for two minutes.
-                "connect_timeout": max(2, int(patience)),
-                "autocommit": True,
-                "application_name": "hitherto",
-                "client_encoding": "UTF8",
-                "prepare_threshold": 5 if prepared else None,
-            },
+            kwargs={"autocommit": True, "prepare_threshold": 5 if prepared else None},
             configure=self._configured,
             name=_NAME,
         )
@@ -114,18 +124,28 @@ class Connections:
             await asyncio.wait(tuple(self._returning))
         await self._pool.close()
 
-    async def check(self) -> None:
-        """Replace the idle connections that are dead."""
-        # In a separate task: the pool takes a cancellation for a dead connection, and goes on.
-        await asyncio.shield(self._background(self._pool.check()))
+    async def renew(self, lost: RowSecurityConnection) -> None:
+        """Replace all connections that were there when one was lost: idle ones now, others when they are given back."""
+        self._begin_to_renew(lost)
+        if self._renewing is not None:
+            await asyncio.shield(self._renewing)
+
+    def _begin_to_renew(self, lost: RowSecurityConnection) -> bool:
+        """Returns whether that was to be done: it is not when it was begun since the connection was made."""
+        if lost.greeted_at <= self._renewed_at:
+            return False
+        self._renewed_at = time.monotonic()
+        self._renewing = self._background(self._pool.drain())
+        return True
 
     @asynccontextmanager
-    async def borrowed(self) -> AsyncGenerator[AsyncConnection[Any]]:
+    async def borrowed(self) -> AsyncGenerator[RowSecurityConnection]:
         """A connection until the end of the block. Raises PoolTimeout."""
         self._check_loop()
         await self._turn()
         connection = await self._taken()
         connection.forget_tenant()
+        connection.limit = self._limit
         try:
             yield connection
         except BaseException as error:
@@ -142,6 +162,9 @@ class Connections:
             )
 
     async def _configured(self, connection: RowSecurityConnection) -> None:
+        connection.when_silent = self._silent
+        await connection.greet(self._activity)
+        await self._end_what_is_left(connection)
         # In a time zone east of UTC, times near datetime.max would overflow Python's datetime.
         await connection.execute("set time zone 'UTC'")
         await connection.execute("set datestyle = 'ISO'")  # the only one psycopg reads
@@ -160,6 +183,22 @@ class Connections:
         if self._read_only and not read_only:
             self._background(self._pool.drain())
         self._read_only = bool(read_only)
+
+    async def _end_what_is_left(self, connection: RowSecurityConnection) -> None:
+        if not self._left:
+            return
+        left = tuple(self._left)
+        with suppress(InsufficientPrivilege):  # then the server ends them when it notices
+            ending = {"pids": [one.pid for one in left], "starts": [one.start for one in left]}
+            await connection.execute(SQL["end_backends"], ending)
+        self._left.difference_update(left)
+
+    def _silent(self, connection: WatchedConnection) -> None:
+        assert isinstance(connection, RowSecurityConnection), "one of these connections"
+        if connection.backend is not None:
+            self._left.add(connection.backend)
+        if self._begin_to_renew(connection):
+            log.warning("The database has fallen silent; its connections are replaced")
 
     def _given_up(self, _: object) -> None:
         # In a separate task: the pool has few tasks for its work, and to start a server takes long.
@@ -240,10 +279,12 @@ _told = set[str]()
 
 def _is_news(record: logging.LogRecord) -> bool:
     """Whether to log a record. The pool repeats its warnings two or three times a second; each passes once in an
-    outage."""
+    outage. Of silent connections it says no more than was said of all."""
     if record.levelno < logging.WARNING or not isinstance(record.args, tuple) or not record.args:
         return True
-    if record.args[0] not in _POOLS:
+    if isinstance(record.args[0], WatchedConnection) and record.args[0].fell_silent:
+        return False
+    if record.args[0] != _NAME:
         return True
     line = record.getMessage()
     news = line not in _told

@@ -1,0 +1,26 @@
+-- Connections: what each tells the server when it is made, and what is asked about one that has fallen silent.
+
+-- name: greet
+-- The server notices a client that has gone as soon as a client notices the server. Returns which backend this is, and
+-- when it was started, in microseconds: a number of a process is used again.
+select set_config('tcp_keepalives_idle', %(idle)s::text, false),
+       set_config('tcp_keepalives_interval', %(interval)s::text, false),
+       set_config('tcp_keepalives_count', %(count)s::text, false),
+       case when current_setting('server_version_num')::int >= 120000
+            then set_config('tcp_user_timeout', %(timeout)s::text, false) end,
+       pg_backend_pid(),
+       (select (extract(epoch from backend_start) * 1000000)::bigint from pg_stat_activity
+        where pid = pg_backend_pid());
+
+-- name: backends
+-- The backends of this role, and whether each is at work. One that is not waits for its client.
+select pid, (extract(epoch from backend_start) * 1000000)::bigint, wait_event_type is distinct from 'Client'
+from pg_stat_activity
+where datname = current_database() and usename = session_user;
+
+-- name: end_backends
+-- End backends whose clients have given them up, with the transactions and locks they may hold.
+select pg_terminate_backend(a.pid)
+from pg_stat_activity a
+join unnest(%(pids)s::int[], %(starts)s::bigint[]) as given (pid, start) on given.pid = a.pid
+where (extract(epoch from a.backend_start) * 1000000)::bigint = given.start;

@@ -1,0 +1,93 @@
+"""Notifications that wake workers: from any store on the database to all that listen, and never within a commit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import psycopg
+import pytest
+
+from hitherto.stores.postgres import wake
+from hitherto.stores.postgres.store import PostgresStore
+from tests.faults.tables import Tables
+from tests.faults.waiting import until
+
+
+class Heard:
+    """Counts what a store hears while it listens."""
+
+    def __init__(self, store: PostgresStore) -> None:
+        self.times = 0
+        self._listening = asyncio.create_task(store.listen(self._hear))
+
+    def _hear(self) -> None:
+        self.times += 1
+
+    async def once_more_than(self, times: int) -> None:
+        await until(lambda: self.times > times, "it is heard")
+
+    async def aclose(self) -> None:
+        self._listening.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._listening
+
+
+@pytest.fixture
+async def store(database: str) -> AsyncIterator[PostgresStore]:
+    made = PostgresStore(database)
+    await made.open()
+    yield made
+    await made.aclose()
+
+
+@pytest.fixture
+async def heard(store: PostgresStore, database: str) -> AsyncIterator[Heard]:
+    found = Heard(store)
+    await until(Tables(database).listens, "it listens")
+    await found.once_more_than(0)
+    yield found
+    await found.aclose()
+
+
+async def test_many_at_once_are_few(store: PostgresStore, heard: Heard) -> None:
+    before = heard.times
+    for _ in range(1_000):
+        store.wake_workers()
+        await asyncio.sleep(0)
+    await heard.once_more_than(before)
+    await asyncio.sleep(3 * wake._APART)
+    assert heard.times - before < 100
+
+
+async def test_both_ends_come_back(store: PostgresStore, heard: Heard, database: str) -> None:
+    """After each loss whoever listens looks once, as something may have been missed."""
+    for _ in range(2):
+        store.wake_workers()
+        await heard.once_more_than(heard.times - 1)
+        before = heard.times
+        await Tables(database).all(
+            "select pg_terminate_backend(pid, 5000) from pg_stat_activity "
+            "where datname = current_database() and pid <> pg_backend_pid()"
+        )
+        await heard.once_more_than(before)
+        before = heard.times
+
+        async def hears(before: int = before) -> bool:
+            store.wake_workers()
+            await asyncio.sleep(wake._APART)
+            return heard.times > before
+
+        await until(hears, "what is told again is heard again")
+
+
+async def test_an_append_never_notifies(database: str) -> None:
+    """Nor does anything that runs within its transaction."""
+    async with await psycopg.AsyncConnection[object].connect(database) as connection:
+        sources = await connection.execute(
+            "select prosrc from pg_proc where pronamespace = 'hitherto'::regnamespace and prosrc ilike '%notify%' "
+            "union all select tgname::text from pg_trigger t join pg_class c on c.oid = t.tgrelid "
+            "where c.relnamespace = 'hitherto'::regnamespace and not tgisinternal"
+        )
+        assert await sources.fetchall() == []
