@@ -207,6 +207,8 @@ def test_the_python_of(page: Path, surroundings: None) -> None:
                 assert_printed(printed.getvalue(), block.output, f"{page.name}, line {block.line}")
         for client in [value for value in namespace.values() if isinstance(value, AsyncOpenAI)]:
             runner.run(client.close())  # a reader's program would end here
+        for memory in [value for value in namespace.values() if isinstance(value, Memory)]:
+            runner.run(memory.aclose())
 
 
 def compiled(page: Path, block: Block, address: str) -> CodeType:
