@@ -172,8 +172,7 @@ class Connections:
         await connection.execute("set default_transaction_isolation = 'read committed'")
         if self._asks_to_read_only:
             await connection.execute("set default_transaction_read_only = on")
-        # A client's host that has lost its power is noticed only after hours: so long could its lock on a conversation
-        # last.
+        # Whoever holds a conversation's row need not ever let go.
         patience = f"{max(self._patience, 0.001) * 1_000:.0f}ms"
         told = await connection.execute(_SETTINGS, [patience])
         ((read_only, _, _, row_security),) = await told.fetchall()
@@ -230,11 +229,11 @@ class Connections:
 
     async def _return(self, connection: RowSecurityConnection, error: BaseException | None = None) -> None:
         """Give a connection and its turn back; a transaction that was not committed is rolled back."""
-        if connection.closed:
-            self._lose(connection)
         try:
             await self._cleared(connection, error)
         finally:
+            if connection.closed and not isinstance(error, DatabaseReadOnly):
+                self._lose(connection)
             try:
                 await self._pool.putconn(connection)
             finally:
