@@ -1,4 +1,4 @@
-"""All that can be killed is killed, with and without a network that falls silent; `python -m tests.faults.rounds` goes on."""
+"""All that can be killed is killed, with and without a network that falls silent."""
 
 from __future__ import annotations
 
