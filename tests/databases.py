@@ -108,8 +108,7 @@ class Databases:
         await self._admin.execute(
             sql.SQL("grant {} to hitherto with inherit false").format(sql.Identifier(ROW_SECURITY_ROLE))
         )
-        small = "-c hitherto.id_range=0"  # numbers from 1 on
-        await schema.ensure(make_conninfo(self._server.url, dbname=TEMPLATE, options=small), patience=10)
+        await schema.ensure(make_conninfo(self._server.url, dbname=TEMPLATE), patience=10)
         async with await self._connected(TEMPLATE) as connection:
             self._catalog = await _catalog(connection)
 

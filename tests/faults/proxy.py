@@ -65,7 +65,11 @@ class Proxy:
         assert task is not None
         flow = _Flow(self, task, lost=self._silent)
         self._flows.append(flow)
-        answers, questions = await asyncio.open_unix_connection(self._socket)
+        try:
+            answers, questions = await asyncio.open_unix_connection(self._socket)
+        except OSError:  # the server is away
+            writer.transport.abort()
+            return
         try:
             with suppress(ConnectionError, asyncio.CancelledError):
                 await asyncio.gather(flow.pump(reader, questions), flow.pump_back(answers, writer))

@@ -38,7 +38,6 @@ from hitherto.core.scope import Scope
 from hitherto.errors import Conflict
 from hitherto.ports.log import ConversationInfo
 from hitherto.stores.postgres import documents, rows
-from hitherto.stores.postgres.arrays import integers
 from hitherto.stores.postgres.connections.silence import allow_long_work
 from hitherto.stores.postgres.documents import document_values
 from hitherto.stores.postgres.errors import ours
@@ -268,9 +267,9 @@ async def _restore(
     await cursor.executemany(SQL["import_digest"], [{**at, **_digest_values(one)} for one in kept.digests])
     receipts = {
         "key_hashes": [one.key_hash for one in kept.receipts],
-        "starts": integers([one.start for one in kept.receipts]),
-        "ends": integers([one.end for one in kept.receipts]),
-        "revs": integers([one.rev for one in kept.receipts]),
+        "starts": rows.integers([one.start for one in kept.receipts]),
+        "ends": rows.integers([one.end for one in kept.receipts]),
+        "revs": rows.integers([one.rev for one in kept.receipts]),
         "fingerprints": [one.fingerprint for one in kept.receipts],
         "times": [one.created_at for one in kept.receipts],
     }
@@ -465,7 +464,7 @@ def _fact_values(tenant: str, record: FactRecord) -> dict[str, Any]:
 
 def _run_event_values(events: Sequence[RunEvent]) -> dict[str, Any]:
     return {
-        "nos": integers([one.no for one in events]),
+        "nos": rows.integers([one.no for one in events]),
         "kinds": [one.kind.value for one in events],
         "names": [one.name for one in events],
         "call_ids": [one.call_id for one in events],

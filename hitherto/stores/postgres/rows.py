@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from psycopg import AsyncCursor
@@ -21,7 +21,6 @@ from hitherto.core.scope import Scope
 from hitherto.garbage import few_collections
 from hitherto.ports.digests import DigestOutcome, DigestWork, NewDigest, RewrittenDigest
 from hitherto.ports.log import Receipt
-from hitherto.stores.postgres import arrays
 
 Row = Sequence[Any]
 T = TypeVar("T")
@@ -68,6 +67,18 @@ def multirange(ranges: Sequence[tuple[int, int]]) -> str:
     return f"{{{','.join([f'[{first},{last}]' for first, last in ranges])}}}"
 
 
+def integers(values: Iterable[int | None]) -> str:
+    """Whole numbers as PostgreSQL's array. psycopg takes longer, and its type goes by the numbers' size, so that a
+    statement would be prepared more than once."""
+    return f"{{{','.join(['NULL' if one is None else str(one) for one in values])}}}"
+
+
+def _texts(values: Iterable[str]) -> str:
+    """Texts as PostgreSQL's array, for an array of such, whose arrays may have different lengths."""
+    quoted = [one.replace("\\", "\\\\").replace('"', '\\"') for one in values]
+    return "{" + ",".join([f'"{one}"' for one in quoted]) + "}"
+
+
 def receipt_from(row: Row) -> Receipt:
     start, end, rev, fingerprint = row
     return Receipt(start=start, end=end, rev=rev, fingerprint=fingerprint)
@@ -106,12 +117,12 @@ def message_arrays(some: Sequence[Logged]) -> dict[str, Any]:
     """What `insert_messages` binds: an array a column."""
     values = [message_values(one) for one in some]
     columns: dict[str, Any] = {name: [one[name] for one in values] for name in (values[0] if values else ())}
-    columns |= {name: arrays.integers(columns[name]) for name in _NUMBERS}
-    columns |= {name: [arrays.texts(one) for one in columns[name]] for name in _NAMES}
+    columns |= {name: integers(columns[name]) for name in _NUMBERS}
+    columns |= {name: [_texts(one) for one in columns[name]] for name in _NAMES}
     return {
         **columns,
         "erased": [one.erased for one in some],
-        "retracted_rev": arrays.integers([one.retracted_rev for one in some]),
+        "retracted_rev": integers([one.retracted_rev for one in some]),
     }
 
 

@@ -19,7 +19,10 @@ _APART = 0.02
 """Seconds between two notifications."""
 
 _LONGEST = 5.0
-"""Seconds that connecting, or a notification, may take."""
+"""Seconds that connecting may take."""
+
+_MOMENT = 1.0
+"""Seconds that closing waits for the last notification."""
 
 _QUIET = 10.0
 """Seconds without a notification after which the server is asked whether it is there."""
@@ -43,13 +46,14 @@ class Notifier:
     def notify(self) -> None:
         """Notify soon. Returns at once."""
         self._asked = True
-        if self._task is None:
+        if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="waking workers")
-            self._task.add_done_callback(self._ended)
 
     async def aclose(self) -> None:
-        """Send what was asked for, and close the connection."""
+        """Send what was asked for, unless that takes longer than a moment, and close the connection."""
         if self._task is not None:
+            await asyncio.wait([self._task], timeout=_MOMENT)
+            self._task.cancel()
             await asyncio.wait([self._task])
         await self._disconnect()
 
@@ -57,19 +61,15 @@ class Notifier:
         while self._asked:
             self._asked = False
             try:
-                async with asyncio.timeout(_LONGEST):
-                    if self._connection is None or self._connection.closed:
-                        self._connection = await connect(self._url, patience=_LONGEST, prepare_threshold=None)
-                    await self._connection.execute(SQL["wake_workers"])
-            except (Error, OSError) as error:
+                if self._connection is None or self._connection.closed:
+                    self._connection = await connect(self._url, patience=_LONGEST, prepare_threshold=None)
+                await self._connection.execute(SQL["wake_workers"])
+            except Error as error:
                 log.debug(
                     "Workers of other processes could not be told of a digest; they look by themselves: %s", error
                 )
                 await self._disconnect()
             await asyncio.sleep(_APART)
-
-    def _ended(self, _: asyncio.Task[None]) -> None:
-        self._task = None
 
     async def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
@@ -82,9 +82,7 @@ async def listen(url: str, woken: Callable[[], None]) -> None:
     rest = _FIRST_REST
     while True:
         try:
-            async with asyncio.timeout(_LONGEST):
-                connection = await connect(url, patience=_LONGEST, prepare_threshold=None)
-            async with connection:
+            async with await connect(url, patience=_LONGEST, prepare_threshold=None) as connection:
                 await connection.execute(SQL["listen"])
                 rest = _FIRST_REST
                 woken()
@@ -92,7 +90,7 @@ async def listen(url: str, woken: Callable[[], None]) -> None:
                     async for _ in connection.notifies(timeout=_QUIET):
                         woken()
                     await connection.execute(SQL["listen"])  # as one that has fallen silent would never be noticed
-        except (Error, OSError) as error:
+        except Error as error:
             log.debug("No notifications of digests for now, which are looked for all the same: %s", error)
         await asyncio.sleep(rest)
         rest = min(2 * rest, _LONGEST_REST)

@@ -36,7 +36,12 @@ _HAS_ROLE_AND_DATABASE: Final = """
            EXISTS (SELECT FROM pg_roles WHERE rolname = 'hitherto_service'),
            EXISTS (SELECT FROM pg_database WHERE datname = 'hitherto')
 """
-_CREATE_ROLE: Final = "CREATE ROLE hitherto LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE"
+_CREATE_ROLE: Final = """
+    CREATE ROLE hitherto LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE;
+    ALTER ROLE hitherto SET search_path = public;
+    ALTER ROLE hitherto SET hitherto.id_range = 0
+"""
+"""Its schema is not found without being named; and numbers that people type begin at 1."""
 _CREATE_SERVICE: Final = "CREATE ROLE hitherto_service LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOBYPASSRLS"
 _CREATE_DATABASE: Final = "CREATE DATABASE hitherto OWNER hitherto"
 

@@ -13,7 +13,7 @@ from hitherto.core.recall.codes import codes_of
 from hitherto.core.recall.filter import CODES, EntryKind
 from hitherto.ports.models.embedder import Vectors
 from hitherto.ports.recall import IndexEntry, IndexWork, Source
-from hitherto.stores.postgres.arrays import integers
+from hitherto.stores.postgres.rows import integers
 from hitherto.stores.postgres.sql import SQL
 
 VIEW = "view"

@@ -1,7 +1,7 @@
 -- What a database and its role have for themselves.
 
 -- The identities of each database begin in a range of its own, so that rows can move to another with theirs: a thousand million
--- times a number by chance, or the one that the setting hitherto.id_range has. The greatest is exact in a double.
+-- times a number by chance, or the number in the setting hitherto.id_range. The greatest is exact in a double.
 do $$
 declare
     place bigint := coalesce(nullif(current_setting('hitherto.id_range', true), '')::bigint, 1 + floor(random() * 8999999)::bigint);
