@@ -44,7 +44,7 @@ class Proxy:
 
     def swallow(self) -> None:
         """From now on whatever is sent is lost."""
-        self._silent = True
+        self._silent, self.swallowed = True, False
         for flow in self._flows:
             flow.loses_questions = flow.loses_answers = True
 

@@ -19,7 +19,6 @@ from typing import Any
 import psutil
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool.base import AttemptWithBackoff
 
 import hitherto
@@ -125,64 +124,6 @@ async def attempts_fail(store: PostgresStore) -> None:
     before = pool.get_stats().get("connections_errors", 0)
     each = 2 if pool.max_size == 1 else 4
     await until(lambda: pool.get_stats().get("connections_errors", 0) >= before + each, "attempts fail")
-
-
-class SilentHost:
-    """Stands between a store and its server. While it is `silent`, it answers nothing, as a host without power."""
-
-    def __init__(self, database: str) -> None:
-        self._socket = f"{conninfo_to_dict(database)['host']}/.s.PGSQL.{conninfo_to_dict(database)['port']}"
-        self._open = set[asyncio.StreamWriter]()
-        self._silent = False
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open.add(writer)
-        if self._silent:
-            await reader.read()
-        else:
-            answers, questions = await asyncio.open_unix_connection(self._socket)
-            with suppress(ConnectionError):
-                await asyncio.gather(pump(reader, questions), pump(answers, writer))
-        self._open.discard(writer)
-        writer.close()
-
-    @contextmanager
-    def silent(self) -> Generator[None]:
-        self._silent = True
-        for writer in self._open:
-            writer.transport.abort()
-        yield
-        self._silent = False
-
-
-async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while data := await reader.read(65_536):
-        writer.write(data)
-        await writer.drain()
-    writer.close()
-
-
-async def test_a_host_that_is_silent_holds_nobody_up_afterwards(database: str, name: str) -> None:
-    """An attempt to connect ends in time: otherwise it would wait for what the host never answered."""
-    host = SilentHost(database)
-    proxy = await asyncio.start_server(host.serve, "127.0.0.1", 0)
-    port = proxy.sockets[0].getsockname()[1]
-    url = make_conninfo(database, host="127.0.0.1", port=port, sslmode="disable")
-    store = PostgresStore(url, pool_size=1, patience=2)
-
-    async def written() -> bool:
-        with suppress(DatabaseUnavailable):
-            await write(store, name, user("after"))
-            return True
-        return False
-
-    async with proxy, aclosing(store):
-        await store.open()
-        await write(store, name, user("before"))
-        with host.silent(), pytest.raises(DatabaseUnavailable):
-            await write(store, name, user("meanwhile"))
-        await until(written, "appends work again")
-        assert texts(await log_of(store, name)) == ["before", "after"]
 
 
 async def test_a_server_that_recovers_is_waited_for(own_server: Server) -> None:

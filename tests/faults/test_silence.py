@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import signal
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
@@ -247,10 +248,11 @@ class TestWorkers:
     ) -> None:
         worker = await crew.worker()
         proxy.swallow()
-        await worker.said("The database has fallen silent")
+        await proxy.has_swallowed()
         proxy.forward()
         digest = await api.fire()
         await tables.wait_for_digests([digest])
+        await worker.said("was lost or fell silent")
         await check(tables, api.acknowledged, model.calls, away=True)
 
     @pytest.mark.parametrize("arrives", [True, False])
@@ -259,14 +261,14 @@ class TestWorkers:
     ) -> None:
         """The model is asked once: a commit that is lost is tried again, or found to have been written."""
         model.hold()
-        await crew.worker(lease_timeout=60)
+        worker = await crew.worker(lease_timeout=60)
         digest = await api.fire()
         call = await model.asked(1)
         proxy.swallow_from(COMMIT, arrive=arrives)
         call.release()
         await proxy.has_swallowed()
         proxy.forward()
-        await tables.wait_for_digests([digest])
+        await worker.said("Summarized messages")
         assert (await tables.digest(digest)).status == "completed"
         assert len(model.calls) == 1
         await check(tables, api.acknowledged, model.calls)
@@ -275,13 +277,36 @@ class TestWorkers:
         self, proxy: Proxy, crew: Crew, api: Api, tables: Tables, model: ThinkingModel
     ) -> None:
         model.hold()
-        worker = await crew.worker()
+        await crew.worker()
         digest = await api.fire()
         call = await model.asked(1)
         proxy.swallow()
         call.release()
-        await worker.said("The database has fallen silent")
         model.answer_at_once()
+
+        async def has_run_out() -> bool:
+            return await tables.one("select due_at < clock_timestamp() from hitherto.digest")
+
+        await until(has_run_out, "the claim has run out")
         proxy.forward()
         await tables.wait_for_digests([digest])
         await check(tables, api.acknowledged, model.calls, away=True)
+
+    async def test_with_writers_again_and_again(
+        self, proxy: Proxy, crew: Crew, tables: Tables, model: ThinkingModel
+    ) -> None:
+        """The network goes wherever everybody is, and comes back."""
+        writers = [await crew.writer(f"c{n}", "c") for n in range(2)]
+        await crew.workers(2)
+        for _ in range(3):
+            await asyncio.gather(*(one.appended(5) for one in writers))
+            proxy.swallow()
+            await proxy.has_swallowed()
+            proxy.forward()
+        await asyncio.gather(*(one.appended(5) for one in writers))
+        for one in writers:
+            one.send(signal.SIGTERM)
+        assert [await one.ended() for one in writers] == [0, 0]
+        acknowledged = [told for one in writers for told in one.acknowledged]
+        await tables.wait_for_digests([told.digest for told in acknowledged if told.digest is not None])
+        await check(tables, acknowledged, model.calls, away=True)

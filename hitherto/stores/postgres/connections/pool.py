@@ -63,8 +63,8 @@ class Connections:
 
     Whether a connection may write is asked once, when it is made. So one that was refused a write is replaced; and all
     are replaced once a new connection may write where the one before could not. All are replaced, too, when one is
-    lost or has fallen silent: what happened to it has happened to others, which nobody has used since. What the server
-    still holds for a silent one, its transaction and its locks, is ended over the next new connection.
+    lost: what happened to it has happened to others, which nobody has used since. What the server may still hold for a
+    lost one, its transaction and its locks, is ended over the next new connection.
 
     The connections belong to the event loop in which they are opened: in any other, all verbs raise InvalidInput.
     """
@@ -90,7 +90,7 @@ class Connections:
         """Whether the connection that was made last may not write."""
         self._activity = Activity(url)
         self._left = set[Backend]()
-        """Backends whose connections were silent."""
+        """Backends whose connections were lost: the server may not know."""
         self._renewed_at = 0.0
         self._renewing: asyncio.Task[None] | None = None
         self.row_security = False
@@ -126,17 +126,17 @@ class Connections:
 
     async def renew(self, lost: RowSecurityConnection) -> None:
         """Replace all connections that were there when one was lost: idle ones now, others when they are given back."""
-        self._begin_to_renew(lost)
+        self._lose(lost)
         if self._renewing is not None:
             await asyncio.shield(self._renewing)
 
-    def _begin_to_renew(self, lost: RowSecurityConnection) -> bool:
-        """Returns whether that was to be done: it is not when it was begun since the connection was made."""
-        if lost.greeted_at <= self._renewed_at:
-            return False
-        self._renewed_at = time.monotonic()
-        self._renewing = self._background(self._pool.drain())
-        return True
+    def _lose(self, connection: RowSecurityConnection) -> None:
+        if connection.backend is not None:
+            self._left.add(connection.backend)
+        if connection.greeted_at > self._renewed_at:
+            log.warning("A connection to the database was lost or fell silent; all are replaced")
+            self._renewed_at = time.monotonic()
+            self._renewing = self._background(self._pool.drain())
 
     @asynccontextmanager
     async def borrowed(self) -> AsyncGenerator[RowSecurityConnection]:
@@ -162,8 +162,7 @@ class Connections:
             )
 
     async def _configured(self, connection: RowSecurityConnection) -> None:
-        connection.when_silent = self._silent
-        await connection.greet(self._activity)
+        await connection.greet(self._activity, reach=self._patience)
         await self._end_what_is_left(connection)
         # In a time zone east of UTC, times near datetime.max would overflow Python's datetime.
         await connection.execute("set time zone 'UTC'")
@@ -173,8 +172,7 @@ class Connections:
         await connection.execute("set default_transaction_isolation = 'read committed'")
         if self._asks_to_read_only:
             await connection.execute("set default_transaction_read_only = on")
-        # A client's host that has lost its power is noticed only after hours: so long could its lock on a conversation
-        # last.
+        # Whoever holds a conversation's row need not ever let go.
         patience = f"{max(self._patience, 0.001) * 1_000:.0f}ms"
         told = await connection.execute(_SETTINGS, [patience])
         ((read_only, _, _, row_security),) = await told.fetchall()
@@ -192,13 +190,6 @@ class Connections:
             ending = {"pids": [one.pid for one in left], "starts": [one.start for one in left]}
             await connection.execute(SQL["end_backends"], ending)
         self._left.difference_update(left)
-
-    def _silent(self, connection: WatchedConnection) -> None:
-        assert isinstance(connection, RowSecurityConnection), "one of these connections"
-        if connection.backend is not None:
-            self._left.add(connection.backend)
-        if self._begin_to_renew(connection):
-            log.warning("The database has fallen silent; its connections are replaced")
 
     def _given_up(self, _: object) -> None:
         # In a separate task: the pool has few tasks for its work, and to start a server takes long.
@@ -241,6 +232,8 @@ class Connections:
         try:
             await self._cleared(connection, error)
         finally:
+            if connection.closed and not isinstance(error, DatabaseReadOnly):
+                self._lose(connection)
             try:
                 await self._pool.putconn(connection)
             finally:
@@ -279,10 +272,10 @@ _told = set[str]()
 
 def _is_news(record: logging.LogRecord) -> bool:
     """Whether to log a record. The pool repeats its warnings two or three times a second; each passes once in an
-    outage. Of silent connections it says no more than was said of all."""
+    outage. That a connection is lost was said already, of all."""
     if record.levelno < logging.WARNING or not isinstance(record.args, tuple) or not record.args:
         return True
-    if isinstance(record.args[0], WatchedConnection) and record.args[0].fell_silent:
+    if isinstance(record.args[0], WatchedConnection) and str(record.msg).startswith("discarding closed"):
         return False
     if record.args[0] != _NAME:
         return True

@@ -3,16 +3,17 @@
 A silent connection is not closed: nothing comes, and what is sent is swallowed. Where the kernel can tell, keepalives
 and `tcp_user_timeout` end it after five seconds. Where something in between takes the bytes, as a proxy does, the
 client looks for itself. After `LOOK` seconds in which nothing came or went, it asks the server over a new connection
-whether it is at work for this one. If so, it waits on: a statement may take long. If the server waits too, or cannot be
-reached, and nothing comes for `_LOOK_AGAIN` seconds more, the connection is closed, without waiting for the server.
-Where the server cannot be asked, as behind a pooler, and in any case in the end, the connection's `limit` closes it.
+whether it is at work for this one. If so, it waits on: a statement may take long. If the server waits too, and nothing
+comes for `_LOOK_AGAIN` seconds more, the connection is closed, without waiting for the server. A server that cannot be
+reached may be busy: it is asked again and again, for as long as a connection is waited for. Where the server cannot be
+asked, as behind a pooler, and in any case in the end, the connection's `limit` closes it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from enum import Enum, auto
 from time import monotonic
@@ -33,14 +34,15 @@ LOOK = 1.5
 
 _LOOK_AGAIN = 1.0
 _REACH = 2
-"""Seconds in which the server must let itself be asked."""
+_REACH_AGAIN = 0.3
+"""Seconds in which the server must let itself be asked, and before it is tried again."""
 
 SHORT_LIMIT, LONG_LIMIT = 30.0, 600.0
 """Seconds of silence that end a connection whatever the server does: for statements of most verbs, and for those that
 erase, import, export and index."""
 
 _GREETING = 5.0
-"""Seconds of silence that end a connection before it is greeted."""
+"""Seconds of silence that end a connection before it is greeted, and the fewest while the server cannot be reached."""
 
 _KEEPALIVES = {"idle": 2, "interval": 1, "count": 3, "timeout": 5_000}
 """Seconds before the first keepalive and between two, and how many; milliseconds until what was sent must have
@@ -153,31 +155,38 @@ def _watched(work: PQGen[T], wants: Wait | None, seconds: float) -> PQGen[T]:
 
 class _Doubt:
     """Whether a connection that has fallen silent is to be ended: it was silent for `seconds` already, and its
-    generator `wants` what does not come. `asked` is when the server was asked last."""
+    generator `wants` what does not come. `asked` is when the server was asked last, `rest` the seconds until it is
+    asked again."""
 
-    def __init__(self, silence: _Silence, *, seconds: float, limit: float) -> None:
-        self._limit = limit
+    def __init__(self, silence: _Silence, *, seconds: float, limit: float, reach: float) -> None:
+        self._limit, self._reach = limit, reach
         self._since = self.asked = monotonic() - seconds
-        self._suspected = False
+        self._answer = Answer.UNKNOWN
         self.wants = silence.wants
 
     def hear(self, answer: Answer) -> None:
-        self.asked = monotonic()
-        self._suspected = answer in (Answer.WAITS, Answer.UNREACHED)
+        self.asked, self._answer = monotonic(), answer
 
     def go_on(self, silence: _Silence) -> None:
-        """It has been silent for `patience` seconds more."""
+        """It has been silent for the `rest` too."""
         self.wants = silence.wants
         if silence.moved:
-            self._since, self._suspected = monotonic() - self.patience, False
+            self._since, self._answer = monotonic() - self.rest, Answer.UNKNOWN
 
     @property
-    def patience(self) -> float:
-        return _LOOK_AGAIN if self._suspected else 2 * LOOK
+    def rest(self) -> float:
+        match self._answer:
+            case Answer.WAITS:
+                return _LOOK_AGAIN
+            case Answer.UNREACHED:
+                return _REACH_AGAIN
+            case _:
+                return 2 * LOOK
 
     @property
     def is_over(self) -> bool:
-        return self._suspected or monotonic() - self._since >= self._limit
+        limit = self._reach if self._answer is Answer.UNREACHED else self._limit
+        return self._answer is Answer.WAITS or monotonic() - self._since >= limit
 
     @property
     def error(self) -> psycopg.OperationalError:
@@ -189,38 +198,31 @@ class WatchedConnection(AsyncConnection[Any]):
     that has asked for nothing, as when it listens for notifications, may be silent.
 
     `activity` is who asks the server about it, `backend` who it is there, `limit` the seconds of silence that end it in
-    any case, and `when_silent` is called when it was ended; from then on `fell_silent` is true.
+    any case, `reach` those that end it where the server cannot be reached.
     """
 
     activity: Activity | None = None
     backend: Backend | None = None
     limit: float = _GREETING
+    reach: float = _GREETING
     greeted_at: float = 0.0
-    fell_silent: bool = False
-    when_silent: Callable[[WatchedConnection], None] | None = None
 
-    async def greet(self, activity: Activity) -> None:
+    async def greet(self, activity: Activity, *, reach: float) -> None:
         """Have the server notice a client that is gone, and be watched from now on."""
         with suppress(InsufficientPrivilege):  # to see what the server does, which some take away
             row = await (await self.execute(SQL["greet"], _KEEPALIVES)).fetchone()
             self.backend = _backend(row, self.info.backend_pid)
-        self.activity, self.limit, self.greeted_at = activity, SHORT_LIMIT, monotonic()
+        self.activity, self.limit, self.reach = activity, SHORT_LIMIT, max(reach, _GREETING)
+        self.greeted_at = monotonic()
 
     async def wait(self, gen: PQGen[T], interval: float = _POLL, timeout: float | None = None) -> T:
         if timeout is not None:  # it is limited already
             return await super().wait(gen, interval, timeout)
         look = min(LOOK, self.limit)
         try:
-            try:
-                return await super().wait(_watched(gen, None, look), interval)
-            except _Silence as silence:
-                return await self._wait_longer(gen, _Doubt(silence, seconds=look, limit=self.limit), interval)
-        except asyncio.CancelledError:
-            if self.closed:  # because the server could not be told
-                self._end()
-            raise
-
-    async def _wait_longer(self, gen: PQGen[T], doubt: _Doubt, interval: float) -> T:
+            return await super().wait(_watched(gen, None, look), interval)
+        except _Silence as silence:
+            doubt = _Doubt(silence, seconds=look, limit=self.limit, reach=self.reach)
         if self.pgconn.transaction_status == TransactionStatus.IDLE:
             return await super().wait(_watched(gen, doubt.wants, math.inf), interval)
         while not doubt.is_over:
@@ -231,10 +233,10 @@ class WatchedConnection(AsyncConnection[Any]):
                     self.pgconn.finish()
                     raise
             try:
-                return await super().wait(_watched(gen, doubt.wants, doubt.patience), interval)
+                return await super().wait(_watched(gen, doubt.wants, doubt.rest), interval)
             except _Silence as silence:
                 doubt.go_on(silence)
-        self._end()
+        self.pgconn.finish()  # which waits for nothing
         raise doubt.error
 
     async def cancel_safe(self, *, timeout: float = _REACH) -> None:
@@ -245,12 +247,6 @@ class WatchedConnection(AsyncConnection[Any]):
             self.pgconn.finish()
             raise
 
-    def _end(self) -> None:
-        self.pgconn.finish()  # waits for nothing
-        self.fell_silent = True
-        if self.when_silent is not None:
-            self.when_silent(self)
-
 
 class WatchedThreadConnection(psycopg.Connection[Any]):
     """The same in a thread: the event loop `loop` asks the server."""
@@ -258,18 +254,19 @@ class WatchedThreadConnection(psycopg.Connection[Any]):
     loop: asyncio.AbstractEventLoop | None = None
     activity: Activity | None = None
     backend: Backend | None = None
+    reach: float = _GREETING
 
     def wait(self, gen: PQGen[T], interval: float = _POLL, timeout: float | None = None) -> T:
         try:
             return super().wait(_watched(gen, None, LOOK), interval, timeout)
         except _Silence as silence:
-            doubt = _Doubt(silence, seconds=LOOK, limit=LONG_LIMIT)
+            doubt = _Doubt(silence, seconds=LOOK, limit=LONG_LIMIT, reach=self.reach)
         while not doubt.is_over:
             if self.activity is not None and self.loop is not None:
                 asking = self.activity.ask(self.backend, after=doubt.asked)
                 doubt.hear(asyncio.run_coroutine_threadsafe(asking, self.loop).result())
             try:
-                return super().wait(_watched(gen, doubt.wants, doubt.patience), interval)
+                return super().wait(_watched(gen, doubt.wants, doubt.rest), interval)
             except _Silence as silence:
                 doubt.go_on(silence)
         self.pgconn.finish()
@@ -294,7 +291,7 @@ async def connect(url: str, *, patience: float, prepare_threshold: int | None = 
         address(url, patience=patience), autocommit=True, prepare_threshold=prepare_threshold
     )
     try:
-        await connection.greet(Activity(url))
+        await connection.greet(Activity(url), reach=patience)
     except BaseException:
         await connection.close()
         raise
@@ -308,5 +305,5 @@ def connect_in_thread(url: str, *, patience: float, loop: asyncio.AbstractEventL
         row = connection.execute(SQL["greet"], _KEEPALIVES).fetchone()
         connection.backend = _backend(row, connection.info.backend_pid)
     connection.commit()
-    connection.loop, connection.activity = loop, Activity(url)
+    connection.loop, connection.activity, connection.reach = loop, Activity(url), patience
     return connection

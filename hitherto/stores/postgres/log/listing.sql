@@ -58,7 +58,7 @@ group by tenant order by tenant limit %(limit)s;
 -- far as a page goes; that of facts in all its states, for that order.
 select user_id, {counts}
 from (
-    (select user_id, count(*) as conversations, sum(next_seq) as messages, sum(tokens) as tokens, 0 as documents,
+    (select user_id, count(*) as conversations, sum(next_seq)::bigint as messages, sum(tokens)::bigint as tokens, 0 as documents,
             0::bigint as facts, max(updated_at) as updated_at
      from hitherto.conversation
      where tenant = %(tenant)s and user_id >= %(start)s
