@@ -17,9 +17,9 @@ demo: $(READY)
 test: style
 	@$(BIN)/basedpyright & types=$$!; $(BIN)/pytest -n 4 --dist worksteal --durations=40; tests=$$?; wait $$types && exit $$tests
 
-# What a change can break first, in under a minute: style, imports, types, the pure core and the store in memory.
+# What a change can break first: style, imports, types, the pure core and the store.
 quick: style
-	@$(BIN)/basedpyright & types=$$!; $(BIN)/pytest tests/core tests/conformance/test_stores.py::TestInMemoryStore; tests=$$?; wait $$types && exit $$tests
+	@$(BIN)/basedpyright & types=$$!; $(BIN)/pytest -n 2 tests/core tests/store; tests=$$?; wait $$types && exit $$tests
 
 # Digests through a real, very small model. Its server has an environment of its own, and compiles at the first set-up.
 test-llm: $(READY) $(LLM)/.ready

@@ -71,7 +71,6 @@ def open(  # noqa: A001 (the name users read: hitherto.open)
     *,
     model: Model | str | None = None,
     policy: PolicyLike | None = None,
-    store: Store | None = None,
     compactor: Compactor | None = None,
     embedder: Embedder | str | None = None,
     previous_embedders: Sequence[Embedder] = (),
@@ -86,11 +85,11 @@ def open(  # noqa: A001 (the name users read: hitherto.open)
     `database` is a PostgreSQL URL, or "memory:" for a throw-away memory that is gone when it is closed. `model` makes
     the digests: the name of one behind an OpenAI-compatible endpoint, "extractive", or an object of your own. `policy`
     governs conversations that have none. `embedder` and `reranker` are names as in `Settings`, or objects of your own;
-    `previous_embedders` are objects whose vectors are searched until those of the embedder have caught up. A `store`,
-    model, compactor, embedder or reranker object given here must be open, and is not closed; digests in a store of
-    yours are made in this process. `watch` receives metrics and traces, in place of our own. Everything in `Settings`
-    can be passed by its name, stand in the environment as HITHERTO_…, or in the file `config` (without it: the one that
-    HITHERTO_CONFIG names, or hitherto.toml in the working folder).
+    `previous_embedders` are objects whose vectors are searched until those of the embedder have caught up. A model,
+    compactor, embedder or reranker object given here must be open, and is not closed. `watch` receives metrics and
+    traces, in place of our own. Everything in `Settings` can be passed by its name, stand in the environment as
+    HITHERTO_…, or in the file `config` (without it: the one that HITHERTO_CONFIG names, or hitherto.toml in the working
+    folder).
 
     Entering raises InvalidSettings, InvalidPolicy, DatabaseUnavailable, SchemaMismatch or EmbeddedServerError.
     """
@@ -101,33 +100,61 @@ def open(  # noqa: A001 (the name users read: hitherto.open)
         names = {setting: name for setting, name in named_ones.items() if isinstance(name, str)}
         loaded = Settings.load(config, database=database, **names, **settings)
         async with AsyncExitStack() as opened:
-            maker = model_of(loaded, opened) if model is None or isinstance(model, str) else model
-            compacts = compactor or await _compactor(loaded, opened)
-            kept = store or await _store(loaded, opened)
-            services = Services(
-                store=kept,
-                model=maker,
-                queue=TaskQueue(kept, concurrency=loaded.digest_concurrency),
-                settings=loaded,
-                canonical=tokens.counter_for(tokens.CANONICAL),
-                counter=lambda asked: tokens.counter_for(asked or loaded.encoding),
-                codec=wire.codec,
-                read=wire.read,
-                now=lambda: datetime.now(UTC),
-                compactor=compacts,
-                price=listed(loaded.prices).of,
-                watch=watch_of(loaded) if watch is None else watch,
-                index=getattr(kept, "index", None),
-                documents=getattr(kept, "documents", None),
-                facts=getattr(kept, "facts", None),
+            store = await _store(loaded, opened)
+            return await make_memory(
+                store,
+                loaded,
+                opened,
+                model=model,
+                policy=policy,
+                compactor=compactor,
+                embedder=embedder,
+                previous_embedders=previous_embedders,
+                reranker=reranker,
+                watch=watch,
             )
-            services = replace(services, **await _recalling(loaded, opened, services.model, embedder, reranker))
-            if previous_embedders:
-                services = replace(services, previous=(*previous_embedders, *services.previous))
-            services = replace(services, policy=services.usable(loaded.policy if policy is None else policy))
-            return await Memory(services, opened=opened.pop_all()).start()
 
     return Opening(make)
+
+
+async def make_memory(
+    store: Store,
+    settings: Settings,
+    opened: AsyncExitStack,
+    *,
+    model: Model | str | None = None,
+    policy: PolicyLike | None = None,
+    compactor: Compactor | None = None,
+    embedder: Embedder | str | None = None,
+    previous_embedders: Sequence[Embedder] = (),
+    reranker: Reranker | str | None = None,
+    watch: Watch | None = None,
+) -> Memory:
+    """A memory on an open store, started. What else is opened for it, `opened` holds until it is closed; the arguments
+    are as those of `open`."""
+    maker = model_of(settings, opened) if model is None or isinstance(model, str) else model
+    services = Services(
+        store=store,
+        model=maker,
+        queue=TaskQueue(store, concurrency=settings.digest_concurrency),
+        settings=settings,
+        canonical=tokens.counter_for(tokens.CANONICAL),
+        counter=lambda asked: tokens.counter_for(asked or settings.encoding),
+        codec=wire.codec,
+        read=wire.read,
+        now=lambda: datetime.now(UTC),
+        compactor=compactor or await _compactor(settings, opened),
+        price=listed(settings.prices).of,
+        watch=watch_of(settings) if watch is None else watch,
+        index=getattr(store, "index", None),
+        documents=getattr(store, "documents", None),
+        facts=getattr(store, "facts", None),
+    )
+    services = replace(services, **await _recalling(settings, opened, services.model, embedder, reranker))
+    if previous_embedders:
+        services = replace(services, previous=(*previous_embedders, *services.previous))
+    services = replace(services, policy=services.usable(settings.policy if policy is None else policy))
+    return await Memory(services, opened=opened.pop_all()).start()
 
 
 async def _recalling(

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gc
-import shutil
 import signal
-import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -15,10 +13,7 @@ from hypothesis import settings
 
 from hitherto.core.scope import Scope
 from hitherto.ports.store import Store
-from hitherto.stores.in_memory.store import InMemoryStore
-from hitherto.stores.postgres.embedded.server import EmbeddedServer
-from tests.databases import Databases
-from tests.times import Clock
+from tests.databases import Databases, Server
 
 settings.register_profile("hitherto", max_examples=50, deadline=None)
 settings.load_profile("hitherto")
@@ -57,16 +52,12 @@ def locomo() -> Path:
 
 
 @pytest.fixture(scope="session")
-async def server() -> AsyncIterator[EmbeddedServer]:
-    folder = Path(tempfile.mkdtemp(prefix="hitherto-"))
-    running = await EmbeddedServer.start(folder / "pg")
-    yield running
-    await running.stop()
-    shutil.rmtree(folder, ignore_errors=True)
+def server() -> Server:
+    return Server.of_tests()
 
 
 @pytest.fixture(scope="session")
-async def databases(server: EmbeddedServer) -> AsyncIterator[Databases]:
+async def databases(server: Server) -> AsyncIterator[Databases]:
     found = Databases(server)
     await found.open()
     yield found
@@ -93,22 +84,7 @@ async def database(make_database: Callable[[], Coroutine[Any, Any, str]]) -> str
     return await make_database()
 
 
-@pytest.fixture(params=["inmemory", "postgres"])
-async def store(request: pytest.FixtureRequest, databases: Databases) -> AsyncIterator[Store]:
-    """Each kind of store, open and empty."""
-    if request.param == "postgres":
-        yield await databases.store()
-        return
-    made = InMemoryStore(clock=Clock())
-    await made.open()
-    yield made
-    await made.aclose()
-
-
 @pytest.fixture
-async def in_memory() -> AsyncIterator[Store]:
-    """An open and empty store in memory."""
-    made = InMemoryStore()
-    await made.open()
-    yield made
-    await made.aclose()
+async def store(databases: Databases) -> Store:
+    """A store, open and empty."""
+    return await databases.store()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -11,7 +13,8 @@ from psycopg.conninfo import make_conninfo
 
 from hitherto.stores.postgres import schema
 from hitherto.stores.postgres.connections.pool import Connections
-from hitherto.stores.postgres.embedded.server import EmbeddedServer
+from hitherto.stores.postgres.embedded import cluster, throwaway
+from hitherto.stores.postgres.embedded.throwaway import DELETE_ALL, DISCONNECT
 from hitherto.stores.postgres.row_security import roles
 from hitherto.stores.postgres.store import PostgresStore
 from tests.patience import PATIENCE
@@ -21,6 +24,25 @@ TEMPLATE = "template_hitherto"
 
 ROW_SECURITY_ROLE = "row_security"
 """A role that owns nothing, for which row-level security holds."""
+
+_MAKE_ROLES = """
+    do $$
+    begin
+        if to_regrole('hitherto') is null then
+            create role hitherto login;
+            alter role hitherto set search_path = public;
+            alter role hitherto set hitherto.id_range = 0;
+        end if;
+        if to_regrole('row_security') is null then
+            create role row_security login;
+        end if;
+        if current_setting('server_version_num')::integer >= 160000 then
+            grant row_security to hitherto with inherit false;
+        else
+            grant row_security to hitherto;
+        end if;
+    end $$
+"""
 
 _CATALOG = """
     select md5(string_agg(line, ',' order by line)) from (
@@ -48,21 +70,6 @@ _CATALOG = """
 """
 """What a test may change of a database beside its rows; where it did, the database is not used again."""
 
-_EMPTY = """
-    do $$
-    declare one record;
-    begin
-        set local session_replication_role = replica;
-        for one in
-            select format('%I.%I', schemaname, tablename) as name from pg_tables
-            where schemaname = 'hitherto' and tablename <> 'alembic_version'
-        loop
-            execute 'delete from ' || one.name;
-        end loop;
-        perform setval(oid, 1, false) from pg_class where relkind = 'S' and relnamespace = 'hitherto'::regnamespace;
-    end $$
-"""
-
 
 async def service_url(url: str) -> str:
     """The database at `url`, its owner's, as a role for which row-level security holds, as a service has it."""
@@ -86,11 +93,32 @@ class OpenStore(PostgresStore):
         """The next store uses them."""
 
 
+@dataclass(frozen=True)
+class Server:
+    """A running server: at `admin_url` as the superuser, at `url` as the role `hitherto`, in a database that is not
+    Hitherto's."""
+
+    admin_url: str
+
+    @property
+    def url(self) -> str:
+        return make_conninfo(self.admin_url, user="hitherto")
+
+    @classmethod
+    def of_tests(cls) -> Server:
+        """The server of this process's throw-away memories, or the one that TEST_SERVER names."""
+        if named := os.environ.get("TEST_SERVER"):
+            return cls(named)
+        database = throwaway.take()
+        database.give_back()
+        return cls(cluster.url("postgres", database.folder))
+
+
 class Databases:
     """The databases on `server`. One that was given back is empty, with its numbers from 1 on, when it is had again.
     The stores of `store` share another one."""
 
-    def __init__(self, server: EmbeddedServer) -> None:
+    def __init__(self, server: Server) -> None:
         self._server = server
         self._admin: Connection | None = None
         self._numbers = count(1)
@@ -103,11 +131,9 @@ class Databases:
     async def open(self) -> None:
         """Make the template."""
         self._admin = await Connection.connect(self._server.admin_url, autocommit=True)
-        await self._admin.execute(sql.SQL("create database {} owner hitherto").format(sql.Identifier(TEMPLATE)))
-        await self._admin.execute(sql.SQL("create role {} login").format(sql.Identifier(ROW_SECURITY_ROLE)))
-        await self._admin.execute(
-            sql.SQL("grant {} to hitherto with inherit false").format(sql.Identifier(ROW_SECURITY_ROLE))
-        )
+        await self._admin.execute(_MAKE_ROLES)
+        await self._execute("drop database if exists {} with (force)", TEMPLATE)  # another run's, on a named server
+        await self._execute("create database {} owner hitherto", TEMPLATE)
         await schema.ensure(make_conninfo(self._server.url, dbname=TEMPLATE), patience=10)
         async with await self._connected(TEMPLATE) as connection:
             self._catalog = await _catalog(connection)
@@ -132,7 +158,7 @@ class Databases:
             await connections.open()
             found = self._stores[row_security] = url, self.url(name), connections, await self._connected(name)
         url, owners_url, connections, emptying = found
-        await emptying.execute(_EMPTY)
+        await emptying.execute(DELETE_ALL)
         return OpenStore(url, owners_url, connections)
 
     async def take(self) -> str:
@@ -142,20 +168,18 @@ class Databases:
     async def take_new(self) -> str:
         """The name of a database that nobody has had: its tables have no traces of rows that are gone."""
         name = f"test_{next(self._numbers)}"
+        await self._execute("drop database if exists {} with (force)", name)
         await self._execute("create database {} template {} owner hitherto", name, TEMPLATE)
         return name
 
     async def give_back(self, name: str) -> None:
         """Whoever is still connected is thrown out."""
-        assert self._admin is not None, "it is open"
-        await self._admin.execute(
-            "select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = %s", [name]
-        )
         try:
             async with await self._connected(name) as connection:
+                await connection.execute(DISCONNECT)
                 as_made = await _catalog(connection) == self._catalog
                 if as_made:
-                    await connection.execute(_EMPTY)
+                    await connection.execute(DELETE_ALL)
         except psycopg.Error:
             as_made = False
         if as_made:

@@ -1,17 +1,16 @@
-"""Time that passes for a store, or for a circuit breaker, when a test says so."""
+"""Time that passes for a database, or for a circuit breaker, when a test says so."""
 
 from __future__ import annotations
 
 import time
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 
 import psycopg
 import pytest
 
 from hitherto.engine import calls
 from hitherto.ports.store import Store
-from hitherto.stores.in_memory.store import InMemoryStore
 from tests.databases import OpenStore
 
 DAY = timedelta(days=1)
@@ -19,29 +18,9 @@ LATER_TODAY = timedelta(hours=12)
 """Longer than any test takes; over after a day."""
 
 
-class Time(Protocol):
-    """A store's clock, which a test can set ahead."""
-
-    def __call__(self) -> datetime: ...
-
-    async def pass_days(self, days: int) -> None: ...
-
-
-class Clock:
-    """The clock of a store in memory: the machine's, and the days that have passed."""
-
-    def __init__(self) -> None:
-        self._passed = timedelta()
-
-    def __call__(self) -> datetime:
-        return datetime.now(UTC) + self._passed
-
-    async def pass_days(self, days: int) -> None:
-        self._passed += days * DAY
-
-
-class TablesMoved:
-    """A database's clock cannot be set ahead: the times that the tables have for later are set back."""
+class Time:
+    """The time of a database, which is the machine's. A test lets it pass by setting back what the tables have for
+    later."""
 
     def __init__(self, database: str) -> None:
         self._database = database
@@ -50,7 +29,10 @@ class TablesMoved:
         return datetime.now(UTC)
 
     async def pass_days(self, days: int) -> None:
-        values = {"by": days * DAY}
+        await self.pass_time(days * DAY)
+
+    async def pass_time(self, by: timedelta) -> None:
+        values = {"by": by}
         async with await psycopg.AsyncConnection[Any].connect(self._database) as connection:
             await connection.execute("update hitherto.message set expires_at = expires_at - %(by)s", values)
             await connection.execute(
@@ -58,15 +40,18 @@ class TablesMoved:
                 values,
             )
             await connection.execute("update hitherto.digest set due_at = due_at - %(by)s", values)
+            await connection.execute("update hitherto.search_scope set claimed_until = claimed_until - %(by)s", values)
+
+    async def begin_another_day(self) -> None:
+        """What was spent was spent yesterday."""
+        async with await psycopg.AsyncConnection[Any].connect(self._database) as connection:
+            await connection.execute("update hitherto.model_call set created_at = created_at - %s", [DAY])
 
 
 def time_of(store: Store) -> Time:
     """Of a store that the fixture `store` gives."""
-    if isinstance(store, OpenStore):
-        return TablesMoved(store.owners_url)
-    assert isinstance(store, InMemoryStore)
-    assert isinstance(store._clock, Clock)
-    return store._clock
+    assert isinstance(store, OpenStore)
+    return Time(store.owners_url)
 
 
 class BreakerTime:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 
 from hitherto.core.context.budget import TokenCounter
@@ -52,7 +51,6 @@ async def simulate(
     recalls = policy.recalls or policy.recall
     seq = fired = 0
     for step in steps(messages):
-        await asyncio.sleep(0)  # with a store in memory, nothing else lets the event loop handle signals
         if step.asked:
             try:
                 context = await chat.context(

@@ -1,1 +1,1 @@
-"""The stores: implementations of the port `Store`, in memory and on PostgreSQL."""
+"""The store."""

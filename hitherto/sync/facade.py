@@ -49,7 +49,6 @@ from hitherto.ports.models.compactor import Compactor
 from hitherto.ports.models.embedder import Embedder
 from hitherto.ports.models.model import Model
 from hitherto.ports.models.reranker import Reranker
-from hitherto.ports.store import Store
 from hitherto.ports.watch import Watch
 from hitherto.settings.open_options import SettingsOptions
 from hitherto.sync.background import BackgroundMemory
@@ -832,7 +831,6 @@ def open_sync(
     *,
     model: Model | str | None = None,
     policy: PolicyLike | None = None,
-    store: Store | None = None,
     compactor: Compactor | None = None,
     embedder: Embedder | str | None = None,
     previous_embedders: Sequence[Embedder] = (),
@@ -851,7 +849,6 @@ def open_sync(
             database,
             model=model,
             policy=policy,
-            store=store,
             compactor=compactor,
             embedder=embedder,
             previous_embedders=previous_embedders,

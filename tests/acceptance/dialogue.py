@@ -19,6 +19,7 @@ from hitherto.ports.models.model import Prompt
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted, items
 from tests.conftest import SCOPE
+from tests.memories import open_on
 
 Opened = Callable[..., AbstractAsyncContextManager[tuple[Memory, Conversation]]]
 ONE_TRY: dict[str, Any] = {"model_max_attempts": 1, "digest_max_attempts": 1, "backoff": 0}
@@ -35,7 +36,7 @@ def opener(store: Store, policy: hitherto.Policy | str | None = None) -> Opened:
     async def make(
         model: Scripted, *, of: hitherto.Policy | str | None = policy, **settings: Any
     ) -> AsyncGenerator[tuple[Memory, Conversation]]:
-        async with hitherto.open(store=store, model=model, **{**ONE_TRY, **settings}) as memory:
+        async with open_on(store, model=model, **{**ONE_TRY, **settings}) as memory:
             yield memory, memory.conversation("conv_123", scope=SCOPE, policy=of)
 
     return make

@@ -18,6 +18,7 @@ from hitherto.ports.models.model import Prompt
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted, ScriptedFact, items
 from tests.acceptance.dialogue import ONE_TRY
+from tests.memories import open_on
 
 ANA = Scope(tenant="acme", user="ana", agent="memorial")
 BEN = replace(ANA, user="ben")
@@ -81,7 +82,7 @@ def listener(*told: Says) -> Answer:
 async def opened(store: Store, *told: Says, model: Scripted | None = None, **given: Any) -> AsyncGenerator[Memory]:
     """A memory on `store` in which Rosa is known by her name and to her family."""
     options: dict[str, Any] = {**ONE_TRY, "embedder": "none", "policy": EVERY_TURN, **given}
-    async with hitherto.open(store=store, model=model or Scripted(then=listener(*told)), **options) as memory:
+    async with open_on(store, model=model or Scripted(then=listener(*told)), **options) as memory:
         await memory.configure_subject(tenant=ANA.tenant, subject=ROSA, name="Rosa", members=[ANA.user, BEN.user])
         yield memory
 

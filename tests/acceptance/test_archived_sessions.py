@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-import hitherto
 from hitherto import Memory, assistant, token_threshold, user
 from hitherto.core.digests.prompts import ArchiveTask
 from hitherto.core.prompt import Prompt
@@ -17,6 +16,7 @@ from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted
 from tests.acceptance.dialogue import ONE_TRY, PLENTY, bodies, says_each
 from tests.acceptance.test_cross_session import BUILDING, PLANNING, SCOPE, asks, crossing, second_session
+from tests.memories import open_on
 
 ANSWER = """\
 ## SUMMARY
@@ -48,7 +48,7 @@ async def archived(store: Store, **given: Any) -> AsyncGenerator[tuple[Memory, i
     """A memory whose first session was long enough to be archived, and the number of messages in the archive."""
     policy = token_threshold(threshold=60, keep_messages=2, archive=True)
     wanted: dict[str, Any] = {"cross_session": "triggers", **ONE_TRY, **given}
-    async with hitherto.open(store=store, model=Scripted(then=archives), **wanted) as memory:
+    async with open_on(store, model=Scripted(then=archives), **wanted) as memory:
         chat = memory.conversation("session1", scope=SCOPE, policy=policy)
         for text in (BUILDING, PLANNING, "The users are kept in a service of their own", "Redis has the rest"):
             await chat.append(user(text), assistant("That is a sound choice, and I have noted it down for later on."))

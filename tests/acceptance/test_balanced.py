@@ -23,6 +23,7 @@ from hitherto.providers.scripted.model import Scripted, items
 from tests.acceptance.dialogue import ONE_TRY, fates, made, says_each
 from tests.acceptance.receipts import check
 from tests.conftest import SCOPE
+from tests.memories import open_on
 
 FILLER = "Nothing of note happened on that day, and nothing else was said about it by anybody. "
 FUNCTION = "```python\ndef invoice_total(items):\n    return sum(item.price * item.count for item in items)\n```"
@@ -52,7 +53,7 @@ async def context_of(chat: Conversation, question: str, **options: Any) -> hithe
 
 
 async def test_it_is_what_counts_where_nobody_says_anything(store: Store) -> None:
-    async with hitherto.open(store=store) as memory:
+    async with open_on(store) as memory:
         chat = await filled(memory, *days(2))
         assert await chat.policy() == balanced()
         context = await context_of(chat, "What happened?")
@@ -62,7 +63,7 @@ async def test_it_is_what_counts_where_nobody_says_anything(store: Store) -> Non
 
 async def test_where_everything_fits_nothing_is_searched(store: Store) -> None:
     embedder = ScriptedEmbedder()
-    async with hitherto.open(store=store, embedder=embedder) as memory:
+    async with open_on(store, embedder=embedder) as memory:
         chat = await filled(memory, *days(20))
         before = len(embedder.calls)
         context = await context_of(chat, "What happened on day 3?")
@@ -76,7 +77,7 @@ async def test_where_everything_fits_nothing_is_searched(store: Store) -> None:
 async def test_what_was_taken_back_or_cleared_is_not_looked_for(store: Store) -> None:
     """Not shown, but not for want of room: there is nothing to find."""
     embedder = ScriptedEmbedder()
-    async with hitherto.open(store=store, embedder=embedder) as memory:
+    async with open_on(store, embedder=embedder) as memory:
         chat = await filled(memory, *days(5))
         before = len(embedder.calls)
         await chat.pop()
@@ -90,7 +91,7 @@ async def test_what_was_taken_back_or_cleared_is_not_looked_for(store: Store) ->
 
 
 async def test_without_a_model_there_is_no_digest_and_nothing_is_missing(store: Store) -> None:
-    async with hitherto.open(store=store, budget=2_000) as memory:
+    async with open_on(store, budget=2_000) as memory:
         chat = await filled(memory, user("The boathouse key hangs behind the blue kayak."), *days(100))
         assert await chat.digests() == []
         context = await context_of(chat, "Where does the boathouse key hang?")
@@ -102,7 +103,7 @@ async def test_without_a_model_there_is_no_digest_and_nothing_is_missing(store: 
 
 async def test_with_a_model_what_is_older_becomes_a_summary(store: Store) -> None:
     """At half of the budget, keeping the newest turns, a quarter of it."""
-    async with hitherto.open(store=store, model=Scripted(then=says_each), budget=2_000, **ONE_TRY) as memory:
+    async with open_on(store, model=Scripted(then=says_each), budget=2_000, **ONE_TRY) as memory:
         chat = memory.conversation("c", scope=SCOPE)
         number = 0
         while not (rows := await chat.digests()):
@@ -127,7 +128,7 @@ async def test_between_two_firings_a_request_begins_with_the_one_before(store: S
         known = isinstance(prompt.task, DigestTask) and prompt.task.known
         return items("And so on.") if known else items(*(f"Statement {number}: {FILLER}" for number in range(30)))
 
-    async with hitherto.open(store=store, model=Scripted(then=summary), budget=2_000, **ONE_TRY) as memory:
+    async with open_on(store, model=Scripted(then=summary), budget=2_000, **ONE_TRY) as memory:
         chat = memory.conversation("c", scope=SCOPE)
         for number in range(100):
             await chat.append(*days(1, number))
@@ -140,7 +141,7 @@ async def test_between_two_firings_a_request_begins_with_the_one_before(store: S
 
 async def test_the_window_counts_where_it_is_smaller(store: Store) -> None:
     given: dict[str, Any] = {"budget": 100_000, "context_window": 2_000}
-    async with hitherto.open(store=store, model=Scripted(then=says_each), **given, **ONE_TRY) as memory:
+    async with open_on(store, model=Scripted(then=says_each), **given, **ONE_TRY) as memory:
         chat = await filled(memory, *days(25))
         assert len(await chat.digests()) == 1
 
@@ -162,7 +163,7 @@ async def test_a_process_that_only_appends_names_the_model_too(database: str) ->
 
 
 async def test_from_this_conversation_only(store: Store) -> None:
-    async with hitherto.open(store=store, budget=1_000) as memory:
+    async with open_on(store, budget=1_000) as memory:
         await filled(memory, user("The boathouse key hangs behind the blue kayak."), name="other")
         chat = await filled(memory, *days(60))
         asked = "Where does the boathouse key hang?"
@@ -175,7 +176,7 @@ async def test_from_this_conversation_only(store: Store) -> None:
 @pytest.mark.parametrize("rounds_between", [0, 40])
 async def test_now_add_vat_to_that_function(store: Store, rounds_between: int) -> None:
     """What a new user tries: some rounds with code, then a question that means it. Default settings."""
-    async with hitherto.open(store=store) as memory:
+    async with open_on(store) as memory:
         chat = await filled(
             memory,
             user("Write a function that adds up an invoice."),

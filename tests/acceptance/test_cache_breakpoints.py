@@ -10,7 +10,6 @@ import pytest
 from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
 
-import hitherto
 from hitherto import Context, Conversation, Memory, Policy, assistant, sliding_window, summarize, token_threshold, user
 from hitherto.core.context.recalled import LEAD
 from hitherto.core.log.message import Wire
@@ -19,6 +18,7 @@ from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted
 from tests.acceptance.dialogue import PLENTY, answers, asks, each, looked_up, opener, rounds, says_each
 from tests.conftest import SCOPE
+from tests.memories import open_on
 from tests.providers.models.endpoint import Answer, Body, Endpoint, said
 
 INSTRUCTIONS = "You answer with numbers."
@@ -68,7 +68,7 @@ def breakpoints(body: Body) -> list[str]:
 
 @pytest.fixture
 async def memory(store: Store) -> AsyncIterator[Memory]:
-    async with hitherto.open(store=store, model="extractive", policy="none") as opened:
+    async with open_on(store, model="extractive", policy="none") as opened:
         yield opened
 
 
@@ -261,7 +261,7 @@ async def test_one_more_may_be_asked_for_in_the_call(memory: Memory) -> None:
 
 @pytest.mark.parametrize("wire", WIRES)
 async def test_the_switch(store: Store, wire: Wire) -> None:
-    async with hitherto.open(store=store, model="extractive", policy="none", cache_breakpoints=False) as memory:
+    async with open_on(store, model="extractive", policy="none", cache_breakpoints=False) as memory:
         body = await sent(await spoken(memory, range(1, 4)), wire, asks(4))
         assert breakpoints(body) == []
         assert "prompt_cache_key" not in body

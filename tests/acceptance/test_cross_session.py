@@ -13,7 +13,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import hitherto
 from hitherto import Context, Conversation, Memory, Scope, assistant, user
 from hitherto.core.digests.prompts import DigestTask
 from hitherto.core.prompt import Prompt
@@ -26,6 +25,7 @@ from hitherto.providers.scripted.model import Scripted, items
 from hitherto.settings import Settings
 from tests.acceptance.dialogue import ONE_TRY, PLENTY, bodies
 from tests.acceptance.receipts import check
+from tests.memories import open_on
 
 SCOPE = Scope(tenant="acme", user="user123", agent="knowledge_agent")
 BUILDING = "I'm building a REST API with authentication"
@@ -43,7 +43,7 @@ def opened(store: Store) -> Opened:
     @asynccontextmanager
     async def opening(**given: Any) -> AsyncGenerator[Memory]:
         wanted: dict[str, Any] = {"cross_session": "triggers", "worker": False, **given}
-        async with hitherto.open(store=store, **wanted) as memory:
+        async with open_on(store, **wanted) as memory:
             await first_session(memory, SCOPE)
             yield memory
 
@@ -114,7 +114,7 @@ async def test_the_seeds_own_example(opened: Opened) -> None:
 async def test_last_time_brings_the_newest_summaries(store: Store, question: str, policy: str) -> None:
     """A question that tells nothing but that it asks for what was said before."""
     settings: dict[str, Any] = {"cross_session": "triggers", "cross_session_limit": 2, "policy": policy, **ONE_TRY}
-    async with hitherto.open(store=store, model=Scripted(then=of_what), **settings) as memory:
+    async with open_on(store, model=Scripted(then=of_what), **settings) as memory:
         for topic in ("hats", "boats", "trees"):
             chat = memory.conversation(topic, scope=SCOPE)
             await chat.append(*(one for _ in range(2) for one in (user(f"Now for {topic}."), assistant("Yes."))))

@@ -28,7 +28,7 @@ from psycopg.conninfo import conninfo_to_dict
 import hitherto
 from hitherto.cli import app
 from hitherto.settings import Settings
-from hitherto.stores.postgres.embedded.server import EmbeddedServer
+from tests.databases import Server
 from tests.http.serving import serving
 from tests.patience import PATIENCE
 
@@ -95,7 +95,7 @@ def test_a_unit_is_one(unit: Path, tmp_path: Path) -> None:
     assert [line for line in found.stderr.splitlines() if unit.name in line] == []
 
 
-def test_the_role_is_made_once_and_gets_its_password(server: EmbeddedServer, database: str) -> None:
+def test_the_role_is_made_once_and_gets_its_password(server: Server, database: str) -> None:
     address = conninfo_to_dict(server.admin_url)
     command = [_programs() / "psql", "--host", str(address["host"]), "--username", "postgres", "--dbname"]
     command += [str(conninfo_to_dict(database)["dbname"]), "--set", "ON_ERROR_STOP=1", "--file", DEPLOY / "role.sql"]

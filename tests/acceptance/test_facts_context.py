@@ -13,7 +13,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import hitherto
 from hitherto import Call, Context, Conversation, Memory, Scope, assistant, rolling, tool_result, user
 from hitherto.core.context.facts_block import CLOSING
 from hitherto.core.context.manifest import Manifest
@@ -45,6 +44,7 @@ from tests.acceptance.family import (
 )
 from tests.acceptance.receipts import check
 from tests.engine.validity import assert_whole
+from tests.memories import open_on
 from tests.wire.rules import assert_valid
 
 WIRES = ("openai.chat", "openai.responses", "anthropic")
@@ -608,9 +608,7 @@ class TestInertText:
             assert known_to(context) == ["- [hobby] Loves bees. (personal)"]
             assert len(system_of(context).splitlines()) == 3
             model = Scripted(then=items("They talked.", facts=[]))
-        async with hitherto.open(
-            store=store, model=model, embedder="none", policy="chunks:threshold=2,batch=2"
-        ) as memory:
+        async with open_on(store, model=model, embedder="none", policy="chunks:threshold=2,batch=2") as memory:
             await dialogue(memory, "c", "Hello.")
             lines = model.calls[0].user.splitlines()
             assert [json.loads(line) for line in lines if '"subject"' in line] == [{"subject": name}]

@@ -14,6 +14,7 @@ from hitherto.core.cross_session import CrossSession, CrossSessionLike
 from hitherto.errors import InvalidInput, NotReproducible
 from hitherto.ports.store import Store
 from tests.conftest import SCOPE
+from tests.memories import open_on
 
 SUMS_UP = rolling(threshold=2, keep_last=1)
 
@@ -34,7 +35,7 @@ def instructions(context: hitherto.Context) -> str:
 
 
 async def test_it_is_off_by_default(store: Store) -> None:
-    async with hitherto.open(store=store) as memory:
+    async with open_on(store) as memory:
         await talked(memory, "monday", "router")
         context = await memory.conversation("tuesday", scope=SCOPE).context(user("Hello."), instructions="Be kind.")
         assert instructions(context) == "Be kind."
@@ -43,7 +44,7 @@ async def test_it_is_off_by_default(store: Store) -> None:
 
 
 async def test_the_latest_summary_goes_to_the_end_of_the_instructions(store: Store) -> None:
-    async with hitherto.open(store=store, cross_session="latest") as memory:
+    async with open_on(store, cross_session="latest") as memory:
         await talked(memory, "monday", "router")
         newest = await talked(memory, "tuesday", "printer")
         chat = memory.conversation("wednesday", scope=SCOPE)
@@ -67,7 +68,7 @@ async def test_the_latest_summary_goes_to_the_end_of_the_instructions(store: Sto
 
 
 async def test_a_conversation_keeps_what_it_began_with(store: Store) -> None:
-    async with hitherto.open(store=store, cross_session="latest") as memory:
+    async with open_on(store, cross_session="latest") as memory:
         await talked(memory, "monday", "router")
         chat = memory.conversation("tuesday", scope=SCOPE)
         await chat.append(user("Hello."), assistant("Hello."))
@@ -80,7 +81,7 @@ async def test_a_conversation_keeps_what_it_began_with(store: Store) -> None:
 
 
 async def test_request_conversation_agent_and_setting(store: Store) -> None:
-    async with hitherto.open(store=store) as memory:
+    async with open_on(store) as memory:
         await talked(memory, "monday", "router")
         tuesday = memory.conversation("tuesday", scope=SCOPE)
 
@@ -103,7 +104,7 @@ async def test_request_conversation_agent_and_setting(store: Store) -> None:
 
 async def test_each_way_is_decided_by_itself(store: Store) -> None:
     """By the first of request, conversation, agent and setting that says something of it."""
-    async with hitherto.open(store=store, cross_session="always") as memory:
+    async with open_on(store, cross_session="always") as memory:
         tuesday = memory.conversation("tuesday", scope=SCOPE)
         await talked(memory, "monday", "router")
         await memory.wait_for_index()
@@ -125,7 +126,7 @@ async def test_each_way_is_decided_by_itself(store: Store) -> None:
 
 @pytest.mark.parametrize("given", [True, False, "sometimes", ["latest", 1], 7, {"latest": True, "now": True}])
 async def test_anything_else_is_refused(store: Store, given: Any) -> None:
-    async with hitherto.open(store=store) as memory:
+    async with open_on(store) as memory:
         chat = memory.conversation("c", scope=SCOPE)
         with pytest.raises(InvalidInput, match="'latest', 'triggers', 'always'"):
             await chat.context(user("x"), cross_session=given)
@@ -138,7 +139,7 @@ async def test_anything_else_is_refused(store: Store, given: Any) -> None:
 @pytest.mark.parametrize("part", ["tenant", "user", "agent"])
 async def test_nothing_of_another_scope(store: Store, part: str) -> None:
     other = Scope(**{"tenant": SCOPE.tenant, "user": SCOPE.user, "agent": SCOPE.agent, part: "somebody-else"})
-    async with hitherto.open(store=store, cross_session="latest") as memory:
+    async with open_on(store, cross_session="latest") as memory:
         await talked(memory, "monday", "router", scope=other)
         chat = memory.conversation("tuesday", scope=SCOPE)
         assert instructions(await chat.context(user("Hello."), instructions="x")) == "x"
@@ -148,7 +149,7 @@ async def test_nothing_of_another_scope(store: Store, part: str) -> None:
 
 
 async def test_its_own_cap_and_age(store: Store) -> None:
-    async with hitherto.open(store=store, cross_session="latest", injection_tokens=40) as memory:
+    async with open_on(store, cross_session="latest", injection_tokens=40) as memory:
         chat = memory.conversation("monday", scope=SCOPE, policy=rolling(threshold=8, keep_last=1))
         for n in range(5):
             await chat.append(user(f"My router number {n} blinks red again today."), assistant("I see."))
@@ -157,12 +158,12 @@ async def test_its_own_cap_and_age(store: Store) -> None:
         assert text is not None
         assert "number 3" in text  # the newest statements are kept
         assert "number 0" not in text
-    async with hitherto.open(store=store, cross_session="latest", injection_age=timedelta(microseconds=1)) as memory:
+    async with open_on(store, cross_session="latest", injection_age=timedelta(microseconds=1)) as memory:
         assert await memory.conversation("tuesday", scope=SCOPE).injected() is None
 
 
 async def test_it_gives_way_before_the_incoming_message(store: Store) -> None:
-    async with hitherto.open(store=store, cross_session="latest") as memory:
+    async with open_on(store, cross_session="latest") as memory:
         await talked(memory, "monday", "router")
         chat = memory.conversation("tuesday", scope=SCOPE)
         context = await chat.context(user("Hello there."), budget=20)
@@ -172,7 +173,7 @@ async def test_it_gives_way_before_the_incoming_message(store: Store) -> None:
 
 
 async def test_what_is_cleared_or_deleted_is_not_told_on(store: Store) -> None:
-    async with hitherto.open(store=store, cross_session="latest") as memory:
+    async with open_on(store, cross_session="latest") as memory:
         await talked(memory, "monday", "router")
         chat = memory.conversation("tuesday", scope=SCOPE)
         await chat.append(user("Hello."), assistant("Hello."))

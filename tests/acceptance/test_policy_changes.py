@@ -262,18 +262,7 @@ ALL = [SUMMARIZE, ROLLING, TRIM, COMPACT, CHUNKS, SLIDING, BY_TOKENS, none()]
 
 
 @pytest.mark.parametrize(("first", "second"), [*combinations_with_replacement(ALL, 2)], ids=lambda policy: policy.name)
-@pytest.mark.parametrize("store", ["inmemory"], indirect=True)
 async def test_every_change_there_and_back(store: Store, first: Policy, second: Policy) -> None:
-    await there_and_back(store, first, second)
-
-
-@pytest.mark.parametrize("number", range(len(ALL)), ids=lambda number: ALL[number].name)
-@pytest.mark.parametrize("store", ["postgres"], indirect=True)
-async def test_a_change_there_and_back_in_the_database(store: Store, number: int) -> None:
-    await there_and_back(store, ALL[number], ALL[number - 3])
-
-
-async def there_and_back(store: Store, first: Policy, second: Policy) -> None:
     model = Scripted(then=says_each)
     async with opener(store)(model) as (memory, chat):
         number = 0

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-import hitherto
 from hitherto import Memory, Scope, balanced, compact, rolling, summarize, trim
 from hitherto.core.cross_session import CrossSession
 from hitherto.core.log.frontier import DigestAction
@@ -19,13 +18,14 @@ from hitherto.providers.scripted.model import Scripted
 from hitherto.wiring import Opening
 from tests.acceptance.dialogue import PLENTY, answers, asks, bodies, each, round_, rounds, said, says_each
 from tests.conftest import SCOPE
+from tests.memories import open_on
 
 AGENT: dict[str, Any] = {"tenant": SCOPE.tenant, "agent": SCOPE.agent}
 TRIM, ROLLING, SUMMARIZE = trim(4, 2), rolling(4, 2), summarize(4, 2)
 
 
 def memory_on(store: Store, **options: Any) -> Opening:
-    return hitherto.open(store=store, model=Scripted(then=says_each), **options)
+    return open_on(store, model=Scripted(then=says_each), **options)
 
 
 async def test_the_stronger_one_counts(store: Store) -> None:

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import hitherto
 from hitherto import Call, Context, Conversation, Memory, Message, assistant, chunks, tool_result, trim, user
 from hitherto.core.context.recalled import LEAD
 from hitherto.core.digests.prompts import DigestTask
@@ -28,6 +27,7 @@ from hitherto.providers.scripted.model import Scripted, items
 from tests.acceptance.dialogue import ONE_TRY, PLENTY, fates
 from tests.acceptance.receipts import check
 from tests.conftest import SCOPE
+from tests.memories import open_on
 
 ANIMALS = ("badger", "heron", "lynx", "otter", "python", "raven", "salmon", "tortoise", "viper", "walrus")
 WIRES = ("openai.chat", "openai.responses", "anthropic")
@@ -36,7 +36,7 @@ WIRES = ("openai.chat", "openai.responses", "anthropic")
 @asynccontextmanager
 async def opened(store: Store, **given: Any) -> AsyncGenerator[Memory]:
     given.setdefault("worker", False)
-    async with hitherto.open(store=store, **given) as memory:
+    async with open_on(store, **given) as memory:
         yield memory
 
 
@@ -353,7 +353,7 @@ def states_each(prompt: Prompt) -> str:
 async def chunked(store: Store) -> AsyncGenerator[tuple[Memory, Conversation]]:
     """A conversation of 20 messages a topic: of its five topics the first four are in chunks, of which the view shows
     nothing any more."""
-    async with hitherto.open(store=store, model=Scripted(then=chunk_of), **ONE_TRY) as memory:
+    async with open_on(store, model=Scripted(then=chunk_of), **ONE_TRY) as memory:
         chat = memory.conversation("clubs", scope=SCOPE, policy=chunks())
         for number in range(50):
             topic = TOPICS[number // 10]
@@ -419,7 +419,7 @@ class TestChunks:
 
     async def test_the_newest_chunk_is_recalled_though_part_of_it_is_shown(self, store: Store) -> None:
         """A chunk that overlaps the verbatim tail: its early messages are not shown, so it must be found."""
-        async with hitherto.open(store=store, model=Scripted(then=states_each), **ONE_TRY) as memory:
+        async with open_on(store, model=Scripted(then=states_each), **ONE_TRY) as memory:
             chat = memory.conversation("family", scope=SCOPE, policy=chunks())
             await chat.append(user("Dad's dog was named Rex."), assistant("What a good name."))
             overlapped = 0

@@ -10,7 +10,6 @@ from typing import Any, cast
 
 import pytest
 
-import hitherto
 from hitherto import assistant, user
 from hitherto.core.digests.digest import Status
 from hitherto.core.ledger import FailureCause, Purpose
@@ -22,18 +21,11 @@ from hitherto.ports.models.model import Completion
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
 from hitherto.providers.scripted.model import Scripted
-from hitherto.stores.in_memory.store import InMemoryStore
 from tests.conftest import SCOPE
 from tests.engine.metered import PRICED, Told, services_of
+from tests.memories import open_on
 from tests.patience import PATIENCE
 from tests.times import BreakerTime
-
-
-@pytest.fixture
-def store(in_memory: Store) -> Store:
-    """The store has no part in this."""
-    return in_memory
-
 
 WHAT = CallContext(model=PRICED, purpose=Purpose.DIGEST, tenant=SCOPE.tenant)
 GOOD = Completion(text="yes", tokens_in=900, tokens_out=100)
@@ -76,7 +68,7 @@ async def test_indexing_goes_on(
         once()
         return vectors
 
-    async with hitherto.open(store=store, embedder=kind(then=breaks), model_max_attempts=1) as memory:
+    async with open_on(store, embedder=kind(then=breaks), model_max_attempts=1) as memory:
         await memory.conversation("c", scope=SCOPE).append(user("I play the cello"))
         index = memory._services.index
         assert index is not None
@@ -93,7 +85,7 @@ async def test_a_digest_is_not_held_up(store: Store) -> None:
 
     model = Scripted([breaks])
     policy = "rolling:threshold=4,keep_last=2"
-    async with hitherto.open(store=store, model=model, policy=policy, model_max_attempts=1) as memory:
+    async with open_on(store, model=model, policy=policy, model_max_attempts=1) as memory:
         chat = memory.conversation("c", scope=SCOPE)
         for _ in range(3):
             await chat.append(user("q"), assistant("a"))
@@ -131,11 +123,10 @@ def answering(*answers: Completion | Exception) -> Callable[[], Awaitable[Comple
     ],
     ids=str,
 )
-async def test_figures_that_are_none_are_left_out(figures: dict[str, object]) -> None:
+async def test_figures_that_are_none_are_left_out(store: Store, figures: dict[str, object]) -> None:
     """Of an answer that is good, and of one that is not; the ledger has the call all the same."""
     unusable = InvalidModelAnswer("nothing")
     unusable.tokens = cast("Any", (figures["tokens_in"], None, None))
-    store = InMemoryStore()
     calls, ask = Calls(services_of(store, Told())), answering(odd(**figures), unusable)
     async with calls.recorded(SCOPE) as ledger:
         assert (await calls.make(ask, WHAT, ledger)).text == "yes"
@@ -149,10 +140,10 @@ async def test_figures_that_are_none_are_left_out(figures: dict[str, object]) ->
 
 
 @pytest.mark.parametrize("part", ["span", "price", "called", "the figures", "the answer"])
-async def test_a_probe_that_breaks_is_not_the_last(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_probe_that_breaks_is_not_the_last(store: Store, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """After its rest one call is let through; whatever becomes of that, another may follow."""
     once, watch, breaker_time = Once(ZeroDivisionError()), Told(), BreakerTime(monkeypatch)
-    services = services_of(InMemoryStore(), watch, model_max_attempts=1, breaker_failures=1, breaker_cooldown=600)
+    services = services_of(store, watch, model_max_attempts=1, breaker_failures=1, breaker_cooldown=600)
     answers = {"the figures": odd(tokens_in="12"), "the answer": cast(Completion, "no answer at all")}
     calls = Calls(replace(services, price=breaking(services.price, once) if part == "price" else services.price))
     ask = answering(ModelUnavailable("down"), answers.get(part, GOOD), GOOD)

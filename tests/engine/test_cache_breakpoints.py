@@ -16,11 +16,11 @@ from hitherto.core.log.message import Payload, Wire
 from hitherto.errors import BudgetExceeded
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted
-from hitherto.stores.in_memory.store import InMemoryStore
 from tests.acceptance.dialogue import ONE_TRY, PLENTY, says_each
 from tests.acceptance.family import system_of
 from tests.conftest import SCOPE
 from tests.core.policy.policies import presets
+from tests.memories import open_on
 from tests.wire.conversations import WIRES, conversations
 from tests.wire.test_breakpoints import MARKS, bare, bare_request, items_of, parts_with, places
 
@@ -59,15 +59,15 @@ def cut_of(context: Context) -> object:
     to=st.sampled_from(WIRES),
 )
 async def test_what_they_change_and_what_stands_before_them(
-    items: list[Payload], policy: Policy, budget: int, to: Wire
+    store: Store, items: list[Payload], policy: Policy, budget: int, to: Wire
 ) -> None:
     """They change neither words nor tokens; what stands before them begins the next request too, until a stage fires or
     the budget cuts; and a context is rebuilt as it was, whatever the setting says then."""
-    store, name = InMemoryStore(), f"c{next(_names)}"
-    given: dict[str, Any] = {**ONE_TRY, "embedder": "none", "store": store, "policy": policy}
+    name = f"c{next(_names)}"
+    given: dict[str, Any] = {**ONE_TRY, "embedder": "none", "policy": policy}
     async with (
-        hitherto.open(model=Scripted(then=says_each), **given) as memory,
-        hitherto.open(model=Scripted(then=says_each), worker=False, cache_breakpoints=False, **given) as without,
+        open_on(store, model=Scripted(then=says_each), **given) as memory,
+        open_on(store, model=Scripted(then=says_each), worker=False, cache_breakpoints=False, **given) as without,
     ):
         chat, plain = memory.conversation(name, scope=SCOPE), without.conversation(name, scope=SCOPE)
         before: Context | None = None
@@ -101,7 +101,7 @@ async def test_what_they_change_and_what_stands_before_them(
 
 
 async def test_a_cache_key_is_a_conversations_and_tells_no_name(store: Store) -> None:
-    async with hitherto.open(store=store, model="extractive") as memory:
+    async with open_on(store, model="extractive") as memory:
         keys: list[str] = []
         for tenant, agent, name in (("acme", "a", "c"), ("acme", "a", "other"), ("acme", "b", "c"), ("acm", "ea", "c")):
             chat = memory.conversation(name, scope=Scope(tenant=tenant, user="ada@acme.example", agent=agent))

@@ -13,7 +13,7 @@ from hitherto.core.ledger import FailureCause, ModelCall, Purpose
 from hitherto.engine.calls import CallContext, CallPostponed, Calls
 from hitherto.errors import HithertoError, InvalidModelAnswer, ModelRateLimited, ModelRejected, ModelUnavailable
 from hitherto.ports.models.model import Completion
-from hitherto.stores.in_memory.store import InMemoryStore
+from hitherto.ports.store import Store
 from tests.conftest import SCOPE
 from tests.engine.metered import PRICED, Told, services_of
 from tests.times import BreakerTime
@@ -48,9 +48,9 @@ def told() -> Told:
 
 
 @pytest.fixture
-def calls(told: Told) -> Callable[..., Calls]:
+def calls(store: Store, told: Told) -> Callable[..., Calls]:
     def make(**settings: object) -> Calls:
-        return Calls(services_of(InMemoryStore(), told, **settings))
+        return Calls(services_of(store, told, **settings))
 
     return make
 

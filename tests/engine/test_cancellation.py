@@ -16,9 +16,9 @@ from psycopg.conninfo import make_conninfo
 import hitherto
 from hitherto import assistant, sliding_window, user
 from hitherto.core.digests.digest import Status
-from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from hitherto.uninterrupted import uninterrupted
 from tests.conftest import SCOPE
+from tests.databases import Server
 from tests.patience import PATIENCE
 
 
@@ -64,7 +64,7 @@ async def test_appends_and_contexts_cancelled_at_random(database: str, seed: int
     assert 0 < len(acknowledged) < 480
 
 
-async def test_opening_is_cancelled_at_random_and_can_be_done_again(server: EmbeddedServer) -> None:
+async def test_opening_is_cancelled_at_random_and_can_be_done_again(server: Server) -> None:
     """Each time on a database without a schema, and always two databases at once."""
     chance = random.Random(5)
     async with await psycopg.AsyncConnection[Any].connect(server.admin_url, autocommit=True) as admin:

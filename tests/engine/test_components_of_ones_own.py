@@ -9,7 +9,6 @@ from typing import ClassVar
 
 import pytest
 
-import hitherto
 from hitherto import Policy
 from hitherto.core.digests.digest import Status
 from hitherto.core.log.frontier import DigestAction
@@ -33,6 +32,7 @@ from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted
 from tests.acceptance.dialogue import PLENTY, Opened, each, looked_up, opener, ranges, round_, rounds, said, says_each
 from tests.conftest import SCOPE
+from tests.memories import open_on
 
 
 @register
@@ -191,7 +191,7 @@ async def test_a_part_that_this_process_does_not_know(store: Store, forgotten: C
         await rounds(memory, chat, range(1, 9))
         await memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, policy=POLICY)
     forgotten()
-    async with hitherto.open(store=store, model=Scripted()) as memory:
+    async with open_on(store, model=Scripted()) as memory:
         chat = memory.conversation("conv_123", scope=SCOPE)
         assert len(await chat.messages()) == 16, "the log can be read"
         for policy in ("none", "trim"):

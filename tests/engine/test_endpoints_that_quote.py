@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-import hitherto
 from hitherto import Conversation, Memory, assistant, native, sliding_window, user
 from hitherto.core.digests.digest import Status
 from hitherto.ports.models.model import Prompt
@@ -26,16 +25,10 @@ from hitherto.providers.scripted.embedder import ScriptedEmbedder
 from hitherto.providers.scripted.model import Scripted
 from tests.acceptance.dialogue import ONE_TRY
 from tests.conftest import SCOPE
+from tests.memories import open_on
 from tests.providers.embedders.serving import DIMENSIONS, as_a_server_at_home
 from tests.providers.models.endpoint import Answer, Body, Endpoint, compacted, said
 from tests.providers.models.providers import message
-
-
-@pytest.fixture
-def store(in_memory: Store) -> Store:
-    """The store has no part in this."""
-    return in_memory
-
 
 SECRET = "Granary"
 KEPT: dict[str, Any] = {**ONE_TRY, "breaker_failures": 1_000_000}
@@ -135,7 +128,7 @@ async def test_digests(
     quoting = Quoting({**SHAPES, **unstated})
     with Endpoint(quoting, path=None) as endpoint:
         model = model_at(endpoint)
-        async with hitherto.open(store=store, model=model, **KEPT) as memory:
+        async with open_on(store, model=model, **KEPT) as memory:
             chat = memory.conversation("c", scope=SCOPE, policy=sliding_window(after_seq=1))
             for shape in quoting.each():
                 before = quoting.quoted
@@ -153,9 +146,7 @@ async def test_compactions(store: Store, caplog: pytest.LogCaptureFixture) -> No
     quoting = Quoting({**SHAPES, "an item that is none": lambda quoted: compacted({"type": quoted}, odd)})
     with Endpoint(quoting, path=None) as endpoint:
         compactor = OpenAICompactor(model="gpt-5.2", base_url=endpoint.url)
-        async with hitherto.open(
-            store=store, model=Scripted(), compactor=compactor, context_window=20, **KEPT
-        ) as memory:
+        async with open_on(store, model=Scripted(), compactor=compactor, context_window=20, **KEPT) as memory:
             chat = memory.conversation("c", scope=SCOPE, policy=native())
             for shape in quoting.each():
                 before = quoting.quoted
@@ -179,12 +170,12 @@ async def test_embedders_and_rerankers(store: Store, caplog: pytest.LogCaptureFi
         embedder = OpenAICompatibleEmbedder(model="small", base_url=endpoint.url, dimensions=DIMENSIONS)
         reranker = CrossEncoder(model="small", base_url=endpoint.url)
         given: dict[str, Any] = {"embedder": embedder, "reranker": reranker, "worker": False, **KEPT}
-        async with hitherto.open(store=store, **given) as memory:
+        async with open_on(store, **given) as memory:
             for name in ("one", "two"):
                 await say(memory, memory.conversation(name, scope=SCOPE))
             assert await memory.wait_for_index()
         for shape in quoting.each():
-            async with hitherto.open(store=store, **given) as memory:  # the last may have put off what it embeds
+            async with open_on(store, **given) as memory:  # the last may have put off what it embeds
                 chat = memory.conversation("c", scope=SCOPE)
                 before = quoting.quoted
                 found = await memory.recall(f"Who is at the {SECRET}?", scope=SCOPE)
@@ -209,7 +200,7 @@ async def test_documents_that_an_embedder_refuses(store: Store, caplog: pytest.L
 
     with Endpoint(choosy, path=None) as endpoint:
         embedder = OpenAICompatibleEmbedder(model="small", base_url=endpoint.url, dimensions=DIMENSIONS)
-        async with hitherto.open(store=store, embedder=embedder, worker=False, **KEPT) as memory:
+        async with open_on(store, embedder=embedder, worker=False, **KEPT) as memory:
             await say(memory, memory.conversation("c", scope=SCOPE))
             await memory.wait_for_index()
         await embedder.aclose()
@@ -225,7 +216,7 @@ async def test_a_chat_model_that_puts_passages_in_order(store: Store, caplog: py
     quoting = Quoting({**SHAPES, **says})
     with Endpoint(quoting, path=None) as endpoint:
         model = openai(endpoint)
-        async with hitherto.open(store=store, reranker=ChatModelReranker(model), worker=False, **KEPT) as memory:
+        async with open_on(store, reranker=ChatModelReranker(model), worker=False, **KEPT) as memory:
             for name in ("one", "two"):
                 await say(memory, memory.conversation(name, scope=SCOPE))
             for shape in quoting.each():
@@ -263,12 +254,12 @@ async def test_parts_of_ones_own(store: Store, caplog: pytest.LogCaptureFixture)
 
     embedder = ScriptedEmbedder()
     parts: dict[str, Any] = {"embedder": embedder, "reranker": Reranking(), "worker": False}
-    async with hitherto.open(store=store, **parts, **KEPT) as memory:
+    async with open_on(store, **parts, **KEPT) as memory:
         await say(memory, memory.conversation("other", scope=SCOPE))
         assert await memory.wait_for_index()
     embedder._then = odd
     parts["worker"] = True
-    async with hitherto.open(store=store, model=Scripted([quotes, panics]), **parts, **KEPT) as memory:
+    async with open_on(store, model=Scripted([quotes, panics]), **parts, **KEPT) as memory:
         chat = memory.conversation("c", scope=SCOPE, policy=sliding_window(after_seq=1))
         await say(memory, chat)
         await say(memory, chat)

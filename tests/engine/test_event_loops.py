@@ -48,7 +48,7 @@ VERBS: dict[str, Callable[[Memory], Coroutine[Any, Any, object]]] = {
 
 
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS.keys())
-async def test_on_postgres_another_loop_is_refused_before_anything_is_done(
+async def test_another_loop_is_refused_before_anything_is_done(
     database: str, verb: Callable[[Memory], Coroutine[Any, Any, object]]
 ) -> None:
     async with hitherto.open(database) as memory:
@@ -64,25 +64,9 @@ async def test_on_postgres_another_loop_is_refused_before_anything_is_done(
         await verb(memory)
 
 
-async def test_in_memory_nothing_fails_after_it_was_done() -> None:
-    memory = await apart(in_memory)
-
-    async def there() -> int:
-        for name in ("append", "context", "recall", "facts", "documents"):
-            await VERBS[name](memory)
-        return len(await memory.conversation("c", scope=SCOPE).messages())
-
-    assert await apart(there) == 2
-
-
-async def in_memory() -> Memory:
-    return await begun(await hitherto.open("memory:"))
-
-
-@pytest.mark.parametrize("kind", ["inmemory", "postgres"])
-async def test_closing_in_another_loop_is_refused(database: str, kind: str) -> None:
+async def test_closing_in_another_loop_is_refused(database: str) -> None:
     """At once; where it was opened it can still be closed, and then everywhere again."""
-    async with hitherto.open("memory:" if kind == "inmemory" else database) as memory:
+    async with hitherto.open(database) as memory:
         await begun(memory)
 
         async def there() -> None:
@@ -96,8 +80,12 @@ async def test_closing_in_another_loop_is_refused(database: str, kind: str) -> N
         await apart(memory.aclose)
 
 
+async def abandoned() -> Memory:
+    return await begun(await hitherto.open("memory:"))
+
+
 async def test_closing_when_its_loop_has_ended_is_refused() -> None:
-    memory = await apart(in_memory)
+    memory = await apart(abandoned)
     with pytest.raises(InvalidInput, match=ELSEWHERE):
         async with asyncio.timeout(PATIENCE):
             await memory.aclose()

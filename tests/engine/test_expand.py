@@ -13,7 +13,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import hitherto
 from hitherto import Call, Conversation, Expansion, assistant, chunks, redact, rolling, tool_result, trim, user
 from hitherto.core.context.expansion import LEAD
 from hitherto.core.log.frontier import DigestAction
@@ -24,6 +23,7 @@ from hitherto.providers.scripted.model import Scripted
 from hitherto.tokens import CANONICAL, counter_for
 from tests.acceptance.dialogue import Opened, each, looked_up, opener, round_, rounds, said, says_each
 from tests.conftest import SCOPE
+from tests.memories import open_on
 from tests.times import DAY, time_of
 
 COUNT = counter_for(CANONICAL).count
@@ -174,7 +174,7 @@ _texts = st.one_of(
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(texts=st.lists(_texts, min_size=1, max_size=12), budget=st.integers(90, 900), data=st.data())
 async def test_pages_have_every_message_once(store: Store, texts: list[str], budget: int, data: st.DataObject) -> None:
-    async with hitherto.open(store=store, worker=False) as memory:
+    async with open_on(store, worker=False) as memory:
         chat = memory.conversation(f"pages {next(_conversations)}", scope=SCOPE)
         await chat.append(*(user(text) if at % 2 else assistant(text) for at, text in enumerate(texts)))
         first = data.draw(st.integers(0, len(texts) - 1))
@@ -184,8 +184,8 @@ async def test_pages_have_every_message_once(store: Store, texts: list[str], bud
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(budget=st.integers(1, 120), text=_texts)
-async def test_no_budget_is_exceeded_however_small(in_memory: Store, budget: int, text: str) -> None:
-    async with hitherto.open(store=in_memory, worker=False) as memory:
+async def test_no_budget_is_exceeded_however_small(store: Store, budget: int, text: str) -> None:
+    async with open_on(store, worker=False) as memory:
         chat = memory.conversation(f"small {next(_conversations)}", scope=SCOPE)
         await chat.append(user(text), assistant("What?"))
         try:

@@ -18,9 +18,10 @@ from hitherto.engine.context.recalled import RecallOptions
 from hitherto.errors import NotReproducible
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Gate, Scripted, items
-from hitherto.testing.conformance.samples import write
 from tests.acceptance.dialogue import ONE_TRY, PLENTY, says_each
 from tests.conftest import SCOPE
+from tests.memories import open_on
+from tests.store.samples import write
 
 SECRET = "zanzibar"
 PAST = timedelta(seconds=-1)
@@ -44,7 +45,7 @@ async def noticed(store: Store, chat: Conversation) -> None:
 async def told(store: Store, policy: hitherto.Policy) -> AsyncGenerator[tuple[Memory, Conversation]]:
     """A memory that tidies nothing, and a new conversation beside one that said the secret: its digest, archive and
     index have it."""
-    async with hitherto.open(store=store, embedder="none") as memory:
+    async with open_on(store, embedder="none") as memory:
         chat = memory.conversation("old", scope=SCOPE, policy=policy)
         await unnoticed(store, chat)
         for number in range(3):
@@ -52,7 +53,7 @@ async def told(store: Store, policy: hitherto.Policy) -> AsyncGenerator[tuple[Me
             await memory.wait_for_digests()
         await memory.wait_for_index()
         assert any(SECRET in row.text for row in await chat.digests())
-    async with hitherto.open(store=store, embedder="none", worker=False, relevance_threshold=0.0) as memory:
+    async with open_on(store, embedder="none", worker=False, relevance_threshold=0.0) as memory:
         yield memory, memory.conversation("new", scope=SCOPE, policy="none")
 
 
@@ -149,7 +150,7 @@ class TestRestated:
     async def test_a_restated_statement_is_gone_with_what_left_the_window(self, store: Store) -> None:
         both = (f"They share {SECRET}.", [0, 2])
         model = Scripted([items(both), items(replace={1: (f"Still {SECRET}.", [4])})], then=says_each)
-        async with hitherto.open(store=store, model=model, **ONE_TRY) as memory:
+        async with open_on(store, model=model, **ONE_TRY) as memory:
             chat = await self.restated(memory, store)
             last = (await chat.digests())[1]
             assert (last.start, last.text) == (2, f"Still {SECRET}.")
@@ -161,7 +162,7 @@ class TestRestated:
     async def test_a_digest_in_progress_that_builds_on_it_loses_its_claim(self, store: Store) -> None:
         gate = Gate(items(replace={1: (f"Still {SECRET}.", [4])}))
         model = Scripted([items((f"They share {SECRET}.", [0, 2])), gate], then=says_each)
-        async with hitherto.open(store=store, model=model, **ONE_TRY) as memory:
+        async with open_on(store, model=model, **ONE_TRY) as memory:
             chat = memory.conversation("c", scope=SCOPE, policy=hitherto.sliding_window(window=4, after_seq=3))
             await unnoticed(store, chat)
             await chat.append(user("Question 0?"), assistant("Answer 0."))

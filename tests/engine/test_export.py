@@ -6,7 +6,7 @@ import asyncio
 import io
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -21,11 +21,11 @@ from hitherto.errors import InvalidExport, InvalidInput, InvalidScope
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
 from hitherto.providers.scripted.model import Scripted
-from hitherto.stores.in_memory.store import InMemoryStore
 from hitherto.stores.postgres.store import PostgresStore
 from tests.acceptance.dialogue import ONE_TRY
 from tests.conftest import SCOPE
 from tests.engine.log.test_erase import remembers
+from tests.memories import open_on
 
 ARCHIVING = token_threshold(60, keep_messages=2, archive=True, facts=True)
 GOLDEN = Path(__file__).parent.parent / "recorded" / "export-1.jsonl"
@@ -33,7 +33,7 @@ OTHER = Scope(tenant=SCOPE.tenant, user="other", agent="another")
 
 
 def opened(store: Store) -> Any:
-    return hitherto.open(store=store, model=Scripted(then=remembers), embedder=ScriptedEmbedder(), **ONE_TRY)
+    return open_on(store, model=Scripted(then=remembers), embedder=ScriptedEmbedder(), **ONE_TRY)
 
 
 @pytest.fixture
@@ -43,9 +43,9 @@ async def memory(store: Store) -> AsyncIterator[Memory]:
 
 
 @pytest.fixture
-async def elsewhere(store: Store, make_database: Callable[[], Coroutine[Any, Any, str]]) -> AsyncIterator[Memory]:
-    """A memory on an empty store of the other kind."""
-    other = PostgresStore(await make_database()) if isinstance(store, InMemoryStore) else InMemoryStore()
+async def elsewhere(database: str) -> AsyncIterator[Memory]:
+    """A memory on another database, which is empty."""
+    other = PostgresStore(database)
     await other.open()
     async with opened(other) as found:
         yield found
@@ -365,10 +365,10 @@ BREAKS: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]] = {
 
 
 @pytest.mark.parametrize("how", BREAKS)
-async def test_what_is_no_export(in_memory: Store, how: str) -> None:
+async def test_what_is_no_export(store: Store, how: str) -> None:
     broken, why = BREAKS[how]
     lines = broken(GOLDEN.read_bytes().splitlines(keepends=True))
-    async with opened(in_memory) as memory:
+    async with opened(store) as memory:
         with pytest.raises(InvalidExport, match=why) as found:
             await imported(memory, b"".join(lines))
         assert found.value.line is not None
@@ -385,13 +385,13 @@ async def test_a_conversation_is_there_whole_or_not_at_all(elsewhere: Memory) ->
     assert (await elsewhere.conversations(tenant=SCOPE.tenant)).conversations == ()
 
 
-async def test_a_mark_of_utf_8(in_memory: Store) -> None:
-    async with opened(in_memory) as memory:
+async def test_a_mark_of_utf_8(store: Store) -> None:
+    async with opened(store) as memory:
         assert (await imported(memory, b"\xef\xbb\xbf" + GOLDEN.read_bytes())).conversations == 9
 
 
-async def test_a_file_that_is_open_for_text(in_memory: Store) -> None:
-    async with opened(in_memory) as memory:
+async def test_a_file_that_is_open_for_text(store: Store) -> None:
+    async with opened(store) as memory:
         file: Any = io.StringIO()
         with pytest.raises(InvalidInput, match="'wb'"):
             await memory.export_to(file, tenant=SCOPE.tenant)
@@ -405,7 +405,7 @@ async def test_what_cannot_be_exported(memory: Memory) -> None:
             await exported(memory, **whose)
 
 
-async def test_progress_is_told(memory: Memory) -> None:
+async def test_progress_is_told(memory: Memory, elsewhere: Memory) -> None:
     chat = memory.conversation("c", scope=SCOPE, policy="none")
     await chat.append(*(user(f"Message {number}.") for number in range(1_200)))
     seen, file = list[ExportReport](), io.BytesIO()
@@ -413,7 +413,6 @@ async def test_progress_is_told(memory: Memory) -> None:
     assert (done.conversations, done.messages) == (1, 1_200)
     assert len(seen) >= 2
     told_of = list[ImportReport]()
-    async with opened(InMemoryStore()) as fresh:
-        file.seek(0)
-        await fresh.import_from(file, progress=told_of.append)
+    file.seek(0)
+    await elsewhere.import_from(file, progress=told_of.append)
     assert told_of[-1].messages == 1_200

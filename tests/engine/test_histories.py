@@ -16,6 +16,7 @@ from hitherto.errors import ConcurrentWrite, IdempotencyKeyReused
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted, items
 from tests.conftest import SCOPE
+from tests.memories import open_on
 
 _names = count(1)
 SCOPES = (SCOPE, Scope(tenant=SCOPE.tenant, user="u-18", agent=SCOPE.agent))
@@ -40,7 +41,7 @@ class Model:
 
 @pytest.fixture
 async def memory(store: Store) -> AsyncIterator[Memory]:
-    async with hitherto.open(store=store, model=Scripted(then=items("They talk."))) as opened:
+    async with open_on(store, model=Scripted(then=items("They talk."))) as opened:
         yield opened
 
 

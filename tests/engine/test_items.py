@@ -20,6 +20,7 @@ from tests.acceptance.dialogue import Opened, asks, each, looked_up, opener, rou
 from tests.conftest import SCOPE
 from tests.core.policy.policies import policies
 from tests.engine.logs import logs
+from tests.memories import open_on
 
 _names = count(1)
 WIRES: list[Wire] = ["openai.chat", "openai.responses", "anthropic"]
@@ -32,7 +33,7 @@ def opened(store: Store) -> Opened:
 
 @pytest.fixture
 async def memory(store: Store) -> AsyncIterator[Memory]:
-    async with hitherto.open(store=store, model=Scripted(then=says_each)) as opened:
+    async with open_on(store, model=Scripted(then=says_each)) as opened:
         yield opened
 
 

@@ -19,12 +19,13 @@ from hitherto.ports.store import Store
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
 from hitherto.stores.postgres.store import PostgresStore
 from tests.conftest import SCOPE
+from tests.memories import open_on
 
 TOOL = {"type": "function", "function": {"name": "sail", "parameters": {"type": "object", "properties": {}}}}
 
 
 def opened(store: Store, **options: Any) -> Any:
-    return hitherto.open(store=store, embedder=ScriptedEmbedder(), **options)
+    return open_on(store, embedder=ScriptedEmbedder(), **options)
 
 
 @pytest.fixture

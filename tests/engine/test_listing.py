@@ -13,11 +13,12 @@ from hitherto import Memory, Scope, assistant, user
 from hitherto.errors import InvalidInput, InvalidScope
 from hitherto.ports.store import Store
 from tests.conftest import SCOPE
+from tests.memories import open_on
 
 
 @pytest.fixture
 async def memory(store: Store) -> Any:
-    async with hitherto.open(store=store, worker=False) as opened:
+    async with open_on(store, worker=False) as opened:
         yield opened
 
 

@@ -23,6 +23,7 @@ from hitherto.errors import (
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted
 from tests.conftest import SCOPE
+from tests.memories import open_on
 
 
 @pytest.fixture
@@ -147,7 +148,7 @@ async def test_a_list_of_messages(memory: Memory) -> None:
 
 @pytest.mark.parametrize("number", [10**400, -(10**400), 2**63], ids=["huge", "negative", "long"])
 async def test_a_number_beyond_all_that_can_be(number: int, store: Store) -> None:
-    async with hitherto.open(store=store) as memory:
+    async with open_on(store) as memory:
         chat = memory.conversation("c", scope=SCOPE)
         await chat.append(user("We took the Granary."), assistant("How was it?"))
         await memory.facts(SCOPE).add("Likes the Granary.")

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Coroutine
 from itertools import count
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from hitherto import Policy, wire
 from hitherto.core.log.message import Payload, Wire
 from hitherto.ports.store import Store
-from hitherto.stores.in_memory.store import InMemoryStore
-from hitherto.stores.postgres.store import PostgresStore
 from tests.core.policy.policies import policies, presets
 from tests.engine.held import OUTCOMES
 from tests.engine.stacks import stacks
-from tests.engine.worlds import ENDLESS, MODEL, StoppedClock, World, world
-from tests.times import TablesMoved, Time
+from tests.engine.worlds import ENDLESS, MODEL, World, world
+from tests.times import time_of
 from tests.wire.conversations import WIRES, conversations
 
 _names = count(1)
@@ -56,22 +52,6 @@ looks = st.tuples(
 any_policy = st.one_of(presets(), stacks(), policies(max_stages=3))
 
 
-@pytest.fixture
-async def postgres(
-    make_database: Callable[[], Coroutine[Any, Any, str]],
-) -> AsyncIterator[tuple[Store, TablesMoved]]:
-    database = await make_database()
-    store = PostgresStore(database)
-    await store.open()
-    yield store, TablesMoved(database)
-    await store.aclose()
-
-
-def in_memory() -> tuple[Store, StoppedClock]:
-    clock = StoppedClock()
-    return InMemoryStore(clock=clock), clock
-
-
 @st.composite
 def logs(draw: st.DrawFn, *wires: str) -> list[Payload]:
     """The items of one conversation or of two, one behind the other, perhaps of different formats; ids are unique."""
@@ -92,21 +72,16 @@ def histories(draw: st.DrawFn, *, quiet: bool = False, longest: int = 24) -> lis
     return draw(st.lists(st.tuples(st.one_of(kinds), looks), min_size=2, max_size=longest))
 
 
-async def play(
-    on: tuple[Store, Time], items: list[Payload], governing: list[Policy], steps: list[Step], *, name: str | None = None
-) -> World:
+async def play(store: Store, items: list[Payload], governing: list[Policy], steps: list[Step]) -> None:
     """Take a conversation through `steps`, and hold it against the promises after each."""
-    store, time = on
-    async with world(store, name or f"r{next(_names)}", items, time) as here:
+    async with world(store, f"r{next(_names)}", items, time_of(store)) as here:
         await here.configure(governing[0])
         for step, look in steps:
             await do(here, governing, step)
             await here.check_log()
             await here.check_digests()
             await here.look(*look)
-            await here.note_state()
         await here.check_past()
-        return here
 
 
 async def do(here: World, governing: list[Policy], step: Step) -> None:
@@ -153,14 +128,16 @@ quick = settings(
 
 @quick
 @given(items=logs(), policy=any_policy, steps=histories(quiet=True))
-async def test_4_7_8_9_10_one_policy(items: list[Payload], policy: Policy, steps: list[Step]) -> None:
-    await play(in_memory(), items, [policy], steps)
+async def test_4_7_8_9_10_one_policy(store: Store, items: list[Payload], policy: Policy, steps: list[Step]) -> None:
+    await play(store, items, [policy], steps)
 
 
 @quick
 @given(items=logs(), governing=st.lists(any_policy, min_size=2, max_size=3), steps=histories())
-async def test_4_7_8_9_10_any_history(items: list[Payload], governing: list[Policy], steps: list[Step]) -> None:
-    await play(in_memory(), items, governing, steps)
+async def test_4_7_8_9_10_any_history(
+    store: Store, items: list[Payload], governing: list[Policy], steps: list[Step]
+) -> None:
+    await play(store, items, governing, steps)
 
 
 @quick
@@ -176,22 +153,11 @@ async def test_4_7_8_9_10_any_history(items: list[Payload], governing: list[Poli
         max_size=12,
     ),
 )
-async def test_4_7_8_what_is_left_of_what_expires(items: list[Payload], policy: Policy, steps: list[Step]) -> None:
-    """Contexts without an incoming message, within budgets that cut, while the newest messages expire."""
-    await play(in_memory(), items, [policy], steps)
-
-
-@settings(quick, max_examples=10)
-@given(items=logs(), governing=st.lists(any_policy, min_size=1, max_size=3), steps=histories(longest=12))
-async def test_10_both_stores_agree(
-    postgres: tuple[Store, Time], items: list[Payload], governing: list[Policy], steps: list[Step]
+async def test_4_7_8_what_is_left_of_what_expires(
+    store: Store, items: list[Payload], policy: Policy, steps: list[Step]
 ) -> None:
-    """Whatever a history shows is the same on both: receipts, heads, rows, views, contexts, what comes back."""
-    name = f"both{next(_names)}"
-    kept = await play(in_memory(), items, governing, steps, name=name)
-    stored = await play(postgres, items, governing, steps, name=name)
-    for one, other in zip(kept.seen, stored.seen, strict=True):
-        assert one == other
+    """Contexts without an incoming message, within budgets that cut, while the newest messages expire."""
+    await play(store, items, [policy], steps)
 
 
 @quick
@@ -200,12 +166,13 @@ async def test_10_both_stores_agree(
     policy=st.one_of(presets(), stacks()).filter(lambda policy: policy.name != "sliding_window"),
     to=st.sampled_from(WIRES),
 )
-async def test_11_requests_begin_alike_between_firings(items: list[Payload], policy: Policy, to: Wire) -> None:
+async def test_11_requests_begin_alike_between_firings(
+    store: Store, items: list[Payload], policy: Policy, to: Wire
+) -> None:
     """Between two revisions at which a stage becomes visible, each request begins with the items of the one before,
     as long as no call waits for its result: that has to go where the call is. Cache breakpoints move on; see
     test_cache_breakpoints."""
-    store, clock = in_memory()
-    async with world(store, f"r{next(_names)}", items, clock, cache_breakpoints=False) as here:
+    async with world(store, f"r{next(_names)}", items, time_of(store), cache_breakpoints=False) as here:
         await here.configure(policy)
         before: tuple[object, list[str]] | None = None
         for item in items:

@@ -19,6 +19,7 @@ from hitherto.errors import InvalidInput, InvalidMessage, InvalidScope, NotFound
 from hitherto.ports.store import Store
 from tests.acceptance.dialogue import ONE_TRY
 from tests.conftest import SCOPE
+from tests.memories import open_on
 from tests.times import time_of
 
 _numbers = count(1)
@@ -26,7 +27,7 @@ _numbers = count(1)
 
 @pytest.fixture
 async def memory(store: Store) -> Any:
-    async with hitherto.open(store=store, **ONE_TRY) as opened:
+    async with open_on(store, **ONE_TRY) as opened:
         yield opened
 
 
@@ -100,16 +101,16 @@ async def test_what_expires_takes_along_what_runs_quote(memory: Memory, store: S
     ],
     ids=repr,
 )
-async def test_wrong_events(in_memory: Store, event: Any) -> None:
-    async with hitherto.open(store=in_memory) as memory:
+async def test_wrong_events(store: Store, event: Any) -> None:
+    async with open_on(store) as memory:
         run = await memory.runs(SCOPE).begin("c")
         with pytest.raises((InvalidInput, InvalidMessage)):
             await memory.runs(SCOPE).add(run.id, {"kind": "error"}, event)
         assert await memory.runs(SCOPE).events(run.id) == []
 
 
-async def test_wrong_arguments(in_memory: Store) -> None:
-    async with hitherto.open(store=in_memory) as memory:
+async def test_wrong_arguments(store: Store) -> None:
+    async with open_on(store) as memory:
         runs = memory.runs(SCOPE)
         wrong: list[Any] = [
             runs.begin("c", start=-1),

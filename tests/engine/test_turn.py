@@ -19,6 +19,7 @@ from hitherto.errors import BudgetExceeded, IdempotencyKeyReused, InvalidInput, 
 from hitherto.ports.store import Store
 from tests.conftest import SCOPE
 from tests.engine import streams
+from tests.memories import open_on
 from tests.providers.models.endpoint import Answer, Endpoint, said
 
 CALL = ("call_1", "weather", '{"city": "Lisbon"}')
@@ -59,7 +60,7 @@ def api(request: pytest.FixtureRequest) -> Api:
 
 @pytest.fixture
 async def memory(store: Store) -> AsyncIterator[Memory]:
-    async with hitherto.open(store=store, worker=False) as opened:
+    async with open_on(store, worker=False) as opened:
         yield opened
 
 

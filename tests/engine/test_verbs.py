@@ -34,13 +34,14 @@ from hitherto.ports.models.model import Prompt
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Gate, Hang, Scripted, items
 from tests.conftest import SCOPE
+from tests.memories import open_on
 from tests.patience import PATIENCE
 from tests.times import LATER_TODAY, time_of
 
 
 @pytest.fixture
 async def memory(store: Store) -> AsyncIterator[Memory]:
-    async with hitherto.open(store=store, model=Scripted(then=each)) as opened:
+    async with open_on(store, model=Scripted(then=each)) as opened:
         yield opened
 
 
@@ -89,7 +90,7 @@ async def test_clear_hides_messages_and_digests_and_counts_them(memory: Memory) 
 
 async def test_clear_fences_a_digest_in_progress(store: Store) -> None:
     gate = Gate(each)
-    async with hitherto.open(store=store, model=Scripted([gate], then=each)) as memory:
+    async with open_on(store, model=Scripted([gate], then=each)) as memory:
         chat = memory.conversation("c", scope=SCOPE, policy=sliding_window(after_seq=1))
         await chat.append(user("my secret"), assistant("kept"))
         await gate.reached()
@@ -131,7 +132,7 @@ async def test_delete_erases_with_what_was_derived(memory: Memory) -> None:
 
 async def test_delete_while_a_digest_is_made(store: Store) -> None:
     gate = Gate(each)
-    async with hitherto.open(store=store, model=Scripted([gate], then=each)) as memory:
+    async with open_on(store, model=Scripted([gate], then=each)) as memory:
         chat = memory.conversation("c", scope=SCOPE, policy=sliding_window(after_seq=1))
         await chat.append(user("a"), assistant("b"))
         await gate.reached()
@@ -166,7 +167,7 @@ async def test_what_expires_is_gone_from_log_digests_and_contexts(memory: Memory
 
 
 async def test_a_statement_that_rests_partly_on_it_takes_its_digest_along(store: Store) -> None:
-    async with hitherto.open(store=store, model=Scripted([items("They share the code 1234.")], then=each)) as memory:
+    async with open_on(store, model=Scripted([items("They share the code 1234.")], then=each)) as memory:
         chat = memory.conversation("c", scope=SCOPE, policy=sliding_window(after_seq=1))
         later = datetime.now(UTC) + LATER_TODAY
         await chat.append(user("the code is 1234").expiring(later), assistant("thanks"))
@@ -185,10 +186,10 @@ async def test_a_statement_that_rests_partly_on_it_takes_its_digest_along(store:
 
 
 async def test_tidy_finds_what_nobody_reads(store: Store) -> None:
-    async with hitherto.open(store=store) as memory:
+    async with open_on(store) as memory:
         chat = memory.conversation("c", scope=SCOPE)
         await chat.append(user("x").expiring(datetime.now(UTC) - timedelta(days=1)))
-    async with hitherto.open(store=store) as memory:
+    async with open_on(store) as memory:
         assert (await memory.conversation("c", scope=SCOPE).messages())[0].erased
 
 
@@ -292,7 +293,7 @@ def test_a_time_without_a_zone_is_refused() -> None:
 
 async def test_wait_gives_a_digest_that_is_in_progress_the_time_it_asks(store: Store) -> None:
     gate = Gate(each)
-    async with hitherto.open(store=store, model=Scripted([gate], then=each)) as memory:
+    async with open_on(store, model=Scripted([gate], then=each)) as memory:
         chat = memory.conversation("c", scope=SCOPE, policy=sliding_window(after_seq=1))
         await chat.append(user("a"), assistant("b"))
         assert (await chat.context(user("?"), wait=0.05)).manifest.digest is None
@@ -304,7 +305,7 @@ async def test_wait_gives_a_digest_that_is_in_progress_the_time_it_asks(store: S
 
 async def test_closing_hands_back_what_is_in_hand(store: Store) -> None:
     hung = Gate(Hang())
-    async with hitherto.open(store=store, model=Scripted([hung]), grace=0.05) as memory:
+    async with open_on(store, model=Scripted([hung]), grace=0.05) as memory:
         chat = memory.conversation("c", scope=SCOPE, policy=sliding_window(after_seq=1))
         await chat.append(user("a"), assistant("b"))
         await hung.reached()
@@ -313,7 +314,7 @@ async def test_closing_hands_back_what_is_in_hand(store: Store) -> None:
     assert (row.attempt, row.tries) == (2, 0), "whoever had it can write no more, and it did not count as a try"
     assert row.due_at is not None
     assert row.due_at <= datetime.now(UTC), "due at once"
-    async with hitherto.open(store=store, model=Scripted(then=each), lease_timeout=0.3) as memory:
+    async with open_on(store, model=Scripted(then=each), lease_timeout=0.3) as memory:
         chat = memory.conversation("c", scope=SCOPE)
         await until_made(chat)
         (row,) = await chat.digests()
@@ -347,7 +348,7 @@ async def test_the_policy_is_stored_and_the_next_one_builds_on_its_digests(memor
 
 
 async def test_the_memorys_own_policy_counts_where_there_is_none(store: Store) -> None:
-    async with hitherto.open(store=store, model=Scripted(then=each), policy=sliding_window(after_seq=1)) as memory:
+    async with open_on(store, model=Scripted(then=each), policy=sliding_window(after_seq=1)) as memory:
         chat = memory.conversation("c", scope=SCOPE)
         await rounds(chat, memory, range(1))
         assert len(await chat.digests()) == 1
@@ -490,7 +491,7 @@ async def test_an_unanswered_call_gets_its_placeholder_as_soon_as_anything_follo
 
 async def test_a_digest_of_nothing_is_a_failed_one(store: Store) -> None:
     nothing = '{"add": [], "replace": [], "drop": []}'
-    async with hitherto.open(store=store, model=Scripted([nothing, nothing], then=each)) as memory:
+    async with open_on(store, model=Scripted([nothing, nothing], then=each)) as memory:
         chat = memory.conversation("c", scope=SCOPE, policy=sliding_window(after_seq=1))
         await chat.append(user("I am Ada."), assistant("Hello, Ada."))
         await memory.wait_for_digests()
@@ -499,13 +500,13 @@ async def test_a_digest_of_nothing_is_a_failed_one(store: Store) -> None:
 
 
 async def test_closing_hands_back_what_was_not_begun(store: Store) -> None:
-    async with hitherto.open(store=store, model=Scripted(then=Hang()), grace=0, digest_concurrency=1) as memory:
+    async with open_on(store, model=Scripted(then=Hang()), grace=0, digest_concurrency=1) as memory:
         for name in ("a", "b", "c"):
             chat = memory.conversation(name, scope=SCOPE, policy=sliding_window(after_seq=1))
             await chat.append(user("a"), assistant("b"))
     rows = [row for name in ("a", "b", "c") for row in await memory.conversation(name, scope=SCOPE).digests()]
     assert [(row.status, row.attempt, row.tries) for row in rows[1:]] == [(Status.PROCESSING, 0, 0)] * 2, "nobody's yet"
-    async with hitherto.open(store=store, model=Scripted(then=each), lease_timeout=0.3) as memory:
+    async with open_on(store, model=Scripted(then=each), lease_timeout=0.3) as memory:
         for name in ("a", "b", "c"):
             chat = memory.conversation(name, scope=SCOPE)
             await until_made(chat)
@@ -515,7 +516,7 @@ async def test_closing_hands_back_what_was_not_begun(store: Store) -> None:
 
 async def test_the_counter_of_a_setting_is_rebuilt(store: Store) -> None:
     image = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
-    async with hitherto.open(store=store, encoding="gpt-4o-mini") as memory:
+    async with open_on(store, encoding="gpt-4o-mini") as memory:
         chat = memory.conversation("c", scope=SCOPE)
         await chat.append(user([image]), assistant("A dog."))
         context = await chat.context(user("?"), budget=100_000)

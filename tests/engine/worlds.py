@@ -22,6 +22,7 @@ from hitherto.core.log.message import RESPONSES, Kind, Logged, Payload
 from hitherto.core.log.ranges import ranges
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.core.policy.view import view
+from hitherto.core.scope import Scope
 from hitherto.engine.services import Services
 from hitherto.errors import BudgetExceeded
 from hitherto.ports.digests import DigestJob
@@ -40,19 +41,6 @@ MODEL = "gpt-5.2"
 """The agent's model: of the compactor's family."""
 
 
-class StoppedClock:
-    """The clock of a store in memory."""
-
-    def __init__(self) -> None:
-        self.now = datetime(2026, 3, 1, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    async def pass_days(self, days: int) -> None:
-        self.now += days * DAY
-
-
 @dataclass(frozen=True, slots=True)
 class Taken:
     """A context that was taken, and how it was asked for."""
@@ -64,17 +52,17 @@ class Taken:
 
 @dataclass(eq=False)
 class World:
-    """`said` is every item that was appended, in order; `policy` the one that governs; `time` the store's clock."""
+    """`said` is every item that was appended, in order; `policy` the one that governs; `time` the store's."""
 
     memory: Memory
     queue: HeldQueue
+    scope: Scope
     chat: Conversation
     items: list[Payload]
     time: Time
     policy: Policy = field(default_factory=none)
     said: list[Payload] = field(default_factory=list[Payload])
     taken: list[Taken] = field(default_factory=list[Taken])
-    seen: list[str] = field(default_factory=list[str])
     at: int = 0
 
     # Steps.
@@ -102,14 +90,11 @@ class World:
         assert (done.start, done.end) == (len(self.said), len(self.said) + len(batch) - 1)
         self.said += batch
         await self.check_fired(done.fired, before)
-        self.note("append", done.start, done.end, done.rev, len(done.fired))
 
     async def wait(self) -> None:
         """Until all that expires has expired; contexts that were taken before cannot be made again."""
         await self.time.pass_days(2)
-        erased = [one.seq for one in await self.chat.messages() if one.erased]
         self.taken.clear()
-        self.note("erased", erased)
 
     async def erase(self, places: Collection[int]) -> None:
         """Erase messages, wherever they stand; contexts that were taken before cannot be made again."""
@@ -122,7 +107,6 @@ class World:
         after = await self.chat.messages()
         assert [one.seq for one in after if one.erased] == [s for s in range(len(log)) if log[s].erased or s in seqs]
         self.taken.clear()
-        self.note("erase", erased)
 
     async def move(self) -> None:
         """Export, delete and import everything, unless a digest is in hand. Contexts taken before name
@@ -131,7 +115,7 @@ class World:
             return
         before, rows, log = await self.state(), await self.chat.digests(), await self.chat.messages()
         file = BytesIO()
-        await self.memory.export_to(file, tenant=SCOPE.tenant, user=SCOPE.user, agent=SCOPE.agent)
+        await self.memory.export_to(file, tenant=self.scope.tenant, user=self.scope.user, agent=self.scope.agent)
         await self.chat.delete()
         file.seek(0)
         done = await self.memory.import_from(file)
@@ -140,10 +124,9 @@ class World:
         assert await self.chat.messages() == log
         now = dict(zip((row.id for row in rows), (row.id for row in await self.chat.digests()), strict=True))
         for hold in self.queue.all:
-            hold.job = DigestJob(SCOPE.tenant, now[hold.job.digest])
-        self.queue.waiting = [DigestJob(SCOPE.tenant, now[job.digest]) for job in self.queue.waiting]
+            hold.job = DigestJob(self.scope.tenant, now[hold.job.digest])
+        self.queue.waiting = [DigestJob(self.scope.tenant, now[job.digest]) for job in self.queue.waiting]
         self.taken.clear()
-        self.note("move", done.messages)
 
     async def configure(self, policy: Policy) -> None:
         await self.chat.configure(policy=policy)
@@ -154,7 +137,6 @@ class World:
         log = [] if head is None else [one for one in await self.chat.messages() if one.live(head.rev)]
         shown = await self.items_now()
         popped = await self.chat.pop()
-        self.note("pop", popped)
         if log and log[-1].erased:
             return  # its place is taken back, and nothing that was shown
         if popped is None:
@@ -174,7 +156,6 @@ class World:
         live = [one.seq for one in await self.chat.messages() if one.live(head.rev)]
         to = max(head.last_seq - by, head.view_start - 1)
         taken = await self.chat.rewind(to=to)
-        self.note("rewind", to, taken)
         assert taken == sum(seq > to for seq in live)
         after = await self.chat.head()
         assert after is not None
@@ -191,8 +172,7 @@ class World:
         return max((row.end for row in await self.chat.digests() if row.stage == REPLACED), default=-1)
 
     async def clear(self) -> None:
-        hidden = await self.chat.clear()
-        self.note("clear", hidden)
+        await self.chat.clear()
         assert await self.items_now() == []
 
     async def replace(self, items: Sequence[Payload]) -> None:
@@ -206,11 +186,9 @@ class World:
         """As a compaction that finds nothing to do: clear, then put back what was there."""
         if (before := await self.items_now()) == []:
             return
-        rows = [row.status for row in await self.chat.digests()]
         await self.chat.clear()
         await self.chat.replace(before)
         assert await self.items_now() == before
-        self.note("back", rows)
 
     async def items_now(self) -> list[Payload]:
         return await self.chat.items(wire=RESPONSES, model=MODEL)
@@ -229,7 +207,6 @@ class World:
         for room in (budget, ENDLESS):
             context = await self.context(asked, room)
             self.taken.append(Taken(context, self.policy, asked))
-            self.note("context", context.request, self.receipt(context.manifest))
             await self.check(context, to, head)
 
     async def context(self, asked: dict[str, Any], budget: int) -> Context:
@@ -399,28 +376,16 @@ class World:
             assert json.dumps(past.request) == json.dumps(taken.context.request)
             assert past.manifest.fates == manifest.fates
 
-    # What two stores must agree on.
-
-    def note(self, *said: object) -> None:
-        self.seen.append(json.dumps(said, default=str))
-
-    def receipt(self, manifest: Manifest) -> object:
-        spans = [span.model_copy(update={"digest": span.digest is not None}) for span in manifest.fates]
-        return [str(spans), manifest.sections, manifest.missing, manifest.rev, manifest.sha256]
-
-    async def note_state(self) -> None:
-        for one in await self.state():
-            self.note(*one)
-
-    async def state(self) -> list[tuple[str, object]]:
+    async def state(self) -> list[object]:
+        """What there is, but for ids and times."""
         rows = await self.chat.digests()
         order = {row.id: at for at, row in enumerate(rows)}
         head = await self.chat.head()
         return [
-            ("head", None if head is None else plain_head(head, order)),
-            ("rows", [plain_row(row, order) for row in rows]),
-            ("view", order_ids(str(await self.chat.view()), order)),
-            ("items", await self.items_now()),
+            None if head is None else plain_head(head, order),
+            [plain_row(row, order) for row in rows],
+            order_ids(str(await self.chat.view()), order),
+            await self.items_now(),
         ]
 
 
@@ -471,7 +436,8 @@ def fates_of(manifest: Manifest) -> list[tuple[Fate, Reason]]:
 
 @asynccontextmanager
 async def world(store: Store, name: str, items: Sequence[Payload], time: Time, **given: Any) -> AsyncGenerator[World]:
-    """A world on `store`, which goes by `time`, whose conversation will say `items`; `given` are settings."""
+    """A world on `store`, which goes by `time`, whose conversation is of a user of this name and will say `items`;
+    `given` are settings."""
     queue = HeldQueue(store)
     settings = Settings.load(context_window=400, breaker_failures=1_000_000, **ONE_TRY, **given)
     parts = Services(
@@ -487,4 +453,5 @@ async def world(store: Store, name: str, items: Sequence[Payload], time: Time, *
         compactor=HeldCompactor(),
     )
     async with Memory(parts) as memory:
-        yield World(memory, queue, memory.conversation(name, scope=SCOPE), list(items), time)
+        scope = replace(SCOPE, user=name)
+        yield World(memory, queue, scope, memory.conversation("c", scope=scope), list(items), time)

@@ -30,12 +30,12 @@ from hitherto.stores.postgres.connections import silence
 from hitherto.stores.postgres.embedded import cluster
 from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from hitherto.stores.postgres.store import PostgresStore
-from hitherto.testing.conformance.samples import log_of, write
 from tests.conftest import SCOPE
 from tests.faults.processes import Program
 from tests.faults.server import FAST, Server
 from tests.faults.waiting import until
 from tests.patience import PATIENCE
+from tests.store.samples import log_of, write
 
 _numbers = count(1)
 

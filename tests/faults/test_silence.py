@@ -21,9 +21,8 @@ from hitherto.engine.memory import Memory
 from hitherto.errors import DatabaseUnavailable
 from hitherto.stores.postgres import schema
 from hitherto.stores.postgres.connections import silence
-from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from tests.conftest import SCOPE
-from tests.databases import service_url
+from tests.databases import Server, service_url
 from tests.faults.conftest import Api, Crew
 from tests.faults.promises import check
 from tests.faults.proxy import Proxy
@@ -194,7 +193,7 @@ class TestLongWork:
 
 
 class TestConnectionsOfTheirOwn:
-    async def test_an_upgrade_that_hangs_ends(self, server: EmbeddedServer) -> None:
+    async def test_an_upgrade_that_hangs_ends(self, server: Server) -> None:
         async with await psycopg.AsyncConnection[Any].connect(server.admin_url, autocommit=True) as admin:
             await admin.execute("create database silent owner hitherto")
             async with Proxy(make_conninfo(server.url, dbname="silent")) as proxy:

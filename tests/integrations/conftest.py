@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine
-from typing import Any
+from collections.abc import AsyncIterator
 
 import pytest
 
-import hitherto
 from hitherto import Memory
+from hitherto.ports.store import Store
 from tests.integrations.running import Agents
+from tests.memories import open_on
 
 
-@pytest.fixture(params=["inmemory", "postgres"])
-async def memory(
-    request: pytest.FixtureRequest, make_database: Callable[[], Coroutine[Any, Any, str]]
-) -> AsyncIterator[Memory]:
+@pytest.fixture
+async def memory(store: Store) -> AsyncIterator[Memory]:
     """An open memory whose digests quote sentences."""
-    database = "memory:" if request.param == "inmemory" else await make_database()
-    async with hitherto.open(database) as opened:
+    async with open_on(store) as opened:
         yield opened
 
 

@@ -22,6 +22,7 @@ from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted, items
 from tests.conftest import SCOPE
 from tests.integrations.planner import QUIET, assert_takes, calls
+from tests.memories import open_on
 
 CODE = '''\
 def parse_ranges(text: str) -> list[range]:
@@ -63,7 +64,7 @@ async def test_search_says_where_it_was_said(talk: Memory) -> None:
 
 
 async def test_summaries_are_found_too(store: Store) -> None:
-    async with hitherto.open(store=store, model=Scripted(then=items(SUMMARY))) as memory:
+    async with open_on(store, model=Scripted(then=items(SUMMARY))) as memory:
         await talked(memory)
         found = await conversation_tools(memory, SCOPE, "pages").search_conversation("ranges of pages")
         first = found["hits"][0]
@@ -164,7 +165,7 @@ def outputs(model: ScriptedModel) -> list[str]:
 
 async def test_an_agent_gets_back_the_code_that_a_summary_left_out(store: Store) -> None:
     """The summary only says that a function was written. The agent searches, and expands what it found."""
-    async with hitherto.open(store=store, model=Scripted(then=items(SUMMARY))) as memory:
+    async with open_on(store, model=Scripted(then=items(SUMMARY))) as memory:
         session = SummarizingSession("pages", memory, scope=SCOPE, context_limit=2, keep_last_n_turns=1, wait=10)
 
         async def searches(_: Any) -> Any:
@@ -199,7 +200,6 @@ async def test_an_agent_gets_back_the_code_that_a_summary_left_out(store: Store)
         assert "\n- 1 assistant: " + CODE.replace("\n", "\n  ").removesuffix("  ") in expanded
 
 
-@pytest.mark.parametrize("memory", ["inmemory"], indirect=True)
 async def test_one_pair_of_tools_serves_many_users(talk: Memory) -> None:
     def whose(context: RunContextWrapper[Any]) -> Scope:
         return replace(SCOPE, user=context.context)
@@ -210,7 +210,6 @@ async def test_one_pair_of_tools_serves_many_users(talk: Memory) -> None:
     assert "nothing to show" in await ran(tools, call, "somebody else")
 
 
-@pytest.mark.parametrize("memory", ["inmemory"], indirect=True)
 @pytest.mark.parametrize(
     ("tool", "given", "says"),
     [

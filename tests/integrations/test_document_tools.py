@@ -22,13 +22,7 @@ from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted, items
 from tests.conftest import SCOPE
 from tests.integrations.planner import QUIET, assert_takes, calls
-
-
-@pytest.fixture
-def store(in_memory: Store) -> Store:
-    """The store has no part in this."""
-    return in_memory
-
+from tests.memories import open_on
 
 ARCHIVED = {
     "summary": "The walrus is called Bruno.",
@@ -47,7 +41,7 @@ def reply(prompt: Prompt) -> str:
 @pytest.fixture
 async def memory(store: Store) -> AsyncIterator[Memory]:
     """An archived conversation of another agent, and a document of the user's own; another user has one too."""
-    async with hitherto.open(store=store, model=Scripted(then=reply)) as opened:
+    async with open_on(store, model=Scripted(then=reply)) as opened:
         policy = token_threshold(threshold=40, keep_messages=2, archive=True)
         chat = opened.conversation("session_123", scope=ANOTHER, policy=policy)
         asked = [user(f"How shall we call the walrus, number {n}?") for n in range(3)]

@@ -10,13 +10,13 @@ import pytest
 from agents import MaxTurnsExceeded, ModelBehaviorError, OpenAIProvider
 from openai import BadRequestError
 
-import hitherto
 from hitherto import Memory, RunStatus
 from hitherto.errors import BudgetExceeded, DatabaseUnavailable
 from hitherto.integrations.openai_agents import AgentSpec, run_agent
-from hitherto.stores.in_memory.store import InMemoryStore
+from hitherto.ports.store import Store
 from tests.conftest import SCOPE
 from tests.integrations.running import TOOLS, Agents, calls
+from tests.memories import open_on
 from tests.providers.models.endpoint import Answer, Body, Endpoint, refused, said
 
 
@@ -52,32 +52,29 @@ async def test_a_message_that_does_not_fit(agents: Agents) -> None:
     assert run.status is RunStatus.FAILED
 
 
-class Away(InMemoryStore):
-    """Refuses this verb of runs once `away`."""
+class Away:
+    """Has a verb of a store's runs refuse once `now`."""
 
-    away = False
-
-    def __init__(self, verb: str) -> None:
-        super().__init__()
-        setattr(self.runs, verb, self._unless_away(getattr(self.runs, verb)))
+    def __init__(self, store: Store, verb: str) -> None:
+        self.now = False
+        setattr(store.runs, verb, self._unless_away(getattr(store.runs, verb)))
 
     def _unless_away(self, verb: Callable[..., Awaitable[Any]]) -> Any:
         async def refusing(*given: Any, **options: Any) -> Any:
-            if self.away:
+            if self.now:
                 raise DatabaseUnavailable("the database is away")
             return await verb(*given, **options)
 
         return refusing
 
 
-async def test_what_fails_while_the_store_is_away_is_what_is_raised(in_memory: Any) -> None:
-    store = Away("add")
-    await store.open()
-    async with hitherto.open(store=store) as memory:
+async def test_what_fails_while_the_store_is_away_is_what_is_raised(store: Store) -> None:
+    away = Away(store, "add")
+    async with open_on(store) as memory:
         agents = Agents(memory)
 
         def fails(body: Body) -> Answer:
-            store.away = True
+            away.now = True
             return refused(400, "no such model")
 
         with pytest.raises(BadRequestError):
@@ -86,14 +83,13 @@ async def test_what_fails_while_the_store_is_away_is_what_is_raised(in_memory: A
         assert run.status is RunStatus.FAILED
 
 
-async def test_the_store_is_away_when_the_run_ends(in_memory: Any, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_store_is_away_when_the_run_ends(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     """The answer is in the log, and is returned."""
-    store = Away("end")
-    await store.open()
-    async with hitherto.open(store=store) as memory:
+    away = Away(store, "end")
+    async with open_on(store) as memory:
 
         def leaves(event: Any) -> None:
-            store.away = event["kind"] == "message"
+            away.now = event["kind"] == "message"
 
         with Endpoint(said("Hi.")) as endpoint:
             provider = OpenAIProvider(base_url=endpoint.url, api_key="none", use_responses=False)

@@ -34,9 +34,6 @@ from tests.integrations.planner import (
     says,
 )
 
-pytestmark = pytest.mark.parametrize("memory", ["inmemory"], indirect=True)
-"""The store has no part in this."""
-
 Make = Callable[[Memory], HithertoSession]
 
 SESSIONS: dict[str, Make] = {

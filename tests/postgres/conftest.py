@@ -11,20 +11,20 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from hitherto.stores.postgres.embedded.server import EmbeddedServer
+from tests.databases import Server
 
 Connection = psycopg.AsyncConnection[Any]
 _numbers = count(1)
 
 
 @pytest.fixture
-async def admin(server: EmbeddedServer) -> AsyncIterator[Connection]:
+async def admin(server: Server) -> AsyncIterator[Connection]:
     async with await Connection.connect(server.admin_url, autocommit=True) as connection:
         yield connection
 
 
 @pytest.fixture
-async def empty(server: EmbeddedServer, admin: Connection) -> AsyncIterator[str]:
+async def empty(server: Server, admin: Connection) -> AsyncIterator[str]:
     """The URL of a database with nothing in it."""
     name = f"test_empty_{next(_numbers)}"
     await admin.execute(sql.SQL("create database {} owner hitherto").format(sql.Identifier(name)))
@@ -33,7 +33,7 @@ async def empty(server: EmbeddedServer, admin: Connection) -> AsyncIterator[str]
 
 
 @pytest.fixture
-async def encoded(server: EmbeddedServer, admin: Connection, request: pytest.FixtureRequest) -> AsyncIterator[str]:
+async def encoded(server: Server, admin: Connection, request: pytest.FixtureRequest) -> AsyncIterator[str]:
     """The URL of a database with nothing in it, of the encoding that is the parameter."""
     name = sql.Identifier(f"test_encoded_{next(_numbers)}")
     create = "create database {} owner hitherto encoding {} template template0 locale_provider libc locale 'C'"
@@ -43,7 +43,7 @@ async def encoded(server: EmbeddedServer, admin: Connection, request: pytest.Fix
 
 
 @pytest.fixture(scope="module")
-async def stranger(server: EmbeddedServer) -> AsyncIterator[str]:
+async def stranger(server: Server) -> AsyncIterator[str]:
     """A role that may connect, and nothing else. It outlives the databases in which it is granted something."""
     name = "test_stranger"
     async with await Connection.connect(server.admin_url, autocommit=True) as connection:

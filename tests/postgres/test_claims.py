@@ -16,8 +16,9 @@ from hitherto.errors import StoreError
 from hitherto.ports.digests import DigestJob
 from hitherto.stores.postgres.row_security import roles
 from hitherto.stores.postgres.store import PostgresStore
-from hitherto.testing.conformance.digests.samples import CALL, begun
-from hitherto.testing.conformance.samples import (
+from tests.postgres.asking import rows
+from tests.store.digests.samples import CALL, begun
+from tests.store.samples import (
     AT_ONCE,
     HOUR,
     OTHER_STAGE,
@@ -29,7 +30,6 @@ from hitherto.testing.conformance.samples import (
     fire,
     write,
 )
-from tests.postgres.asking import rows
 
 
 @pytest.fixture

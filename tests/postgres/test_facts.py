@@ -23,12 +23,12 @@ from hitherto.ports.facts import FactFilter
 from hitherto.ports.log import Changes
 from hitherto.ports.store import Store
 from hitherto.stores.postgres.store import PostgresStore
-from hitherto.testing.conformance.digests.stage_samples import take_back
-from hitherto.testing.conformance.facts.samples import DELETE, RESTORE, SHARE, UNSHARE, edit, learn, learned, new
-from hitherto.testing.conformance.recall.samples import SPACE, indexed, made, vectors_of
-from hitherto.testing.conformance.samples import HOUR, SCOPE, chances, user, write
 from tests.patience import PATIENCE
 from tests.postgres.asking import rows
+from tests.store.digests.stage_samples import take_back
+from tests.store.facts.samples import DELETE, RESTORE, SHARE, UNSHARE, edit, learn, learned, new
+from tests.store.recall.samples import SPACE, indexed, made, vectors_of
+from tests.store.samples import HOUR, SCOPE, chances, user, write
 
 MEMBER = replace(SCOPE, user="ben")
 

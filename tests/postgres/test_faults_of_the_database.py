@@ -26,10 +26,11 @@ from hitherto.errors import DatabaseReadOnly, DatabaseUnavailable, StoreError
 from hitherto.ports.log import Changes, Receipt
 from hitherto.ports.store import Store
 from hitherto.stores.postgres.store import PostgresStore
-from hitherto.testing.conformance.samples import dialogue, digest_of, fire, head_of, log_of, snapshot, user, write
 from tests.conftest import SCOPE
+from tests.memories import open_on
 from tests.patience import PATIENCE
 from tests.postgres.verbs import ALL, VERBS, WRITING
+from tests.store.samples import dialogue, digest_of, fire, head_of, log_of, snapshot, user, write
 
 Connection = psycopg.AsyncConnection[Any]
 
@@ -145,7 +146,7 @@ class TestReadOnly:
     async def read_only(self, admin: Connection, database: str, store: PostgresStore) -> AsyncIterator[PostgresStore]:
         """A store opened on a database that refuses to write by now."""
         await fire(store, "c", 0, 3)
-        async with hitherto.open(store=store, worker=False) as memory:
+        async with open_on(store, worker=False) as memory:
             await memory.conversation("keyed", scope=SCOPE).append(user(), key="k")
         await alter(admin, database, sql.SQL("set default_transaction_read_only = on"))
         made = PostgresStore(database)
@@ -185,7 +186,7 @@ class TestReadOnly:
         soon = datetime.now(UTC) + timedelta(seconds=0.3)
         await write(store, "secrets", user("A secret.").expiring(soon))  # its connection was there before
         await asyncio.sleep(max(0.0, (soon - datetime.now(UTC)).total_seconds()) + 0.05)
-        async with hitherto.open(store=read_only, worker=False) as memory:
+        async with open_on(read_only, worker=False) as memory:
             with pytest.raises(DatabaseReadOnly):
                 await memory.conversation("secrets", scope=SCOPE).context(budget=500, facts=facts)
 

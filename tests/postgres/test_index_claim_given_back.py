@@ -10,9 +10,9 @@ import pytest
 
 from hitherto.errors import StoreError
 from hitherto.stores.postgres.store import PostgresStore
-from hitherto.testing.conformance.recall.samples import SPACE, index_of, taken
-from hitherto.testing.conformance.samples import user, write
 from tests.patience import PATIENCE
+from tests.store.recall.samples import SPACE, index_of, taken
+from tests.store.samples import user, write
 
 
 async def test_where_what_is_to_be_done_cannot_be_read(database: str) -> None:

@@ -10,9 +10,9 @@ from hitherto.core.log.frontier import DigestAction
 from hitherto.ports.digests import DigestOutcome
 from hitherto.ports.store import Store
 from hitherto.stores.postgres.store import PostgresStore
-from hitherto.testing.conformance.digests.stage_samples import stage_row, superseded
-from hitherto.testing.conformance.recall.samples import SPACE, found, index_of, indexed, made, taken, waiting
-from hitherto.testing.conformance.samples import SCOPE, assistant, clear, user, write
+from tests.store.digests.stage_samples import stage_row, superseded
+from tests.store.recall.samples import SPACE, found, index_of, indexed, made, taken, waiting
+from tests.store.samples import SCOPE, assistant, clear, user, write
 
 TEXTS = ["milk", "sugar", "tea"]
 

@@ -16,10 +16,10 @@ from hitherto.ports.log import Changes
 from hitherto.stores.postgres.ledger import costs_from, costs_values, noted_values, spent_from
 from hitherto.stores.postgres.sql import SQL
 from hitherto.stores.postgres.store import PostgresStore
-from hitherto.testing.conformance.ledger.ledger import FAILED, FIRST
-from hitherto.testing.conformance.samples import SCOPE, dialogue, fire, head_of, write
 from tests.patience import PATIENCE
 from tests.postgres.plans import TOUCHED, Case, examined, explain, nodes, prepare
+from tests.store.ledger.test_ledger import FAILED, FIRST
+from tests.store.samples import SCOPE, dialogue, fire, head_of, write
 
 Connection = psycopg.AsyncConnection[Any]
 

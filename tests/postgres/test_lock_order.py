@@ -14,9 +14,9 @@ import pytest
 from hitherto.core.context.kept import ContextRecord
 from hitherto.stores.postgres.sql import SQL
 from hitherto.stores.postgres.store import PostgresStore
-from hitherto.testing.conformance.facts.samples import new
-from hitherto.testing.conformance.samples import SCOPE, dialogue, write
 from tests.faults.waiting import until
+from tests.store.facts.samples import new
+from tests.store.samples import SCOPE, dialogue, write
 
 Connection = psycopg.AsyncConnection[Any]
 

@@ -11,13 +11,13 @@ import pytest
 import hitherto
 from hitherto import assistant, user
 from hitherto.stores.postgres.store import PostgresStore
-from hitherto.testing.conformance.facts.tenancy import FactScopeCases
-from hitherto.testing.conformance.log.tenancy import ScopeCases
-from hitherto.testing.conformance.log.units import UnitCases
-from hitherto.testing.conformance.recall.tenancy import SearchScopeCases
 from tests.conftest import SCOPE
 from tests.databases import service_url
 from tests.postgres.pooler import PGBOUNCER, pooled
+from tests.store.facts import test_tenancy as fact_tenancy
+from tests.store.log import test_tenancy as tenancy
+from tests.store.log import test_units as units
+from tests.store.recall import test_tenancy as search_tenancy
 
 pytestmark = pytest.mark.skipif(PGBOUNCER is None, reason="needs pgbouncer (a package of the system)")
 
@@ -28,7 +28,7 @@ async def address(database: str) -> AsyncIterator[str]:
         yield found
 
 
-class TestPooledStore(ScopeCases, UnitCases, FactScopeCases, SearchScopeCases):
+class TestPooledStore(tenancy.TestScope, units.TestUnit, fact_tenancy.TestFactScope, search_tenancy.TestSearchScope):
     @pytest.fixture
     async def store(self, address: str) -> AsyncIterator[PostgresStore]:
         store = PostgresStore(address, prepared=False)

@@ -13,9 +13,8 @@ from psycopg.conninfo import make_conninfo
 import hitherto
 from hitherto import Call, Scope, assistant, tool_result, user
 from hitherto.errors import InvalidInput, StoreError
-from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from hitherto.stores.postgres.row_security import roles
-from tests.databases import ROW_SECURITY_ROLE
+from tests.databases import ROW_SECURITY_ROLE, Server
 
 Connection = psycopg.AsyncConnection[Any]
 
@@ -197,7 +196,7 @@ async def test_what_looks_across_tenants_returns_no_text(as_service: Connection)
         assert "secret" not in str(await rows(as_service, query))
 
 
-async def test_a_role_that_passes_row_level_security_is_refused(server: EmbeddedServer, database: str) -> None:
+async def test_a_role_that_passes_row_level_security_is_refused(server: Server, database: str) -> None:
     for role in ("hitherto", "postgres"):
         with pytest.raises(InvalidInput, match="nothing would keep tenants apart"):
             await roles.grant(database, role)

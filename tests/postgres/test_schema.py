@@ -18,12 +18,12 @@ from hitherto.core.run import EventKind
 from hitherto.errors import DatabaseUnavailable, SchemaMismatch, StoreError
 from hitherto.ports.digests import DigestOutcome
 from hitherto.stores.postgres import schema
-from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from hitherto.stores.postgres.row_security import roles
 from hitherto.stores.postgres.store import PostgresStore
-from hitherto.testing.conformance.samples import clear, dialogue, digested, fire, head_of, write
 from tests.conftest import SCOPE, SHARED
+from tests.databases import Server
 from tests.postgres.asking import rows
+from tests.store.samples import clear, dialogue, digested, fire, head_of, write
 
 SEED = SHARED / "seeds" / "000_149067916907d15a.txt"
 
@@ -231,9 +231,7 @@ class TestRights:
             assert await unit.next_digest() > 1
         await store.aclose()
 
-    async def test_a_schema_made_ready_for_the_role_is_enough(
-        self, server: EmbeddedServer, empty: str, stranger: str
-    ) -> None:
+    async def test_a_schema_made_ready_for_the_role_is_enough(self, server: Server, empty: str, stranger: str) -> None:
         as_admin = make_conninfo(empty, user=conninfo_to_dict(server.admin_url)["user"])
         await self.run(as_admin, "create schema hitherto authorization {}", stranger)
         await opened(make_conninfo(empty, user=stranger))

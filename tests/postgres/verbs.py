@@ -15,9 +15,9 @@ from hitherto.ports.digests import Claim, DigestJob, DigestWork
 from hitherto.ports.facts import FactFilter, KnownFactsQuery
 from hitherto.ports.log import AgentDefaults, ConversationFilter, MessageRange
 from hitherto.ports.store import Store
-from hitherto.testing.conformance.facts.samples import CONFIRM, MUM, new, set_whole
-from hitherto.testing.conformance.samples import user, write
 from tests.conftest import SCOPE
+from tests.store.facts.samples import CONFIRM, MUM, new, set_whole
+from tests.store.samples import user, write
 
 OLD = timedelta(days=1)
 KEY = ApiKey(

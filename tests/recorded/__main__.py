@@ -7,8 +7,8 @@ import asyncio
 import sys
 from pathlib import Path
 
-from tests.recorded.internals import in_memory
-from tests.recorded.recording import text_of, write, write_full
+from tests.recorded.internals import on, stores
+from tests.recorded.recording import Pieces, text_of, write, write_full
 from tests.recorded.run import CASES, run_case
 from tests.recorded.surface import write_surface
 
@@ -23,15 +23,21 @@ def main() -> None:
 
 
 async def _run(asked: argparse.Namespace) -> None:
-    if asked.show:
-        wanted: str = asked.show
-        for case in CASES:
-            if f"{case}/".startswith(wanted) or wanted.startswith(f"{case}/"):
-                for name, piece in (await run_case(case, in_memory())).items():
-                    if f"{case}/{name}".startswith(wanted):
-                        sys.stdout.write(f"{case}/{name}\n{text_of(piece)}")
-        return
-    output = {case: await run_case(case, in_memory()) for case in CASES}
+    async with stores() as found:
+
+        async def output_of(case: str) -> Pieces:
+            async with on(await found.store()) as backend:
+                return await run_case(case, backend)
+
+        if asked.show:
+            wanted: str = asked.show
+            for case in CASES:
+                if f"{case}/".startswith(wanted) or wanted.startswith(f"{case}/"):
+                    for name, piece in (await output_of(case)).items():
+                        if f"{case}/{name}".startswith(wanted):
+                            sys.stdout.write(f"{case}/{name}\n{text_of(piece)}")
+            return
+        output = {case: await output_of(case) for case in CASES}
     if asked.write:
         write(output)
         write_surface()

@@ -6,10 +6,10 @@ The keys of the dictionaries are the recording's own and stay the same when a fi
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, LiteralString
 
 import psycopg
@@ -23,59 +23,43 @@ from hitherto.ports.models.model import Completion, Prompt
 from hitherto.ports.store import Store
 from hitherto.providers.extractive.model import Extractive
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
-from hitherto.stores.in_memory.store import InMemoryStore
-from hitherto.stores.postgres.store import PostgresStore
 from tests.acceptance.family import Says, listener
 from tests.acceptance.seeds.compacting import ScriptedCompactor
+from tests.databases import Databases, OpenStore, Server
 
-__all__ = ["Backend", "BudgetExceeded", "Says", "doubles", "in_memory", "on_postgres"]
-
-
-@dataclass(frozen=True, slots=True)
-class Backend:
-    """An open, empty store with its clock. `wait` lets time pass."""
-
-    store: Store
-    now: Callable[[], datetime]
-    wait: Callable[[timedelta], Awaitable[None]]
-
-
-class Clock:
-    """A clock that only `wait` moves."""
-
-    def __init__(self) -> None:
-        self.now = datetime(2026, 3, 1, 12, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    async def wait(self, by: timedelta) -> None:
-        self.now += by
-
-
-def in_memory() -> Backend:
-    clock = Clock()
-    return Backend(InMemoryStore(clock=clock), clock, clock.wait)
+__all__ = ["Backend", "BudgetExceeded", "Says", "doubles", "on", "stores"]
 
 
 _SOONER: tuple[LiteralString, ...] = (
     "update hitherto.message set expires_at = expires_at - %(by)s where expires_at is not null",
     "update hitherto.conversation set next_expiry = next_expiry - %(by)s where next_expiry is not null",
 )
-"""The database's clock cannot be moved, so expiry times are moved instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """An open, empty store. The database's clock cannot be moved, so what expires later is moved instead."""
+
+    store: Store
+    connection: psycopg.AsyncConnection[Any]
+
+    async def wait(self, by: timedelta) -> None:
+        for statement in _SOONER:
+            await self.connection.execute(statement, {"by": by})
 
 
 @asynccontextmanager
-async def on_postgres(url: str) -> AsyncGenerator[Backend]:
-    async def wait(by: timedelta) -> None:
-        for statement in _SOONER:
-            await connection.execute(statement, {"by": by})
+async def on(store: OpenStore) -> AsyncGenerator[Backend]:
+    async with await psycopg.AsyncConnection[Any].connect(store.owners_url, autocommit=True) as connection:
+        yield Backend(store, connection)
 
-    store = PostgresStore(url)
-    await store.open()
-    async with await psycopg.AsyncConnection[Any].connect(url, autocommit=True) as connection:
-        yield Backend(store, lambda: datetime.now(UTC), wait)
-    await store.aclose()
+
+@asynccontextmanager
+async def stores() -> AsyncGenerator[Databases]:
+    found = Databases(Server.of_tests())
+    await found.open()
+    yield found
+    await found.aclose()
 
 
 class ExtractiveWithFacts(Extractive):

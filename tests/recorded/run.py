@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from datetime import timedelta
-from typing import Any
+import re
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
 
-import hitherto
 from hitherto import (
     Conversation,
     Memory,
@@ -27,6 +27,7 @@ from hitherto import (
 from hitherto.core.log.message import Wire
 from tests.acceptance.dialogue import ONE_TRY, PLENTY
 from tests.acceptance.family import ANA, ROSA
+from tests.memories import open_on
 from tests.recorded import internals
 from tests.recorded.histories import HISTORIES, AddFact, Append, Checkpoint, Clear, History, Pop, Wait, tool_schemas
 from tests.recorded.internals import Backend, BudgetExceeded
@@ -116,7 +117,7 @@ class Run:
     async def _append(self, step: Append) -> Value:
         batch = [wire.read(item) for item in step.items]
         if step.expires_in is not None:
-            batch[-1] = batch[-1].expiring(self._backend.now() + step.expires_in)
+            batch[-1] = batch[-1].expiring(datetime.now(UTC) + step.expires_in)
         done = await self._chat(step.to).append(*batch, key=step.key)
         return ["append", done.start, done.end, done.rev, done.replayed, done.digest, done.fired]
 
@@ -169,17 +170,17 @@ class Run:
 
 
 async def run_case(case: str, backend: Backend, *, wires: Collection[str] = WIRES) -> dict[str, Value]:
-    """The output of a case on an empty store, with contexts in these wire formats."""
+    """The output of a case on an empty store, with contexts in these wire formats; without times."""
     history, _, policy = case.partition("/")
     given = HISTORIES[history]
     settings: dict[str, Any] = {**ONE_TRY, "context_window": 2_000, "relevance_threshold": 0.3, "embedder_timeout": 60}
     settings |= {"cross_session": ("latest",) if given.told else (), **internals.doubles(given.told, given.failing)}
-    async with hitherto.open(store=backend.store, **settings) as memory:
+    async with open_on(backend.store, **settings) as memory:
         if given.told:
             await memory.configure_subject(tenant=ANA.tenant, subject=ROSA, name="Rosa", members=["ana", "ben"])
         run = Run(memory, given, policies(facts=bool(given.told))[policy], backend, wires)
         await run.run()
-    return run.pieces
+    return {name: timeless(piece) for name, piece in run.pieces.items()}
 
 
 async def _context(chat: Conversation, asked: dict[str, Any]) -> Value:
@@ -191,6 +192,26 @@ async def _context(chat: Conversation, asked: dict[str, Any]) -> Value:
     for one in (*manifest["recalled"], *manifest["left_out"]):
         one["score"] = _rounded(one["score"])
     return {"request": context.request, "manifest": manifest}
+
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?( UTC|Z|\+00:00)?)?")
+
+
+def timeless(piece: Value) -> Value:
+    """A piece with "TIME" in the place of each time, and without the hashes of requests, which may have times."""
+    match piece:
+        case datetime():
+            return "TIME"
+        case str():
+            return _TIME.sub("TIME", piece)
+        case Mapping():
+            return {
+                key: timeless(value) for key, value in cast("Mapping[str, Value]", piece).items() if key != "sha256"
+            }
+        case list() | tuple():
+            return [timeless(one) for one in cast("Sequence[Value]", piece)]
+        case _:
+            return piece
 
 
 def _rounded(score: float) -> float:

@@ -73,8 +73,8 @@ def simulate(
 ) -> None:
     """Simulate policies on a transcript: what each would cost, and what it would show.
 
-    Sends the transcript again under each policy, request by request, in memory, and compares that with sending the full
-    history each time. Nothing is stored. Calls no model but the one for digests. Where the file has questions, as
+    Sends the transcript again under each policy, request by request, and compares that with sending the full history
+    each time. Nothing is stored. Calls no model but the one for digests. Where the file has questions, as
     LoCoMo files do, it asks some of them in the end.
     """
     transcripts = load(file, conversation=conversation)

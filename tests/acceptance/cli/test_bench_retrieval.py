@@ -22,8 +22,8 @@ from hitherto.cli.bench import questions
 from hitherto.cli.bench.retrieval import SearchIn, measure, quantile
 from hitherto.cli.transcripts import transcript
 from hitherto.errors import InvalidTranscript
-from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from tests.acceptance.cli.commands import Cli, Ran, bare
+from tests.databases import Server
 from tests.patience import PATIENCE
 from tests.providers.models.endpoint import Answer, Endpoint
 
@@ -329,14 +329,14 @@ def test_nothing_is_measured_in_somebodys_database(file: Path, tmp_path: Path) -
     assert not (tmp_path / "home").exists()
 
 
-def test_a_server_that_is_named_gets_its_database_dropped(file: Path, server: EmbeddedServer) -> None:
+def test_a_server_that_is_named_gets_its_database_dropped(file: Path, server: Server) -> None:
     before = databases(server)
     ran = bare("bench", "retrieval", file, "--json", *WORDS, "--database", server.admin_url)
     assert figures(ran)["questions"] == 4
     assert databases(server) == before
 
 
-def test_a_role_that_may_not_create_a_database_is_told(file: Path, server: EmbeddedServer) -> None:
+def test_a_role_that_may_not_create_a_database_is_told(file: Path, server: Server) -> None:
     said = bare("bench", "retrieval", file, "--database", server.url).failed(1)
     assert "may not create a database" in said
     assert "CREATEDB" in said
@@ -348,7 +348,7 @@ def test_no_server_is_told_once(file: Path) -> None:
     assert "secret" not in said
 
 
-def test_ctrl_c_leaves_nothing_behind(file: Path, server: EmbeddedServer) -> None:
+def test_ctrl_c_leaves_nothing_behind(file: Path, server: Server) -> None:
     before = databases(server)
     with Endpoint(Answer(silent=True), path="/v1/embeddings") as endpoint:
         settings = {
@@ -370,7 +370,7 @@ def test_ctrl_c_leaves_nothing_behind(file: Path, server: EmbeddedServer) -> Non
     assert databases(server) == before
 
 
-def databases(server: EmbeddedServer) -> set[str]:
+def databases(server: Server) -> set[str]:
     """Those that this command makes."""
     with psycopg.connect(server.admin_url) as connection:
         rows = connection.execute("select datname from pg_database where datname like 'hitherto_bench%'").fetchall()

@@ -16,9 +16,9 @@ from hitherto.core.ledger import FailureCause, ModelCall, Purpose
 from hitherto.core.scope import Scope
 from hitherto.providers.scripted.model import items
 from hitherto.stores.postgres.store import PostgresStore
-from hitherto.testing.conformance.samples import user, write
 from tests.acceptance.cli.commands import SUPPORT, Ran, bare
 from tests.providers.models.endpoint import Endpoint, refused, said
+from tests.store.samples import user, write
 
 NOW = datetime.now(UTC)
 """Of the whole run: should midnight fall into it, what is asked for has a last day of its own."""

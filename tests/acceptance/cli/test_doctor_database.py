@@ -14,19 +14,18 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 import hitherto
 from hitherto import Scope, user
 from hitherto.core.digests.digest import Needs
-from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from hitherto.stores.postgres.row_security import roles
 from hitherto.stores.postgres.store import PostgresStore
-from hitherto.testing.conformance.samples import dialogue, fire, write
 from tests.acceptance.cli.commands import NOWHERE, Cli, executed
 from tests.acceptance.cli.doctoring import STRUCTURED, doctor, in_database, model_at
 from tests.conftest import SCOPE
-from tests.databases import ROW_SECURITY_ROLE
+from tests.databases import ROW_SECURITY_ROLE, Server
 from tests.providers.models.endpoint import Endpoint
+from tests.store.samples import dialogue, fire, write
 
 
 @pytest.fixture
-def empty(server: EmbeddedServer) -> Iterator[str]:
+def empty(server: Server) -> Iterator[str]:
     """The URL of a database with nothing in it."""
     with psycopg.connect(server.admin_url, autocommit=True) as connection:
         connection.execute("create database test_doctor_empty owner hitherto")
@@ -35,7 +34,7 @@ def empty(server: EmbeddedServer) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-async def stranger(server: EmbeddedServer) -> AsyncIterator[str]:
+async def stranger(server: Server) -> AsyncIterator[str]:
     """A role that may connect, and nothing else. It outlives the databases in which it is granted something."""
     async with await psycopg.AsyncConnection[Any].connect(server.admin_url, autocommit=True) as connection:
         await connection.execute("create role test_doctor_stranger login")
@@ -94,7 +93,7 @@ def test_a_database_that_takes_no_writes(database: str) -> None:
     assert found.state("schema") == "ok"
 
 
-def test_a_server_that_does_not_wait_for_its_disk(server: EmbeddedServer, database: str) -> None:
+def test_a_server_that_does_not_wait_for_its_disk(server: Server, database: str) -> None:
     assert "fsync on, full_page_writes on" in in_database(database).said("database", "ok")
     with psycopg.connect(server.admin_url, autocommit=True) as connection:
         try:

@@ -14,8 +14,8 @@ from psycopg.conninfo import make_conninfo
 
 import hitherto
 from hitherto import Scope, assistant, user
-from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from tests.acceptance.cli.commands import Cli, Ran, bare
+from tests.databases import Server
 
 READING = [
     ["conversations"],
@@ -34,7 +34,7 @@ READING = [
 
 
 @pytest.fixture
-async def empty_database(server: EmbeddedServer) -> AsyncIterator[str]:
+async def empty_database(server: Server) -> AsyncIterator[str]:
     """The URL of a database without the schema."""
     async with await psycopg.AsyncConnection.connect(server.admin_url, autocommit=True) as admin:
         await admin.execute("create database lists owner hitherto")

@@ -17,6 +17,7 @@ from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted, items
 from tests.acceptance.dialogue import ONE_TRY
 from tests.conftest import SCOPE
+from tests.memories import open_on
 
 
 def quotes(prompt: Prompt) -> str:
@@ -26,7 +27,7 @@ def quotes(prompt: Prompt) -> str:
 
 @pytest.fixture
 async def memory(store: Store) -> AsyncIterator[Memory]:
-    async with hitherto.open(store=store, model=Scripted(then=quotes), **ONE_TRY) as opened:
+    async with open_on(store, model=Scripted(then=quotes), **ONE_TRY) as opened:
         yield opened
 
 

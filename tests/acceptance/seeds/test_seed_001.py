@@ -33,6 +33,7 @@ from tests.acceptance.dialogue import (
     says_each,
 )
 from tests.conftest import SCOPE
+from tests.memories import open_on
 
 POLICY = token_threshold(threshold_tokens=150, recent_messages_to_keep=4)
 
@@ -94,7 +95,7 @@ async def test_compression_begins_above_the_threshold(opened: Opened) -> None:
 
 
 async def test_a_message_that_reaches_the_threshold_exactly_does_not_compress(store: Store) -> None:
-    async with hitherto.open(store=store, model=Scripted(then=says_each)) as memory:
+    async with open_on(store, model=Scripted(then=says_each)) as memory:
         measured = memory.conversation("measured", scope=SCOPE)
         for number in range(1, 8):
             await measured.append(asks(number), answers(number))
@@ -240,7 +241,7 @@ async def test_the_seeds_own_example(store: Store) -> None:
     """ "Have a long conversation … Compression happens automatically when threshold is reached. Recent messages
     preserved, older messages summarized", without any model."""
     policy = token_threshold(threshold_tokens=5_000, recent_messages_to_keep=8)
-    async with hitherto.open(store=store) as memory:
+    async with open_on(store) as memory:
         chat = memory.conversation("long_session", scope=SCOPE, policy=policy)
         for i in range(20):
             topic = user(f"Research topic {i}")

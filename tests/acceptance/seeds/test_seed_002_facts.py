@@ -28,7 +28,6 @@ from hitherto.ports.log import Changes, Unit
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
 from hitherto.providers.scripted.model import Scripted, items
-from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from hitherto.stores.postgres.store import PostgresStore
 from tests.acceptance.dialogue import PLENTY, ranges
 from tests.acceptance.family import (
@@ -50,6 +49,7 @@ from tests.acceptance.family import (
     system_of,
 )
 from tests.acceptance.receipts import check
+from tests.databases import Server
 from tests.faults.waiting import until
 
 CELLO = Says("Mum played the cello in the town orchestra.", "hobby", "Played the cello in the town orchestra.")
@@ -89,7 +89,7 @@ async def caught_up(memory: Memory, chat: Conversation) -> None:
     assert (one.content, sources(one), one.repeated) == (CELLO.content, [("c", 0)], 0)
 
 
-async def execute(server: EmbeddedServer, database: str, statement: LiteralString) -> None:
+async def execute(server: Server, database: str, statement: LiteralString) -> None:
     """Do something to the database that no role of ours could."""
     admin = make_conninfo(server.admin_url, dbname=str(conninfo_to_dict(database)["dbname"]))
     async with await psycopg.AsyncConnection[Any].connect(admin, autocommit=True) as connection:
@@ -619,7 +619,7 @@ class TestIdempotencyAndFailure:
 
     @pytest.mark.parametrize("fault", ["a privilege is gone", "a check fails", "the backend is killed"])
     async def test_database_write_fails_in_the_middle(
-        self, server: EmbeddedServer, database: str, fault: str, caplog: pytest.LogCaptureFixture
+        self, server: Server, database: str, fault: str, caplog: pytest.LogCaptureFixture
     ) -> None:
         """The same, with a real fault of PostgreSQL while facts are being written: the chunk is in the same
         transaction."""

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-import hitherto
 from hitherto import Conversation, Memory, native
 from hitherto.core.digests.digest import Status
 from hitherto.core.log.frontier import DigestAction
@@ -23,6 +22,7 @@ from hitherto.providers.scripted.model import Scripted
 from tests.acceptance.dialogue import ONE_TRY, PLENTY, answers, asks, fates, ranges, round_, said
 from tests.acceptance.seeds.compacting import ScriptedCompactor, opaque
 from tests.conftest import SCOPE
+from tests.memories import open_on
 
 WINDOW = 200
 Native = Callable[..., AbstractAsyncContextManager[tuple[Memory, Conversation]]]
@@ -34,8 +34,8 @@ def opened(store: Store) -> Native:
     async def make(
         compactor: ScriptedCompactor, policy: Any = "native", **settings: Any
     ) -> AsyncGenerator[tuple[Memory, Conversation]]:
-        async with hitherto.open(
-            store=store, model=Scripted(), compactor=compactor, context_window=WINDOW, **{**ONE_TRY, **settings}
+        async with open_on(
+            store, model=Scripted(), compactor=compactor, context_window=WINDOW, **{**ONE_TRY, **settings}
         ) as memory:
             yield memory, memory.conversation("conv_123", scope=SCOPE, policy=policy)
 
@@ -225,7 +225,7 @@ REFUSED: list[Callable[[Memory], Any]] = [
 
 @pytest.mark.parametrize("configure", REFUSED)
 async def test_it_is_refused_when_it_is_configured(store: Store, configure: Callable[[Memory], Any]) -> None:
-    async with hitherto.open(store=store, model=Scripted()) as memory:
+    async with open_on(store, model=Scripted()) as memory:
         with pytest.raises(InvalidPolicy, match="compact_model"):
             await _awaited(configure(memory))
         assert (await memory.conversations(SCOPE)).conversations == (), "nothing was written"
@@ -233,7 +233,7 @@ async def test_it_is_refused_when_it_is_configured(store: Store, configure: Call
 
 async def test_it_is_refused_as_a_memorys_own_policy(store: Store) -> None:
     with pytest.raises(InvalidPolicy, match="compact_model"):
-        async with hitherto.open(store=store, model=Scripted(), policy="native"):
+        async with open_on(store, model=Scripted(), policy="native"):
             pass
 
 
@@ -246,7 +246,7 @@ async def test_a_process_without_the_endpoint_shows_the_messages(store: Store, o
     """The policy is stored; one that cannot compact goes on with what is there."""
     async with opened(ScriptedCompactor()) as (memory, chat):
         number = await until_it_fires(memory, chat)
-    async with hitherto.open(store=store, model=Scripted()) as memory:
+    async with open_on(store, model=Scripted()) as memory:
         chat = memory.conversation("conv_123", scope=SCOPE)
         context = await chat.context(asks(number + 1), budget=PLENTY, wire="openai.responses", model="gpt-4.1")
         assert read(context.messages)[:-1] == plain(1, number)

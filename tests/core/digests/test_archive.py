@@ -16,7 +16,7 @@ from hitherto.core.ledger import Purpose
 from hitherto.core.log.append import extended
 from hitherto.core.log.head import empty
 from hitherto.core.log.message import Logged, Message
-from hitherto.testing.conformance.samples import LONG_AGO, SCOPE, assistant, user
+from tests.store.samples import LONG_AGO, SCOPE, assistant, user
 
 count = tokens.counter_for(tokens.CANONICAL).count
 

@@ -13,7 +13,7 @@ from semantic_text_splitter import MarkdownSplitter, TextSplitter
 from hitherto import tokens
 from hitherto.core.documents.document import Passage
 from hitherto.core.documents.passages import passages
-from hitherto.testing.conformance.samples import chances
+from tests.store.samples import chances
 
 count = tokens.counter_for(tokens.CANONICAL).count
 

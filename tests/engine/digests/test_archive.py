@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-import hitherto
 from hitherto import Conversation, assistant, token_threshold, user
 from hitherto.core.digests.digest import Digest, Item, Status
 from hitherto.core.digests.prompts import ArchiveTask, DigestTask
@@ -25,11 +24,12 @@ from hitherto.ports.log import Changes
 from hitherto.ports.models.model import Completion
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Gate, Reply, items
-from hitherto.testing.conformance.documents.archive import archive_of
-from hitherto.testing.conformance.samples import claimed
 from tests.acceptance.dialogue import ONE_TRY, PLENTY, asks, opener, rounds
 from tests.conftest import SCOPE
 from tests.engine.metered import Metered, Told
+from tests.memories import open_on
+from tests.store.documents.test_archive import archive_of
+from tests.store.samples import claimed
 
 POLICY = token_threshold(threshold=40, keep_messages=2, archive=True)
 """Plain rounds of some 12 tokens each: it fires at the fourth, and at every third from then on."""
@@ -177,7 +177,7 @@ async def test_a_ceiling_that_is_reached_in_between_fails_nothing(store: Store) 
 
 
 async def test_a_model_that_computes_archives_too(store: Store) -> None:
-    async with hitherto.open(store=store, model="extractive", **ONE_TRY) as memory:
+    async with open_on(store, model="extractive", **ONE_TRY) as memory:
         chat = memory.conversation("c", scope=SCOPE, policy=POLICY)
         for n in range(4):
             await chat.append(

@@ -26,10 +26,10 @@ from hitherto.errors import ModelRateLimited, ModelRejected, ModelUnavailable
 from hitherto.ports.log import Changes
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Gate, Reply, Scripted
-from hitherto.stores.in_memory.store import InMemoryStore
 from tests.acceptance.dialogue import ONE_TRY, PLENTY, asks, bodies, each, fates, opener, rounds, said, says_each
 from tests.conftest import SCOPE
 from tests.engine.metered import Metered, Told
+from tests.memories import open_on
 from tests.patience import PATIENCE
 from tests.times import BreakerTime, time_of
 
@@ -264,20 +264,20 @@ async def test_a_ceiling_stops_digests_and_nothing_else(store: Store, ceiling: d
         assert context.manifest.missing == ["digest"]
 
 
-async def test_digests_go_on_when_the_ceiling_is_raised_or_the_day_is_over() -> None:
-    now = datetime(2026, 3, 5, 22, 50, tzinfo=UTC)
-    store = InMemoryStore(clock=lambda: now)
+async def test_digests_go_on_when_the_ceiling_is_raised_or_the_day_is_over(store: Store) -> None:
+    time = time_of(store)
     model = Metered(then=says_each)
     quick: dict[str, Any] = {"daily_tokens": 1_000, "lease_timeout": 0.3}
     async with opener(store, POLICY)(model, **quick) as (memory, chat):
         await rounds(memory, chat, [1, 2])
         assert [row.status for row in await chat.digests()] == [Status.COMPLETED, Status.PROCESSING]
-    now += timedelta(minutes=20)
+    await time.pass_days(1)
     async with opener(store, POLICY)(model, **{**quick, "daily_tokens": 2_000}) as (memory, chat):
         assert [row.text for row in await rows_when(chat, ended)][1:] == [each(0, 3)]
         await rounds(memory, chat, [3])
         assert len(await rows_when(chat, lambda rows: rows[-1].error is not None)) == 3
-    now += timedelta(hours=1)
+    await time.pass_days(1)
+    await time.begin_another_day()
     async with opener(store, POLICY)(model, **quick) as (_, chat):
         assert [row.text for row in await rows_when(chat, ended)][2:] == [each(0, 5)], "another day"
 
@@ -288,7 +288,7 @@ async def test_digests_go_on_when_the_ceiling_is_raised_or_the_day_is_over() -> 
 async def test_long_messages_are_digested_in_several_calls_all_of_them(store: Store) -> None:
     told, model = Told(), Scripted(then=says_each, input_limit=8_000)
     policy = sliding_window(window=40, after_seq=1)
-    async with hitherto.open(store=store, model=model, watch=told, **ONE_TRY) as memory:
+    async with open_on(store, model=model, watch=told, **ONE_TRY) as memory:
         chat = memory.conversation("long", scope=SCOPE, policy=policy)
         texts = [f"message {seq}: " + "word " * 1_000 for seq in range(19)] + ["at last: " + "word " * 30_000]
         await chat.append(

@@ -10,10 +10,10 @@ import pytest
 from hitherto.engine.digests.tasks import TaskQueue
 from hitherto.ports.digests import DigestJob
 from hitherto.ports.store import Store
-from hitherto.testing.conformance.digests.samples import begun
-from hitherto.testing.conformance.samples import AT_ONCE, HOUR, SCOPE, claimed, ending, write
 from tests.engine.digests.hand import Hand, job
 from tests.patience import PATIENCE
+from tests.store.digests.samples import begun
+from tests.store.samples import AT_ONCE, HOUR, SCOPE, claimed, ending, write
 
 ROOM = 2
 

@@ -16,6 +16,7 @@ from hitherto.engine.memory import Memory
 from hitherto.errors import InvalidDocument, InvalidScope
 from hitherto.ports.store import Store
 from tests.conftest import SCOPE
+from tests.memories import open_on
 
 HANDBOOK = """\
 # Handbook
@@ -30,7 +31,7 @@ The code of the alarm is 4711, and the key hangs behind the clock.
 
 @pytest.fixture
 async def memory(store: Store) -> AsyncIterator[Memory]:
-    async with hitherto.open(store=store, worker=False, passage_tokens=16, passage_overlap=0) as opened:
+    async with open_on(store, worker=False, passage_tokens=16, passage_overlap=0) as opened:
         yield opened
 
 
@@ -129,7 +130,7 @@ async def test_metadata_that_postgresql_cannot_hold_are_kept_readable(memory: Me
 
 
 async def test_ten_megabytes_are_kept(store: Store) -> None:
-    async with hitherto.open(store=store, worker=False) as memory:
+    async with open_on(store, worker=False) as memory:
         text = "x" * 10_000_000
         kept = await memory.documents(SCOPE).add(text)
         found = await memory.documents(SCOPE).get(kept.id)

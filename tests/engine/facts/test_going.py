@@ -15,7 +15,6 @@ from hitherto.core.facts.fact import FactState
 from hitherto.errors import NotFound
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Gate, Scripted, ScriptedFact, items
-from hitherto.testing.conformance.samples import write
 from tests.acceptance.dialogue import PLENTY
 from tests.acceptance.family import (
     ANA,
@@ -31,6 +30,7 @@ from tests.acceptance.family import (
     sources,
 )
 from tests.engine.facts.reviewing import CELLO, NURSE, one, two_turns
+from tests.store.samples import write
 from tests.times import LATER_TODAY, time_of
 
 

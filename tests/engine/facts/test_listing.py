@@ -6,7 +6,6 @@ from typing import Any, cast
 
 import pytest
 
-import hitherto
 from hitherto import Fact, Facts, Memory, chunks, user
 from hitherto.core.facts.fact import FactState
 from hitherto.errors import InvalidFact, InvalidInput, InvalidScope
@@ -23,6 +22,7 @@ from tests.acceptance.family import (
     opened,
 )
 from tests.engine.facts.reviewing import CELLO, NURSE, added
+from tests.memories import open_on
 
 
 class TestListing:
@@ -108,7 +108,7 @@ class TestWithoutThem:
         async with opened(store, CELLO):
             pass
         bare = cast(Store, _WithoutFacts(store))
-        async with hitherto.open(store=bare, model=Scripted(), policy=chunks(2, 2, 2), embedder="none") as memory:
+        async with open_on(bare, model=Scripted(), policy=chunks(2, 2, 2), embedder="none") as memory:
             chat = await dialogue(memory, "c", CELLO.text)
             assert [row.status.value for row in await chat.digests()] == ["completed"]
             assert (await chat.context(user("?"), budget=PLENTY)).manifest.facts is None

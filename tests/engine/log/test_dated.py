@@ -21,6 +21,7 @@ from hitherto.providers.scripted.model import Scripted, items
 from tests.acceptance.dialogue import ONE_TRY, answers, opener, says_each
 from tests.acceptance.receipts import check
 from tests.conftest import SCOPE
+from tests.memories import open_on
 
 MAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 MOON = datetime(1969, 7, 20, 20, 17, tzinfo=UTC)
@@ -44,7 +45,7 @@ async def diary(memory: Memory) -> hitherto.Conversation:
 
 @pytest.mark.parametrize("indexed", [True, False])
 async def test_recall_goes_by_when_it_was_said(store: Store, indexed: bool) -> None:
-    async with hitherto.open(store=store, worker=indexed) as memory:
+    async with open_on(store, worker=indexed) as memory:
         await diary(memory)
 
         async def seqs(after: datetime | None = None, before: datetime | None = None) -> set[int | None]:
@@ -61,7 +62,7 @@ async def test_recall_goes_by_when_it_was_said(store: Store, indexed: bool) -> N
 
 
 async def test_recalled_lines_stand_by_when_they_were_said(store: Store) -> None:
-    async with hitherto.open(store=store) as memory:
+    async with open_on(store) as memory:
         chat = await diary(memory)
         await chat.append(assistant("And so on. " * 100))
         context = await chat.context("What of the heron?", budget=300)
@@ -127,7 +128,7 @@ async def test_facts_are_as_old_as_what_says_them(store: Store) -> None:
         "single_fact_categories": ("current_city",),
     }
     policy = chunks(threshold=2, batch=2, context=2)
-    async with hitherto.open(store=store, model=Scripted(replies), **ONE_TRY, **settings) as memory:  # type: ignore[arg-type]
+    async with open_on(store, model=Scripted(replies), **ONE_TRY, **settings) as memory:  # type: ignore[arg-type]
         for name, at in (("new", MAY), ("old", MOON)):
             chat = memory.conversation(name, scope=SCOPE, policy=policy)
             await chat.append(*(one for _ in range(2) for one in (user("Here I live.", at=at), assistant("I see."))))
@@ -186,7 +187,7 @@ times = st.datetimes(datetime(2, 1, 2), datetime(9998, 12, 30), timezones=st.jus
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.none() | times, min_size=1, max_size=12))
 async def test_any_times_in_any_order(store: Store, said: list[datetime | None]) -> None:
-    async with hitherto.open(store=store, worker=False) as memory:
+    async with open_on(store, worker=False) as memory:
         chat = memory.conversation(f"c{next(_numbers)}", scope=SCOPE)
         batch: list[Message] = [user(f"Heron {n} " + "flies " * 30, at=at) for n, at in enumerate(said)]
         await chat.append(*batch)

@@ -25,6 +25,7 @@ from hitherto.providers.scripted.model import Scripted, items
 from tests.acceptance.dialogue import ONE_TRY, says_each
 from tests.acceptance.receipts import check
 from tests.conftest import SCOPE
+from tests.memories import open_on
 
 SECRET = "zorblax"
 POLICIES = [
@@ -66,7 +67,7 @@ def remembers(prompt: Prompt) -> str:
 @pytest.fixture
 async def memory(store: Store) -> AsyncIterator[Memory]:
     model = Scripted(then=remembers)
-    async with hitherto.open(store=store, model=model, embedder=ScriptedEmbedder(), **ONE_TRY) as opened:
+    async with open_on(store, model=model, embedder=ScriptedEmbedder(), **ONE_TRY) as opened:
         yield opened
 
 
@@ -125,7 +126,7 @@ async def test_what_rests_on_others_too_is_made_anew_at_once(store: Store) -> No
         lines = prompt.task.lines
         return items((" ".join(line.text for line in lines), [line.seq for line in lines]))
 
-    async with hitherto.open(store=store, model=Scripted(then=all_in_one), **ONE_TRY) as memory:
+    async with open_on(store, model=Scripted(then=all_in_one), **ONE_TRY) as memory:
         chat = memory.conversation("c", scope=SCOPE, policy="rolling:threshold=4,keep_last=2")
         await chat.append(*(user(f"{SECRET if n == 1 else 'word'} {n}") for n in range(6)))
         await memory.wait_for_digests()
@@ -178,7 +179,7 @@ class Slow(Scripted):
 
 async def test_a_digest_in_progress_brings_nothing_back(store: Store) -> None:
     model = Slow()
-    async with hitherto.open(store=store, model=model, **ONE_TRY) as memory:
+    async with open_on(store, model=model, **ONE_TRY) as memory:
         chat = memory.conversation("c", scope=SCOPE, policy="rolling:threshold=4,keep_last=2")
         await chat.append(*(user(f"{n}") for n in range(6)))
         await model.begun.wait()

@@ -17,6 +17,7 @@ from hitherto.providers.scripted.model import Scripted
 from tests.acceptance.dialogue import ONE_TRY, says_each
 from tests.acceptance.receipts import check
 from tests.conftest import SCOPE
+from tests.memories import open_on
 
 
 def turn(number: int, kind: str) -> list[Message]:
@@ -84,7 +85,7 @@ async def test_it_leaves_what_taking_back_one_by_one_leaves(kinds: list[str], da
 
 
 async def test_edit_and_retry(store: Store) -> None:
-    async with hitherto.open(store=store, worker=False) as memory:
+    async with open_on(store, worker=False) as memory:
         chat = memory.conversation("c", scope=SCOPE)
         await chat.append(user("Hello."), assistant("Hello."))
         await chat.append(user("Book a table for two."), assistant("Booked."), user("Thanks."))
@@ -99,7 +100,7 @@ async def test_edit_and_retry(store: Store) -> None:
 
 
 async def test_a_thousand_messages_at_once(store: Store) -> None:
-    async with hitherto.open(store=store, worker=False) as memory:
+    async with open_on(store, worker=False) as memory:
         chat = memory.conversation("c", scope=SCOPE)
         await chat.append(user("First."), *(one for n in range(500) for one in (user(f"{n}"), assistant(f"{n}"))))
         assert await chat.rewind(to=0) == 1_000
@@ -110,7 +111,7 @@ async def test_a_thousand_messages_at_once(store: Store) -> None:
 
 
 async def test_a_digest_in_progress_writes_nothing_of_it(store: Store) -> None:
-    async with hitherto.open(store=store, worker=False) as memory:
+    async with open_on(store, worker=False) as memory:
         chat = memory.conversation("c", scope=SCOPE, policy=rolling(threshold=4, keep_last=2))
         await chat.append(*(one for n in range(4) for one in (user(f"{n}"), assistant(f"{n}"))))
         (row,) = await chat.digests()
@@ -122,7 +123,7 @@ async def test_a_digest_in_progress_writes_nothing_of_it(store: Store) -> None:
 
 @pytest.mark.parametrize("to", [-2, 1, 7, 10**30, True, "1", None, 1.0])
 async def test_where_one_cannot_go(store: Store, to: Any) -> None:
-    async with hitherto.open(store=store, worker=False) as memory:
+    async with open_on(store, worker=False) as memory:
         chat = memory.conversation("c", scope=SCOPE)
         with pytest.raises(InvalidInput):
             await chat.rewind(to=0)

@@ -16,6 +16,7 @@ from hitherto import Memory, Scope, assistant, user
 from hitherto.errors import InvalidInput, InvalidScope, InvalidSettings
 from hitherto.ports.store import Store
 from tests.conftest import SCOPE
+from tests.memories import open_on
 
 DAY = timedelta(days=1)
 BRIEF = timedelta(milliseconds=50)
@@ -24,7 +25,7 @@ SOME = st.none() | st.integers(0, 9).map(lambda days: days * DAY)
 
 @pytest.fixture
 async def memory(store: Store) -> AsyncIterator[Memory]:
-    async with hitherto.open(store=store, embedder="none") as opened:
+    async with open_on(store, embedder="none") as opened:
         yield opened
 
 

@@ -28,6 +28,7 @@ from hitherto.providers.scripted.embedder import (
 )
 from hitherto.providers.scripted.reranker import DelayedOrder, ScriptedReranker
 from tests.conftest import SCOPE
+from tests.memories import open_on
 from tests.patience import PATIENCE
 
 Opened = Callable[..., AbstractAsyncContextManager[Memory]]
@@ -39,7 +40,7 @@ def opened(store: Store) -> Opened:
 
     def opening(**options: Any) -> AbstractAsyncContextManager[Memory]:
         given: dict[str, Any] = {"worker": False, "embedder": ScriptedEmbedder(), **options}
-        return hitherto.open(store=store, **given)
+        return open_on(store, **given)
 
     return opening
 

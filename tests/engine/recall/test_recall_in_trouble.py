@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-import hitherto
 from hitherto import Memory, assistant, user
 from hitherto.core.recall.filter import SearchFilter
 from hitherto.errors import ModelRejected, ModelUnavailable, StoreError
@@ -18,6 +17,7 @@ from hitherto.ports.recall import SearchIndex
 from hitherto.ports.store import Store
 from hitherto.providers.scripted.embedder import Hang, Reply, ScriptedEmbedder, not_a_number
 from tests.conftest import SCOPE
+from tests.memories import open_on
 
 Opened = Callable[..., AbstractAsyncContextManager[Memory]]
 QUESTION = "what instrument do I play, my friend"
@@ -53,7 +53,7 @@ def opened(store: Store) -> Opened:
 
     def opening(**options: Any) -> AbstractAsyncContextManager[Memory]:
         given: dict[str, Any] = {"worker": False, "embedder": ScriptedEmbedder(), **options}
-        return hitherto.open(store=store, **given)
+        return open_on(store, **given)
 
     return opening
 

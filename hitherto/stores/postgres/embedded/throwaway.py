@@ -94,9 +94,8 @@ _CREATE: Final = sql.SQL("create database {} template hitherto strategy file_cop
 _DROP: Final = sql.SQL("drop database if exists {} with (force)")
 _TEMPLATE: Final = sql.SQL("alter database hitherto is_template true allow_connections false")
 
-_EMPTY: Final = b"""
+DISCONNECT: Final = """
     do $$
-    declare one record;
     begin
         perform pg_terminate_backend(pid) from pg_stat_activity
         where datname = current_database() and pid <> pg_backend_pid();
@@ -106,21 +105,33 @@ _EMPTY: Final = b"""
             );
             perform pg_sleep(0.0005), pg_stat_clear_snapshot();
         end loop;
+    end $$;
+"""
+"""Throws out whoever else is connected, and waits until they are gone."""
+
+DELETE_ALL: Final = """
+    do $$
+    declare one record;
+    begin
         set local session_replication_role = replica;
         for one in
-            select oid::regclass as name, pg_relation_size(oid) as size from pg_class
+            select oid::regclass as name from pg_class
             where relnamespace = 'hitherto'::regnamespace and relkind = 'r' and relname <> 'alembic_version'
+                and pg_relation_size(oid) > 0
         loop
-            if one.size > 4000000 then
-                raise 'to drop it is faster';
-            elsif one.size > 0 then
-                execute 'delete from ' || one.name;
-            end if;
+            execute 'delete from ' || one.name;
         end loop;
         perform setval(seqrelid, seqstart, false) from pg_sequence where pg_sequence_last_value(seqrelid) is not null;
-    end $$
+    end $$;
 """
-"""Throws out who is connected, waits until they are gone, and deletes all rows."""
+"""Deletes all rows; ids begin again where they began."""
+
+_IS_SMALL: Final = """
+    select 1 / (max(pg_relation_size(oid)) < 4000000)::integer from pg_class
+    where relnamespace = 'hitherto'::regnamespace and relkind = 'r'
+"""
+"""Fails where it would take longer to delete all rows than to drop the database."""
+
 _SPARE: Final = 4
 """How many empty databases are kept for the next that are asked for. To make one takes ten times as long as to empty
 it, and much longer where the file system is slow to make files."""
@@ -177,14 +188,14 @@ class Database:
     def empty(self) -> bool:
         """Throws out who is connected, and deletes all rows. Returns False where that failed, or would take longer than
         to drop the database."""
-        return self._execute(_EMPTY)
+        return self._execute(_IS_SMALL) and self._execute(DISCONNECT + DELETE_ALL)
 
     def answers(self) -> bool:
-        return self._execute(b"select")
+        return self._execute("select")
 
-    def _execute(self, statements: bytes) -> bool:
+    def _execute(self, statements: str) -> bool:
         self._admin = self._admin or PGconn.connect(self.admin_url.encode())
-        return self._admin.exec_(statements).status in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK)
+        return self._admin.exec_(statements.encode()).status in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK)
 
 
 class ThrowawayServer:

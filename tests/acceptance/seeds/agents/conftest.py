@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
 
-import hitherto
 from hitherto import Memory
 from hitherto.integrations.agents import Provider, configure_agents
 from hitherto.integrations.agents import setup as agents_setup
+from hitherto.ports.store import Store
 from tests.acceptance.dialogue import ONE_TRY
+from tests.memories import open_on
 from tests.providers.models.endpoint import Answer, Body, Endpoint, said
 
 BASIC = {
@@ -64,12 +65,9 @@ def remembers(body: Body) -> Answer:
     return said(f"Noted. {'So it is. ' * 30}")
 
 
-@pytest.fixture(params=["inmemory", "postgres"])
-async def memory(
-    request: pytest.FixtureRequest, make_database: Callable[[], Coroutine[Any, Any, str]]
-) -> AsyncIterator[Memory]:
-    database = "memory:" if request.param == "inmemory" else await make_database()
-    async with hitherto.open(database, **ONE_TRY) as opened:
+@pytest.fixture
+async def memory(store: Store) -> AsyncIterator[Memory]:
+    async with open_on(store, **ONE_TRY) as opened:
         yield opened
 
 

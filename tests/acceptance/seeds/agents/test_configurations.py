@@ -19,7 +19,9 @@ from hitherto.integrations.agents import (
     register_agent,
     register_tool,
 )
+from hitherto.ports.store import Store
 from tests.acceptance.seeds.agents.conftest import BASIC, KNOWLEDGE, configured
+from tests.memories import open_on
 from tests.providers.models.endpoint import Endpoint
 
 
@@ -99,12 +101,12 @@ def test_what_is_no_configuration(value: Any) -> None:
         AgentConfiguration.read(value)
 
 
-async def test_what_is_not_there(in_memory: Any, endpoint: Endpoint) -> None:
+async def test_what_is_not_there(store: Store, endpoint: Endpoint) -> None:
     with pytest.raises(InvalidInput, match="configure_agents"):
         APIAgent("x", "u", "s")
     with pytest.raises(InvalidInput, match="open memory"):
         configure_agents("memory:", tenant="acme")  # pyright: ignore[reportArgumentType]
-    async with hitherto.open(store=in_memory) as memory:
+    async with open_on(store) as memory:
         with pytest.raises(InvalidInput, match="configured twice"):
             configured(memory, endpoint, BASIC, BASIC)
         with pytest.raises(InvalidInput, match="there is no provider 'azure_openai_c'; did you mean"):
@@ -137,8 +139,8 @@ async def test_what_is_set_for_the_agent_stays(memory: Memory, endpoint: Endpoin
     await agent.cleanup()
 
 
-async def test_a_second_setup_is_for_later_agents(in_memory: Any, endpoint: Endpoint) -> None:
-    async with hitherto.open(store=in_memory) as first, hitherto.open("memory:") as second:
+async def test_a_second_setup_is_for_later_agents(store: Store, endpoint: Endpoint) -> None:
+    async with open_on(store) as first, hitherto.open("memory:") as second:
         configured(first, endpoint, {**KNOWLEDGE})
         agent = APIAgent("knowledge_memory_agent", "u", "s")
         configured(second, endpoint, {**KNOWLEDGE})
@@ -148,10 +150,10 @@ async def test_a_second_setup_is_for_later_agents(in_memory: Any, endpoint: Endp
         assert (await second.conversations(tenant="acme")).conversations == ()
 
 
-async def test_the_settings_policy_where_nothing_is_configured(in_memory: Any, endpoint: Endpoint) -> None:
+async def test_the_settings_policy_where_nothing_is_configured(store: Store, endpoint: Endpoint) -> None:
     """Also for an agent that had a policy of its own before."""
     for policy, applies in ((None, "token_threshold"), ("rolling", "rolling")):
-        async with hitherto.open(store=in_memory, policy=policy) as memory:
+        async with open_on(store, policy=policy) as memory:
             provider = Provider(base_url=endpoint.url, api_key="none")
             configure_agents(memory, tenant="acme", configurations=[BASIC], providers={"azure_openai_cc": provider})
             agent = APIAgent("memory_enabled_agent", "u", "s")

@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
-import hitherto
 from hitherto.errors import InvalidInput, InvalidSettings
 from hitherto.integrations.agents import BaseAgent, KnowledgeBaseResource, Provider
+from hitherto.ports.store import Store
 from tests.acceptance.seeds.agents.conftest import KNOWLEDGE, configured
+from tests.memories import open_on
 from tests.providers.models.endpoint import Answer, Body, Endpoint, said
 
 
-async def test_another_embedder_is_refused(in_memory: Any, endpoint: Endpoint) -> None:
-    async with hitherto.open(store=in_memory) as memory:
+async def test_another_embedder_is_refused(store: Store, endpoint: Endpoint) -> None:
+    async with open_on(store) as memory:
         config: dict[str, Any] = json.loads(json.dumps(KNOWLEDGE))
         config["resource_config"]["knowledge_base"]["embedding_model"] = "text-embedding-ada-002"
         configured(memory, endpoint, config)
@@ -34,14 +35,14 @@ async def test_another_embedder_is_refused(in_memory: Any, endpoint: Endpoint) -
             configured(memory, endpoint, config)
 
 
-async def test_the_memorys_embedder_is_taken(in_memory: Any, endpoint: Endpoint) -> None:
+async def test_the_memorys_embedder_is_taken(store: Store, endpoint: Endpoint) -> None:
     """The seed's knowledge base, on a memory with the embedder that it names."""
     embedder: dict[str, Any] = {
         "embedder": "text-embedding-ada-002",
         "embedder_provider": "azure",
         "embedder_base_url": endpoint.root,
     }
-    async with hitherto.open(store=in_memory, embedder_key="none", embedder_dimensions=8, **embedder) as memory:
+    async with open_on(store, embedder_key="none", embedder_dimensions=8, **embedder) as memory:
         for model in ("text-embedding-ada-002", None):
             config: dict[str, Any] = json.loads(json.dumps(KNOWLEDGE))
             config["resource_config"]["knowledge_base"] |= {
@@ -55,7 +56,7 @@ async def test_the_memorys_embedder_is_taken(in_memory: Any, endpoint: Endpoint)
             await agent.cleanup()
 
 
-async def test_a_reranker_of_ones_own(in_memory: Any) -> None:
+async def test_a_reranker_of_ones_own(store: Store) -> None:
     """The provider and the model that a configuration names put what is found in another order."""
 
     def backwards(body: Body) -> Answer:
@@ -63,7 +64,7 @@ async def test_a_reranker_of_ones_own(in_memory: Any) -> None:
         return said(", ".join(str(number) for number in range(count, 0, -1)))
 
     with Endpoint(backwards, path=None) as endpoint:
-        async with hitherto.open(store=in_memory) as memory:
+        async with open_on(store) as memory:
             config: dict[str, Any] = json.loads(json.dumps(KNOWLEDGE))
             config["resource_config"]["knowledge_base"] |= {"rerank_provider": "openai", "rerank_model": "gpt-4o-mini"}
             configured(memory, endpoint, config)

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from agents import function_tool
 
-import hitherto
 from hitherto import Memory, RunStatus, Scope
 from hitherto.errors import DatabaseUnavailable, InvalidInput
 from hitherto.integrations.agents import APIAgent, register_agent, register_tool
-from hitherto.stores.in_memory.store import InMemoryStore
+from hitherto.ports.store import Store
 from tests.acceptance.seeds.agents.conftest import BASIC, KNOWLEDGE, configured, sent
+from tests.memories import open_on
 from tests.providers.models.endpoint import Endpoint
 
 
@@ -240,30 +240,22 @@ async def test_tools_of_the_application(memory: Memory, endpoint: Endpoint) -> N
 # What is unavailable
 
 
-class Failing(InMemoryStore):
-    """Away as long as `away`."""
+def away() -> Any:
+    """A verb of a store that is away."""
 
-    away = False
+    async def refusing(*_: Any, **__: Any) -> Any:
+        raise DatabaseUnavailable("the database is away")
 
-    async def head(self, *given: Any, **options: Any) -> Any:
-        if self.away:
-            raise DatabaseUnavailable("the database is away")
-        return await super().head(*given, **options)
-
-    async def defaults(self, *given: Any, **options: Any) -> Any:
-        if self.away:
-            raise DatabaseUnavailable("the database is away")
-        return await super().defaults(*given, **options)
+    return refusing
 
 
-async def test_an_unavailable_memory(endpoint: Endpoint) -> None:
-    store = Failing()
-    await store.open()
-    async with hitherto.open(store=store, worker=False) as memory:
+async def test_an_unavailable_memory(store: Store, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_on(store, worker=False) as memory:
         configured(memory, endpoint, BASIC)
         agent = APIAgent("memory_enabled_agent", "u", "s")
         await agent.initialize()
-        store.away = True
+        monkeypatch.setattr(store, "head", away())
+        monkeypatch.setattr(store, "defaults", away())
         assert await agent.load_memory() == []
         with pytest.raises(DatabaseUnavailable):
             await agent.chat("Hello")
@@ -274,6 +266,6 @@ async def test_an_unavailable_memory(endpoint: Endpoint) -> None:
         for failing in (late.save_memory("user", "x"), late.run("Hello")):
             with pytest.raises(DatabaseUnavailable):
                 await failing
-        store.away = False
+        monkeypatch.undo()
         await agent.cleanup()
         await late.cleanup()
