@@ -12,10 +12,13 @@ if _TYPE_CHECKING:
     from hitherto.core.context.manifest import Manifest
     from hitherto.core.cross_session import CrossSession
     from hitherto.core.digests.digest import Digest
-    from hitherto.core.documents.document import Document
+    from hitherto.core.digests.work import Backlog
+    from hitherto.core.documents.document import Document, KeptDocument
     from hitherto.core.facts.fact import Evidence, Fact, FactEvent, Subject
+    from hitherto.core.facts.queries import AddedFact
     from hitherto.core.key import ApiKey, Right
     from hitherto.core.ledger import Costs
+    from hitherto.core.log.conversations import ConversationInfo, ScopeCounts
     from hitherto.core.log.frontier import DigestAction
     from hitherto.core.log.head import Head
     from hitherto.core.log.message import Call, Logged, Message, Wire
@@ -54,10 +57,6 @@ if _TYPE_CHECKING:
     from hitherto.engine.turn import Turn
     from hitherto.errors import HithertoError
     from hitherto.http.client import connect, connect_sync
-    from hitherto.ports.digests import Backlog
-    from hitherto.ports.documents import KeptDocument
-    from hitherto.ports.facts import AddedFact
-    from hitherto.ports.log import ConversationInfo, ScopeCounts
     from hitherto.sync.facade import (
         SyncConversation,
         SyncDocuments,
@@ -133,10 +132,9 @@ _NAMES = {
     "hitherto.engine.runs": ("Runs",),
     "hitherto.engine.turn": ("Turn",),
     "hitherto.errors": ("HithertoError",),
-    "hitherto.ports.digests": ("Backlog",),
-    "hitherto.ports.documents": ("KeptDocument",),
-    "hitherto.ports.facts": ("AddedFact",),
-    "hitherto.ports.log": ("ConversationInfo", "ScopeCounts"),
+    "hitherto.core.digests.work": ("Backlog",),
+    "hitherto.core.facts.queries": ("AddedFact",),
+    "hitherto.core.log.conversations": ("ConversationInfo", "ScopeCounts"),
     "hitherto.sync.facade": (
         "SyncConversation",
         "SyncDocuments",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 
@@ -21,7 +20,6 @@ from hitherto.ports.models.compactor import Compactor
 from hitherto.ports.models.embedder import Embedder
 from hitherto.ports.models.model import Model
 from hitherto.ports.models.reranker import Reranker
-from hitherto.ports.store import Store
 from hitherto.ports.watch import Watch
 from hitherto.pricing import listed
 from hitherto.providers.names import models
@@ -29,6 +27,7 @@ from hitherto.providers.names.embedders import embedder_of, learn, previous_of
 from hitherto.providers.names.rerankers import reranker_of
 from hitherto.settings import Settings
 from hitherto.settings.open_options import SettingsOptions
+from hitherto.stores.postgres.store import Store
 from hitherto.watching import watch_of
 
 if TYPE_CHECKING:
@@ -142,13 +141,9 @@ async def make_memory(
         counter=lambda asked: tokens.counter_for(asked or settings.encoding),
         codec=wire.codec,
         read=wire.read,
-        now=lambda: datetime.now(UTC),
         compactor=compactor or await _compactor(settings, opened),
         price=listed(settings.prices).of,
         watch=watch_of(settings) if watch is None else watch,
-        index=getattr(store, "index", None),
-        documents=getattr(store, "documents", None),
-        facts=getattr(store, "facts", None),
     )
     services = replace(services, **await _recalling(settings, opened, services.model, embedder, reranker))
     if previous_embedders:
@@ -183,7 +178,7 @@ async def _recalling(
 
 async def _store(settings: Settings, opened: AsyncExitStack) -> Store:
     """The store, open."""
-    from hitherto.stores.postgres.store import PostgresStore
+    from hitherto.stores.postgres.store import Store
 
     url, pool_size, start_again = settings.database, settings.pool_size, None
     if url == IN_MEMORY:
@@ -195,7 +190,7 @@ async def _store(settings: Settings, opened: AsyncExitStack) -> Store:
         url, start_again = server.url, server.start_again
     if settings.row_security and settings.database in (None, IN_MEMORY):
         url = await _as_service(url, settings)
-    store = PostgresStore(
+    store = Store(
         url,
         pool_size=pool_size,
         patience=settings.database_timeout,

@@ -16,7 +16,7 @@ from hitherto.stores.postgres.connections.pool import Connections
 from hitherto.stores.postgres.embedded import cluster, throwaway
 from hitherto.stores.postgres.embedded.throwaway import DELETE_ALL, DISCONNECT
 from hitherto.stores.postgres.row_security import roles
-from hitherto.stores.postgres.store import PostgresStore
+from hitherto.stores.postgres.store import Store
 from tests.patience import PATIENCE
 
 Connection = psycopg.AsyncConnection[Any]
@@ -77,7 +77,7 @@ async def service_url(url: str) -> str:
     return make_conninfo(url, user=ROW_SECURITY_ROLE)
 
 
-class OpenStore(PostgresStore):
+class OpenStore(Store):
     """Uses `connections` to `url` that stay open for the next store: making them takes longer than most tests do. At
     `owners_url`, the database is reached as the owner of its tables."""
 

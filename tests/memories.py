@@ -14,10 +14,10 @@ from hitherto.ports.models.compactor import Compactor
 from hitherto.ports.models.embedder import Embedder
 from hitherto.ports.models.model import Model
 from hitherto.ports.models.reranker import Reranker
-from hitherto.ports.store import Store
 from hitherto.ports.watch import Watch
 from hitherto.settings import Settings
 from hitherto.settings.open_options import SettingsOptions
+from hitherto.stores.postgres.store import Store
 from hitherto.wiring import Opening, make_memory
 
 

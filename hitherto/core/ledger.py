@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Literal
 from uuid import UUID, uuid4
+
+By = Literal["tenant", "user", "model", "day", "purpose"]
+"""What calls of the ledger are grouped by; days are UTC."""
 
 
 class Purpose(StrEnum):

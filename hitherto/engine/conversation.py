@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any, cast
 
 from hitherto.aside import aside, weight
+from hitherto.core.changes import Changes
 from hitherto.core.context.budget import checked_budget
 from hitherto.core.context.expansion import Expansion
 from hitherto.core.context.kept import KeptContext
@@ -19,6 +20,7 @@ from hitherto.core.cross_session import CrossSessionLike, cross_session_of
 from hitherto.core.digests.digest import Digest
 from hitherto.core.documents.checks import metadata_json
 from hitherto.core.log.append import checked_ttl
+from hitherto.core.log.conversations import ConversationInfo, MessageRange
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head, LatestDigest
 from hitherto.core.log.message import CHAT, RESPONSES, Logged, Message, Payload, Wire, to_json
@@ -55,7 +57,6 @@ from hitherto.engine.retry import Answered, retried
 from hitherto.engine.services import Services
 from hitherto.engine.turn import Partial, Turn
 from hitherto.errors import InvalidBatch, InvalidInput, InvalidMessage
-from hitherto.ports.log import Changes, ConversationInfo, MessageRange
 from hitherto.uninterrupted import uninterrupted
 
 Appendable = Message | Mapping[str, Any]

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from hitherto.core.context.manifest import PolicyFrom
 from hitherto.core.cross_session import CrossSession, cross_session_of
 from hitherto.core.digests.digest import Digest
+from hitherto.core.facts.queries import KnownFacts, KnownFactsQuery
+from hitherto.core.log.conversations import AgentDefaults
 from hitherto.core.log.head import Head, empty
 from hitherto.core.policy.policy import Policy, stored
 from hitherto.core.policy.presets import balanced
+from hitherto.core.recall.vectors import Space
 from hitherto.core.scope import THE_USER, Scope
 from hitherto.engine.log.erase import erase_expired, is_due
 from hitherto.engine.purge import purge
 from hitherto.engine.services import Services
 from hitherto.errors import NotFound
-from hitherto.ports.facts import KnownFacts, KnownFactsQuery
-from hitherto.ports.log import AgentDefaults
-from hitherto.ports.models.embedder import Space
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class Handle:
         if head is None:
             if at not in (None, 0):
                 raise NotFound(f"{self.id!r} has no revision {at} in scope {self.scope}")
-            return empty(self.services.now())
+            return empty(datetime.now(UTC))
         return head
 
     def governing(

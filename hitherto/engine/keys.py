@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Literal
 from uuid import UUID, uuid4
 
@@ -69,7 +70,7 @@ class Keys:
             requests=None if requests is None else checked_limit(requests, most=_MOST, name="requests"),
             size=None if size is None else checked_limit(size, most=_MOST, name="size"),
             seconds=seconds,
-            created_at=self._services.now(),
+            created_at=datetime.now(UTC),
         )
         secret = PREFIX + secrets.token_urlsafe(32)
         return NewKey(key=await self._services.store.keys.add(key, hash_of(secret)), secret=secret)

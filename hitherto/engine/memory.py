@@ -13,11 +13,13 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self, cast
 
 from hitherto.core.cross_session import CrossSessionLike, cross_session_of
+from hitherto.core.digests.work import Backlog
 from hitherto.core.documents.checks import metadata_json, type_of
 from hitherto.core.export.records import ExportScope
 from hitherto.core.facts.fact import Subject
-from hitherto.core.ledger import Costs
+from hitherto.core.ledger import By, Costs
 from hitherto.core.log.append import checked_ttl
+from hitherto.core.log.conversations import AgentDefaults, ScopePart
 from hitherto.core.log.message import Logged, storable
 from hitherto.core.policy.memory_strategy import configured
 from hitherto.core.policy.policy import policy_json
@@ -55,10 +57,6 @@ from hitherto.engine.runs import Runs
 from hitherto.engine.services import Services
 from hitherto.errors import DatabaseReadOnly, InvalidInput, InvalidScope, StoreError
 from hitherto.logs import logger
-from hitherto.ports.digests import Backlog
-from hitherto.ports.facts import FactStore
-from hitherto.ports.ledger import By
-from hitherto.ports.log import AgentDefaults, ScopePart
 from hitherto.ports.models.reranker import Reranker
 from hitherto.uninterrupted import uninterrupted
 
@@ -79,7 +77,7 @@ class Memory:
         makes_digests = services.settings.worker and not services.settings.read_only
         self._worker = Worker(services, calls) if makes_digests else None
         self._recaller = Recaller(services, calls)
-        self._indexer = None if services.index is None else Indexer(services, services.index, calls)
+        self._indexer = Indexer(services, services.store.index, calls)
         self._closing: asyncio.Task[None] | None = None
         self._home: asyncio.AbstractEventLoop | None = None
 
@@ -94,8 +92,7 @@ class Memory:
         try:
             if self._worker is not None:
                 await self._worker.start()
-                if self._indexer is not None:
-                    await self._indexer.start()
+                await self._indexer.start()
             await self.purge_expired()
         except DatabaseReadOnly:
             log.debug("Expired messages are not purged: the database is read-only")
@@ -123,8 +120,7 @@ class Memory:
 
     async def _close(self) -> None:
         try:
-            if self._indexer is not None:
-                await self._indexer.aclose()
+            await self._indexer.aclose()
             if self._worker is not None:
                 await self._worker.aclose()
         finally:
@@ -243,7 +239,7 @@ class Memory:
 
     def documents(self, scope: Scope) -> Documents:
         """The documents of the scope's user: those archived from conversations, and those that the user adds. Raises
-        InvalidScope; its methods raise InvalidInput where the store keeps no documents."""
+        InvalidScope."""
         return Documents(self._services, Scope.checked(scope))
 
     def runs(self, scope: Scope) -> Runs:
@@ -256,7 +252,7 @@ class Memory:
 
     def facts(self, scope: Scope, *, subject: str | None = None, all_agents: bool = False) -> Facts:
         """The facts of the scope's user, and those that others share with this user, about one `subject` ("": the user)
-        or (None) any. Raises InvalidScope; its methods raise InvalidInput where the store keeps no facts."""
+        or (None) any. Raises InvalidScope."""
         return Facts(self._services, scope, subject, all_agents=all_agents)
 
     async def configure_subject(
@@ -274,7 +270,7 @@ class Memory:
         if isinstance(members, str):
             raise InvalidInput(f"members is {members!r}; give a list of users")
         users = None if members is None else [checked_name(user, "a member") for user in members]
-        return await self._fact_store().set_subject(
+        return await self._services.store.facts.set_subject(
             tenant,
             subject,
             name=None if name is None else checked_name(name, "name"),
@@ -283,23 +279,18 @@ class Memory:
 
     async def subject(self, id: str, *, tenant: str) -> Subject | None:
         """A subject as it was configured; None where it was not."""
-        return await self._fact_store().subject(checked_name(tenant, "tenant"), checked_name(id, "subject"))
+        return await self._services.store.facts.subject(checked_name(tenant, "tenant"), checked_name(id, "subject"))
 
     async def subjects(self, *, tenant: str) -> list[Subject]:
         """All subjects of a tenant that were configured, by id; for operators."""
-        return await self._fact_store().subjects(checked_name(tenant, "tenant"))
-
-    def _fact_store(self) -> FactStore:
-        if self._services.facts is None:
-            raise InvalidInput("this memory's store keeps no facts; open it on PostgreSQL, or as 'memory:'")
-        return self._services.facts
+        return await self._services.store.facts.subjects(checked_name(tenant, "tenant"))
 
     async def wait_for_index(self, *, tenant: str | None = None) -> bool:
         """Index everything of any tenant, or of this one, that waits for it, and return once all of it can be found by
         its words. Returns whether it can also be found by its meaning: False while the embedder is unavailable. Raises
         InvalidScope."""
         tenant = None if tenant is None else checked_name(tenant, "tenant")
-        return True if self._indexer is None else await self._indexer.caught_up(tenant)
+        return await self._indexer.caught_up(tenant)
 
     async def configure_agent(
         self,
@@ -419,8 +410,7 @@ class Memory:
         tenant = None if tenant is None else checked_name(tenant, "tenant")
         await resume_erasures(self._services.store, tenant)
         await self._services.store.contexts.forget(tenant=tenant)
-        if self._indexer is not None:
-            await self._indexer.tidied(tenant)
+        await self._indexer.tidied(tenant)
 
     async def export_to(
         self,

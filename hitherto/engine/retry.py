@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.message import Message, Role
 from hitherto.engine.handle import Handle
 from hitherto.engine.log.append import AppendResult
 from hitherto.engine.log.rewind import Rewinder
 from hitherto.errors import ConcurrentWrite, IdempotencyKeyReused, NotFound
-from hitherto.ports.log import MessageRange
 
 _MARK = "hitherto_turn"
 """The metadata of a partial answer's last message by which a retry finds what to take back."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from asyncio import Event
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Protocol
 
 from hitherto.core.context.budget import TokenCounter
@@ -19,16 +18,13 @@ from hitherto.core.policy.presets import policy_of
 from hitherto.core.price import Price
 from hitherto.engine.digests.tasks import TaskQueue
 from hitherto.errors import InvalidPolicy
-from hitherto.ports.documents import DocumentStore
-from hitherto.ports.facts import FactStore
 from hitherto.ports.models.compactor import Compactor, family_of
 from hitherto.ports.models.embedder import Embedder
 from hitherto.ports.models.model import EXTRACTIVE, Model
 from hitherto.ports.models.reranker import Reranker
-from hitherto.ports.recall import SearchIndex
-from hitherto.ports.store import Store
 from hitherto.ports.watch import NoWatch, Watch
 from hitherto.settings import Settings
+from hitherto.stores.postgres.store import Store
 
 
 class ItemReader(Protocol):
@@ -54,7 +50,6 @@ class Services:
     `compactor` makes opaque items, None without an endpoint that can; `policy` applies where no other is set. `price`
     gives what a model's calls cost, None where that is not known; `watch` receives metrics and traces.
 
-    `index`, `documents` and `facts` are the store's, None where it has none; without an index nothing can be recalled.
     `embedder` makes the vectors; `previous` are embedders used before it, which still embed questions while the index
     has more of their vectors. `reranker` reorders hits. `appended` is set when something waits to be indexed.
     """
@@ -67,14 +62,10 @@ class Services:
     counter: Callable[[str | None], TokenCounter]
     codec: Callable[[str], WireFormat]
     read: ItemReader
-    now: Callable[[], datetime]
     policy: Policy | None = None
     compactor: Compactor | None = None
     price: Callable[[str], Price | None] = lambda _: None
     watch: Watch = field(default_factory=NoWatch)
-    index: SearchIndex | None = None
-    documents: DocumentStore | None = None
-    facts: FactStore | None = None
     embedder: Embedder | None = None
     previous: tuple[Embedder, ...] = ()
     reranker: Reranker | None = None

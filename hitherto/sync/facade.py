@@ -13,10 +13,13 @@ from hitherto.core.context.kept import KeptContext
 from hitherto.core.context.manifest import Manifest
 from hitherto.core.cross_session import CrossSessionLike
 from hitherto.core.digests.digest import Digest
-from hitherto.core.documents.document import Document
+from hitherto.core.digests.work import Backlog
+from hitherto.core.documents.document import Document, KeptDocument
 from hitherto.core.facts.fact import Fact, FactEvent, FactState, Subject, Visibility
+from hitherto.core.facts.queries import AddedFact
 from hitherto.core.key import ApiKey, Right
-from hitherto.core.ledger import Costs
+from hitherto.core.ledger import By, Costs
+from hitherto.core.log.conversations import ConversationInfo, ScopePart
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import CHAT, RESPONSES, Call, Logged, Message, Payload, Wire
 from hitherto.core.policy.policy import Policy
@@ -40,11 +43,6 @@ from hitherto.engine.log.erase_scope import ErasureReport
 from hitherto.engine.recall.recall import Hit, RecallResult
 from hitherto.engine.runs import RunList, Runs
 from hitherto.engine.turn import Answer, Partial
-from hitherto.ports.digests import Backlog
-from hitherto.ports.documents import KeptDocument
-from hitherto.ports.facts import AddedFact
-from hitherto.ports.ledger import By
-from hitherto.ports.log import ConversationInfo, ScopePart
 from hitherto.ports.models.compactor import Compactor
 from hitherto.ports.models.embedder import Embedder
 from hitherto.ports.models.model import Model
@@ -122,7 +120,7 @@ class SyncMemory(SyncMemoryBase):
 
     def documents(self, scope: Scope) -> SyncDocuments:
         """The documents of the scope's user: those archived from conversations, and those that the user adds. Raises
-        InvalidScope; its methods raise InvalidInput where the store keeps no documents. See `Memory.documents`."""
+        InvalidScope. See `Memory.documents`."""
         return SyncDocuments(self._background, lambda memory: memory.documents(scope))
 
     def runs(self, scope: Scope) -> SyncRuns:
@@ -135,8 +133,7 @@ class SyncMemory(SyncMemoryBase):
 
     def facts(self, scope: Scope, *, subject: str | None = None, all_agents: bool = False) -> SyncFacts:
         """The facts of the scope's user, and those that others share with this user, about one `subject` ("": the user)
-        or (None) any. Raises InvalidScope; its methods raise InvalidInput where the store keeps no facts. See
-        `Memory.facts`."""
+        or (None) any. Raises InvalidScope. See `Memory.facts`."""
         return SyncFacts(self._background, lambda memory: memory.facts(scope, subject=subject, all_agents=all_agents))
 
     def configure_subject(

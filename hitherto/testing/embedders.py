@@ -6,7 +6,8 @@ from itertools import combinations
 
 import numpy as np
 
-from hitherto.ports.models.embedder import Embedder, Embeddings, Vectors
+from hitherto.core.recall.vectors import Vectors
+from hitherto.ports.models.embedder import Embedder, Embeddings
 
 _TALK = (
     "We took the Granary in Leith for Friday.",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 
+from hitherto.core.digests.work import Backlog
 from hitherto.core.ledger import FailureCause, ModelCall
 from hitherto.core.log.frontier import DigestAction
 from hitherto.errors import InvalidSettings
-from hitherto.ports.digests import Backlog
 from hitherto.ports.watch import NoWatch, TraceSpan, Value, Watch
 from hitherto.settings import Settings
 from hitherto.watching.prometheus import CONTENT_TYPE, Metrics, Serving, serving

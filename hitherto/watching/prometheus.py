@@ -11,10 +11,10 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from hitherto.core.digests.work import Backlog
 from hitherto.core.ledger import FailureCause, ModelCall
 from hitherto.core.log.frontier import DigestAction
 from hitherto.errors import InvalidSettings
-from hitherto.ports.digests import Backlog
 from hitherto.ports.watch import NoWatch, TraceSpan, Value, Watch
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

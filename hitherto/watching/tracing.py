@@ -14,9 +14,9 @@ from importlib.metadata import version
 from opentelemetry import trace
 from opentelemetry.context import Context
 
+from hitherto.core.digests.work import Backlog
 from hitherto.core.ledger import FailureCause, ModelCall, Purpose
 from hitherto.core.log.frontier import DigestAction
-from hitherto.ports.digests import Backlog
 from hitherto.ports.watch import TraceSpan, Value, Watch
 
 _CALL = "model_call"

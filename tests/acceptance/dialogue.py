@@ -16,8 +16,8 @@ from hitherto.core.digests.digest import Digest
 from hitherto.core.digests.prompts import DigestTask
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.ports.models.model import Prompt
-from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted, items
+from hitherto.stores.postgres.store import Store
 from tests.conftest import SCOPE
 from tests.memories import open_on
 

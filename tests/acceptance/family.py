@@ -15,8 +15,8 @@ from hitherto.core.context.facts_block import CLOSING
 from hitherto.core.context.manifest import FactsShown
 from hitherto.core.plain_text import plain
 from hitherto.ports.models.model import Prompt
-from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted, ScriptedFact, items
+from hitherto.stores.postgres.store import Store
 from tests.acceptance.dialogue import ONE_TRY
 from tests.memories import open_on
 

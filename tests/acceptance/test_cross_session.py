@@ -19,10 +19,10 @@ from hitherto.core.prompt import Prompt
 from hitherto.core.recall.trigger_phrases import TRIGGERS
 from hitherto.engine.context.recalled import RecallOptions
 from hitherto.errors import InvalidSettings, ModelUnavailable, NotReproducible
-from hitherto.ports.store import Store
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
 from hitherto.providers.scripted.model import Scripted, items
 from hitherto.settings import Settings
+from hitherto.stores.postgres.store import Store
 from tests.acceptance.dialogue import ONE_TRY, PLENTY, bodies
 from tests.acceptance.receipts import check
 from tests.memories import open_on

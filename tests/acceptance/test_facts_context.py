@@ -20,9 +20,9 @@ from hitherto.core.facts.fact import LONGEST_FACT
 from hitherto.core.log.message import Wire
 from hitherto.core.policy.span import Fate
 from hitherto.errors import BudgetExceeded, InvalidFact, ModelUnavailable, NotReproducible
-from hitherto.ports.store import Store
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
 from hitherto.providers.scripted.model import Scripted, items
+from hitherto.stores.postgres.store import Store
 from tests.acceptance.dialogue import PLENTY
 from tests.acceptance.family import (
     ANA,

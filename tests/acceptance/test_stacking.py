@@ -15,8 +15,8 @@ from hitherto.core.log.frontier import DigestAction
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.errors import ModelUnavailable
 from hitherto.policies import Drop, LastTurns, Redact, Stage, Summarize, Tokens, Turns
-from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Gate, Scripted
+from hitherto.stores.postgres.store import Store
 from tests.acceptance.dialogue import (
     PLENTY,
     Opened,

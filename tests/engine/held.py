@@ -8,15 +8,15 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from hitherto.core.digests.prompts import DigestTask
+from hitherto.core.digests.work import DigestJob
 from hitherto.core.log.message import Payload
 from hitherto.core.prompt import Prompt
 from hitherto.engine.digests.tasks import TaskQueue
 from hitherto.errors import ModelRejected, ModelUnavailable
-from hitherto.ports.digests import DigestJob
 from hitherto.ports.models.compactor import CompactionResult
 from hitherto.ports.models.model import Completion
-from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import items
+from hitherto.stores.postgres.store import Store
 
 OUTCOMES = ("good", "good", "good", "good", "plain", "down", "nothing", "nonsense", "defect")
 """How a model's answer turns out; the first is the rule."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Any
 
 from hitherto import tokens, wire
@@ -12,11 +11,11 @@ from hitherto.core.ledger import ModelCall
 from hitherto.engine.digests.tasks import TaskQueue
 from hitherto.engine.services import Services
 from hitherto.ports.models.model import Completion
-from hitherto.ports.store import Store
 from hitherto.ports.watch import NoWatch
 from hitherto.pricing import shipped
 from hitherto.providers.scripted.model import Reply, Scripted
 from hitherto.settings import Settings
+from hitherto.stores.postgres.store import Store
 from hitherto.tokens import CANONICAL
 
 PRICED = "gpt-4.1-mini"
@@ -54,7 +53,6 @@ def services_of(store: Store, watch: Told, **settings: Any) -> Services:
         counter=lambda _: tokens.counter_for(CANONICAL),
         codec=wire.codec,
         read=wire.read,
-        now=lambda: datetime.now(UTC),
         price=shipped().of,
         watch=watch,
     )

@@ -13,14 +13,14 @@ import pytest
 from hitherto import assistant, user
 from hitherto.core.digests.digest import Status
 from hitherto.core.ledger import FailureCause, Purpose
+from hitherto.core.recall.vectors import Vectors
 from hitherto.engine.calls import CallContext, Calls
 from hitherto.engine.daily_limit import CallPostponed
 from hitherto.errors import InvalidModelAnswer, ModelUnavailable
-from hitherto.ports.models.embedder import Vectors
 from hitherto.ports.models.model import Completion
-from hitherto.ports.store import Store
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
 from hitherto.providers.scripted.model import Scripted
+from hitherto.stores.postgres.store import Store
 from tests.conftest import SCOPE
 from tests.engine.metered import PRICED, Told, services_of
 from tests.memories import open_on
@@ -70,8 +70,7 @@ async def test_indexing_goes_on(
 
     async with open_on(store, embedder=kind(then=breaks), model_max_attempts=1) as memory:
         await memory.conversation("c", scope=SCOPE).append(user("I play the cello"))
-        index = memory._services.index
-        assert index is not None
+        index = memory._services.store.index
         async with asyncio.timeout(PATIENCE):
             while (load := await index.backlog(kind().space)).waiting or load.unembedded:  # noqa: ASYNC110 (others do it)
                 await asyncio.sleep(0.05)

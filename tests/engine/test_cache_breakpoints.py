@@ -14,8 +14,8 @@ import hitherto
 from hitherto import Context, Policy, Scope, assistant, user, wire
 from hitherto.core.log.message import Payload, Wire
 from hitherto.errors import BudgetExceeded
-from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted
+from hitherto.stores.postgres.store import Store
 from tests.acceptance.dialogue import ONE_TRY, PLENTY, says_each
 from tests.acceptance.family import system_of
 from tests.conftest import SCOPE

@@ -28,8 +28,8 @@ from hitherto.policies import (
     Turns,
     register,
 )
-from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted
+from hitherto.stores.postgres.store import Store
 from tests.acceptance.dialogue import PLENTY, Opened, each, looked_up, opener, ranges, round_, rounds, said, says_each
 from tests.conftest import SCOPE
 from tests.memories import open_on

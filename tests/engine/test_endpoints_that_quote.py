@@ -14,7 +14,6 @@ from hitherto import Conversation, Memory, assistant, native, sliding_window, us
 from hitherto.core.digests.digest import Status
 from hitherto.ports.models.model import Prompt
 from hitherto.ports.models.reranker import RerankResult
-from hitherto.ports.store import Store
 from hitherto.providers.anthropic import Anthropic
 from hitherto.providers.chat_model_reranker import ChatModelReranker
 from hitherto.providers.cross_encoder import CrossEncoder
@@ -23,6 +22,7 @@ from hitherto.providers.openai_compatible.embedder import OpenAICompatibleEmbedd
 from hitherto.providers.openai_compatible.model import OpenAICompatible
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
 from hitherto.providers.scripted.model import Scripted
+from hitherto.stores.postgres.store import Store
 from tests.acceptance.dialogue import ONE_TRY
 from tests.conftest import SCOPE
 from tests.memories import open_on

@@ -18,8 +18,8 @@ from hitherto.core.context.expansion import LEAD
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.policy.span import Fate
 from hitherto.errors import InvalidBudget, InvalidInput, NotFound
-from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted
+from hitherto.stores.postgres.store import Store
 from hitherto.tokens import CANONICAL, counter_for
 from tests.acceptance.dialogue import Opened, each, looked_up, opener, round_, rounds, said, says_each
 from tests.conftest import SCOPE

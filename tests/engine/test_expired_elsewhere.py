@@ -16,8 +16,8 @@ from hitherto import Conversation, Memory, assistant, user
 from hitherto.core.digests.digest import Status
 from hitherto.engine.context.recalled import RecallOptions
 from hitherto.errors import NotReproducible
-from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Gate, Scripted, items
+from hitherto.stores.postgres.store import Store
 from tests.acceptance.dialogue import ONE_TRY, PLENTY, says_each
 from tests.conftest import SCOPE
 from tests.memories import open_on

@@ -18,10 +18,9 @@ import hitherto
 from hitherto import ExportReport, ImportReport, Memory, Scope, assistant, token_threshold, user
 from hitherto.core.export.records import KINDS
 from hitherto.errors import InvalidExport, InvalidInput, InvalidScope
-from hitherto.ports.store import Store
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
 from hitherto.providers.scripted.model import Scripted
-from hitherto.stores.postgres.store import PostgresStore
+from hitherto.stores.postgres.store import Store
 from tests.acceptance.dialogue import ONE_TRY
 from tests.conftest import SCOPE
 from tests.engine.log.test_erase import remembers
@@ -45,7 +44,7 @@ async def memory(store: Store) -> AsyncIterator[Memory]:
 @pytest.fixture
 async def elsewhere(database: str) -> AsyncIterator[Memory]:
     """A memory on another database, which is empty."""
-    other = PostgresStore(database)
+    other = Store(database)
     await other.open()
     async with opened(other) as found:
         yield found

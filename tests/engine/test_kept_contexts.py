@@ -15,9 +15,8 @@ import hitherto
 from hitherto import Memory, assistant, user
 from hitherto.core.context.kept import changes_since
 from hitherto.errors import InvalidInput, NotReproducible, StoreError
-from hitherto.ports.store import Store
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
-from hitherto.stores.postgres.store import PostgresStore
+from hitherto.stores.postgres.store import Store
 from tests.conftest import SCOPE
 from tests.memories import open_on
 
@@ -148,7 +147,7 @@ async def test_a_context_that_cannot_be_kept_is_made_all_the_same(
 
 
 async def test_nothing_is_kept_where_nothing_is_written(database: str) -> None:
-    store = PostgresStore(database)
+    store = Store(database)
     await store.open()
     await store.aclose()
     async with hitherto.open(database, keep_contexts=3, read_only=True) as memory:

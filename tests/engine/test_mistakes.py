@@ -20,8 +20,8 @@ from hitherto.errors import (
     NotReproducible,
     StoreError,
 )
-from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted
+from hitherto.stores.postgres.store import Store
 from tests.conftest import SCOPE
 from tests.memories import open_on
 

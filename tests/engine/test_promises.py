@@ -31,8 +31,8 @@ from hitherto.errors import (
     NotReproducible,
 )
 from hitherto.ports.models.model import Prompt
-from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted, items
+from hitherto.stores.postgres.store import Store
 from hitherto.tokens import counter_for
 from tests.acceptance.dialogue import ONE_TRY
 from tests.conftest import SCOPE

@@ -14,6 +14,7 @@ import pytest
 
 import hitherto
 from hitherto import Call, Conversation, Manifest, Memory, Policy, assistant, none, sliding_window, tool_result, user
+from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Status
 from hitherto.core.log.append import extended
 from hitherto.core.log.frontier import DigestAction
@@ -29,10 +30,9 @@ from hitherto.errors import (
     InvalidScope,
     NotFound,
 )
-from hitherto.ports.log import Changes
 from hitherto.ports.models.model import Prompt
-from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Gate, Hang, Scripted, items
+from hitherto.stores.postgres.store import Store
 from tests.conftest import SCOPE
 from tests.memories import open_on
 from tests.patience import PATIENCE

@@ -15,6 +15,7 @@ from typing import Any
 from hitherto import Context, Conversation, Memory, Policy, none, tokens, user, wire
 from hitherto.core.context.manifest import Manifest
 from hitherto.core.digests.digest import Digest, Status
+from hitherto.core.digests.work import DigestJob
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.group import groups
 from hitherto.core.log.head import REPLACED, Head
@@ -25,10 +26,9 @@ from hitherto.core.policy.view import view
 from hitherto.core.scope import Scope
 from hitherto.engine.services import Services
 from hitherto.errors import BudgetExceeded
-from hitherto.ports.digests import DigestJob
 from hitherto.ports.models.compactor import family_of
-from hitherto.ports.store import Store
 from hitherto.settings import Settings
+from hitherto.stores.postgres.store import Store
 from hitherto.tokens import CANONICAL
 from tests.acceptance.dialogue import ONE_TRY
 from tests.conftest import SCOPE
@@ -449,7 +449,6 @@ async def world(store: Store, name: str, items: Sequence[Payload], time: Time, *
         counter=lambda asked: tokens.counter_for(asked or settings.encoding),
         codec=wire.codec,
         read=wire.read,
-        now=lambda: datetime.now(UTC),
         compactor=HeldCompactor(),
     )
     async with Memory(parts) as memory:

@@ -29,7 +29,7 @@ from hitherto.stores.postgres import schema
 from hitherto.stores.postgres.connections import silence
 from hitherto.stores.postgres.embedded import cluster
 from hitherto.stores.postgres.embedded.server import EmbeddedServer
-from hitherto.stores.postgres.store import PostgresStore
+from hitherto.stores.postgres.store import Store
 from tests.conftest import SCOPE
 from tests.faults.processes import Program
 from tests.faults.server import FAST, Server
@@ -75,16 +75,14 @@ class TestAServerThatIsBack:
         await server.end()
 
     @pytest.fixture(params=[1, 10])
-    async def store(
-        self, request: pytest.FixtureRequest, own_server: Server, name: str
-    ) -> AsyncIterator[PostgresStore]:
-        made = PostgresStore(own_server.url, pool_size=request.param, patience=20)
+    async def store(self, request: pytest.FixtureRequest, own_server: Server, name: str) -> AsyncIterator[Store]:
+        made = Store(own_server.url, pool_size=request.param, patience=20)
         await made.open()
         await write(made, name, user("before"))
         yield made
         await made.aclose()
 
-    async def test_serves_who_waits(self, own_server: Server, store: PostgresStore, name: str) -> None:
+    async def test_serves_who_waits(self, own_server: Server, store: Store, name: str) -> None:
         await own_server.stop(FAST)
         writing = asyncio.create_task(write(store, name, user("meanwhile")))
         await attempts_fail(store)
@@ -92,9 +90,7 @@ class TestAServerThatIsBack:
         await writing
         assert texts(await log_of(store, name)) == ["before", "meanwhile"]
 
-    async def test_serves_who_comes_when_all_have_given_up(
-        self, own_server: Server, store: PostgresStore, name: str
-    ) -> None:
+    async def test_serves_who_comes_when_all_have_given_up(self, own_server: Server, store: Store, name: str) -> None:
         await own_server.stop(FAST)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(write(store, name, user("meanwhile")), timeout=0.1)
@@ -104,7 +100,7 @@ class TestAServerThatIsBack:
         assert texts(await log_of(store, name)) == ["before", "after"]
 
     async def test_was_said_once_to_be_away(
-        self, own_server: Server, store: PostgresStore, name: str, caplog: pytest.LogCaptureFixture
+        self, own_server: Server, store: Store, name: str, caplog: pytest.LogCaptureFixture
     ) -> None:
         for _ in range(2):
             caplog.clear()
@@ -118,7 +114,7 @@ class TestAServerThatIsBack:
             await writing
 
 
-async def attempts_fail(store: PostgresStore) -> None:
+async def attempts_fail(store: Store) -> None:
     """Returns when each of the pool's attempts to connect has failed twice; from then on it may wait for long."""
     pool = store._connections._pool
     before = pool.get_stats().get("connections_errors", 0)
@@ -131,11 +127,11 @@ async def test_a_server_that_recovers_is_waited_for(own_server: Server) -> None:
     await own_server.stop(FAST)
     await own_server.start_closed()
     with pytest.raises(DatabaseUnavailable, match="cannot connect"):
-        await PostgresStore(own_server.url, patience=0.5).open()
+        await Store(own_server.url, patience=0.5).open()
     worker = await Program.start("worker", "hitherto", "worker", database=own_server.url, database_timeout=0.5)
     try:
         await worker.said("The database is starting up; waiting for it")
-        patient = PostgresStore(own_server.url, patience=PATIENCE)
+        patient = Store(own_server.url, patience=PATIENCE)
         opening = asyncio.create_task(patient.open())
         await own_server.take_connections()
         async with aclosing(patient):

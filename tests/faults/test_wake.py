@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 import hitherto
+from hitherto.core.digests.work import DigestJob
 from hitherto.engine.memory import Memory
-from hitherto.ports.digests import DigestJob
 from hitherto.providers.scripted.model import Gate, Scripted, items
 from tests.conftest import SCOPE
 from tests.faults.conftest import Api, Crew, lease

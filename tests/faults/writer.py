@@ -17,9 +17,9 @@ from dataclasses import asdict
 
 import hitherto
 from hitherto import assistant, sliding_window, user
+from hitherto.core.changes import Changes
 from hitherto.errors import StoreError
-from hitherto.ports.log import Changes
-from hitherto.stores.postgres.unit import PostgresUnit
+from hitherto.stores.postgres.unit import Unit
 from tests.conftest import SCOPE
 from tests.faults.processes import Acknowledged
 
@@ -28,14 +28,14 @@ _REST = 0.02
 
 
 def _die_after_commit() -> None:
-    commit = PostgresUnit.commit
+    commit = Unit.commit
 
-    async def commits_and_dies(self: PostgresUnit, changes: Changes) -> tuple[int, ...]:
+    async def commits_and_dies(self: Unit, changes: Changes) -> tuple[int, ...]:
         await commit(self, changes)
         os.kill(os.getpid(), signal.SIGKILL)
         raise AssertionError("nobody outlives that")
 
-    PostgresUnit.commit = commits_and_dies
+    Unit.commit = commits_and_dies
 
 
 async def write(name: str, appends: int, conversations: list[str]) -> None:

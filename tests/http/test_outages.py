@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from signal import Signals
-from typing import cast
 from urllib.parse import urlsplit
 
 import httpx2 as httpx
@@ -19,7 +18,6 @@ from hitherto import Memory, user
 from hitherto.errors import StoreError
 from hitherto.http.operations import AGENT, IDEMPOTENCY_KEY, PREFIX, USER
 from hitherto.http.server import gate
-from hitherto.stores.postgres.store import PostgresStore
 from tests.conftest import SCOPE
 from tests.faults.server import FAST, KILL, Server
 from tests.faults.waiting import until
@@ -157,7 +155,7 @@ def under_way() -> bool:
 
 def in_use(memory: Memory) -> bool:
     """Whether connections of the pool are in use."""
-    pool = cast(PostgresStore, memory._services.store)._connections._pool
+    pool = memory._services.store._connections._pool
     assert pool is not None
     stats = pool.get_stats()
     return stats["pool_available"] < stats["pool_size"]
@@ -169,7 +167,7 @@ async def test_a_full_pool(database: str) -> None:
         headers = await headers_of(memory)
         async with serving(memory) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
             body = {"messages": [{"role": "user", "content": "hello"}]}
-            store = cast(PostgresStore, memory._services.store)
+            store = memory._services.store
             async with store._connections.borrowed():
                 found = await client.post(HERE, headers={**headers, IDEMPOTENCY_KEY: "k"}, json=body)
                 assert (found.status_code, found.headers["Retry-After"]) == (503, "1")

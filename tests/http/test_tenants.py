@@ -26,21 +26,20 @@ async def test_nobody_waits_for_another_tenant_or_does_its_work(database: str) -
         await chat.append(*(user(f"Message {n}.") for n in range(4)))
         store = memory._services.store
         await store.begin_erasure(tenant=OTHER.tenant, user="mallory")
-        assert memory._services.index is not None
 
         async with asyncio.timeout(30):
             await ours.wait_for_digests()
             await ours.wait_for_index()
             await ours.wait_for_erasure()
         assert (await ours.backlog()).due == 0
-        assert (await memory._services.index.backlog(None)).waiting == 1
+        assert (await memory._services.store.index.backlog(None)).waiting == 1
         assert [one.tenant for one in await store.erasures()] == [OTHER.tenant]
 
         assert (await theirs.backlog()).due == (await memory.backlog()).due == 1
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(theirs.wait_for_digests(), 0.5)
         await theirs.wait_for_index()
-        assert (await memory._services.index.backlog(None)).waiting == 0
+        assert (await memory._services.store.index.backlog(None)).waiting == 0
         await theirs.wait_for_erasure()
         assert await store.erasures() == []
 

@@ -12,10 +12,10 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from hitherto.core.digests.work import DigestJob
 from hitherto.errors import StoreError
-from hitherto.ports.digests import DigestJob
 from hitherto.stores.postgres.row_security import roles
-from hitherto.stores.postgres.store import PostgresStore
+from hitherto.stores.postgres.store import Store
 from tests.postgres.asking import rows
 from tests.store.digests.samples import CALL, begun
 from tests.store.samples import (
@@ -33,8 +33,8 @@ from tests.store.samples import (
 
 
 @pytest.fixture
-async def store(database: str) -> AsyncIterator[PostgresStore]:
-    made = PostgresStore(database, patience=5)
+async def store(database: str) -> AsyncIterator[Store]:
+    made = Store(database, patience=5)
     await made.open()
     yield made
     await made.aclose()
@@ -46,7 +46,7 @@ class TestRights:
     async def test_it_may_do_all_that_a_worker_does(self, database: str, stranger: str) -> None:
         await roles.grant(database, stranger)
         url = make_conninfo(database, user=stranger)
-        store = PostgresStore(url)
+        store = Store(url)
         await store.open()
         made = await begun(store)
         work = await claimed(store, made)
@@ -67,7 +67,7 @@ class TestRights:
         """As after an upgrade that brought it: rights are to be given again."""
         await roles.grant(database, stranger)
         await rows(database, sql.SQL("revoke all on hitherto.model_call from {}").format(sql.Identifier(stranger)))
-        store = PostgresStore(make_conninfo(database, user=stranger))
+        store = Store(make_conninfo(database, user=stranger))
         await store.open()
         with pytest.raises(StoreError, match=r"model_call.*hitherto migrate --grant ROLE"):
             await store.spent(SCOPE.tenant)
@@ -85,7 +85,7 @@ class TestOtherDefaults:
         name = sql.Identifier(str(conninfo_to_dict(database)["dbname"]))
         change = sql.SQL("alter database {} set default_transaction_isolation = {}")
         await admin.execute(change.format(name, sql.Literal(isolation)))
-        store = PostgresStore(database)
+        store = Store(database)
         await store.open()
         for n in range(10):
             made = await begun(store, f"{n}")
@@ -102,7 +102,7 @@ class TestOtherDefaults:
 class TestMeetings:
     """Whoever locks several rows does so in one order: nobody waits for each other for ever."""
 
-    async def test_of_renewals_and_a_clear(self, store: PostgresStore) -> None:
+    async def test_of_renewals_and_a_clear(self, store: Store) -> None:
         await write(store, "c", *dialogue(3))
         for n in range(25):
             fired = (await write(store, "c", fire=[digest_of(0, 5, stage=f"{n}-{s}") for s in "abcd"])).fired
@@ -114,7 +114,7 @@ class TestMeetings:
             )
             assert await store.prolong([work.claim for work in works], lease=HOUR) == frozenset()
 
-    async def test_of_putting_off_and_deleting(self, store: PostgresStore) -> None:
+    async def test_of_putting_off_and_deleting(self, store: Store) -> None:
         async def delete() -> None:
             async with store.write(SCOPE, "c") as unit:
                 await unit.delete()
@@ -134,7 +134,7 @@ class TestAClockThatWasPutBack:
     """Times that lie further ahead than any that is set are over."""
 
     @pytest.mark.parametrize("in_hand", [False, True])
-    async def test_what_it_left_behind_is_taken_up(self, database: str, store: PostgresStore, in_hand: bool) -> None:
+    async def test_what_it_left_behind_is_taken_up(self, database: str, store: Store, in_hand: bool) -> None:
         far, near, due = [await begun(store, name) for name in ("far", "near", "due")]
         if in_hand:
             await claimed(store, far)

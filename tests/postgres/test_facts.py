@@ -15,14 +15,13 @@ from importlib import resources
 import psycopg
 import pytest
 
+from hitherto.core.changes import Changes
 from hitherto.core.facts.fact import OTHER, FactState, LearnedFacts, RepeatedFact
+from hitherto.core.facts.queries import FactFilter
 from hitherto.core.log.append import extended
 from hitherto.core.scope import THE_USER
 from hitherto.errors import InvalidFact, NotFound
-from hitherto.ports.facts import FactFilter
-from hitherto.ports.log import Changes
-from hitherto.ports.store import Store
-from hitherto.stores.postgres.store import PostgresStore
+from hitherto.stores.postgres.store import Store
 from tests.patience import PATIENCE
 from tests.postgres.asking import rows
 from tests.store.digests.stage_samples import take_back
@@ -34,9 +33,9 @@ MEMBER = replace(SCOPE, user="ben")
 
 
 @pytest.fixture
-async def stores(database: str) -> AsyncIterator[list[PostgresStore]]:
+async def stores(database: str) -> AsyncIterator[list[Store]]:
     """Two stores on one database, as in two processes."""
-    found = [PostgresStore(database, patience=20) for _ in range(2)]
+    found = [Store(database, patience=20) for _ in range(2)]
     for store in found:
         await store.open()
     yield list(found)
@@ -45,7 +44,7 @@ async def stores(database: str) -> AsyncIterator[list[PostgresStore]]:
 
 
 @pytest.fixture
-async def store(stores: list[PostgresStore]) -> PostgresStore:
+async def store(stores: list[Store]) -> Store:
     return stores[0]
 
 
@@ -107,7 +106,7 @@ class Crowd:
     SAID = tuple(f"Statement {n}." for n in range(14))
     CATEGORIES = ("hobby", "habit", "city")
 
-    def __init__(self, stores: list[PostgresStore], seed: int) -> None:
+    def __init__(self, stores: list[Store], seed: int) -> None:
         self._stores = stores
         self._chance: random.Random = chances(seed)
         self._turns = itertools.count()
@@ -218,7 +217,7 @@ class Crowd:
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_whatever_happens_at_once_comes_to_an_end(stores: list[PostgresStore], database: str, seed: int) -> None:
+async def test_whatever_happens_at_once_comes_to_an_end(stores: list[Store], database: str, seed: int) -> None:
     """Nobody waits for one who waits for him: the database would end one of them, with an error."""
     crowd = Crowd(stores, seed)
     await asyncio.gather(*(crowd.anybody() for _ in range(9)))

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import Any
 
 import psycopg
 import pytest
@@ -18,14 +18,14 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import hitherto
+from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Status
 from hitherto.core.log.append import extended
+from hitherto.core.log.conversations import Receipt
 from hitherto.core.log.probe import TurnAt
 from hitherto.core.run import EventKind, Run, RunStatus, new_event
 from hitherto.errors import DatabaseReadOnly, DatabaseUnavailable, StoreError
-from hitherto.ports.log import Changes, Receipt
-from hitherto.ports.store import Store
-from hitherto.stores.postgres.store import PostgresStore
+from hitherto.stores.postgres.store import Store
 from tests.conftest import SCOPE
 from tests.memories import open_on
 from tests.patience import PATIENCE
@@ -36,9 +36,9 @@ Connection = psycopg.AsyncConnection[Any]
 
 
 @pytest.fixture
-async def store(database: str) -> AsyncIterator[PostgresStore]:
+async def store(database: str) -> AsyncIterator[Store]:
     """An open store with the conversation "c" in it."""
-    made = PostgresStore(database, patience=5)
+    made = Store(database, patience=5)
     await made.open()
     await write(made, "c", *dialogue(2))
     yield made
@@ -86,7 +86,7 @@ class TestUnreachable:
         ],
     )
     async def test_nobody_listens(self, closed_port: int, address: str) -> None:
-        store = PostgresStore(address.format(closed_port), patience=2)
+        store = Store(address.format(closed_port), patience=2)
         with pytest.raises(
             DatabaseUnavailable, match=rf"127\.0\.0\.1:{closed_port}/mine.*refused.*HITHERTO_DATABASE"
         ) as raised:
@@ -98,20 +98,20 @@ class TestUnreachable:
         "address", ["postgresql://me:pa%55word%@host/mine", "pa55word", "host=a password='pa55word"]
     )
     async def test_not_an_address(self, address: str) -> None:
-        store = PostgresStore(address, patience=2)
+        store = Store(address, patience=2)
         with pytest.raises(DatabaseUnavailable, match="neither a PostgreSQL URL nor") as raised:
             await store.open()
         assert "word" not in "".join(traceback.format_exception(raised.value)).replace("password percent", "")
         await store.aclose()
 
     async def test_no_such_database(self, database: str) -> None:
-        store = PostgresStore(make_conninfo(database, dbname="no_such"), patience=2)
+        store = Store(make_conninfo(database, dbname="no_such"), patience=2)
         with pytest.raises(DatabaseUnavailable, match='"no_such" does not exist'):
             await store.open()
 
     @pytest.mark.parametrize("verb", ALL.values(), ids=ALL.keys())
     async def test_a_store_that_is_not_open(self, database: str, verb: Callable[[Store], Awaitable[object]]) -> None:
-        store = PostgresStore(database, patience=2)
+        store = Store(database, patience=2)
         with pytest.raises(StoreError, match="not open"):
             await verb(store)
         await store.open()
@@ -121,7 +121,7 @@ class TestUnreachable:
         await store.aclose()
 
     async def test_away_for_a_while(self, admin: Connection, database: str) -> None:
-        store = PostgresStore(database, patience=0.3)
+        store = Store(database, patience=0.3)
         await store.open()
         await write(store, "c", *dialogue(2))
         await alter(admin, database, sql.SQL("with allow_connections false"))
@@ -143,13 +143,13 @@ class TestUnreachable:
 
 class TestReadOnly:
     @pytest.fixture
-    async def read_only(self, admin: Connection, database: str, store: PostgresStore) -> AsyncIterator[PostgresStore]:
+    async def read_only(self, admin: Connection, database: str, store: Store) -> AsyncIterator[Store]:
         """A store opened on a database that refuses to write by now."""
         await fire(store, "c", 0, 3)
         async with open_on(store, worker=False) as memory:
             await memory.conversation("keyed", scope=SCOPE).append(user(), key="k")
         await alter(admin, database, sql.SQL("set default_transaction_read_only = on"))
-        made = PostgresStore(database)
+        made = Store(database)
         await made.open()
         yield made
         await made.aclose()
@@ -198,7 +198,7 @@ class TestReadOnly:
         await kill(admin, database)
         async with AsyncExitStack() as held:  # the pool has several that were opened meanwhile
             for _ in range(4):
-                await held.enter_async_context(cast(PostgresStore, store)._connections.borrowed())
+                await held.enter_async_context(store._connections.borrowed())
         for _ in range(3):
             with pytest.raises(DatabaseReadOnly):
                 await write(store, "c", user("refused"))
@@ -215,7 +215,7 @@ class TestReadOnly:
         async with await Connection.connect(database, autocommit=True) as connection:
             await connection.execute("drop schema hitherto cascade")
         await alter(admin, database, sql.SQL("set default_transaction_read_only = on"))
-        store = PostgresStore(database)
+        store = Store(database)
         with pytest.raises(DatabaseReadOnly, match="no current Hitherto schema"):
             await store.open()
         await store.aclose()
@@ -317,7 +317,7 @@ class TestKilled:
 
     async def test_while_waiting_for_another_process(self, admin: Connection, database: str, store: Store) -> None:
         """A unit that waits for the conversation goes on waiting on a fresh connection."""
-        other = PostgresStore(database)
+        other = Store(database)
         await other.open()
         async with await Connection.connect(database) as holding:
             await holding.execute("select from hitherto.conversation for update")
@@ -335,7 +335,7 @@ class TestKilled:
     ) -> None:
         """Whatever else went wrong meanwhile, its connection is replaced, and who asks next is served."""
         await alter(admin, database, sql.SQL("set idle_in_transaction_session_timeout = '1s'"))
-        hurried = PostgresStore(database, pool_size=2, patience=2)
+        hurried = Store(database, pool_size=2, patience=2)
         await hurried.open()
         for _ in range(2):
             with pytest.raises(ZeroDivisionError):  # noqa: PT012
@@ -353,7 +353,7 @@ class TestKilled:
 
     @pytest.mark.parametrize("by", ["cancel", "timeout"])
     async def test_a_cancellation_while_the_others_are_replaced_is_one(
-        self, admin: Connection, database: str, store: PostgresStore, monkeypatch: pytest.MonkeyPatch, by: str
+        self, admin: Connection, database: str, store: Store, monkeypatch: pytest.MonkeyPatch, by: str
     ) -> None:
         await widen(store, 4)
         pool = store._connections._pool
@@ -426,7 +426,7 @@ class TestAStatementThatFails:
         self, database: str, store: Store, verb: Callable[[Store], Awaitable[object]]
     ) -> None:
         """Statements are prepared when they come for the sixth time; that time, the first of a pipeline is refused."""
-        with_one_connection = PostgresStore(database, pool_size=1)
+        with_one_connection = Store(database, pool_size=1)
         await with_one_connection.open()
         for _ in range(5):
             await verb(with_one_connection)
@@ -458,7 +458,7 @@ class TestOtherDefaults:
     async def test_of_isolation(self, admin: Connection, database: str) -> None:
         """Under repeatable read a unit would see what was there before it waited, and fail."""
         await alter(admin, database, sql.SQL("set default_transaction_isolation = 'serializable'"))
-        stores = [PostgresStore(database) for _ in range(2)]
+        stores = [Store(database) for _ in range(2)]
         for store in stores:
             await store.open()
         await asyncio.gather(*(write(store, "c", user()) for store in stores for _ in range(10)))
@@ -470,7 +470,7 @@ class TestOtherDefaults:
     async def test_of_durability(self, admin: Connection, database: str, default: str, ours: str) -> None:
         """With `off`, a crash of the server loses what was acknowledged last; what waits for more is left as it is."""
         await alter(admin, database, sql.SQL("set synchronous_commit = {}").format(sql.Identifier(default)))
-        store = PostgresStore(database)
+        store = Store(database)
         await store.open()
         async with AsyncExitStack() as held:
             for _ in range(3):
@@ -481,7 +481,7 @@ class TestOtherDefaults:
 
     async def test_of_the_time_zone(self, admin: Connection, database: str) -> None:
         await alter(admin, database, sql.SQL("set timezone = 'Pacific/Kiritimati'"))
-        store = PostgresStore(database)
+        store = Store(database)
         await store.open()
         for_ever = datetime.max.replace(tzinfo=UTC)
         written = await write(store, "c", replace(user(), expires_at=for_ever), user())

@@ -9,14 +9,14 @@ import psycopg
 import pytest
 
 from hitherto.errors import StoreError
-from hitherto.stores.postgres.store import PostgresStore
+from hitherto.stores.postgres.store import Store
 from tests.patience import PATIENCE
 from tests.store.recall.samples import SPACE, index_of, taken
 from tests.store.samples import user, write
 
 
 async def test_where_what_is_to_be_done_cannot_be_read(database: str) -> None:
-    store = PostgresStore(database, patience=0.2)
+    store = Store(database, patience=0.2)
     await store.open()
     await write(store, "c", user("tea"))
     async with await psycopg.AsyncConnection.connect(database) as other:

@@ -6,10 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from hitherto.core.digests.work import DigestOutcome
 from hitherto.core.log.frontier import DigestAction
-from hitherto.ports.digests import DigestOutcome
-from hitherto.ports.store import Store
-from hitherto.stores.postgres.store import PostgresStore
+from hitherto.stores.postgres.store import Store
 from tests.store.digests.stage_samples import stage_row, superseded
 from tests.store.recall.samples import SPACE, found, index_of, indexed, made, taken, waiting
 from tests.store.samples import SCOPE, assistant, clear, user, write
@@ -19,7 +18,7 @@ TEXTS = ["milk", "sugar", "tea"]
 
 @pytest.fixture
 async def store(database: str) -> AsyncIterator[Store]:
-    made = PostgresStore(database)
+    made = Store(database)
     await made.open()
     yield made
     await made.aclose()

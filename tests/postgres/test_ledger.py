@@ -11,11 +11,11 @@ from typing import Any
 import psycopg
 import pytest
 
+from hitherto.core.changes import Changes
 from hitherto.core.scope import Scope
-from hitherto.ports.log import Changes
 from hitherto.stores.postgres.ledger import costs_from, costs_values, noted_values, spent_from
 from hitherto.stores.postgres.sql import SQL
-from hitherto.stores.postgres.store import PostgresStore
+from hitherto.stores.postgres.store import Store
 from tests.patience import PATIENCE
 from tests.postgres.plans import TOUCHED, Case, examined, explain, nodes, prepare
 from tests.store.ledger.test_ledger import FAILED, FIRST
@@ -44,7 +44,7 @@ async def rows(connection: Connection) -> list[Any]:
 
 
 async def test_what_is_in_a_row(database: str, connection: Connection) -> None:
-    store = PostgresStore(database)
+    store = Store(database)
     await store.open()
     await write(store, "c", *dialogue(3))
     made = await fire(store, "c", 0, 5)
@@ -77,7 +77,7 @@ async def test_what_is_in_a_row(database: str, connection: Connection) -> None:
 
 
 async def test_the_calls_of_others_stay_theirs(database: str, connection: Connection) -> None:
-    store = PostgresStore(database)
+    store = Store(database)
     await store.open()
     for scope in (SCOPE, Scope(tenant="another", user=SCOPE.user, agent=SCOPE.agent)):
         for name in ("c", "d"):
@@ -91,7 +91,7 @@ async def test_the_calls_of_others_stay_theirs(database: str, connection: Connec
 
 async def test_a_call_and_a_deletion_at_the_same_time(database: str, connection: Connection) -> None:
     """Whichever comes first, nothing is left that names the conversation; and the call waits for nothing."""
-    store = PostgresStore(database)
+    store = Store(database)
     await store.open()
     await write(store, "c", *dialogue(1))
     async with connection.transaction(force_rollback=True):

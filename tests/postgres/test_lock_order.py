@@ -13,7 +13,7 @@ import pytest
 
 from hitherto.core.context.kept import ContextRecord
 from hitherto.stores.postgres.sql import SQL
-from hitherto.stores.postgres.store import PostgresStore
+from hitherto.stores.postgres.store import Store
 from tests.faults.waiting import until
 from tests.store.facts.samples import new
 from tests.store.samples import SCOPE, dialogue, write
@@ -27,8 +27,8 @@ WAITING = """
 
 
 @pytest.fixture
-async def store(database: str) -> AsyncIterator[PostgresStore]:
-    made = PostgresStore(database)
+async def store(database: str) -> AsyncIterator[Store]:
+    made = Store(database)
     await made.open()
     yield made
     await made.aclose()
@@ -57,7 +57,7 @@ async def wait(connection: Connection, count: int) -> None:
     await until(waiting, f"{count} wait for a lock")
 
 
-async def with_a_context_and_a_run(store: PostgresStore) -> None:
+async def with_a_context_and_a_run(store: Store) -> None:
     await write(store, "c", *dialogue(1))
     await store.index.take(space=None, lease=timedelta(minutes=1), limit=9)
     record = ContextRecord(
@@ -67,18 +67,18 @@ async def with_a_context_and_a_run(store: PostgresStore) -> None:
     await store.runs.begin(SCOPE, "c", strategy=None, injection=False)
 
 
-async def delete(store: PostgresStore) -> None:
+async def delete(store: Store) -> None:
     async with store.write(SCOPE, "c") as unit:
         await unit.delete()
 
 
-async def erase_first(store: PostgresStore) -> None:
+async def erase_first(store: Store) -> None:
     await write(store, "c", erase=((0, 0),))
 
 
 @pytest.mark.parametrize("work", [delete, erase_first])
 async def test_who_waits_for_an_index_has_no_contexts_and_runs(
-    store: PostgresStore, other: Connection, looks_on: Connection, work: Any
+    store: Store, other: Connection, looks_on: Connection, work: Any
 ) -> None:
     """The erasure of a user has the index when it deletes them."""
     await with_a_context_and_a_run(store)
@@ -92,9 +92,7 @@ async def test_who_waits_for_an_index_has_no_contexts_and_runs(
     await task
 
 
-async def test_who_waits_for_an_erasure_has_no_index(
-    store: PostgresStore, other: Connection, looks_on: Connection
-) -> None:
+async def test_who_waits_for_an_erasure_has_no_index(store: Store, other: Connection, looks_on: Connection) -> None:
     """Who asks for it again has the erasure when it locks the index."""
     await with_a_context_and_a_run(store)
     erasure = await store.begin_erasure(tenant=SCOPE.tenant, user=SCOPE.user)
@@ -108,7 +106,7 @@ async def test_who_waits_for_an_erasure_has_no_index(
 
 
 async def test_a_fact_is_added_once_where_an_erasure_has_just_ended(
-    store: PostgresStore, other: Connection, looks_on: Connection
+    store: Store, other: Connection, looks_on: Connection
 ) -> None:
     await with_a_context_and_a_run(store)
     await store.facts.add(SCOPE, "mum", new("Fences."))
@@ -124,7 +122,7 @@ async def test_a_fact_is_added_once_where_an_erasure_has_just_ended(
     assert sorted([(await one).new for one in adding]) == [False, False, True]
 
 
-async def test_vectors_are_not_wanted_in_a_scope_that_was_removed(store: PostgresStore, looks_on: Connection) -> None:
+async def test_vectors_are_not_wanted_in_a_scope_that_was_removed(store: Store, looks_on: Connection) -> None:
     values = {"tenant": SCOPE.tenant, "ref": 1, "space": 1}
     for name in ("index_fill", "index_caught_up"):
         await looks_on.execute(SQL[name], values)

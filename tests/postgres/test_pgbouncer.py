@@ -10,7 +10,7 @@ import pytest
 
 import hitherto
 from hitherto import assistant, user
-from hitherto.stores.postgres.store import PostgresStore
+from hitherto.stores.postgres.store import Store
 from tests.conftest import SCOPE
 from tests.databases import service_url
 from tests.postgres.pooler import PGBOUNCER, pooled
@@ -30,8 +30,8 @@ async def address(database: str) -> AsyncIterator[str]:
 
 class TestPooledStore(tenancy.TestScope, units.TestUnit, fact_tenancy.TestFactScope, search_tenancy.TestSearchScope):
     @pytest.fixture
-    async def store(self, address: str) -> AsyncIterator[PostgresStore]:
-        store = PostgresStore(address, prepared=False)
+    async def store(self, address: str) -> AsyncIterator[Store]:
+        store = Store(address, prepared=False)
         await store.open()
         assert store.row_security
         yield store

@@ -14,12 +14,12 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from hitherto.core.digests.digest import Item
+from hitherto.core.digests.work import DigestOutcome
 from hitherto.core.run import EventKind
 from hitherto.errors import DatabaseUnavailable, SchemaMismatch, StoreError
-from hitherto.ports.digests import DigestOutcome
 from hitherto.stores.postgres import schema
 from hitherto.stores.postgres.row_security import roles
-from hitherto.stores.postgres.store import PostgresStore
+from hitherto.stores.postgres.store import Store
 from tests.conftest import SCOPE, SHARED
 from tests.databases import Server
 from tests.postgres.asking import rows
@@ -67,7 +67,7 @@ WHERE status = 'completed'
 
 
 async def opened(url: str) -> None:
-    store = PostgresStore(url, patience=5)
+    store = Store(url, patience=5)
     try:
         await store.open()
         await store.head(SCOPE, "any")
@@ -83,7 +83,7 @@ async def everything(url: str) -> list[dict[str, Any]]:
 
 class TestOpening:
     async def test_an_empty_database_gets_the_schema(self, empty: str) -> None:
-        store = PostgresStore(empty)
+        store = Store(empty)
         await store.open()
         await write(store, "c", *dialogue(1))
         assert (await head_of(store, "c")).next_seq == 2
@@ -154,7 +154,7 @@ class TestIdentities:
     """Each database's begin in a range of its own, so that rows can move with theirs."""
 
     async def first(self, url: str) -> int:
-        store = PostgresStore(url)
+        store = Store(url)
         await store.open()
         await write(store, "c", *dialogue(1))
         head = await head_of(store, "c")
@@ -187,7 +187,7 @@ class TestTablesOfOthers:
                 await application.execute(sql.SQL("insert into {} values ('theirs')").format(table))
                 found = await application.execute(sql.SQL("select * from {}").format(table))
                 assert await found.fetchall() == [("theirs",)]
-        store = PostgresStore(empty)
+        store = Store(empty)
         await store.open()
         await write(store, "c", *dialogue(1))
         assert (await head_of(store, "c")).next_seq == 2
@@ -223,7 +223,7 @@ class TestRights:
             await opened(url)
         # What the messages ask for is enough.
         await roles.grant(database, stranger)
-        store = PostgresStore(url)
+        store = Store(url)
         await store.open()
         await write(store, "c", *dialogue(1), key="k")
         await fire(store, "c", 0, 1)
@@ -366,7 +366,7 @@ class TestSeedQueries:
     @pytest.fixture
     async def filled(self, database: str) -> tuple[str, dict[str, int]]:
         """The URL of a database with the chain of the seed's table, and what the digests in it are called."""
-        store = PostgresStore(database)
+        store = Store(database)
         await store.open()
         await write(store, "conv_123", *dialogue(10))
         made: dict[str, int] = {}

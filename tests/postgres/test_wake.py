@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from hitherto.stores.postgres import wake
-from hitherto.stores.postgres.store import PostgresStore
+from hitherto.stores.postgres.store import Store
 from tests.faults.tables import Tables
 from tests.faults.waiting import until
 
@@ -18,7 +18,7 @@ from tests.faults.waiting import until
 class Heard:
     """Counts what a store hears while it listens."""
 
-    def __init__(self, store: PostgresStore) -> None:
+    def __init__(self, store: Store) -> None:
         self.times = 0
         self._listening = asyncio.create_task(store.listen(self._hear))
 
@@ -35,15 +35,15 @@ class Heard:
 
 
 @pytest.fixture
-async def store(database: str) -> AsyncIterator[PostgresStore]:
-    made = PostgresStore(database)
+async def store(database: str) -> AsyncIterator[Store]:
+    made = Store(database)
     await made.open()
     yield made
     await made.aclose()
 
 
 @pytest.fixture
-async def heard(store: PostgresStore, database: str) -> AsyncIterator[Heard]:
+async def heard(store: Store, database: str) -> AsyncIterator[Heard]:
     found = Heard(store)
     await until(Tables(database).listens, "it listens")
     await found.once_more_than(0)
@@ -51,7 +51,7 @@ async def heard(store: PostgresStore, database: str) -> AsyncIterator[Heard]:
     await found.aclose()
 
 
-async def test_many_at_once_are_few(store: PostgresStore, heard: Heard) -> None:
+async def test_many_at_once_are_few(store: Store, heard: Heard) -> None:
     before = heard.times
     for _ in range(1_000):
         store.wake_workers()
@@ -61,7 +61,7 @@ async def test_many_at_once_are_few(store: PostgresStore, heard: Heard) -> None:
     assert heard.times - before < 100
 
 
-async def test_both_ends_come_back(store: PostgresStore, heard: Heard, database: str) -> None:
+async def test_both_ends_come_back(store: Store, heard: Heard, database: str) -> None:
     """After each loss whoever listens looks once, as something may have been missed."""
     for _ in range(2):
         store.wake_workers()

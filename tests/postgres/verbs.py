@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from hitherto.core.digests.digest import Digest, Status
+from hitherto.core.digests.work import Claim, DigestJob, DigestWork
+from hitherto.core.facts.queries import FactFilter, KnownFactsQuery
 from hitherto.core.key import ApiKey, Right
 from hitherto.core.ledger import ModelCall, Purpose
+from hitherto.core.log.conversations import AgentDefaults, ConversationFilter, MessageRange
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.run import EventKind, RunStatus, new_event
-from hitherto.ports.digests import Claim, DigestJob, DigestWork
-from hitherto.ports.facts import FactFilter, KnownFactsQuery
-from hitherto.ports.log import AgentDefaults, ConversationFilter, MessageRange
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.conftest import SCOPE
 from tests.store.facts.samples import CONFIRM, MUM, new, set_whole
 from tests.store.samples import user, write

@@ -9,16 +9,17 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Item, Needs
+from hitherto.core.digests.work import DigestOutcome, DigestWork, NewDigest, RewrittenDigest
 from hitherto.core.log.append import extended
+from hitherto.core.log.conversations import ConversationFilter, ConversationInfo, MessageRange, Receipt
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import CHAT, Kind, Logged, Message, Role
 from hitherto.core.log.ranges import Ranges
 from hitherto.core.scope import Scope
-from hitherto.ports.digests import DigestOutcome, DigestWork, NewDigest, RewrittenDigest
-from hitherto.ports.log import Changes, ConversationFilter, ConversationInfo, MessageRange, Receipt
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 
 SCOPE = Scope(tenant="acme", user="u-17", agent="planner")
 LONG_AGO = datetime(2001, 2, 3, 4, 5, 6, 789, tzinfo=UTC)

@@ -8,11 +8,10 @@ from datetime import timedelta
 
 import pytest
 
+from hitherto.core.changes import Changes
 from hitherto.core.log.append import extended
 from hitherto.core.log.head import Head
-from hitherto.ports.log import Changes
-from hitherto.ports.store import Store
-from hitherto.stores.postgres.store import PostgresStore
+from hitherto.stores.postgres.store import Store
 from tests.databases import OpenStore
 from tests.store.samples import SCOPE, dialogue, log_of, user, write
 
@@ -20,7 +19,7 @@ from tests.store.samples import SCOPE, dialogue, log_of, user, write
 @pytest.fixture
 async def others(store: OpenStore) -> AsyncIterator[list[Store]]:
     """More stores on the same database: as in other processes, none knows of another."""
-    stores = [PostgresStore(store.url, pool_size=2) for _ in range(7)]
+    stores = [Store(store.url, pool_size=2) for _ in range(7)]
     for one in stores:
         await one.open()
     yield list(stores)

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
+from hitherto.core.digests.work import Backlog
 from hitherto.core.ledger import FailureCause, ModelCall, Purpose
 from hitherto.core.log.frontier import DigestAction
 from hitherto.errors import InvalidSettings
-from hitherto.ports.digests import Backlog
 from hitherto.watching import CONTENT_TYPE, Metrics, serving
 
 Labels = frozenset[tuple[str, str]]

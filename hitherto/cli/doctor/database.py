@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 from hitherto.cli.doctor.check import Check, CheckState, failed, ok, skipped, warning
 from hitherto.cli.doctor.settings import UsableSettings
 from hitherto.core.digests.digest import Needs
+from hitherto.core.digests.work import Backlog
+from hitherto.core.recall.vectors import Space
 from hitherto.errors import NotFound, StoreError
-from hitherto.ports.digests import Backlog
-from hitherto.ports.models.embedder import Space
 from hitherto.ports.models.model import EXTRACTIVE
 from hitherto.settings import Settings
 from hitherto.stores.postgres.inspection import COUNTED, InspectionReport, examine, undigested
 from hitherto.wiring import IN_MEMORY, own_server
 
 if TYPE_CHECKING:
-    from hitherto.stores.postgres.store import PostgresStore
+    from hitherto.stores.postgres.store import Store
 
 _SLOW_MS = 20.0
 """Milliseconds. Warn above this round trip: an append takes several."""
@@ -213,11 +213,11 @@ async def _index(url: str, settings: Settings, space: Space | None) -> Check:
 
 
 @asynccontextmanager
-async def _store(url: str, settings: Settings) -> AsyncGenerator[PostgresStore]:
+async def _store(url: str, settings: Settings) -> AsyncGenerator[Store]:
     """An open store of a schema that is up to date."""
-    from hitherto.stores.postgres.store import PostgresStore
+    from hitherto.stores.postgres.store import Store
 
-    store = PostgresStore(url, pool_size=1, patience=settings.database_timeout)
+    store = Store(url, pool_size=1, patience=settings.database_timeout)
     try:
         await store.open()
         yield store
@@ -225,7 +225,7 @@ async def _store(url: str, settings: Settings) -> AsyncGenerator[PostgresStore]:
         await store.aclose()
 
 
-async def _beyond_this_process(store: PostgresStore, settings: Settings) -> Check | None:
+async def _beyond_this_process(store: Store, settings: Settings) -> Check | None:
     """A warning about digests that other processes began and this one cannot make; None if none of them waits."""
     here = frozenset[Needs]() if settings.model == EXTRACTIVE else frozenset({Needs.MODEL})
     here |= frozenset[Needs]() if settings.compact_model is None else frozenset({Needs.COMPACTOR})

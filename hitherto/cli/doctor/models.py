@@ -9,8 +9,9 @@ from hitherto.cli.doctor.check import Check, failed, ok, skipped, warning
 from hitherto.cli.doctor.settings import UsableSettings
 from hitherto.core.digests.make import DigestContent, digest
 from hitherto.core.prompt import PromptLine
+from hitherto.core.recall.vectors import Space
 from hitherto.errors import HithertoError, InvalidSettings
-from hitherto.ports.models.embedder import Embedder, Space, usable
+from hitherto.ports.models.embedder import Embedder, usable
 from hitherto.ports.models.model import Completion, Model
 from hitherto.ports.models.reranker import Reranker
 from hitherto.providers.names.embedders import NONE, embedder_of, learn

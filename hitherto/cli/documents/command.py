@@ -25,8 +25,8 @@ from hitherto.core.scope import Scope
 from hitherto.errors import InvalidDocument, InvalidInput, NotFound
 
 if TYPE_CHECKING:
+    from hitherto.core.documents.document import KeptDocument
     from hitherto.engine.memory import Memory
-    from hitherto.ports.documents import KeptDocument
 
 _MOST = 10_000
 

@@ -15,9 +15,9 @@ from hitherto.cli.memory import with_memory
 from hitherto.cli.options import LOCAL_TENANT, moment
 from hitherto.cli.terminal import output
 from hitherto.cli.terminal.tables import Column, cut, fitted, key_width, minute, name_column
+from hitherto.core.log.conversations import ConversationInfo
 from hitherto.engine.recall.arguments import MOST
 from hitherto.errors import InvalidInput
-from hitherto.ports.log import ConversationInfo
 
 
 def conversations(

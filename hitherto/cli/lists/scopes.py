@@ -11,9 +11,9 @@ from hitherto.cli import options
 from hitherto.cli.memory import with_memory
 from hitherto.cli.terminal import output
 from hitherto.cli.terminal.tables import NONE, Column, fitted, key_width, minute
+from hitherto.core.log.conversations import ScopePart
 from hitherto.engine.recall.arguments import MOST
 from hitherto.errors import InvalidInput
-from hitherto.ports.log import ScopePart
 
 
 def scopes(

@@ -10,6 +10,9 @@ from hitherto.core.log.message import JsonObject
 CONVERSATION = "conversation"
 """The doc_type of an archived conversation; "conversations" matches it too."""
 
+PREVIEW = 1_000
+"""Characters of a document's text in a listing."""
+
 
 def namespace_of(user: str) -> str:
     """The namespace of a user's archived conversations."""
@@ -68,3 +71,12 @@ class Document:
     said_at: datetime
     agent: str | None = None
     archived: ArchiveOrigin | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptDocument:
+    """The result of keeping a document: its id, and whether it is new. If not, the same content was there before, and
+    nothing was written."""
+
+    id: int
+    new: bool

@@ -9,12 +9,12 @@ from hitherto.aside import aside
 from hitherto.core.context.budget import checked_budget
 from hitherto.core.context.expansion import Expansion, ExpansionPage
 from hitherto.core.digests.digest import Digest
+from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.message import Logged, size_of
 from hitherto.core.policy.span import Span
 from hitherto.engine.context.log_reader import MARGIN, LogReader
 from hitherto.engine.handle import Handle
 from hitherto.errors import InvalidBudget, InvalidInput, NotFound
-from hitherto.ports.log import MessageRange
 
 Expandable = int | Digest | Span | tuple[int, int] | tuple[int, int, int]
 """A digest or its id, a span of a manifest, a range of seqs (both inclusive), or `Expansion.next`."""

@@ -9,13 +9,13 @@ from hitherto.core.context.facts_block import FactLine, block, fitting, own_fact
 from hitherto.core.context.fit import room_beside
 from hitherto.core.context.manifest import FactsShown, ShownFact
 from hitherto.core.context.request import ContextRequest
+from hitherto.core.facts.queries import KnownFacts
 from hitherto.core.facts.relevance import most_relevant_first, relevance_of
 from hitherto.core.policy.view import View
 from hitherto.core.recall.terms import question_terms
+from hitherto.core.recall.vectors import Vector
 from hitherto.engine.handle import Handle
 from hitherto.errors import NotReproducible
-from hitherto.ports.facts import KnownFacts
-from hitherto.ports.models.embedder import Vector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,9 +114,8 @@ async def again(handle: Handle, says: FactsShown | None) -> ShownFacts | None:
     or is no longer shared."""
     if says is None or not says.shown:
         return None
-    facts = handle.services.facts
     asked = [(one.fact, one.version) for one in says.shown]
-    found = [] if facts is None else await facts.versions(handle.scope, asked)
+    found = await handle.services.store.facts.versions(handle.scope, asked)
     lines: list[FactLine] = []
     for one, fact in zip(says.shown, found, strict=False):
         if fact is None:

@@ -13,6 +13,8 @@ from hitherto.core.context.recalled import RecalledPiece
 from hitherto.core.context.recalled_block import lead_tokens, with_recalled
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.cross_session import CrossSession
+from hitherto.core.facts.queries import KnownFacts
+from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import CHAT, Kind, Logged, size_of
@@ -36,8 +38,6 @@ from hitherto.engine.context.recalled import (
 )
 from hitherto.engine.handle import Handle
 from hitherto.engine.recall.recall import Recaller
-from hitherto.ports.facts import KnownFacts
-from hitherto.ports.log import MessageRange
 
 _CHARACTERS = 4
 """Of a token, about."""
@@ -157,7 +157,7 @@ class ContextBuilder:
     ) -> Sequence[RecallQuery]:
         """The recall queries of this context; empty where nothing is to be recalled."""
         wanted = recall is not None or crossing.recalls or used.recalls
-        if self.recaller is None or not self.recaller.able or not wanted:
+        if self.recaller is None or not wanted:
             return ()
         # Where no incoming message is a user's, the newest one in the log is the question.
         question = question_of(request.incoming) or question_of(await self._reader.newest_said(head))
@@ -196,8 +196,6 @@ class ContextBuilder:
         """The head, and the known facts; None for these where they are not wanted."""
         services = self.handle.services
         shows = services.settings.facts if facts is None else facts is True
-        if services.facts is None:
-            return await self.handle.head(at), None
         space = None if self.recaller is None else self.recaller.space
         shows = shows and self.recaller is not None
         head, known = await self.handle.head_and_known(space, at, facts=shows)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from hitherto.core.context.injection import injected
 from hitherto.core.context.manifest import Injected
 from hitherto.core.cross_session import CrossSession
+from hitherto.core.digests.work import EarlierDigest
+from hitherto.core.log.conversations import AgentDefaults
 from hitherto.core.log.head import Head
 from hitherto.engine.handle import Handle
 from hitherto.errors import NotReproducible
-from hitherto.ports.digests import EarlierDigest
-from hitherto.ports.log import AgentDefaults
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from hitherto.aside import aside
 from hitherto.core.context.request import ContextRequest
+from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.group import Group, groups, newest
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import RESPONSES, Logged, Message
@@ -13,7 +14,6 @@ from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.view import View, view
 from hitherto.engine.context.context import begins_earlier
 from hitherto.engine.handle import Handle
-from hitherto.ports.log import MessageRange
 
 MARGIN = 64
 """Messages that are read at once, without working out how few would do."""

@@ -8,18 +8,18 @@ from dataclasses import replace
 from hitherto.core.context.manifest import RecalledEntry
 from hitherto.core.context.recalled import RecalledPiece, RecallReason
 from hitherto.core.digests.digest import Digest
+from hitherto.core.log.conversations import ConversationFilter, MessageRange
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.group import Group, groups
 from hitherto.core.log.head import Head, StandingSummary
 from hitherto.core.log.message import Logged, Role
 from hitherto.core.log.speaker import speaker_of
 from hitherto.core.recall.filter import EntryKind
+from hitherto.core.recall.index import TEXT
 from hitherto.core.recall.passages import CharRange, passage_ranges
 from hitherto.engine.handle import Handle
 from hitherto.engine.recall.recall import Hit
 from hitherto.errors import NotReproducible
-from hitherto.ports.log import ConversationFilter, MessageRange
-from hitherto.ports.recall import TEXT
 
 _NEAR, _FAR = 8, 64
 """Messages before and after a tool message that are searched for its group: few first, more where it is not whole."""
@@ -225,8 +225,8 @@ async def _newest_chunk(handle: Handle, head: Head) -> Digest | None:
 
 
 async def _passage_again(handle: Handle, says: RecalledEntry) -> RecalledPiece | None:
-    documents = handle.services.documents
-    if documents is None or says.document is None or says.passage is None:
+    documents = handle.services.store.documents
+    if says.document is None or says.passage is None:
         return None
     document = await documents.document(handle.scope, says.document, all_agents=True)
     passages = await documents.passages(handle.scope, says.document, all_agents=True)

@@ -9,6 +9,7 @@ from hitherto.aside import aside
 from hitherto.core.context.digest_block import with_digest
 from hitherto.core.context.redaction import Redactor
 from hitherto.core.context.request import ContextRequest
+from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.group import groups
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import RESPONSES, Kind, Logged, Payload, Role, plain_message, size_of
@@ -18,7 +19,6 @@ from hitherto.core.policy.view import View, view
 from hitherto.engine.context.log_reader import MARGIN, LogReader
 from hitherto.engine.handle import Handle
 from hitherto.garbage import few_collections
-from hitherto.ports.log import MessageRange
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from functools import partial
 
 from hitherto.core.digests.archive import Excerpt, archive_prompt, archive_task, archived, fallback_summary
 from hitherto.core.digests.archive_answer import ArchiveSummary, archive_from
+from hitherto.core.digests.work import DigestOutcome, DigestWork
 from hitherto.core.documents.document import NewDocument
 from hitherto.core.ledger import FailureCause, ModelCall
 from hitherto.core.policy.action import Summarize
@@ -19,7 +20,6 @@ from hitherto.engine.documents.cut import cut
 from hitherto.engine.services import Services
 from hitherto.errors import HithertoError, InvalidModelAnswer
 from hitherto.logs import logger
-from hitherto.ports.digests import DigestOutcome, DigestWork
 from hitherto.ports.models.model import Completion
 
 log = logger("hitherto.digest")
@@ -39,12 +39,12 @@ class Archiver:
         self, work: DigestWork, made: DigestOutcome, ledger: list[ModelCall], *, action: Summarize
     ) -> NewDocument | None:
         """The archived document of the messages that are new to the digest `made`, as `action` says; None where there
-        are none, and where the store keeps no documents.
+        are none.
 
         The model call, failed or not, is added to `ledger`. A failure of the model is never raised: without a usable
         answer, the document is made from the digest's statements.
         """
-        if not work.messages or self._services.documents is None:
+        if not work.messages:
             return None
         excerpt = Excerpt(
             scope=work.scope, conversation=work.conversation, digest=work.digest.id, messages=work.messages

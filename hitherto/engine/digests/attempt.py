@@ -9,7 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Status
+from hitherto.core.digests.work import DigestJob, DigestOutcome, DigestWork, NewDigest
 from hitherto.core.ledger import FailureCause, ModelCall
 from hitherto.core.log.frontier import DigestAction, Frontier
 from hitherto.core.log.head import Head, RunningDigest, StandingSummary
@@ -24,8 +26,7 @@ from hitherto.engine.log.erase import erase_expired
 from hitherto.engine.services import Services
 from hitherto.errors import Conflict, DatabaseUnavailable, HithertoError, ModelUnavailable, StoreError
 from hitherto.logs import logger
-from hitherto.ports.digests import DigestJob, DigestOutcome, DigestWork, NewDigest
-from hitherto.ports.log import Changes, Unit
+from hitherto.stores.postgres.unit import Unit
 
 log = logger("hitherto.digest")
 

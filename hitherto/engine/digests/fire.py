@@ -7,7 +7,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
+from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Needs
+from hitherto.core.digests.work import DigestJob, FailedDigest, NewDigest
 from hitherto.core.log.append import found_in, reached
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head
@@ -19,8 +21,7 @@ from hitherto.engine.handle import Handle
 from hitherto.engine.services import Services
 from hitherto.errors import StoreError
 from hitherto.logs import logger
-from hitherto.ports.digests import DigestJob, FailedDigest, NewDigest
-from hitherto.ports.log import Changes, Unit
+from hitherto.stores.postgres.unit import Unit
 from hitherto.uninterrupted import uninterrupted
 
 log = logger("hitherto.digest")

@@ -8,7 +8,7 @@ from hitherto.core.digests.digest import Digest
 from hitherto.core.log.frontier import DigestAction, Frontier
 from hitherto.core.log.message import Sums
 from hitherto.core.log.probe import Mark, SeqAt
-from hitherto.ports.log import Unit
+from hitherto.stores.postgres.unit import Unit
 
 _KINDS = (DigestAction.DROP, DigestAction.REDACT, DigestAction.CHUNK, DigestAction.COMPACT)
 

@@ -12,6 +12,7 @@ from hitherto.aside import aside
 from hitherto.core.context.redaction import Redactor
 from hitherto.core.digests.make import DigestContent, digest
 from hitherto.core.digests.prompts import PROMPT_VERSION
+from hitherto.core.digests.work import DigestOutcome, DigestWork
 from hitherto.core.ledger import FailureCause, ModelCall, Purpose
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.group import groups
@@ -28,7 +29,6 @@ from hitherto.engine.recall.embedding import Embedding
 from hitherto.engine.services import Services
 from hitherto.errors import InvalidMessage, InvalidModelAnswer, InvalidPolicy
 from hitherto.logs import logger
-from hitherto.ports.digests import DigestOutcome, DigestWork
 from hitherto.ports.models.compactor import CompactionResult
 from hitherto.ports.models.model import Completion
 

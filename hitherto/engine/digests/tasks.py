@@ -7,8 +7,8 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
-from hitherto.ports.digests import DigestJob
-from hitherto.ports.store import Store
+from hitherto.core.digests.work import DigestJob
+from hitherto.stores.postgres.store import Store
 
 Work = Callable[[DigestJob], Coroutine[Any, Any, None]]
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from uuid import uuid4
 
+from hitherto.core.digests.work import Claim, DigestJob, DigestWork, FailedDigest
 from hitherto.engine.calls import Calls
 from hitherto.engine.digests.attempt import Attempt, jitter
 from hitherto.engine.digests.fire import resumed
@@ -18,7 +19,6 @@ from hitherto.engine.purge import purge_expired
 from hitherto.engine.services import Services
 from hitherto.errors import DatabaseReadOnly, DatabaseUnavailable, HithertoError, StoreError
 from hitherto.logs import logger
-from hitherto.ports.digests import Claim, DigestJob, DigestWork, FailedDigest
 from hitherto.uninterrupted import uninterrupted
 
 log = logger("hitherto.digest")

@@ -18,15 +18,15 @@ from hitherto.core.documents.checks import (
     metadata_json,
     type_of,
 )
-from hitherto.core.documents.document import Document, NewDocument
+from hitherto.core.documents.document import Document, KeptDocument, NewDocument
 from hitherto.core.log.message import storable
 from hitherto.core.scope import Scope
 from hitherto.engine.documents.cut import cut
 from hitherto.engine.purge import purge
 from hitherto.engine.recall.arguments import checked_limit
 from hitherto.engine.services import Services
-from hitherto.errors import InvalidDocument, InvalidInput
-from hitherto.ports.documents import DocumentStore, KeptDocument
+from hitherto.errors import InvalidDocument
+from hitherto.stores.postgres.documents import DocumentStore
 
 DocumentList = list[Document]
 
@@ -121,9 +121,7 @@ class Documents:
 
     @property
     def _documents(self) -> DocumentStore:
-        if self._services.documents is None:
-            raise InvalidInput("this memory's store keeps no documents; open it on PostgreSQL, or as 'memory:'")
-        return self._services.documents
+        return self._services.store.documents
 
 
 def _number(id: object) -> int:

@@ -7,6 +7,7 @@ import io
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from typing import BinaryIO, TypeVar
 from uuid import UUID
@@ -29,7 +30,7 @@ from hitherto.core.scope import Scope
 from hitherto.engine.purge import purge
 from hitherto.engine.services import Services
 from hitherto.errors import InvalidInput
-from hitherto.ports.export import ExportReader
+from hitherto.stores.postgres.export import ExportReader
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -96,7 +97,7 @@ def _report(done: Counter[str]) -> ExportReport:
 async def _records(services: Services, reader: ExportReader, whose: ExportScope) -> AsyncGenerator[Record]:
     """Every record but the last."""
     yield ExportHeader(
-        version=VERSION, tenant=whose.tenant, user=whose.user, agent=whose.agent, exported_at=services.now()
+        version=VERSION, tenant=whose.tenant, user=whose.user, agent=whose.agent, exported_at=datetime.now(UTC)
     )
     if whose.user is None:
         for agent in await reader.agents(tenant=whose.tenant):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import NoReturn, Protocol
 
 from hitherto.core.digests.digest import Digest
@@ -27,6 +28,7 @@ from hitherto.core.export.records import (
 )
 from hitherto.core.export.renumbering import renumbered
 from hitherto.core.facts.fact import Fact, Subject
+from hitherto.core.log.conversations import AgentDefaults
 from hitherto.core.log.message import Logged, Message, Sums
 from hitherto.core.log.ranges import Ranges, any_in, without
 from hitherto.core.run import Run, RunEvent
@@ -35,7 +37,6 @@ from hitherto.engine.export.checks import checked
 from hitherto.engine.export.export import checked_file
 from hitherto.engine.services import Services
 from hitherto.errors import Conflict, InvalidExport, InvalidMessage, InvalidScope
-from hitherto.ports.log import AgentDefaults
 
 LONGEST_LINE = 2**28
 """The most bytes of a line: a longer one is refused, as it would take too much memory."""
@@ -176,7 +177,7 @@ class _Import:
         if isinstance(found, InvalidExport):
             self._fail(str(found))
         try:
-            self.record = found and checked(found, self.services.now())
+            self.record = found and checked(found, datetime.now(UTC))
             if isinstance(self.record, Logged) and not self.record.erased:
                 self._check_role(self.record.message)
         except (InvalidExport, InvalidMessage) as error:

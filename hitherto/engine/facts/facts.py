@@ -10,14 +10,15 @@ from typing import Literal
 
 from hitherto.core.facts.change import deleted_fact, no_such_fact
 from hitherto.core.facts.fact import Fact, FactAction, FactEvent, FactState, NewFact, Visibility, fingerprint_of_fact
+from hitherto.core.facts.queries import AddedFact, FactChange, FactFilter
+from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.message import Logged
 from hitherto.core.scope import THE_USER, Scope, checked_name
 from hitherto.engine.facts import arguments
 from hitherto.engine.purge import purge
 from hitherto.engine.services import Services
-from hitherto.errors import InvalidFact, InvalidInput, NotFound
-from hitherto.ports.facts import AddedFact, FactChange, FactFilter, FactStore
-from hitherto.ports.log import MessageRange
+from hitherto.errors import InvalidFact, NotFound
+from hitherto.stores.postgres.facts.facts import FactStore
 
 FactList = list[Fact]
 
@@ -261,9 +262,7 @@ class Facts:
 
     @property
     def _store(self) -> FactStore:
-        if self._services.facts is None:
-            raise InvalidInput("this memory's store keeps no facts; open it on PostgreSQL, or as 'memory:'")
-        return self._services.facts
+        return self._services.store.facts
 
 
 def _is_there(logged: Logged, now: datetime) -> bool:

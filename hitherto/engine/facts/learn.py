@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hitherto.core.digests.work import DigestWork
 from hitherto.core.facts.extract import FactsTask
 from hitherto.core.facts.fact import ExtractedFact, KnownFact, LearnedFacts
 from hitherto.core.facts.known import known_facts_to_show, pieces
 from hitherto.core.facts.merge import merged
+from hitherto.core.facts.queries import CurrentFacts
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import Role
 from hitherto.core.log.ranges import joined
@@ -20,9 +22,8 @@ from hitherto.core.scope import THE_USER
 from hitherto.engine.recall.embedding import Embedding
 from hitherto.engine.services import Services
 from hitherto.logs import logger
-from hitherto.ports.digests import DigestWork
-from hitherto.ports.facts import CurrentFacts, FactStore
-from hitherto.ports.log import Unit
+from hitherto.stores.postgres.facts.facts import FactStore
+from hitherto.stores.postgres.unit import Unit
 
 log = logger("hitherto.facts")
 
@@ -41,16 +42,16 @@ async def facts_task(
     services: Services, embedding: Embedding, work: DigestWork, action: Summarize | Chunk
 ) -> tuple[str, FactsTask] | None:
     """The subject's id, and the task of finding facts about it in the messages of `work`, for the model that makes the
-    digest. None where facts are not wanted or cannot be kept."""
-    if not action.facts or services.facts is None or not work.messages:
+    digest. None where facts are not wanted."""
+    if not action.facts or not work.messages:
         return None
     head = await services.store.head(work.scope, work.conversation)
     subject = THE_USER if head is None else head.subject
-    current = await services.facts.current_facts(work.scope, subject)
+    current = await services.store.facts.current_facts(work.scope, subject)
     categories, single = services.settings.fact_categories, services.settings.single_fact_categories
     known = ()
     if current.facts:
-        known = await _bearing(services.facts, embedding, work, current, single)
+        known = await _bearing(services.store.facts, embedding, work, current, single)
     return subject, FactsTask(
         subject=current.subject.name,
         about_user=subject == THE_USER,

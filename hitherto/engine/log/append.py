@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hitherto.aside import aside
+from hitherto.core.changes import Changes
+from hitherto.core.digests.work import EarlierDigest
 from hitherto.core.log.append import expiring, extended, fingerprint
+from hitherto.core.log.conversations import Receipt
 from hitherto.core.log.head import Head, LatestDigest
 from hitherto.core.log.message import Logged, Message, size_of
 from hitherto.core.policy.policy import Policy, policy_json
@@ -16,8 +19,7 @@ from hitherto.engine.digests.fire import committed, fired
 from hitherto.engine.handle import Handle
 from hitherto.engine.services import Services
 from hitherto.errors import ConcurrentWrite, DatabaseUnavailable, IdempotencyKeyReused, InvalidInput
-from hitherto.ports.digests import EarlierDigest
-from hitherto.ports.log import Changes, Receipt, Unit
+from hitherto.stores.postgres.unit import Unit
 from hitherto.uninterrupted import uninterrupted
 
 

@@ -6,17 +6,18 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from hitherto.aside import aside, weight
+from hitherto.core.changes import Changes
 from hitherto.core.context.budget import TokenCounter
 from hitherto.core.digests.digest import Digest, Status, render_items
+from hitherto.core.digests.work import DigestOutcome, RewrittenDigest
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head
 from hitherto.core.log.ranges import Ranges, all_in, any_in, joined, ranges, without
 from hitherto.core.scope import Scope
 from hitherto.engine.digests.frontiers_from_rows import frontiers
 from hitherto.errors import InvalidInput
-from hitherto.ports.digests import DigestOutcome, RewrittenDigest
-from hitherto.ports.log import Changes, Unit
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
+from hitherto.stores.postgres.unit import Unit
 
 
 def is_due(head: Head) -> bool:

@@ -6,8 +6,8 @@ import asyncio
 import time
 from dataclasses import dataclass
 
-from hitherto.ports.log import Erasure
-from hitherto.ports.store import Store
+from hitherto.core.log.conversations import Erasure
+from hitherto.stores.postgres.store import Store
 
 _AT_ONCE = 100
 """Conversations that are looked up at once."""

@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hitherto.aside import aside, weight
+from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Digest, Status
+from hitherto.core.digests.work import DigestOutcome, NewDigest
+from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.frontier import DigestAction, Frontier
 from hitherto.core.log.head import REPLACED, Head
 from hitherto.core.log.message import RESPONSES, Logged, Payload
@@ -19,8 +22,7 @@ from hitherto.engine.context.view import ViewBuilder
 from hitherto.engine.digests.frontiers_from_rows import frontiers, sums_through
 from hitherto.engine.handle import Handle
 from hitherto.errors import ConcurrentWrite, InvalidInput
-from hitherto.ports.digests import DigestOutcome, NewDigest
-from hitherto.ports.log import Changes, MessageRange, Unit
+from hitherto.stores.postgres.unit import Unit
 
 _TAIL = 32
 """Messages that are read at first to work out the state of the log without its newest message."""

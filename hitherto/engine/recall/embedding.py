@@ -10,11 +10,12 @@ import numpy as np
 
 from hitherto.core.ledger import ModelCall, Purpose
 from hitherto.core.recall.terms import topic
+from hitherto.core.recall.vectors import Space, Vector, Vectors
 from hitherto.engine.calls import CallContext, Calls, call_adapter, told
 from hitherto.engine.services import Services
 from hitherto.errors import InvalidEmbedding, ModelError, ModelRejected, ModelUnavailable
 from hitherto.logs import logger
-from hitherto.ports.models.embedder import Embedder, Embeddings, Space, Vector, Vectors, usable
+from hitherto.ports.models.embedder import Embedder, Embeddings, usable
 
 log = logger("hitherto.embedding")
 

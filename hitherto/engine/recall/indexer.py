@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
+from hitherto.core.recall.index import IndexEntry, IndexWork, Source
 from hitherto.core.recall.passages import passage_ranges
+from hitherto.core.recall.vectors import Space
 from hitherto.core.scope import Scope
 from hitherto.engine.calls import Calls, told
 from hitherto.engine.daily_limit import CallPostponed
@@ -16,8 +18,7 @@ from hitherto.engine.recall.search import entries_of
 from hitherto.engine.services import Services
 from hitherto.errors import DatabaseReadOnly, DatabaseUnavailable, StoreError
 from hitherto.logs import logger
-from hitherto.ports.models.embedder import Space
-from hitherto.ports.recall import IndexEntry, IndexWork, SearchIndex, Source
+from hitherto.stores.postgres.recall.index import SearchIndex
 from hitherto.uninterrupted import uninterrupted
 
 log = logger("hitherto.index")

@@ -15,19 +15,18 @@ from hitherto.aside import aside
 from hitherto.core.ledger import ModelCall, Purpose
 from hitherto.core.recall import rank
 from hitherto.core.recall.filter import EntryKind, SearchFilter
+from hitherto.core.recall.index import SearchData, Source
 from hitherto.core.recall.passages import CharRange
 from hitherto.core.recall.terms import QuestionTerms, question_terms
+from hitherto.core.recall.vectors import Space, Vector
 from hitherto.core.scope import Scope
 from hitherto.engine.calls import CallContext, Calls, told
 from hitherto.engine.purge import purge
 from hitherto.engine.recall.embedding import Embedding
 from hitherto.engine.recall.search import RankedCandidate, Search, WaitingSource, cut_waiting, population, search
 from hitherto.engine.services import Services
-from hitherto.errors import InvalidInput
 from hitherto.logs import logger
-from hitherto.ports.models.embedder import Space, Vector
 from hitherto.ports.models.reranker import RerankResult
-from hitherto.ports.recall import SearchData, SearchIndex, Source
 from hitherto.uninterrupted import uninterrupted
 
 log = logger("hitherto.recall")
@@ -157,16 +156,10 @@ class Recaller:
         self._services, self._calls = services, calls
         self._embedding = Embedding(services, calls)
 
-    @property
-    def able(self) -> bool:
-        """Whether the store has an index to search in."""
-        return self._services.index is not None
-
     async def recall(
         self, question: str, criteria: SearchFilter, *, limit: int, min_score: float = 0.0, rerank: bool = True
     ) -> RecallResult:
-        """The `limit` best hits, all with a score of at least `min_score`. Raises InvalidInput where there is no
-        index."""
+        """The `limit` best hits, all with a score of at least `min_score`."""
         began = time.perf_counter()
         with self._services.watch.span("recall", tenant=criteria.scope.tenant, limit=limit) as span:
             loaded = await self.load_search(question, criteria)
@@ -198,7 +191,7 @@ class Recaller:
         terms = question_terms(question)
         spaces = self._embedding.spaces if question else ()
         search_data = await uninterrupted(
-            self._index().search_data(criteria, terms=terms.hashes.tolist(), spaces=spaces, limit=_WAITING)
+            self._services.store.index.search_data(criteria, terms=terms.hashes.tolist(), spaces=spaces, limit=_WAITING)
         )
         sources = search_data.waiting
         waiting = await aside(_length(sources), cut_waiting, sources)
@@ -257,7 +250,7 @@ class Recaller:
         if loaded.question:
             begun = await self._first(loaded, criteria, limit)
             searched = begun.population.size
-            found = self._index().candidates(criteria, begun.keys, space=space, around=rank.AROUND)
+            found = self._services.store.index.candidates(criteria, begun.keys, space=space, around=rank.AROUND)
             candidates = await uninterrupted(found)
             most = limit if not rerank or self._services.reranker is None else max(limit, self._services.reranker.limit)
             hits = [_hit(one) for one in begun.weighed(candidates, most=most, min_score=min_score)]
@@ -321,11 +314,6 @@ class Recaller:
             replace(first[at], scores=replace(first[at].scores, reranked=place)) for place, at in enumerate(places, 1)
         ]
         return [*ordered, *rest], False
-
-    def _index(self) -> SearchIndex:
-        if self._services.index is None:
-            raise InvalidInput("this memory's store has no search index; open it on PostgreSQL, or as 'memory:'")
-        return self._services.index
 
 
 def _length(sources: Sequence[Source]) -> int:

@@ -14,10 +14,19 @@ from numpy.typing import NDArray
 from hitherto.core.recall import rank
 from hitherto.core.recall.codes import codes_of
 from hitherto.core.recall.filter import CODES, FURTHER, EntryKind, SearchFilter
+from hitherto.core.recall.index import (
+    Candidate,
+    IndexBlock,
+    IndexedPassage,
+    IndexEntry,
+    Key,
+    SearchData,
+    Source,
+    keeps,
+)
 from hitherto.core.recall.passages import CharRange, passage_ranges
 from hitherto.core.recall.terms import QuestionTerms, analyzed, asks
-from hitherto.ports.models.embedder import Vector, Vectors
-from hitherto.ports.recall import Candidate, IndexBlock, IndexedPassage, IndexEntry, Key, SearchData, Source, keeps
+from hitherto.core.recall.vectors import Vector, Vectors
 
 Numbers = NDArray[np.int64]
 """Places in a population."""

@@ -15,7 +15,7 @@ from hitherto.core.key import KeyAccess, Right, hash_of
 from hitherto.core.scope import Scope, checked_name
 from hitherto.errors import Forbidden, InvalidInput, InvalidScope, Unauthorized
 from hitherto.http.operations import AGENT, TENANT, USER
-from hitherto.ports.keys import KeyStore
+from hitherto.stores.postgres.keys import KeyStore
 
 LOOK_AGAIN = 1.0
 """Seconds after which a request that takes long looks whether its key was revoked."""

@@ -10,8 +10,9 @@ from openai import APIStatusError, omit
 
 from hitherto.aside import aside
 from hitherto.core.log.message import storable
+from hitherto.core.recall.vectors import Space, Vectors
 from hitherto.errors import InvalidEmbedding, InvalidModelAnswer, ModelUnavailable
-from hitherto.ports.models.embedder import Embedder, Embeddings, Space, Vectors, usable
+from hitherto.ports.models.embedder import Embedder, Embeddings, usable
 from hitherto.providers.endpoints.address import EndpointSettingNames
 from hitherto.providers.endpoints.failures import paid
 from hitherto.providers.endpoints.json_body import at, tokens

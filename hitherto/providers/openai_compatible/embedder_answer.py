@@ -8,8 +8,8 @@ from typing import cast
 
 import numpy as np
 
+from hitherto.core.recall.vectors import Vector
 from hitherto.errors import InvalidEmbedding
-from hitherto.ports.models.embedder import Vector
 from hitherto.providers.endpoints.json_body import at
 
 

@@ -11,7 +11,8 @@ from typing import Literal, TypeAlias, cast
 
 import numpy as np
 
-from hitherto.ports.models.embedder import Embedder, Embeddings, Space, Vector, Vectors
+from hitherto.core.recall.vectors import Space, Vector, Vectors
+from hitherto.ports.models.embedder import Embedder, Embeddings
 from hitherto.providers.scripted.model import Hang
 
 _WORD = re.compile(r"\w+")

@@ -1,4 +1,4 @@
-"""`ContextStore` on PostgreSQL."""
+"""Kept contexts: what models were sent, as receipts that refer to the log."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from psycopg.errors import ForeignKeyViolation
 from hitherto.core.context.kept import ContextRecord, KeptContext, manifest_of
 from hitherto.core.scope import Scope
 from hitherto.stores.postgres import rows
+from hitherto.stores.postgres.connections.part import Part
 from hitherto.stores.postgres.connections.silence import allow_long_work
-from hitherto.stores.postgres.recall.index import WithConnection
 from hitherto.stores.postgres.sql import SQL
 
 _Connection = AsyncConnection[Any]
 
 
-class PostgresContexts:
-    """`ContextStore` on the connections of a store."""
+class ContextStore(Part):
+    """Kept contexts. All methods raise what `Store` says.
 
-    def __init__(self, got: WithConnection) -> None:
-        self._with_connection = got
+    A context is deleted with the conversation, when a message that it showed or that was incoming is erased, and when
+    anything of another conversation that it took something from is erased. Instructions and tools are kept once for all
+    contexts of a tenant that have them.
+    """
 
     async def keep(
         self,
@@ -34,6 +36,9 @@ class PostgresContexts:
         newest: int | None = None,
         lifetime: timedelta | None = None,
     ) -> None:
+        """Keep a context, for `lifetime` (None: without an end). The conversation need not be there, unless the context
+        has messages of it. With `newest`, only that many of the conversation's stay: the oldest go. Nothing is kept if
+        the conversation, or a message that the context showed, was erased meanwhile."""
         values = {
             **rows.scope_values(scope, conversation),
             "manifest": record.manifest,
@@ -73,6 +78,8 @@ class PostgresContexts:
     async def kept(
         self, scope: Scope, conversation: str, *, before: int | None = None, limit: int
     ) -> list[KeptContext]:
+        """At most `limit` contexts of the conversation whose lifetime has not ended, the newest first; those before the
+        id `before`."""
         values = {**rows.scope_values(scope, conversation), "before": before, "limit": max(limit, 0)}
 
         async def read(connection: _Connection) -> list[rows.Row]:
@@ -82,6 +89,9 @@ class PostgresContexts:
             return [KeptContext(id=row[0], kept_at=row[1], manifest=manifest_of(*row[2:])) for row in found]
 
     async def forget(self, *, tenant: str | None = None) -> int:
+        """Delete contexts whose lifetime has ended, and instructions and tools that no context has any more, of all
+        tenants or of one. Returns how many contexts were deleted."""
+
         async def delete(connection: _Connection) -> int:
             gone = 0
             allow_long_work(connection)

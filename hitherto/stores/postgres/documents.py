@@ -1,4 +1,4 @@
-"""`DocumentStore` on PostgreSQL."""
+"""Documents of users."""
 
 from __future__ import annotations
 
@@ -8,24 +8,28 @@ from typing import Any
 
 from psycopg import AsyncConnection, AsyncCursor
 
-from hitherto.core.documents.document import ArchiveOrigin, Document, NewDocument, Passage
+from hitherto.core.documents.document import PREVIEW, ArchiveOrigin, Document, KeptDocument, NewDocument, Passage
 from hitherto.core.scope import Scope
-from hitherto.ports.documents import PREVIEW, KeptDocument
-from hitherto.stores.postgres.recall.index import WithConnection
-from hitherto.stores.postgres.rows import Row, fetched
+from hitherto.stores.postgres.connections.part import Part
+from hitherto.stores.postgres.rows import Row
 from hitherto.stores.postgres.sql import SQL
 
 _OWN = {"agent": "", "ref": None, "digest": None, "start": None, "end": None, "created_at": None}
 """What `keep_document` binds for a document of a user's own, which is kept now."""
 
 
-class PostgresDocuments:
-    """`DocumentStore` on the connections of a store."""
+class DocumentStore(Part):
+    """Documents of users. All methods raise what `Store` says.
 
-    def __init__(self, got: WithConnection) -> None:
-        self._with_connection = got
+    A document belongs to its user; those that were archived from conversations name the agent too. Another tenant's or
+    user's documents are never found, counted or named; another agent's are found only with `all_agents`. Archived
+    documents are written with their digest (`DigestOutcome.archive`). They are removed with any message that they stand
+    for, when it is erased, retracted or cleared, and with the whole conversation. As long as messages of their
+    conversation wait to be erased, no method shows them.
+    """
 
     async def keep(self, scope: Scope, document: NewDocument) -> KeptDocument:
+        """Keep a document of the user's own (of no agent)."""
         values = {"tenant": scope.tenant, "user": scope.user, **document_values(document), **_OWN}
 
         async def put(connection: AsyncConnection[Any]) -> KeptDocument:
@@ -53,6 +57,8 @@ class PostgresDocuments:
         before: int | None = None,
         limit: int = 100,
     ) -> list[Document]:
+        """The documents, the last stored first, their texts cut after `PREVIEW` characters. `metadata`: only documents
+        that have every entry of it, as an equal value or in a list; `before`: only those before that id."""
         values = {
             **_scope_filter(scope, all_agents=all_agents),
             "namespace": namespace,
@@ -62,17 +68,20 @@ class PostgresDocuments:
             "limit": max(limit, 0),
             "text": PREVIEW,
         }
-        return [_document_from(row) for row in await self._all("documents", values)]
+        return [_document_from(row) for row in await self._all(SQL["documents"], values)]
 
     async def document(self, scope: Scope, id: int, *, all_agents: bool = False) -> Document | None:
-        found = await self._all("document", {**_scope_filter(scope, all_agents=all_agents), "id": id})
+        """One document; None where there is none of that id in the scope."""
+        found = await self._all(SQL["document"], {**_scope_filter(scope, all_agents=all_agents), "id": id})
         return _document_from(found[0]) if found else None
 
     async def passages(self, scope: Scope, id: int, *, all_agents: bool = False) -> tuple[Passage, ...]:
-        found = await self._all("passages", {**_scope_filter(scope, all_agents=all_agents), "id": id})
+        """A document's passages in their order; empty where there is no document of that id in the scope."""
+        found = await self._all(SQL["passages"], {**_scope_filter(scope, all_agents=all_agents), "id": id})
         return tuple(Passage(text, start, tokens) for text, start, tokens in found)
 
     async def discard(self, scope: Scope, id: int, *, all_agents: bool = False) -> bool:
+        """Delete a document, its passages and their entries in the index. Returns whether it existed."""
         values = {**_scope_filter(scope, all_agents=all_agents), "id": id}
 
         async def discard(connection: AsyncConnection[Any]) -> list[Any]:
@@ -85,13 +94,6 @@ class PostgresDocuments:
 
         async with self._with_connection(discard) as found:
             return bool(found)
-
-    async def _all(self, name: str, values: dict[str, Any]) -> list[Row]:
-        async def fetch(connection: AsyncConnection[Any]) -> list[Any]:
-            return await fetched(await connection.execute(SQL[name], values))
-
-        async with self._with_connection(fetch) as found:
-            return found
 
 
 async def keep(connection: AsyncConnection[Any], values: dict[str, Any]) -> AsyncCursor[Any]:

@@ -1,4 +1,4 @@
-"""`ExportStore` on PostgreSQL."""
+"""Exports: reading everything that is kept, as it is at one moment, and writing it back as it was."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from hitherto.core.export.records import (
 from hitherto.core.export.renumbering import canonical, renumbered
 from hitherto.core.facts.fact import Subject
 from hitherto.core.ledger import FailureCause, Purpose
+from hitherto.core.log.conversations import ConversationInfo
 from hitherto.core.log.message import Logged, storable
 from hitherto.core.run import RunEvent
 from hitherto.core.scope import Scope
 from hitherto.errors import Conflict
-from hitherto.ports.log import ConversationInfo
 from hitherto.stores.postgres import documents, rows
+from hitherto.stores.postgres.connections.part import Part
 from hitherto.stores.postgres.connections.silence import allow_long_work
 from hitherto.stores.postgres.documents import document_values
 from hitherto.stores.postgres.errors import ours
 from hitherto.stores.postgres.facts.rows import event_from, fact_from, set_subject_from, term_values
 from hitherto.stores.postgres.log import heads, listing
-from hitherto.stores.postgres.recall.index import WithConnection
 from hitherto.stores.postgres.runs import run_event_from, run_from
 from hitherto.stores.postgres.sql import SQL
 
@@ -56,17 +56,20 @@ keeps; one made for an empty table would read all conversations of the tenant ea
 _Connection = AsyncConnection[Any]
 
 
-class PostgresReader:
-    """`ExportReader` in one transaction."""
+class ExportReader:
+    """What is kept, as it is at one moment: nothing that is written meanwhile is seen. All methods raise what `Store`
+    says."""
 
     def __init__(self, connection: _Connection) -> None:
         self._connection = connection
 
     async def conversations(self, whose: ExportScope, *, after: int, limit: int) -> list[ConversationInfo]:
+        """At most `limit` conversations, ascending by `ref`; those after the ref `after`. They have no titles."""
         found = await self._all("export_conversations", _page(whose, after, limit))
         return [listing.info_from(whose.tenant, row) for row in found]
 
     async def conversation(self, scope: Scope, conversation: str) -> KeptConversation | None:
+        """The conversation; None where there is none."""
         names = rows.scope_values(scope, conversation)
         with ours():
             row = await rows.named(await self._connection.execute(SQL["head"], names)).fetchone()
@@ -105,6 +108,7 @@ class PostgresReader:
         return renumbered(kept)
 
     async def messages(self, scope: Scope, conversation: str, *, start: int, limit: int) -> list[Logged]:
+        """At most `limit` of its messages from seq `start` on, ascending."""
         names = rows.scope_values(scope, conversation)
         ((*_, ref),) = await self._all("export_conversation", names)
         reading = {"start": start, "stop": start + limit, "limit": limit, "live": False, "live_at": _NEVER}
@@ -115,30 +119,38 @@ class PostgresReader:
             return await rows.logged_all(await rows.fetched(cursor))
 
     async def documents(self, whose: ExportScope, *, after: int, limit: int) -> list[DocumentRecord]:
+        """At most `limit` documents that users have added, ascending by id; those after the id `after`. None of an
+        agent's: they belong to no agent."""
         if whose.agent is not None:
             return []
         found = await self._all("export_documents", _page(whose, after, limit))
         return [_document_from(one, None) for one in found]
 
     async def facts(self, whose: ExportScope, *, after: int, limit: int) -> list[FactRecord]:
+        """At most `limit` facts, in any state, ascending by id; those after the id `after`."""
         return [_fact_from(row) for row in await self._all("export_facts", _page(whose, after, limit))]
 
     async def calls(self, whose: ExportScope, *, after: UUID, limit: int) -> list[CallRecord]:
+        """At most `limit` calls of the ledger, ascending by key; those after the key `after`."""
         values = {**_page(whose, 0, limit), "after": after}
         return [_call_from(row) for row in await self._all("export_calls", values)]
 
     async def runs(self, whose: ExportScope, *, after: UUID, limit: int) -> list[RunRecord]:
+        """At most `limit` runs of conversations that are there, ascending by id; those after the id `after`."""
         found = await self._all("export_runs", {**_page(whose, 0, limit), "after": after})
         return [RunRecord(user=user, agent=agent, run=run_from(row)) for user, agent, *row in found]
 
     async def events(self, tenant: str, run: UUID, *, after: int, limit: int) -> list[EventRecord]:
+        """At most `limit` events of a run in their order, those after number `after`."""
         values = {"tenant": tenant, "run": run, "after": after, "limit": limit}
         return [EventRecord(run=run, event=run_event_from(row)) for row in await self._all("export_run_events", values)]
 
     async def subjects(self, *, tenant: str) -> list[Subject]:
+        """The subjects that were set, by id."""
         return [set_subject_from(row) for row in await self._all("subjects", {"tenant": tenant})]
 
     async def agents(self, *, tenant: str) -> list[AgentRecord]:
+        """What is set for agents of the tenant, and for all of them."""
         return [
             AgentRecord(agent=agent or None, policy=policy, cross_session=CrossSession.from_json(crosses), ttl=ttl)
             for agent, policy, crosses, ttl in await self._all("export_agents", {"tenant": tenant})
@@ -149,23 +161,26 @@ class PostgresReader:
             return await rows.fetched(await self._connection.execute(SQL[name], values))
 
 
-class PostgresExport:
-    """`ExportStore` on the connections of a store."""
-
-    def __init__(self, got: WithConnection) -> None:
-        self._with_connection = got
+class ExportStore(Part):
+    """Exports. All methods raise what `Store` says."""
 
     @asynccontextmanager
-    async def snapshot(self) -> AsyncGenerator[PostgresReader]:
-        async def begin(connection: _Connection) -> PostgresReader:
+    async def snapshot(self) -> AsyncGenerator[ExportReader]:
+        """Everything that is kept, as it is now. Nobody waits for whoever reads it."""
+
+        async def begin(connection: _Connection) -> ExportReader:
             allow_long_work(connection)
             await connection.execute("begin isolation level repeatable read read only")
-            return PostgresReader(connection)
+            return ExportReader(connection)
 
         async with self._with_connection(begin) as reader:
             yield reader
 
     async def restore(self, tenant: str, kept: KeptConversation, messages: AsyncIterable[Sequence[Logged]]) -> int:
+        """Write a conversation as it was, with its messages (ascending, all of them), but for `latest`. Its digests get
+        ids of this store's, and its search index is made in the background. It is there whole, or not at all; of its
+        archived documents those whose content is not there yet, of which it returns the number. Raises Conflict if
+        there is a conversation of that name."""
         record = kept.record
         scope = Scope(tenant=tenant, user=record.user, agent=record.agent)
         names = rows.scope_values(scope, record.conversation)
@@ -189,10 +204,13 @@ class PostgresExport:
         return archived
 
     async def restore_latest(self, tenant: str, latest: LatestRecord) -> None:
+        """Set the digest that was chosen for a conversation's instructions; nothing where that is not there."""
         names = rows.scope_values(Scope(tenant=tenant, user=latest.user, agent=latest.agent), latest.conversation)
-        await self._all("import_latest", {**names, "of": latest.of, "digest": latest.digest})
+        await self._write("import_latest", {**names, "of": latest.of, "digest": latest.digest})
 
     async def restore_document(self, tenant: str, record: DocumentRecord) -> bool:
+        """Write a document that a user added. Returns whether it is new; if not, the same content was there."""
+
         async def put(connection: _Connection) -> bool:
             async with connection.pipeline():  # one transaction
                 kept = await documents.keep(connection, _document_values(tenant, None, record))
@@ -202,6 +220,10 @@ class PostgresExport:
             return new
 
     async def restore_facts(self, tenant: str, records: Sequence[FactRecord]) -> list[tuple[int, bool]]:
+        """Write facts, but for what has replaced them; returns the id of each in this store, and whether it is new. One
+        that is there is not written again: of the same owner and subject, and extracted at the same time, perhaps
+        edited or deleted since, or with the same content and current, as it is."""
+
         async def put(connection: _Connection) -> list[tuple[int, bool]]:
             allow_long_work(connection)
             async with connection.transaction():
@@ -211,6 +233,9 @@ class PostgresExport:
             return found
 
     async def restore_calls(self, tenant: str, records: Sequence[CallRecord]) -> None:
+        """Write calls into the ledger, those whose keys are not there. What they were made for is named as far as it is
+        there."""
+
         async def put(connection: _Connection) -> None:
             async with connection.pipeline():
                 for one in records:
@@ -220,6 +245,9 @@ class PostgresExport:
             pass
 
     async def restore_run(self, tenant: str, record: RunRecord, events: AsyncIterable[Sequence[RunEvent]]) -> bool:
+        """Write a run as it was, with its events (ascending, all of them): whole, or not at all. Returns whether it is
+        new; if not, a run of that id was there, and stays as it is. Reads all of `events` in either case. To one that
+        goes on, nothing that quotes is added later: whether a message of it was erased is not known any more."""
         values = {"tenant": tenant, "user": record.user, "agent": record.agent, **asdict(record.run)}
 
         async def begin(connection: _Connection) -> tuple[_Connection, bool]:
@@ -237,10 +265,11 @@ class PostgresExport:
         return new
 
     async def restore_replaced(self, tenant: str, replaced: Sequence[tuple[int, int]]) -> None:
+        """Set which fact has replaced which, by their ids in this store."""
         facts, by = [one for one, _ in replaced], [other for _, other in replaced]
-        await self._all("import_replaced", {"tenant": tenant, "facts": facts, "by": by})
+        await self._write("import_replaced", {"tenant": tenant, "facts": facts, "by": by})
 
-    async def _all(self, name: str, values: dict[str, Any]) -> list[rows.Row]:
+    async def _write(self, name: str, values: dict[str, Any]) -> list[rows.Row]:
         async def run(connection: _Connection) -> list[rows.Row]:
             allow_long_work(connection)
             cursor = await connection.execute(SQL[name], values)

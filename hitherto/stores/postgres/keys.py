@@ -1,25 +1,23 @@
-"""`KeyStore` on PostgreSQL."""
+"""The keys of the service."""
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
-
-from psycopg import AsyncConnection
 
 from hitherto.core.key import ApiKey, KeyAccess, Right
 from hitherto.stores.postgres import rows
-from hitherto.stores.postgres.recall.index import WithConnection
+from hitherto.stores.postgres.connections.part import Part
 from hitherto.stores.postgres.sql import SQL
 
 
-class PostgresKeys:
-    """`KeyStore` on the connections of a store."""
+class KeyStore(Part):
+    """Keys, each with the hash of its secret. All methods raise what `Store` says.
 
-    def __init__(self, got: WithConnection) -> None:
-        self._with_connection = got
+    When a tenant is erased, its keys are deleted; when a user is, those that are this user's alone.
+    """
 
     async def add(self, key: ApiKey, hash: bytes) -> ApiKey:
+        """Keep a key; its `created_at` is the store's time. Returns it as it is kept. Repeated, it changes nothing."""
         values = {
             "tenant": key.tenant,
             "id": key.id,
@@ -31,11 +29,13 @@ class PostgresKeys:
             "size": key.size,
             "seconds": key.seconds,
         }
-        (row,) = await self._all("add_key", values)
+        (row,) = await self._all(SQL["add_key"], values)
         return _key_from(row)
 
     async def find(self, hash: bytes) -> KeyAccess | None:
-        found = await self._all("find_key", {"hash": hash})
+        """What the key of a secret, of any tenant, allows; None if there is none, or if it was revoked. It says nothing
+        that a person wrote: this is asked for before it is known whose request it is."""
+        found = await self._all(SQL["find_key"], {"hash": hash})
         if not found:
             return None
         ((tenant, number, user, rights, requests, size, seconds),) = found
@@ -50,18 +50,14 @@ class PostgresKeys:
         )
 
     async def keys(self, tenant: str) -> list[ApiKey]:
-        return [_key_from(row) for row in await self._all("keys", {"tenant": tenant})]
+        """All keys of a tenant, the oldest first, revoked ones too."""
+        return [_key_from(row) for row in await self._all(SQL["keys"], {"tenant": tenant})]
 
     async def revoke(self, tenant: str, key: UUID) -> ApiKey | None:
-        found = await self._all("revoke_key", {"tenant": tenant, "id": key})
+        """Revoke a key, from the next `find` on. Returns it; None if the tenant has none of that id. Repeated, it
+        changes nothing."""
+        found = await self._all(SQL["revoke_key"], {"tenant": tenant, "id": key})
         return _key_from(found[0]) if found else None
-
-    async def _all(self, name: str, values: dict[str, Any]) -> list[rows.Row]:
-        async def read(connection: AsyncConnection[Any]) -> list[rows.Row]:
-            return await (await connection.execute(SQL[name], values)).fetchall()
-
-        async with self._with_connection(read) as found:
-            return found
 
 
 def _key_from(row: rows.Row) -> ApiKey:

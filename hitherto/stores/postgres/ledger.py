@@ -1,4 +1,4 @@
-"""Model calls recorded; and rows of the ledger to sums."""
+"""The ledger: model calls recorded, and their sums."""
 
 from __future__ import annotations
 
@@ -8,12 +8,44 @@ from typing import Any
 
 from psycopg import AsyncConnection, AsyncCursor
 
-from hitherto.core.ledger import Costs, ModelCall, Spending
+from hitherto.core.ledger import By, Costs, ModelCall, Spending
 from hitherto.core.log.message import storable
 from hitherto.core.scope import Scope
-from hitherto.ports.ledger import By
+from hitherto.stores.postgres.connections.part import Part
 from hitherto.stores.postgres.rows import Row
 from hitherto.stores.postgres.sql import SQL
+
+
+class LedgerStore(Part):
+    """The ledger, into which units of work write too. All methods raise what `Store` says."""
+
+    async def note_calls(self, scope: Scope, conversation: str | None, calls: Sequence[ModelCall]) -> None:
+        """Write model calls to the ledger outside of a unit of work: no digest came of them.
+
+        User and tenant are named in them only while something of theirs is kept (a conversation, a document or a fact),
+        so that a call that ends after an erasure does not bring a name back; what it cost is kept anyway.
+        """
+
+        async def write(connection: AsyncConnection[Any]) -> None:
+            async with connection.pipeline():
+                noted = await note(connection, scope, conversation, calls)
+            await note_nameless(connection, calls, noted)
+
+        async with self._with_connection(write):
+            pass
+
+    async def spent(self, tenant: str, *, day: date | None = None) -> Spending:
+        """What the tenant's model calls took on `day` (UTC), by default today by the store's clock."""
+        return spent_from((await self._all(SQL["spent"], {"tenant": tenant, "day": day}))[0])
+
+    async def costs(
+        self, by: By, *, tenant: str | None = None, since: date | None = None, until: date | None = None
+    ) -> list[Costs]:
+        """Sums of the ledger, the most expensive first (by day: the latest first), of one tenant or of all; `since` and
+        `until` are days in UTC, both inclusive."""
+        self._check_tenant(tenant)
+        found = await self._all(SQL["costs"], costs_values(by, tenant, since, until))
+        return [costs_from(row) for row in found]
 
 
 def call_values(scope: Scope, ref: int, call: ModelCall) -> dict[str, Any]:

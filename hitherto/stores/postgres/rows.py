@@ -13,14 +13,14 @@ from psycopg.rows import namedtuple_row
 
 from hitherto.aside import aside
 from hitherto.core.digests.digest import Digest, Item, Needs, Status
+from hitherto.core.digests.work import DigestOutcome, DigestWork, NewDigest, RewrittenDigest
+from hitherto.core.log.conversations import Receipt
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.message import Kind, Logged, Message, Role, Sums, storable
 from hitherto.core.log.probe import Mark
 from hitherto.core.log.ranges import Ranges
 from hitherto.core.scope import Scope
 from hitherto.garbage import few_collections
-from hitherto.ports.digests import DigestOutcome, DigestWork, NewDigest, RewrittenDigest
-from hitherto.ports.log import Receipt
 
 Row = Sequence[Any]
 T = TypeVar("T")

@@ -9,16 +9,17 @@ from typing import Any, LiteralString
 from psycopg import AsyncConnection, AsyncCursor
 
 from hitherto.aside import aside, weight
+from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Digest
+from hitherto.core.digests.work import DigestOutcome
+from hitherto.core.facts.queries import CurrentFacts
 from hitherto.core.log.append import key_hash
+from hitherto.core.log.conversations import Receipt
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import Logged
 from hitherto.core.log.probe import AnyProbe, DialogueAt, Freeable, Mark, SeqAt, TokensAt, ToolTokens, TurnAt
 from hitherto.core.log.ranges import Ranges, ranges
 from hitherto.core.scope import Scope
-from hitherto.ports.digests import DigestOutcome
-from hitherto.ports.facts import CurrentFacts
-from hitherto.ports.log import Changes, Receipt
 from hitherto.stores.postgres import ledger, rows
 from hitherto.stores.postgres.connections.silence import allow_long_work
 from hitherto.stores.postgres.documents import document_values
@@ -36,9 +37,14 @@ _FEW = 4
 """So many messages are written sooner one by one than as arrays."""
 
 
-class PostgresUnit:
-    """`Unit` as one transaction, from `begin` to `commit` or `delete`. If neither comes, it is rolled back when the
-    connection is given back."""
+class Unit:
+    """One unit of work on one conversation, which it locks from beginning to end: one transaction, from `begin` to
+    `commit` or `delete`. If neither comes, it is rolled back when the connection is given back.
+
+    `head` is the newest head; where the conversation does not exist yet, one of revision 0 without messages. Its
+    `clock` is read after the conversation is locked, and `now` never lies before it or the newest message's time.
+    `receipt` is the earlier receipt of this unit's key, if there is one.
+    """
 
     def __init__(self, connection: AsyncConnection[Any], scope: Scope, conversation: str) -> None:
         self._connection = connection
@@ -103,6 +109,8 @@ class PostgresUnit:
         return {"tenant": self._names["tenant"], "key_hash": key_hash(self._scope, self._conversation, key)}
 
     async def probe(self, probe: AnyProbe) -> Mark | Freeable | None:
+        """The live message that answers `probe`, or None; the answer to `ToolTokens` is a `Freeable`. One index
+        look-up, whatever the conversation's length; for `ToolTokens` one over the tool items of its range."""
         match probe:
             case DialogueAt(n):
                 found = await self._one(SQL["dialogue_at"], {"n": n})
@@ -119,12 +127,14 @@ class PostgresUnit:
         return None if found is None else rows.mark_from(found)
 
     async def tail(self, n: int) -> list[Logged]:
+        """The newest `n` live messages from `head.view_start` on, ascending by seq."""
         values = {**self._at, "view_start": self.head.view_start, "n": max(n, 0)}
         with ours():
             found = await rows.fetched(await self._connection.execute(SQL["tail"], values))
         return await rows.logged_all(found[::-1])
 
     async def next_digest(self) -> int:
+        """An id for a digest row, never given to another row."""
         row = await self._one(SQL["next_digest"], {})
         assert row is not None, "a sequence always has a next value"
         return int(row[0])
@@ -134,6 +144,7 @@ class PostgresUnit:
             return await (await self._connection.execute(query, {**self._at, **values})).fetchone()
 
     async def expired(self) -> tuple[Ranges, datetime | None]:
+        """The messages that have expired by `head.clock` and are not erased yet, and when the next message expires."""
         values = {**self._at, "now": self.head.clock}
         with ours():
             due = await (await self._connection.execute(SQL["expired"], values)).fetchall()
@@ -141,15 +152,26 @@ class PostgresUnit:
         return ranges(row[0] for row in due), None if following is None else following[0]
 
     async def digests(self) -> list[Digest]:
+        """All digests of the conversation, as `Store.digests`."""
         with ours():
             found = await rows.fetched(rows.named(await self._connection.execute(SQL["digests"], self._names)))
         return [rows.digest_from(row) for row in found]
 
     async def current_facts(self, subject: str) -> CurrentFacts:
+        """The scope's current facts about a subject, locked until the unit ends: nobody else changes them meanwhile. A
+        unit asks for one subject only."""
         with ours():
             return await read_current_facts(self._connection, self._scope, subject, hold=True)
 
     async def commit(self, changes: Changes) -> tuple[int, ...]:
+        """Write everything or nothing; returns the ids of the digests in `changes.fire`, in their order. Those in
+        progress are due at once; a store with its own queue puts their jobs there in the same transaction.
+
+        When it returns, the changes are as durable as the store is. At most once in a unit. Raises Conflict, and writes
+        nothing, for a second digest of a stage in progress, a second completed one of a stage and range, or a second
+        receipt of a key. When it raises DatabaseUnavailable, the connection was lost on the way, and whether the
+        changes were written is not known.
+        """
         assert not self._done, "a unit of work commits once"
         with ours():
             async with self._connection.pipeline():
@@ -160,6 +182,9 @@ class PostgresUnit:
         return tuple(int(row[0]) for row in found if row is not None)
 
     async def delete(self, *, facts: bool = False) -> None:
+        """Erase the conversation with everything derived from it. Receipts lose whatever could reveal its content, but
+        still answer. Facts stay, without the evidence that was in it; with `facts`, those that have no other evidence
+        are erased too, except those added by hand. Takes the place of `commit`."""
         assert not self._done, "a unit of work commits once"
         allow_long_work(self._connection)
         with ours():

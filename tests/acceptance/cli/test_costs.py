@@ -15,7 +15,7 @@ import pytest
 from hitherto.core.ledger import FailureCause, ModelCall, Purpose
 from hitherto.core.scope import Scope
 from hitherto.providers.scripted.model import items
-from hitherto.stores.postgres.store import PostgresStore
+from hitherto.stores.postgres.store import Store
 from tests.acceptance.cli.commands import SUPPORT, Ran, bare
 from tests.providers.models.endpoint import Endpoint, refused, said
 from tests.store.samples import user, write
@@ -58,8 +58,8 @@ PRICED = {
 
 
 @pytest.fixture
-async def ledger(database: str) -> AsyncIterator[PostgresStore]:
-    store = PostgresStore(database)
+async def ledger(database: str) -> AsyncIterator[Store]:
+    store = Store(database)
     await store.open()
     for scope in (MINE, THEIRS):  # a call names only those of whom something is kept
         await write(store, "c", user(), scope=scope)
@@ -104,7 +104,7 @@ def test_an_empty_ledger_says_so(database: str) -> None:
     }
 
 
-async def test_the_json(database: str, ledger: PostgresStore) -> None:
+async def test_the_json(database: str, ledger: Store) -> None:
     await ledger.note_calls(MINE, None, entries([CALL, LOCAL]))
     ran = costs(database, "--by", "model", "--json")
     assert (ran.code, ran.err) == (0, "")
@@ -124,7 +124,7 @@ async def test_the_json(database: str, ledger: PostgresStore) -> None:
     }
 
 
-async def test_the_table(database: str, ledger: PostgresStore) -> None:
+async def test_the_table(database: str, ledger: Store) -> None:
     await ledger.note_calls(MINE, None, entries([CALL, CALL]))
     tomorrow = TODAY + DAY  # what is noted now may be noted behind midnight
     ran = shown(costs(database, "--by", "model", "--until", tomorrow.isoformat()))
@@ -135,7 +135,7 @@ async def test_the_table(database: str, ledger: PostgresStore) -> None:
     assert "not known" not in ran
 
 
-async def test_a_sum_that_leaves_calls_out_says_so(database: str, ledger: PostgresStore) -> None:
+async def test_a_sum_that_leaves_calls_out_says_so(database: str, ledger: Store) -> None:
     await ledger.note_calls(MINE, None, entries([CALL, LOCAL, FAILED]))
     ran = shown(costs(database, "--by", "model"))
     assert re.search(r"^gpt-4.1-mini +2 +1 .* \$0\.2500\+$", ran, re.MULTILINE)
@@ -147,14 +147,14 @@ async def test_a_sum_that_leaves_calls_out_says_so(database: str, ledger: Postgr
     assert re.search(r"^gpt-4.1-mini +2 +1 +1 +1\.0 ", wide, re.MULTILINE)
 
 
-async def test_nothing_that_has_a_cost(database: str, ledger: PostgresStore) -> None:
+async def test_nothing_that_has_a_cost(database: str, ledger: Store) -> None:
     await ledger.note_calls(MINE, None, entries([LOCAL]))
     ran = shown(costs(database))
     assert "$" not in ran
     assert "The cost of all calls is not known" in " ".join(ran.split())
 
 
-async def test_large_figures_fit(database: str, ledger: PostgresStore) -> None:
+async def test_large_figures_fit(database: str, ledger: Store) -> None:
     long = "accounts/somebody/models/gpt-4.1-mini-and-a-name-that-goes-on-and-on"
     large = replace(
         CALL, model=long, tokens_in=98_765_432_109, tokens_cached=9_999_999, tokens_out=10**8, cost=98_765.4
@@ -165,14 +165,14 @@ async def test_large_figures_fit(database: str, ledger: PostgresStore) -> None:
     assert len(ran.strip().splitlines()) == 6, "title, names, a line, the group, an empty one, the sum"
 
 
-async def test_a_cost_that_is_next_to_nothing_is_not_shown_as_nothing(database: str, ledger: PostgresStore) -> None:
+async def test_a_cost_that_is_next_to_nothing_is_not_shown_as_nothing(database: str, ledger: Store) -> None:
     await ledger.note_calls(MINE, None, entries([replace(CALL, cost=1e-7), replace(CALL, model="free", cost=0.0)]))
     ran = shown(costs(database, "--by", "model"))
     assert re.search(r"^gpt-4.1-mini .* <\$0\.0001$", ran, re.MULTILINE)
     assert re.search(r"^free .* \$0\.0000$", ran, re.MULTILINE)
 
 
-async def test_by_each(database: str, ledger: PostgresStore) -> None:
+async def test_by_each(database: str, ledger: Store) -> None:
     await ledger.note_calls(MINE, None, entries([CALL]))
     await aged(database, 2)
     await ledger.note_calls(THEIRS, None, entries([CALL, replace(FAILED, model="m")]))
@@ -189,7 +189,7 @@ async def test_by_each(database: str, ledger: PostgresStore) -> None:
     assert groups(costs(database, "--tenant", "ACME", "--json")) == []
 
 
-async def test_which_days(database: str, ledger: PostgresStore) -> None:
+async def test_which_days(database: str, ledger: Store) -> None:
     for days in (31, 30, 29):
         await ledger.note_calls(MINE, None, entries([CALL]))
         async with await psycopg.AsyncConnection.connect(database, autocommit=True) as connection:

@@ -15,7 +15,7 @@ import hitherto
 from hitherto import Scope, user
 from hitherto.core.digests.digest import Needs
 from hitherto.stores.postgres.row_security import roles
-from hitherto.stores.postgres.store import PostgresStore
+from hitherto.stores.postgres.store import Store
 from tests.acceptance.cli.commands import NOWHERE, Cli, executed
 from tests.acceptance.cli.doctoring import STRUCTURED, doctor, in_database, model_at
 from tests.conftest import SCOPE
@@ -184,9 +184,9 @@ async def test_row_level_security(database: str) -> None:
 # The queue
 
 
-async def filled(database: str) -> PostgresStore:
+async def filled(database: str) -> Store:
     """A database with one digest that is due."""
-    store = PostgresStore(database)
+    store = Store(database)
     await store.open()
     await write(store, "conv_123", *dialogue(10))
     await fire(store, "conv_123", 0, 5)

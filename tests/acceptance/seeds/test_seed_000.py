@@ -15,15 +15,15 @@ import hitherto
 from hitherto import sliding_window
 from hitherto.core.digests.digest import Needs, Status
 from hitherto.core.digests.prompts import DigestTask
+from hitherto.core.digests.work import Claim, DigestJob
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import Sums
 from hitherto.core.log.probe import DialogueAt, Mark, TurnAt
 from hitherto.core.policy.plan import Means, plan
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.errors import DatabaseUnavailable, ModelUnavailable
-from hitherto.ports.digests import Claim, DigestJob
-from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Gate, Scripted, items
+from hitherto.stores.postgres.store import Store
 from tests.acceptance.dialogue import Opened, asks, bodies, each, opener, round_, says_each
 from tests.conftest import SCOPE
 from tests.patience import PATIENCE

@@ -14,8 +14,8 @@ from hitherto.core.policy.render import SystemMessage
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.errors import ModelUnavailable
 from hitherto.policies import LastMessages, Summarize, Tokens
-from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Gate, Scripted
+from hitherto.stores.postgres.store import Store
 from tests.acceptance.dialogue import (
     PLENTY,
     Opened,

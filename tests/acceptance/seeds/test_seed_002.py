@@ -17,8 +17,8 @@ from hitherto.core.log.frontier import DigestAction
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.errors import ModelUnavailable
 from hitherto.policies import Chunk, LastMessages, Recalled, Undigested
-from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Gate, Scripted
+from hitherto.stores.postgres.store import Store
 from tests.acceptance.dialogue import (
     PLENTY,
     Opened,

@@ -18,17 +18,17 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import hitherto
 from hitherto import Conversation, Memory, Scope, assistant, chunks, rolling, user
+from hitherto.core.changes import Changes
 from hitherto.core.context.facts_block import CLOSING
 from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.facts.fact import FactState, Visibility
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.message import Wire
 from hitherto.errors import InvalidFact, ModelUnavailable, NotFound, StoreError
-from hitherto.ports.log import Changes, Unit
-from hitherto.ports.store import Store
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
 from hitherto.providers.scripted.model import Scripted, items
-from hitherto.stores.postgres.store import PostgresStore
+from hitherto.stores.postgres.store import Store
+from hitherto.stores.postgres.unit import Unit
 from tests.acceptance.dialogue import PLENTY, ranges
 from tests.acceptance.family import (
     ANA,
@@ -624,7 +624,7 @@ class TestIdempotencyAndFailure:
         """The same, with a real fault of PostgreSQL while facts are being written: the chunk is in the same
         transaction."""
         begin, end = FAULTS[fault]
-        store = PostgresStore(database, patience=5)
+        store = Store(database, patience=5)
         await store.open()
         try:
             async with opened(store, CELLO, lease_timeout=1.0) as memory:

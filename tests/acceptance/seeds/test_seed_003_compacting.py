@@ -16,8 +16,8 @@ from hitherto.core.digests.digest import Status
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.policies import LastTurns, Redact, Stage, Turns
-from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted
+from hitherto.stores.postgres.store import Store
 from tests.acceptance.dialogue import (
     PLENTY,
     Opened,

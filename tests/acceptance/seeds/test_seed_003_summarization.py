@@ -15,8 +15,8 @@ from hitherto.core.log.message import Wire
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.errors import ModelUnavailable
 from hitherto.policies import LastTurns, ShadowTurn, Stage, Summarize, Turns
-from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Gate, Scripted
+from hitherto.stores.postgres.store import Store
 from tests.acceptance.dialogue import (
     PLENTY,
     Opened,

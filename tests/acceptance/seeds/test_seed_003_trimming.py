@@ -10,8 +10,8 @@ from hitherto import Call, assistant, tool_result, trim, user
 from hitherto.core.digests.digest import Status
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.policy.span import Fate, Reason
-from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted
+from hitherto.stores.postgres.store import Store
 from tests.acceptance.dialogue import (
     PLENTY,
     Opened,

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import hitherto
 from hitherto import Conversation, sliding_window
+from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.digests.prompts import DigestTask
 from hitherto.core.ledger import FailureCause, Purpose
@@ -23,9 +24,8 @@ from hitherto.core.log.append import extended
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.engine.digests.attempt import backoff
 from hitherto.errors import ModelRateLimited, ModelRejected, ModelUnavailable
-from hitherto.ports.log import Changes
-from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Gate, Reply, Scripted
+from hitherto.stores.postgres.store import Store
 from tests.acceptance.dialogue import ONE_TRY, PLENTY, asks, bodies, each, fates, opener, rounds, said, says_each
 from tests.conftest import SCOPE
 from tests.engine.metered import Metered, Told

@@ -26,8 +26,8 @@ from hitherto.policies import (
     Undigested,
     Window,
 )
-from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted
+from hitherto.stores.postgres.store import Store
 from tests.acceptance.dialogue import (
     PLENTY,
     Opened,

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from hitherto.core.digests.work import DigestJob
 from hitherto.engine.digests.tasks import TaskQueue
-from hitherto.ports.digests import DigestJob
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.engine.digests.hand import Hand, job
 from tests.patience import PATIENCE
 from tests.store.digests.samples import begun

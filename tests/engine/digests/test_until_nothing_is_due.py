@@ -12,8 +12,8 @@ import hitherto
 from hitherto import Conversation, Memory, assistant, chunks, rolling, sliding_window, summarize, trim, user
 from hitherto.core.digests.digest import Status
 from hitherto.errors import ModelUnavailable
-from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Gate, Scripted, items
+from hitherto.stores.postgres.store import Store
 from tests.acceptance.dialogue import ONE_TRY, answers, asks, each, made, opener, ranges, round_, says_each
 from tests.conftest import SCOPE
 

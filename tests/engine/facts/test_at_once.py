@@ -11,8 +11,8 @@ import pytest
 
 from hitherto import Conversation, Memory
 from hitherto.ports.models.model import Prompt
-from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Gate, Scripted
+from hitherto.stores.postgres.store import Store
 from tests.acceptance.family import (
     ANA,
     ROSA,

@@ -13,8 +13,8 @@ import hitherto
 from hitherto import Facts, Memory, assistant, rolling, user
 from hitherto.core.facts.fact import FactState
 from hitherto.errors import NotFound
-from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Gate, Scripted, ScriptedFact, items
+from hitherto.stores.postgres.store import Store
 from tests.acceptance.dialogue import PLENTY
 from tests.acceptance.family import (
     ANA,

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from hitherto import Fact, Facts, Memory, chunks, user
+from hitherto import Fact, Facts, Memory, chunks
 from hitherto.core.facts.fact import FactState
 from hitherto.errors import InvalidFact, InvalidInput, InvalidScope
-from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted
-from tests.acceptance.dialogue import PLENTY
+from hitherto.stores.postgres.store import Store
 from tests.acceptance.family import (
     ANA,
     BEN,
@@ -22,7 +21,6 @@ from tests.acceptance.family import (
     opened,
 )
 from tests.engine.facts.reviewing import CELLO, NURSE, added
-from tests.memories import open_on
 
 
 class TestListing:
@@ -103,37 +101,9 @@ class TestListing:
 
 
 class TestWithoutThem:
-    async def test_a_store_that_keeps_none(self, store: Store) -> None:
-        """Digests and contexts go on; the verbs say what is wrong."""
-        async with opened(store, CELLO):
-            pass
-        bare = cast(Store, _WithoutFacts(store))
-        async with open_on(bare, model=Scripted(), policy=chunks(2, 2, 2), embedder="none") as memory:
-            chat = await dialogue(memory, "c", CELLO.text)
-            assert [row.status.value for row in await chat.digests()] == ["completed"]
-            assert (await chat.context(user("?"), budget=PLENTY)).manifest.facts is None
-            with pytest.raises(InvalidInput, match="keeps no facts"):
-                await memory.facts(ANA).list()
-            with pytest.raises(InvalidInput, match="keeps no facts"):
-                await memory.facts(ANA).get(1)
-            with pytest.raises(InvalidInput, match="keeps no facts"):
-                await memory.configure_subject(tenant=ANA.tenant, subject=ROSA)
-
     async def test_a_policy_that_wants_none(self, store: Store) -> None:
         model = Scripted(then=listener(CELLO))
         async with opened(store, model=model, policy=chunks(2, 2, 2, facts=False)) as memory:
             await dialogue(memory, "c", CELLO.text)
             assert await memory.facts(ANA).list(state=None) == []
         assert "facts" not in model.calls[0].schema["properties"]
-
-
-class _WithoutFacts:
-    """A store of somebody's own, from before there were facts."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "facts":
-            raise AttributeError(name)
-        return getattr(self._store, name)

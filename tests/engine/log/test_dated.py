@@ -16,8 +16,8 @@ from hitherto import Memory, Message, assistant, chunks, rolling, system, token_
 from hitherto.core.digests.prompts import ArchiveTask, DigestTask
 from hitherto.core.prompt import Prompt
 from hitherto.errors import IdempotencyKeyReused, InvalidMessage
-from hitherto.ports.store import Store
 from hitherto.providers.scripted.model import Scripted, items
+from hitherto.stores.postgres.store import Store
 from tests.acceptance.dialogue import ONE_TRY, answers, opener, says_each
 from tests.acceptance.receipts import check
 from tests.conftest import SCOPE

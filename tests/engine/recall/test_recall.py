@@ -16,7 +16,6 @@ from hitherto import Memory, Scope, assistant, user
 from hitherto.core.recall.filter import EntryKind
 from hitherto.errors import InvalidInput, InvalidScope, ModelRateLimited, ModelRejected, ModelUnavailable
 from hitherto.ports.models.embedder import Embeddings
-from hitherto.ports.store import Store
 from hitherto.providers.scripted.embedder import (
     DelayedVectors,
     Hang,
@@ -27,6 +26,7 @@ from hitherto.providers.scripted.embedder import (
     too_few,
 )
 from hitherto.providers.scripted.reranker import DelayedOrder, ScriptedReranker
+from hitherto.stores.postgres.store import Store
 from tests.conftest import SCOPE
 from tests.memories import open_on
 from tests.patience import PATIENCE

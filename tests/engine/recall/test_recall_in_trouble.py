@@ -11,11 +11,11 @@ import pytest
 
 from hitherto import Memory, assistant, user
 from hitherto.core.recall.filter import SearchFilter
+from hitherto.core.recall.vectors import Vectors
 from hitherto.errors import ModelRejected, ModelUnavailable, StoreError
-from hitherto.ports.models.embedder import Vectors
-from hitherto.ports.recall import SearchIndex
-from hitherto.ports.store import Store
 from hitherto.providers.scripted.embedder import Hang, Reply, ScriptedEmbedder, not_a_number
+from hitherto.stores.postgres.recall.index import SearchIndex
+from hitherto.stores.postgres.store import Store
 from tests.conftest import SCOPE
 from tests.memories import open_on
 
@@ -59,9 +59,7 @@ def opened(store: Store) -> Opened:
 
 
 def index_of(memory: Memory) -> SearchIndex:
-    index = memory._services.index
-    assert index is not None
-    return index
+    return memory._services.store.index
 
 
 class TestWhatIsNotIndexedYet:

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 import numpy as np
 import pytest
 
+from hitherto.core.recall.vectors import Space, Vectors
 from hitherto.errors import InvalidEmbedding, ModelError, ModelRateLimited, ModelRejected, ModelUnavailable
-from hitherto.ports.models.embedder import Space, Vectors
 from hitherto.providers.azure.embedder import AzureOpenAIEmbedder
 from hitherto.providers.endpoints import response
 from hitherto.providers.ollama.embedder import OllamaEmbedder

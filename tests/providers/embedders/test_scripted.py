@@ -6,8 +6,9 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from hitherto.core.recall.vectors import Vectors
 from hitherto.errors import InvalidEmbedding, ModelRateLimited, ModelUnavailable
-from hitherto.ports.models.embedder import Embedder, Embeddings, Vectors, usable
+from hitherto.ports.models.embedder import Embedder, Embeddings, usable
 from hitherto.providers.scripted.embedder import (
     DelayedVectors,
     EmbedCall,

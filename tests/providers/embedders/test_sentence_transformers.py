@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hitherto.core.recall.vectors import Space
 from hitherto.errors import InvalidEmbedding, InvalidSettings, ModelRejected, ModelUnavailable
-from hitherto.ports.models.embedder import Space
 from hitherto.providers.sentence_transformers import SentenceTransformersEmbedder
 from hitherto.testing.embedders import check_embedder
 from tests.providers.embedders.serving import DIMENSIONS, vector

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Digest, Status
+from hitherto.core.digests.work import DigestOutcome, NewDigest
+from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.frontier import DigestAction, Frontier
 from hitherto.core.log.message import Kind, Logged, Role, Sums
-from hitherto.ports.digests import DigestOutcome, NewDigest
-from hitherto.ports.log import Changes, MessageRange
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.store.samples import SCOPE, head_of, log_of
 
 REACHING = (DigestAction.DROP, DigestAction.REDACT, DigestAction.CHUNK, DigestAction.COMPACT)

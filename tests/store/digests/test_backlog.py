@@ -7,9 +7,9 @@ from dataclasses import replace
 from uuid import uuid4
 
 from hitherto.core.digests.digest import Needs
+from hitherto.core.digests.work import Backlog, DigestJob, FailedDigest
 from hitherto.core.scope import Scope
-from hitherto.ports.digests import Backlog, DigestJob, FailedDigest
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.store.digests.samples import ELSEWHERE, begun
 from tests.store.samples import (
     AT_ONCE,

@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from hitherto.core.digests.digest import Needs
+from hitherto.core.digests.work import Claim
 from hitherto.core.log.message import storable
-from hitherto.ports.digests import Claim
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.store.digests.samples import CALL, ELSEWHERE, begun, noted, row_of
 from tests.store.digests.stage_samples import take_back
 from tests.store.samples import (

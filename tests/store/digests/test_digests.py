@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
+from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Digest, Item, Needs, Status
+from hitherto.core.digests.work import DigestOutcome, NewDigest
 from hitherto.core.log.append import extended
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import RunningDigest, StandingSummary
 from hitherto.core.log.message import Sums, storable
 from hitherto.errors import HithertoError
-from hitherto.ports.digests import DigestOutcome, NewDigest
-from hitherto.ports.log import Changes
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.store.samples import (
     ENDS,
     OTHER_STAGE,

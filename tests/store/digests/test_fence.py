@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
+from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Status
+from hitherto.core.digests.work import DigestWork
 from hitherto.core.log.append import extended
 from hitherto.errors import HithertoError
-from hitherto.ports.digests import DigestWork
-from hitherto.ports.log import Changes
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.store.digests.samples import CALL, begun, noted, row_of
 from tests.store.samples import (
     AT_ONCE,

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
+from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Digest, Item, Status
+from hitherto.core.digests.work import DigestOutcome, RewrittenDigest
 from hitherto.core.log.frontier import DigestAction, Frontier
 from hitherto.core.log.head import RunningDigest
 from hitherto.core.log.message import Sums
 from hitherto.errors import HithertoError
-from hitherto.ports.digests import DigestOutcome, RewrittenDigest
-from hitherto.ports.log import Changes
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.store.digests.stage_samples import reach, stage_row, staged, superseded
 from tests.store.samples import (
     SCOPE,

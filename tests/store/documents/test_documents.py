@@ -11,10 +11,10 @@ from typing import Any, cast
 
 import pytest
 
-from hitherto.core.documents.document import Document, NewDocument, Passage
+from hitherto.core.documents.document import PREVIEW, Document, KeptDocument, NewDocument, Passage
 from hitherto.core.scope import Scope
-from hitherto.ports.documents import PREVIEW, DocumentStore, KeptDocument
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.documents import DocumentStore
+from hitherto.stores.postgres.store import Store
 from tests.store.samples import SCOPE
 
 SAID = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)

@@ -8,17 +8,18 @@ from uuid import UUID
 
 import pytest
 
+from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Item
+from hitherto.core.digests.work import DigestOutcome
 from hitherto.core.documents.document import NewDocument
 from hitherto.core.export.records import ExportScope, KeptConversation, LatestRecord
+from hitherto.core.log.conversations import Receipt
 from hitherto.core.log.head import LatestDigest
 from hitherto.core.log.message import Logged
 from hitherto.core.run import EventKind, RunEvent, RunStatus, new_event
 from hitherto.core.scope import Scope
 from hitherto.errors import Conflict
-from hitherto.ports.digests import DigestOutcome
-from hitherto.ports.log import Changes, Receipt
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.store.documents.test_documents import NOTE
 from tests.store.facts.samples import new
 from tests.store.ledger.test_ledger import FIRST, SECOND

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from hitherto.core.facts.fact import OTHER, FactAction, FactState, NewFact, Visibility
+from hitherto.core.facts.queries import FactChange
 from hitherto.errors import InvalidFact, NotFound
-from hitherto.ports.facts import FactChange
 
 Message = tuple[str, int, int]
 """A message: its conversation, how often that was begun anew, its seq."""

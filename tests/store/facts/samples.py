@@ -7,6 +7,8 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
+from hitherto.core.changes import Changes
+from hitherto.core.digests.work import NewDigest
 from hitherto.core.facts.fact import (
     Fact,
     FactAction,
@@ -17,12 +19,10 @@ from hitherto.core.facts.fact import (
     Subject,
     Visibility,
 )
+from hitherto.core.facts.queries import FactChange, FactFilter, KnownFacts, KnownFactsQuery
 from hitherto.core.log.message import storable
 from hitherto.core.scope import THE_USER, Scope
-from hitherto.ports.digests import NewDigest
-from hitherto.ports.facts import FactChange, FactFilter, KnownFacts, KnownFactsQuery
-from hitherto.ports.log import Changes
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.store.samples import SCOPE, user, write
 
 ADA, BEN, CAT = SCOPE, replace(SCOPE, user="ben"), replace(SCOPE, user="cat")

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 import pytest
 
 from hitherto.core.facts.fact import FactAction, FactState, RepeatedFact
+from hitherto.core.facts.queries import FactChange
 from hitherto.core.scope import THE_USER
-from hitherto.ports.facts import FactChange
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.store.digests.stage_samples import take_back
 from tests.store.facts.samples import (
     CONFIRM,

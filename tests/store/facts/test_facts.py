@@ -8,7 +8,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Status
+from hitherto.core.digests.work import DigestOutcome
 from hitherto.core.facts.fact import (
     Evidence,
     Fact,
@@ -19,13 +21,11 @@ from hitherto.core.facts.fact import (
     RepeatedFact,
     Subject,
 )
+from hitherto.core.facts.queries import CurrentFacts
 from hitherto.core.log.message import storable
 from hitherto.core.scope import THE_USER, Scope
 from hitherto.errors import Conflict
-from hitherto.ports.digests import DigestOutcome
-from hitherto.ports.facts import CurrentFacts
-from hitherto.ports.log import Changes
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.store.facts.samples import (
     ADA,
     BEN,

@@ -9,12 +9,12 @@ from itertools import count
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from hitherto.core.changes import Changes
 from hitherto.core.facts.fact import FactAction, FactState, NewFact, RepeatedFact, Subject, Visibility
+from hitherto.core.facts.queries import FactChange
 from hitherto.core.recall.filter import EntryKind, SearchFilter
 from hitherto.core.scope import THE_USER, Scope
-from hitherto.ports.facts import FactChange
-from hitherto.ports.log import Changes
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.store.facts.drawn import ADA, BEN, CONVERSATIONS, Step, histories
 from tests.store.facts.modeled import Facts, Message, One
 from tests.store.facts.samples import EVERYTHING, MUM, SHARED, edit, learn, new, set_whole

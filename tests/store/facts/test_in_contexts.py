@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hitherto.core.changes import Changes
 from hitherto.core.facts.fact import Subject
+from hitherto.core.facts.queries import FactFilter, KnownFacts, KnownFactsQuery
 from hitherto.core.recall.codes import codes_of
 from hitherto.core.recall.terms import analyzed
 from hitherto.core.scope import THE_USER
-from hitherto.ports.facts import FactFilter, KnownFacts, KnownFactsQuery
-from hitherto.ports.log import Changes
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.store.digests.stage_samples import take_back
 from tests.store.facts.samples import (
     ADA,

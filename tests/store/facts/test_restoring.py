@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from hitherto.core.changes import Changes
 from hitherto.core.facts.fact import FactAction, FactState, Visibility
 from hitherto.core.recall.filter import EntryKind
 from hitherto.core.scope import THE_USER, Scope
 from hitherto.errors import InvalidFact, NotFound, StaleVersion
-from hitherto.ports.log import Changes
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.store.digests.stage_samples import take_back
 from tests.store.facts.samples import (
     ADA,

@@ -9,11 +9,11 @@ import pytest
 
 from hitherto.core.facts.change import no_such_fact
 from hitherto.core.facts.fact import Fact, FactAction, FactState
+from hitherto.core.facts.queries import FactChange, FactFilter
 from hitherto.core.log.message import storable
 from hitherto.core.scope import THE_USER, Scope
 from hitherto.errors import InvalidFact, NotFound, StaleVersion
-from hitherto.ports.facts import FactChange, FactFilter
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.store.digests.stage_samples import take_back
 from tests.store.facts.samples import (
     ADA,

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from hitherto.core.facts.fact import FactAction, FactState, Subject
+from hitherto.core.facts.queries import FactChange, FactFilter, KnownFactsQuery
 from hitherto.core.scope import THE_USER, Scope
 from hitherto.errors import HithertoError, InvalidFact
-from hitherto.ports.facts import FactChange, FactFilter, KnownFactsQuery
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.store.digests.stage_samples import take_back
 from tests.store.facts.samples import (
     ADA,

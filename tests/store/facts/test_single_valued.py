@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from hitherto.core.facts.fact import OTHER, FactAction, FactState, RepeatedFact, Visibility
+from hitherto.core.facts.queries import AddedFact
 from hitherto.core.scope import THE_USER
 from hitherto.errors import InvalidFact
-from hitherto.ports.facts import AddedFact
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.store.facts.samples import (
     BEN,
     EVERYTHING,

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from hitherto.core.facts.fact import RepeatedFact
+from hitherto.core.facts.queries import FactFilter, KnownFactsQuery
 from hitherto.core.scope import THE_USER, Scope
 from hitherto.errors import NotFound
-from hitherto.ports.facts import FactFilter, KnownFactsQuery
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.store.conftest import AS_BOTH
 from tests.store.facts.samples import (
     CONFIRM,

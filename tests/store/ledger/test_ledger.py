@@ -8,12 +8,11 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from hitherto.core.ledger import Costs, FailureCause, ModelCall, Purpose, Spending
+from hitherto.core.changes import Changes
+from hitherto.core.digests.work import DigestOutcome
+from hitherto.core.ledger import By, Costs, FailureCause, ModelCall, Purpose, Spending
 from hitherto.core.scope import Scope
-from hitherto.ports.digests import DigestOutcome
-from hitherto.ports.ledger import By
-from hitherto.ports.log import Changes
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.store.conftest import AS_OWNER
 from tests.store.digests.samples import entries
 from tests.store.samples import SCOPE, dialogue, digest_of, fire, head_of, write

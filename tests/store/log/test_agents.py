@@ -8,8 +8,11 @@ from datetime import timedelta
 
 import pytest
 
+from hitherto.core.changes import Changes
 from hitherto.core.cross_session import CrossSession
 from hitherto.core.digests.digest import Item
+from hitherto.core.digests.work import DigestOutcome, EarlierDigest, RewrittenDigest
+from hitherto.core.log.conversations import AgentDefaults
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import LatestDigest
 from hitherto.core.policy.action import Drop, Summarize
@@ -17,9 +20,7 @@ from hitherto.core.policy.keep import LastTurns
 from hitherto.core.policy.policy import Policy, Stage, policy_json
 from hitherto.core.policy.trigger import Turns
 from hitherto.core.scope import Scope
-from hitherto.ports.digests import DigestOutcome, EarlierDigest, RewrittenDigest
-from hitherto.ports.log import AgentDefaults, Changes
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.store.digests.stage_samples import stage_row, staged, superseded, take_back
 from tests.store.samples import OTHER_STAGE, SCOPE, clear, dialogue, digested, fire, head_of, write
 

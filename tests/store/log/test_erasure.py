@@ -6,15 +6,16 @@ import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Item, Status
+from hitherto.core.digests.work import DigestOutcome, RewrittenDigest
 from hitherto.core.log.append import extended
+from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.head import StandingSummary
 from hitherto.core.log.message import Logged
 from hitherto.core.log.probe import DialogueAt, Mark
 from hitherto.core.log.ranges import Ranges
-from hitherto.ports.digests import DigestOutcome, RewrittenDigest
-from hitherto.ports.log import Changes, MessageRange
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.store.samples import (
     HOUR,
     OTHER_STAGE,

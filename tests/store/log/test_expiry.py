@@ -10,13 +10,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from hitherto.core.digests.digest import Item
+from hitherto.core.digests.work import RewrittenDigest
+from hitherto.core.facts.queries import FactFilter, KnownFactsQuery
 from hitherto.core.log.head import LatestDigest
 from hitherto.core.log.message import Message
 from hitherto.core.recall.filter import EntryKind
 from hitherto.core.scope import THE_USER
-from hitherto.ports.digests import RewrittenDigest
-from hitherto.ports.facts import FactFilter, KnownFactsQuery
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.store.documents.test_archive import archived
 from tests.store.facts.samples import (
     ADA,

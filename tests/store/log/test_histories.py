@@ -9,12 +9,12 @@ import pytest
 
 from hitherto.core.cross_session import CrossSession
 from hitherto.core.digests.digest import Status
+from hitherto.core.digests.work import DigestOutcome
+from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head, LatestDigest
 from hitherto.core.log.message import Kind, Logged
-from hitherto.ports.digests import DigestOutcome
-from hitherto.ports.log import MessageRange
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.store.digests.stage_samples import reach, stage_row, staged, superseded, take_back
 from tests.store.samples import (
     OTHER_STAGE,

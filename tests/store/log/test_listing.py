@@ -6,18 +6,18 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Item
 from hitherto.core.log.append import extended
-from hitherto.core.scope import Scope
-from hitherto.ports.log import (
-    Changes,
+from hitherto.core.log.conversations import (
     ConversationFilter,
     ConversationInfo,
     ExpiredConversation,
     ScopeCounts,
     ScopePart,
 )
-from hitherto.ports.store import Store
+from hitherto.core.scope import Scope
+from hitherto.stores.postgres.store import Store
 from tests.store.conftest import AS_OWNER
 from tests.store.samples import (
     HOUR,

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Kind, Message, Role, storable
-from hitherto.ports.log import MessageRange
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.store.samples import SCOPE, call, head_of, log_of, result, user, write
 
 NESTED = 200

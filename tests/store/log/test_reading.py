@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from hitherto.core.log.append import marked
+from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.message import CHAT, RESPONSES, Kind, Logged, Sums
 from hitherto.core.log.probe import DialogueAt, Freeable, Mark, Probe, SeqAt, TokensAt, ToolTokens, TurnAt
-from hitherto.ports.log import MessageRange
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.store.samples import (
     SCOPE,
     any_messages,

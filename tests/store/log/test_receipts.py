@@ -8,11 +8,12 @@ from datetime import timedelta
 
 import pytest
 
+from hitherto.core.changes import Changes
 from hitherto.core.log.append import extended
+from hitherto.core.log.conversations import Receipt
 from hitherto.core.scope import Scope
 from hitherto.errors import HithertoError
-from hitherto.ports.log import Changes, Receipt
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.store.samples import SCOPE, dialogue, snapshot, user, write
 
 A_WHILE = timedelta(hours=1)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hitherto.core.digests.digest import Item, Status
+from hitherto.core.digests.work import DigestOutcome, RewrittenDigest
 from hitherto.core.log.message import Sums
-from hitherto.ports.digests import DigestOutcome, RewrittenDigest
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.store.samples import (
     HOUR,
     SCOPE,

@@ -7,12 +7,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Status
+from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.message import Sums
 from hitherto.core.log.probe import DialogueAt, Freeable, Mark, SeqAt, TokensAt, ToolTokens, TurnAt
-from hitherto.ports.log import Changes, MessageRange
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.store.digests.stage_samples import live_of, stage_row, staged, take_back
 from tests.store.samples import (
     HOUR,

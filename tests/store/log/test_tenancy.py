@@ -9,13 +9,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from hitherto.core.digests.digest import Item
+from hitherto.core.digests.work import DigestOutcome, RewrittenDigest
+from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.probe import DialogueAt, TurnAt
 from hitherto.core.scope import Scope
 from hitherto.errors import HithertoError
-from hitherto.ports.digests import DigestOutcome, RewrittenDigest
-from hitherto.ports.log import MessageRange
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.store.conftest import AS_BOTH
 from tests.store.digests.stage_samples import stage_row, staged
 from tests.store.samples import (

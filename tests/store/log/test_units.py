@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from hitherto.core.changes import Changes
 from hitherto.core.cross_session import CrossSession
 from hitherto.core.log.append import extended
 from hitherto.core.log.head import Head, LatestDigest, OpenCall, RunningDigest, StandingSummary
@@ -17,9 +18,7 @@ from hitherto.core.policy.keep import Window
 from hitherto.core.policy.policy import Policy, Stage, policy_json
 from hitherto.core.policy.render import Prefix
 from hitherto.core.policy.trigger import Seq
-from hitherto.ports.log import Changes
-from hitherto.ports.store import Store
-from hitherto.stores.postgres.store import PostgresStore
+from hitherto.stores.postgres.store import Store
 from tests.store.samples import (
     LONG_AGO,
     SCOPE,
@@ -251,7 +250,7 @@ class TestUnit:
         assert heads[0].now >= earliest
 
     async def test_closing_twice_is_allowed(self, database: str) -> None:
-        store = PostgresStore(database)
+        store = Store(database)
         await store.open()
         await write(store, "last", *dialogue(1))
         await store.aclose()

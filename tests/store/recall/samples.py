@@ -9,10 +9,11 @@ from datetime import timedelta
 import numpy as np
 
 from hitherto.core.recall.filter import SearchFilter
+from hitherto.core.recall.index import Candidate, IndexBlock, IndexEntry, IndexWork, Key, SearchData, Source
 from hitherto.core.recall.terms import analyzed
-from hitherto.ports.models.embedder import Space, Vector, Vectors
-from hitherto.ports.recall import Candidate, IndexBlock, IndexEntry, IndexWork, Key, SearchData, SearchIndex, Source
-from hitherto.ports.store import Store
+from hitherto.core.recall.vectors import Space, Vector, Vectors
+from hitherto.stores.postgres.recall.index import SearchIndex
+from hitherto.stores.postgres.store import Store
 from tests.store.samples import HOUR, SCOPE
 
 MINE = SearchFilter(scope=SCOPE)

@@ -8,8 +8,9 @@ from datetime import timedelta
 
 import pytest
 
-from hitherto.ports.recall import IndexBacklog, IndexWork, SearchIndex
-from hitherto.ports.store import Store
+from hitherto.core.recall.index import IndexBacklog, IndexWork
+from hitherto.stores.postgres.recall.index import SearchIndex
+from hitherto.stores.postgres.store import Store
 from tests.store.recall.samples import (
     ENOUGH,
     SPACE,

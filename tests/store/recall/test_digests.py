@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from hitherto.core.digests.work import DigestOutcome
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.recall.filter import EntryKind
+from hitherto.core.recall.index import Source
 from hitherto.core.scope import THE_USER
-from hitherto.ports.digests import DigestOutcome
-from hitherto.ports.recall import Source
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.store.digests.stage_samples import stage_row, superseded
 from tests.store.recall.samples import MINE, candidates, found, indexed, keys_of, search_data, waiting
 from tests.store.samples import (

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 
 import pytest
 
+from hitherto.core.digests.work import DigestOutcome
 from hitherto.core.documents.document import ArchiveOrigin, NewDocument, Passage
 from hitherto.core.recall.filter import EntryKind, SearchFilter
+from hitherto.core.recall.index import OF_NO_AGENT, TEXT, Source
 from hitherto.core.scope import THE_USER
-from hitherto.ports.digests import DigestOutcome
-from hitherto.ports.recall import OF_NO_AGENT, TEXT, Source
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.store.digests.stage_samples import take_back
 from tests.store.documents.test_documents import NOTE, SAID, documents_of
 from tests.store.recall.samples import (

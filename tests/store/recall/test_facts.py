@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from hitherto.core.recall.filter import CODES, EntryKind, SearchFilter
+from hitherto.core.recall.index import Source
 from hitherto.core.scope import THE_USER
-from hitherto.ports.recall import Source
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.store.digests.stage_samples import take_back
 from tests.store.facts.samples import (
     ADA,

@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hitherto.core.digests.digest import Digest, Status
+from hitherto.core.digests.work import DigestOutcome, RewrittenDigest
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.message import Kind, Message
-from hitherto.ports.digests import DigestOutcome, RewrittenDigest
-from hitherto.ports.recall import IndexWork
-from hitherto.ports.store import Store
+from hitherto.core.recall.index import IndexWork
+from hitherto.stores.postgres.store import Store
 from tests.store.digests.stage_samples import reach, stage_row, superseded, take_back
 from tests.store.recall.samples import (
     SPACE,

@@ -12,10 +12,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from hitherto.core.digests.work import DigestOutcome, RewrittenDigest
 from hitherto.core.log.frontier import DigestAction
-from hitherto.ports.digests import DigestOutcome, RewrittenDigest
-from hitherto.ports.recall import Key
-from hitherto.ports.store import Store
+from hitherto.core.recall.index import Key
+from hitherto.stores.postgres.store import Store
 from tests.store.digests.stage_samples import superseded, take_back
 from tests.store.recall.samples import (
     MINE,

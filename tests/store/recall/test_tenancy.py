@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from hitherto.core.recall.filter import SearchFilter
+from hitherto.core.recall.index import SearchData
 from hitherto.core.scope import Scope
-from hitherto.ports.recall import SearchData
-from hitherto.ports.store import Store
+from hitherto.stores.postgres.store import Store
 from tests.store.conftest import AS_BOTH
 from tests.store.recall.samples import (
     MINE,

@@ -11,6 +11,7 @@ from pydantic.alias_generators import to_camel
 from starlette.responses import Response
 
 from hitherto.core.key import Right
+from hitherto.core.log.conversations import ConversationInfo
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import Logged
 from hitherto.core.scope import Scope, checked_name
@@ -20,7 +21,6 @@ from hitherto.errors import NotFound
 from hitherto.http.server.callers import route_options
 from hitherto.http.server.other_systems.scope import RequestScope
 from hitherto.http.server.responses import answer
-from hitherto.ports.log import ConversationInfo
 
 _MOST = 200
 _LARGEST = 2**63 - 1

@@ -79,6 +79,7 @@ class Connections:
         read_only: bool = False,
         start_again: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        self.url = url
         self._patience = patience
         self._limit = max(SHORT_LIMIT, 3 * patience)
         self._start_again = start_again

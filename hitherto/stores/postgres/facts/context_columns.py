@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitherto.core.facts.fact import Subject
+from hitherto.core.facts.queries import KnownFacts
 from hitherto.core.scope import Scope
-from hitherto.ports.facts import KnownFacts
 
 Row = Sequence[Any]
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
+from hitherto.core.changes import Changes
 from hitherto.core.facts.fact import LearnedFacts
 from hitherto.core.log.message import storable
 from hitherto.core.log.ranges import ranges
 from hitherto.core.scope import THE_USER, Scope
-from hitherto.ports.log import Changes
 from hitherto.stores.postgres.facts import rows
 from hitherto.stores.postgres.sql import SQL
 

@@ -19,10 +19,10 @@ from hitherto.core.facts.fact import (
     Subject,
     Visibility,
 )
+from hitherto.core.facts.queries import CurrentFacts, FactChange, FactFilter, KnownFactsQuery
 from hitherto.core.log.message import storable
 from hitherto.core.recall.terms import analyzed
 from hitherto.core.scope import Scope
-from hitherto.ports.facts import CurrentFacts, FactChange, FactFilter, KnownFactsQuery
 from hitherto.stores.postgres.facts.context_columns import subject_from
 from hitherto.stores.postgres.rows import Row
 from hitherto.stores.postgres.sql import SQL

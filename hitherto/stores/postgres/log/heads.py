@@ -10,11 +10,11 @@ from typing import Any
 
 from hitherto.aside import aside
 from hitherto.core.cross_session import CrossSession
+from hitherto.core.log.conversations import AgentDefaults
 from hitherto.core.log.frontier import DigestAction, Frontier
 from hitherto.core.log.head import Head, LatestDigest, OpenCall, RunningDigest, StandingSummary
 from hitherto.core.log.message import Sums
 from hitherto.core.log.ranges import joined, ranges
-from hitherto.ports.log import AgentDefaults
 
 
 async def head_from(row: Any) -> Head:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from hitherto.core.log.conversations import ConversationFilter, ConversationInfo, ScopeCounts
 from hitherto.core.log.title import title_of
 from hitherto.core.scope import Scope
-from hitherto.ports.log import ConversationFilter, ConversationInfo, ScopeCounts
 from hitherto.stores.postgres.rows import Row
 
 

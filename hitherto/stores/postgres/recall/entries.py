@@ -11,8 +11,8 @@ from psycopg import AsyncConnection
 
 from hitherto.core.recall.codes import codes_of
 from hitherto.core.recall.filter import CODES, EntryKind
-from hitherto.ports.models.embedder import Vectors
-from hitherto.ports.recall import IndexEntry, IndexWork, Source
+from hitherto.core.recall.index import IndexEntry, IndexWork, Source
+from hitherto.core.recall.vectors import Vectors
 from hitherto.stores.postgres.rows import integers
 from hitherto.stores.postgres.sql import SQL
 

@@ -1,20 +1,18 @@
-"""The search index on PostgreSQL: reading for a search, and indexing a scope under a claim."""
+"""The search index: reading for a search, and indexing a scope under a claim."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, LiteralString, Protocol, TypeVar
+from typing import Any, LiteralString, TypeVar
 
 import numpy as np
 from psycopg import AsyncConnection
 
 from hitherto.core.recall.filter import EntryKind, SearchFilter
-from hitherto.errors import StoreError
-from hitherto.ports.models.embedder import Space, Vectors
-from hitherto.ports.recall import (
+from hitherto.core.recall.index import (
     Candidate,
     IndexBacklog,
     IndexEntry,
@@ -25,6 +23,10 @@ from hitherto.ports.recall import (
     Unembedded,
     matching,
 )
+from hitherto.core.recall.vectors import Space, Vectors
+from hitherto.errors import StoreError
+from hitherto.stores.postgres.connections.part import Part
+from hitherto.stores.postgres.connections.pool import Connections
 from hitherto.stores.postgres.connections.silence import allow_long_work
 from hitherto.stores.postgres.recall import search
 from hitherto.stores.postgres.recall.entries import VIEW, at_claim, write_entries, write_vectors
@@ -41,18 +43,15 @@ _SCOPES_PER_LOOK = 20
 """How many scopes with work are read at once, to find one that nobody has claimed."""
 
 
-class WithConnection(Protocol):
-    """Runs a function with a connection of the store, and yields what it returns; the connection stays borrowed until
-    the block ends."""
+class SearchIndex(Part):
+    """The search index of a store. All methods raise what `Store` says.
 
-    def __call__(self, get: Callable[[AsyncConnection[Any]], Awaitable[_T]]) -> AbstractAsyncContextManager[_T]: ...
+    What belongs to another tenant, to another user, or (without `SearchFilter.all_agents`) to another agent is never
+    found, counted or named.
+    """
 
-
-class PostgresIndex:
-    """`SearchIndex` on the connections of a store."""
-
-    def __init__(self, got: WithConnection) -> None:
-        self._with_connection = got
+    def __init__(self, connections: Connections) -> None:
+        super().__init__(connections)
         self._spaces: dict[Space, int] = {}
         self._after = _NOBODY
         """The scope that was claimed last: the search for the next one begins after it, so that each gets its turn."""
@@ -60,6 +59,9 @@ class PostgresIndex:
     async def search_data(
         self, criteria: SearchFilter, *, terms: Sequence[int], spaces: Sequence[Space], limit: int
     ) -> SearchData:
+        """The data of the first stage, in one round trip: blocks with the postings of `terms` and the codes of the
+        first of `spaces` in which every entry has a vector, else of the one in which most have. At most `limit` sources
+        without an entry."""
         values: dict[str, Any] = {
             **search.filter_values(criteria),
             **search.space_values(spaces),
@@ -111,6 +113,9 @@ class PostgresIndex:
     async def candidates(
         self, criteria: SearchFilter, keys: Sequence[Key], *, space: Space | None, around: int
     ) -> list[Candidate]:
+        """The sources of the entries `keys` that still exist and pass the filter, and the messages at most `around`
+        seqs from the messages among them, each once, in no order. Nothing that was erased, retracted, cleared or
+        superseded, or that rests on expired messages (see `Store`), is among them, whatever the index still has."""
         values = {
             **search.filter_values(criteria),
             "scopes": [scope for scope, _ in keys],
@@ -119,19 +124,21 @@ class PostgresIndex:
             "space": None if space is None else self._spaces.get(space),
             "around": around,
         }
-        rows = await self._all(SQL["search_candidates"], values) if keys else []
+        rows = await self._all(SQL["search_candidates"], values, binary=True) if keys else []
         return matching(map(search.candidate_from, rows), criteria, keys, around=around)
 
     async def take(
         self, *, space: Space | None, lease: timedelta, limit: int, tenant: str | None = None
     ) -> IndexWork | None:
+        """Claim, for `lease`, the scope of any tenant, or of this one, whose work has waited longest (vectors count in
+        `space`); None where there is no work. At most `limit` sources and entries."""
         number = None if space is None else await self._space(space)
         begun = after = self._after if tenant is None else (tenant, "", "")
         while True:
             beyond = _scope_values(after)
             beyond["after_tenant"] = beyond.pop("tenant")  # no tenant's statement: it looks at all of them
             values = {"space": number, "limit": _SCOPES_PER_LOOK, **beyond}
-            due = [one for one in await self._all(SQL["index_due"], values) if tenant in (None, one[0])]
+            due = [one for one in await self._all(SQL["index_due"], values, binary=True) if tenant in (None, one[0])]
             for whose, user, agent in due:
                 name = {**_scope_values((whose, user, agent)), "lease": lease}
                 claimed = await self._claim(name)
@@ -166,13 +173,15 @@ class PostgresIndex:
             return found
 
     async def more(self, work: IndexWork, *, space: Space | None, lease: timedelta, limit: int) -> IndexWork | None:
+        """Renew the claim, and get the next batch; None when the claim is lost."""
         number = None if space is None else await self._space(space)
         held = await self.prolong(work, lease=lease)
         blank = IndexWork(tenant=work.tenant, user=work.user, agent=work.agent, ref=work.ref, attempt=work.attempt)
         return await self._filled(blank, number, limit) if held else None
 
     async def prolong(self, work: IndexWork, *, lease: timedelta) -> bool:
-        return bool(await self._all(SQL["index_prolong"], {**at_claim(work), "lease": lease}))
+        """Renew the claim for `lease` from now; returns whether it still held."""
+        return bool(await self._all(SQL["index_prolong"], {**at_claim(work), "lease": lease}, binary=True))
 
     async def _filled(self, work: IndexWork, space: int | None, limit: int) -> IndexWork:
         """The claim with the next sources and entries to work on."""
@@ -228,6 +237,9 @@ class PostgresIndex:
         )
 
     async def add(self, work: IndexWork, entries: Sequence[Sequence[IndexEntry]]) -> bool:
+        """Write the entries of each source of `work` (at least one each), in their order, and remember that they are
+        indexed; sources that no longer exist, or have entries already, get none. Returns whether the claim still held;
+        if not, nothing is written."""
         assert len(entries) == len(work.sources), "entries for each source"
 
         async def write(connection: AsyncConnection[Any]) -> bool:
@@ -238,6 +250,7 @@ class PostgresIndex:
             return held
 
     async def embed(self, work: IndexWork, space: Space, vectors: Vectors) -> bool:
+        """Write the vectors of `work.unembedded`, in their order. Returns whether the claim still held."""
         assert len(vectors) == len(work.unembedded), "a vector for each entry"
         number = await self._space(space)
 
@@ -249,6 +262,8 @@ class PostgresIndex:
             return held
 
     async def compact_index(self, work: IndexWork) -> bool:
+        """Compact the scope's index where it has grown or entries have gone. Returns whether the claim still held."""
+
         async def write(connection: AsyncConnection[Any]) -> bool | None:
             """Pack or rebuild one segment. Returns whether there is more to do; None if the claim is lost."""
             allow_long_work(connection)
@@ -270,6 +285,8 @@ class PostgresIndex:
         return more is not None
 
     async def release(self, work: IndexWork) -> None:
+        """Give the claim back."""
+
         async def give_back(connection: AsyncConnection[Any]) -> None:
             await connection.execute(SQL["index_release"], at_claim(work))
 
@@ -277,9 +294,10 @@ class PostgresIndex:
             pass
 
     async def backlog(self, space: Space | None, *, tenant: str | None = None) -> IndexBacklog:
+        """The current backlog of all tenants or of one, vectors in `space`."""
         name, dimensions = (None, None) if space is None else (space.name, space.dimensions)
         values = {"name": name, "dimensions": dimensions, "tenant": tenant}
-        ((waiting, unembedded, untidy),) = await self._all(SQL["index_backlog"], values)
+        ((waiting, unembedded, untidy),) = await self._all(SQL["index_backlog"], values, binary=True)
         return IndexBacklog(waiting=waiting, unembedded=unembedded, untidy=untidy)
 
     async def _space(self, space: Space) -> int:
@@ -301,13 +319,6 @@ class PostgresIndex:
             async with self._with_connection(begin) as number:
                 self._spaces[space] = number
         return self._spaces[space]
-
-    async def _all(self, query: LiteralString, values: dict[str, Any]) -> list[Any]:
-        async def fetch(connection: AsyncConnection[Any]) -> list[Any]:
-            return await (await connection.execute(query, values, binary=True)).fetchall()
-
-        async with self._with_connection(fetch) as found:
-            return found
 
 
 def _scope_values(name: tuple[str, str, str]) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
+from hitherto.core.changes import Changes
 from hitherto.core.log.ranges import Ranges, ranges
-from hitherto.ports.log import Changes
 from hitherto.stores.postgres.facts.learn import ends_facts, hold_facts, hold_facts_of
 from hitherto.stores.postgres.rows import multirange
 from hitherto.stores.postgres.sql import SQL

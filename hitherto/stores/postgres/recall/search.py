@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from hitherto.core.log.speaker import author_in
 from hitherto.core.recall.filter import CODES, FURTHER, SearchFilter
-from hitherto.ports.models.embedder import Space
-from hitherto.ports.recall import TEXT, Candidate, IndexBlock, IndexedPassage, Source
+from hitherto.core.recall.index import TEXT, Candidate, IndexBlock, IndexedPassage, Source
+from hitherto.core.recall.vectors import Space
 
 SEGMENT = 4_096
 """Entries of a segment. Segments are stored in this size: another one needs a migration."""

@@ -1,4 +1,4 @@
-"""The port to the search index of a store. Its docstrings are the contract; `hitherto.testing` checks it.
+"""What a search index takes and gives.
 
 An index has entries for each message, digest, passage of a document, and fact that can be found: one, or for a long
 text one for each of its passages (`core.recall.passages`). Entries are numbered within their scope (those of documents
@@ -12,8 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import Protocol
+from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 from hitherto.core.documents.checks import has
 from hitherto.core.recall.filter import EntryKind, SearchFilter
 from hitherto.core.recall.terms import TermCounts
-from hitherto.ports.models.embedder import Space, Vector, Vectors
+from hitherto.core.recall.vectors import Space, Vector
 
 Key = tuple[int, int]
 """An entry: its scope's number, and its own in that scope."""
@@ -193,67 +192,6 @@ class IndexBacklog:
     untidy: int = 0
 
 
-class SearchIndex(Protocol):
-    """The search index of a store. All methods raise what `Store` says.
-
-    What belongs to another tenant, to another user, or (without `SearchFilter.all_agents`) to another agent is never
-    found, counted or named.
-    """
-
-    async def search_data(
-        self, criteria: SearchFilter, *, terms: Sequence[int], spaces: Sequence[Space], limit: int
-    ) -> SearchData:
-        """The data of the first stage, in one round trip: blocks with the postings of `terms` and the codes of the
-        first of `spaces` in which every entry has a vector, else of the one in which most have. At most `limit` sources
-        without an entry."""
-        ...
-
-    async def candidates(
-        self, criteria: SearchFilter, keys: Sequence[Key], *, space: Space | None, around: int
-    ) -> list[Candidate]:
-        """The sources of the entries `keys` that still exist and pass the filter, and the messages at most `around`
-        seqs from the messages among them, each once, in no order. Nothing that was erased, retracted, cleared or
-        superseded, or that rests on expired messages (see `Store`), is among them, whatever the index still has."""
-        ...
-
-    async def take(
-        self, *, space: Space | None, lease: timedelta, limit: int, tenant: str | None = None
-    ) -> IndexWork | None:
-        """Claim, for `lease`, the scope of any tenant, or of this one, whose work has waited longest (vectors count in
-        `space`); None where there is no work. At most `limit` sources and entries."""
-        ...
-
-    async def more(self, work: IndexWork, *, space: Space | None, lease: timedelta, limit: int) -> IndexWork | None:
-        """Renew the claim, and get the next batch; None when the claim is lost."""
-        ...
-
-    async def prolong(self, work: IndexWork, *, lease: timedelta) -> bool:
-        """Renew the claim for `lease` from now; returns whether it still held."""
-        ...
-
-    async def add(self, work: IndexWork, entries: Sequence[Sequence[IndexEntry]]) -> bool:
-        """Write the entries of each source of `work` (at least one each), in their order, and remember that they are
-        indexed; sources that no longer exist, or have entries already, get none. Returns whether the claim still held;
-        if not, nothing is written."""
-        ...
-
-    async def embed(self, work: IndexWork, space: Space, vectors: Vectors) -> bool:
-        """Write the vectors of `work.unembedded`, in their order. Returns whether the claim still held."""
-        ...
-
-    async def compact_index(self, work: IndexWork) -> bool:
-        """Compact the scope's index where it has grown or entries have gone. Returns whether the claim still held."""
-        ...
-
-    async def release(self, work: IndexWork) -> None:
-        """Give the claim back."""
-        ...
-
-    async def backlog(self, space: Space | None, *, tenant: str | None = None) -> IndexBacklog:
-        """The current backlog of all tenants or of one, vectors in `space`."""
-        ...
-
-
 def keeps(source: Source, criteria: SearchFilter) -> bool:
     """Whether a source, as it is now, passes the filter."""
     if source.kind not in criteria.kinds or criteria.subject not in (None, source.subject):
@@ -278,7 +216,7 @@ def keeps(source: Source, criteria: SearchFilter) -> bool:
 def matching(
     found: Iterable[Candidate], criteria: SearchFilter, keys: Sequence[Key], *, around: int
 ) -> list[Candidate]:
-    """What `SearchIndex.candidates` returns, out of the candidates that a store has found for `keys` and around
+    """What `SearchIndex.candidates` returns, out of the candidates that the store has found for `keys` and around
     them."""
     kept = [one for one in found if keeps(one.source, criteria)]
     asked = set(keys)

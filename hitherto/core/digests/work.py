@@ -1,18 +1,13 @@
-"""The port to digests: their rows, the claims of workers on them, and the backlog."""
+"""Rows of digests to be written, the claims of workers on them, and the backlog."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Protocol
-from uuid import UUID
 
 from hitherto.core.digests.digest import Digest, Item, Needs
 from hitherto.core.documents.document import NewDocument
-from hitherto.core.ledger import ModelCall
 from hitherto.core.log.frontier import DigestAction
-from hitherto.core.log.message import Logged, Payload
+from hitherto.core.log.message import Logged
 from hitherto.core.scope import Scope
 
 
@@ -146,87 +141,3 @@ class EarlierDigest:
     conversation: str
     digest: int
     text: str
-
-
-class DigestStore(Protocol):
-    """Digests, which units of work begin and end. All methods raise what `Store` says."""
-
-    async def digests(self, scope: Scope, conversation: str) -> list[Digest]:
-        """All digests in order of their ids, failed and superseded ones and clears too."""
-        ...
-
-    async def opaque(self, scope: Scope, conversation: str, digest: int) -> tuple[Payload, ...] | None:
-        """The opaque items of that row of the conversation, whatever its status; None when it has none."""
-        ...
-
-    async def earlier(self, scope: Scope, conversation: str, *, within: timedelta) -> EarlierDigest | None:
-        """The newest completed summary, made no longer than `within` ago by the store's clock, of the scope's other
-        conversations; of each only the one that stands for it now."""
-        ...
-
-    async def claim(
-        self, tenant: str, digest: int, *, lease: timedelta, able: Collection[Needs] = tuple(Needs)
-    ) -> DigestWork | None:
-        """Claim a digest in progress that is due and needs nothing, or one of what the caller is `able` to do, and read
-        what is needed to make it; None for any other.
-
-        The row's `attempt` and `tries` go up by one, so that an earlier claim on it is lost. For `lease`, by the
-        store's clock, nobody else can claim it. None too while a unit of work holds the row. (A due time further away
-        than anything here sets counts as due: it was left by a clock that was put back.)
-        """
-        ...
-
-    async def prolong(self, claims: Sequence[Claim], *, lease: timedelta) -> frozenset[Claim]:
-        """Renew claims for `lease` from now; returns those that still hold. A claim whose row a unit of work holds is
-        not renewed, but still holds."""
-        ...
-
-    async def put_off(
-        self,
-        work: DigestWork,
-        *,
-        wait: timedelta,
-        error: str | None = None,
-        counted: bool = True,
-        calls: Sequence[ModelCall] = (),
-    ) -> bool:
-        """Give a claim back: the digest is due again in `wait` (at most an hour), and `error` says why; the `calls` go
-        into the ledger. Not `counted`, the attempt does not count as a try. Returns whether the claim still held; if
-        not, only the ledger is written. It waits for a unit of work that holds the row, but not without limit."""
-        ...
-
-    async def due_digests(self, *, limit: int = 100, able: Collection[Needs] = tuple(Needs)) -> list[DigestJob]:
-        """Digests of any tenant that can be claimed and that the caller is `able` to make, the longest due first. Read
-        without a lock: another may claim them first."""
-        ...
-
-    def wake_workers(self) -> None:
-        """Tell the workers of other processes that digests are due. Returns at once and never raises: calls within 20
-        milliseconds become one, and one that is lost is made up for, as workers look by themselves."""
-        ...
-
-    async def listen(self, woken: Callable[[], None]) -> None:
-        """Call `woken` whenever another process called `wake_workers`, and after each time that this may have been
-        missed; until cancelled."""
-        ...
-
-    async def show_worker(self, worker: UUID) -> None:
-        """Record that a worker is there; `Backlog.workers` counts those of the last 30 seconds."""
-        ...
-
-    async def forget_worker(self, worker: UUID) -> None:
-        """Record that a worker has stopped."""
-        ...
-
-    async def rested(self, *, limit: int = 100, able: Collection[Needs] = tuple(Needs)) -> list[FailedDigest]:
-        """Of each conversation whose `Head.resume_at` has come, its newest failed digest, the longest waiting first;
-        only those that the caller is `able` to make."""
-        ...
-
-    async def unsettled(self, jobs: Sequence[DigestJob]) -> list[DigestJob]:
-        """Those of `jobs` that are due or claimed."""
-        ...
-
-    async def backlog(self, *, tenant: str | None = None) -> Backlog:
-        """The current backlog, of all tenants or of one."""
-        ...
