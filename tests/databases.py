@@ -84,7 +84,8 @@ class OpenStore(Store):
     def __init__(self, url: str, owners_url: str, connections: Connections) -> None:
         super().__init__(url)
         self.url, self.owners_url = url, owners_url
-        self._connections = connections
+        for part in (self, self.index, self.documents, self.facts, self.export, self.contexts, self.runs, self.keys):
+            part._connections = connections
 
     async def open(self) -> None:
         """The connections are open."""

@@ -79,7 +79,7 @@ async def test_what_was_said_is_indexed_in_a_thread(watched: Watched) -> None:
 async def test_much_that_waits_to_be_indexed_is_searched_in_a_thread(watched: Watched) -> None:
     threads = watched("engine.recall.search.analyzed")
     async with memory() as opened:
-        await opened.conversation("c", scope=SCOPE).append(user(f"The code of the alarm is 4711. {PASTED}"))
+        await opened.conversation("c", scope=SCOPE).append(user("The code of the alarm is 4711."), *[user(PASTED)] * 3)
         found = await opened.recall("the code of the alarm", scope=SCOPE)
         assert len(found.hits) == 1
     assert threads

@@ -11,7 +11,7 @@ import pytest
 from hitherto.errors import StoreError
 from hitherto.stores.postgres.store import Store
 from tests.patience import PATIENCE
-from tests.store.recall.samples import SPACE, index_of, taken
+from tests.store.recall.samples import SPACE, taken
 from tests.store.samples import user, write
 
 
@@ -24,10 +24,10 @@ async def test_where_what_is_to_be_done_cannot_be_read(database: str) -> None:
         await other.execute("alter table hitherto.passage rename to mislaid")
         await other.commit()
         with pytest.raises(StoreError, match=r"hitherto\.passage"):
-            await index_of(store).take(space=SPACE, lease=timedelta(minutes=5), limit=10)
+            await store.index.take(space=SPACE, lease=timedelta(minutes=5), limit=10)
         await other.execute("alter table hitherto.mislaid rename to passage")
         await other.commit()
     async with asyncio.timeout(PATIENCE):
-        work = await taken(index_of(store))
+        work = await taken(store.index)
     assert [one.text for one in work.sources] == ["tea"]
     await store.aclose()

@@ -10,7 +10,7 @@ from hitherto.core.digests.work import DigestOutcome
 from hitherto.core.log.frontier import DigestAction
 from hitherto.stores.postgres.store import Store
 from tests.store.digests.stage_samples import stage_row, superseded
-from tests.store.recall.samples import SPACE, found, index_of, indexed, made, taken, waiting
+from tests.store.recall.samples import SPACE, found, indexed, made, taken, waiting
 from tests.store.samples import SCOPE, assistant, clear, user, write
 
 TEXTS = ["milk", "sugar", "tea"]
@@ -31,15 +31,15 @@ async def test_what_a_clear_hid_for_a_while_is_indexed(store: Store, before: boo
     await write(store, "c", user("tea"), assistant("milk"))
     (digest,) = (await write(store, "c", fire=[stage_row(DigestAction.SUMMARIZE, 0, 1, completed=False)])).fired
     await write(store, "c", outcomes=[DigestOutcome(digest=digest, text="sugar", tokens=1)])
-    work = await taken(index_of(store)) if before else None
+    work = await taken(store.index) if before else None
     await clear(store, "c")
     cleared = next(row.id for row in await store.digests(SCOPE, "c") if row.action is DigestAction.CLEAR)
-    work = work or await taken(index_of(store))
+    work = work or await taken(store.index)
     assert [one.text for one in work.sources] == (["tea", "milk", "sugar"] if before else [])
     assert await found(store) == []
     await superseded(store, "c", cleared, view_start=0)
-    assert await index_of(store).add(work, made(work.sources))
+    assert await store.index.add(work, made(work.sources))
     assert await found(store) == TEXTS
-    await index_of(store).release(work)
+    await store.index.release(work)
     await indexed(store, space=SPACE)
     assert (await found(store), await waiting(store)) == (TEXTS, [])

@@ -207,8 +207,7 @@ async def test_a_role_that_passes_row_level_security_is_refused(server: Server, 
             pass
 
 
-async def test_views_of_an_upgraded_server_are_no_way_past(filled: str) -> None:
-    """PostgreSQL 14 has no such option, and an upgrade from there does not set it."""
+async def test_a_view_with_its_owners_rights_is_no_way_past(filled: str) -> None:
     address = make_conninfo(filled, user=ROW_SECURITY_ROLE)
     async with await Connection.connect(filled, autocommit=True) as owner:
         await owner.execute("alter view hitherto.chat_messages reset (security_invoker)")

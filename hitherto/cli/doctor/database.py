@@ -88,7 +88,7 @@ def _server(examined: InspectionReport, home: Path | None) -> Check:
         f"fsync {fsync}, full_page_writes {full_pages}"
     )
     if examined.too_old:
-        return failed(name, says, "Hitherto needs PostgreSQL 14 or later: upgrade the server, or name another")
+        return failed(name, says, "Hitherto needs PostgreSQL 15 or later: upgrade the server, or name another")
     if examined.read_only:
         return warning(
             name,

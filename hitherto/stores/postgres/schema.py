@@ -18,7 +18,7 @@ from hitherto.stores.postgres import errors
 from hitherto.stores.postgres.connections import silence
 from hitherto.uninterrupted import uninterrupted
 
-OLDEST_SERVER = 140000
+OLDEST_SERVER = 150000
 _UPGRADE_LOCK = 0x68697468  # "hith": one number for the advisory lock that upgrades of one database share
 
 LOCK_TIMEOUT = 3.0
@@ -128,7 +128,7 @@ async def _ensure(
     known = revisions()
     if connection.info.server_version < OLDEST_SERVER:
         raise SchemaMismatch(
-            f"the server is PostgreSQL {connection.info.server_version // 10000}; Hitherto needs 14 or later"
+            f"the server is PostgreSQL {connection.info.server_version // 10000}; Hitherto needs 15 or later"
         )
     encoding = connection.info.parameter_status("server_encoding")
     if encoding != "UTF8":

@@ -297,7 +297,7 @@ async def test_a_user_is_erased_with_all_agents(memory: Memory) -> None:
     subject = await memory.subject("boat", tenant=SCOPE.tenant)
     assert subject is not None
     assert subject.members == (OTHER.user,)
-    costs = {one.group: one.calls for one in await memory.costs("user")}
+    costs = {one.group: one.calls for one in await memory.costs("user", tenant=SCOPE.tenant)}
     assert SCOPE.user not in costs
     assert costs[""] > 0, "the costs stay"
     assert (await memory.recall(SECRET, scope=OTHER, all_agents=True)).hits != ()

@@ -75,9 +75,6 @@ class TestClaim:
             work = await claimed(store, made, lease=AT_ONCE)
             assert (work.digest.attempt, work.digest.tries) == (n, n)
             assert await row_of(store, made) == work.digest
-        await claimed(store, made, lease=MOMENT)
-        await asyncio.sleep(1.5 * MOMENT.total_seconds())
-        assert (await claimed(store, made)).digest.attempt == 5
 
     async def test_a_claim_is_for_those_who_can_make_it(self, store: Store) -> None:
         free, model = await begun(store, "free"), await begun(store, "model", needs=Needs.MODEL)
@@ -179,26 +176,6 @@ class TestPutOff:
         assert row == replace(work.digest, attempt=2, claimed=False, due_at=row.due_at)
         again = await claimed(store, work.digest.id)
         assert (again.digest.attempt, again.digest.tries, again.digest.error) == (3, 2, None)
-
-    async def test_put_off_it_is_due_again_after_its_wait(self, store: Store) -> None:
-        work = await claimed(store, await begun(store))
-        assert await store.put_off(work, wait=MOMENT)
-        await asyncio.sleep(1.5 * MOMENT.total_seconds())
-        work = await claimed(store, work.digest.id)
-        now = (await head_of(store, "c")).now
-        assert await store.put_off(work, wait=HOUR / 2)
-        row = await row_of(store, work.digest.id)
-        assert row.due_at is not None
-        assert HOUR / 2 <= row.due_at - now < HOUR
-        assert await store.claim(SCOPE.tenant, work.digest.id, lease=HOUR) is None
-
-    async def test_nothing_is_put_off_for_more_than_an_hour(self, store: Store) -> None:
-        work = await claimed(store, await begun(store))
-        assert await store.put_off(work, wait=timedelta(days=400))
-        row = await row_of(store, work.digest.id)
-        assert row.due_at is not None
-        assert row.due_at <= (await head_of(store, "c")).now + HOUR
-        assert await store.claim(SCOPE.tenant, work.digest.id, lease=HOUR) is None
 
     async def test_who_put_it_off_has_lost_it(self, store: Store) -> None:
         work = await claimed(store, await begun(store))

@@ -19,7 +19,6 @@ from tests.store.documents.test_documents import (
     OUTSIDE,
     PASSAGES,
     SAID,
-    documents_of,
     titles,
 )
 from tests.store.samples import SCOPE, clear, dialogue, fire, write
@@ -48,14 +47,14 @@ async def archived(
 
 async def ranges_of(store: Store, *, scope: Scope = SCOPE) -> list[tuple[str, int, int]]:
     """Which messages the archived documents stand for, oldest document first."""
-    found = await documents_of(store).documents(scope, doc_type=CONVERSATION)
+    found = await store.documents.documents(scope, doc_type=CONVERSATION)
     origins = [one.archived for one in reversed(found)]
     return [(one.conversation, one.start, one.end) for one in origins if one is not None]
 
 
 class TestArchive:
     async def test_what_an_agent_archived_is_another_agents_only_on_request(self, store: Store) -> None:
-        documents = documents_of(store)
+        documents = store.documents
         await write(store, "c", *dialogue(1))
         await archived(store, "c", 0, 1)
         (found,) = await documents.documents(SCOPE)
@@ -75,12 +74,12 @@ class TestArchive:
         await write(store, "c", *dialogue(3))
         first = await archived(store, "c", 0, 1)
         second = await archived(store, "c", 0, 5, base=first)
-        newer, older = await documents_of(store).documents(SCOPE)
+        newer, older = await store.documents.documents(SCOPE)
         assert older.archived == ArchiveOrigin(conversation="c", digest=first, start=0, end=1)
         assert newer.archived == ArchiveOrigin(conversation="c", digest=second, start=2, end=5)
         assert (newer.agent, newer.doc_type, newer.namespace) == (SCOPE.agent, CONVERSATION, "conversations:u-17")
         assert (newer.said_at, newer.passages, newer.text) == (SAID, 2, NOTE.text)
-        assert await documents_of(store).passages(SCOPE, newer.id) == PASSAGES
+        assert await store.documents.passages(SCOPE, newer.id) == PASSAGES
 
     @pytest.mark.parametrize("how", ["error", "superseded"])
     async def test_one_that_comes_to_nothing_brings_none(self, store: Store, how: str) -> None:
@@ -88,7 +87,7 @@ class TestArchive:
         made = await fire(store, "c", 0, 1)
         outcome = DigestOutcome(digest=made, error="no", superseded=how == "superseded", archive=archive_of(made))
         await write(store, "c", outcomes=[outcome])
-        assert await documents_of(store).documents(SCOPE) == []
+        assert await store.documents.documents(SCOPE) == []
 
     async def test_one_that_is_in_progress_no_more_brings_none(self, store: Store) -> None:
         await write(store, "c", *dialogue(1))
@@ -121,7 +120,7 @@ class TestArchive:
 
     async def test_erasing_a_message_takes_what_stands_for_it(self, store: Store) -> None:
         await self.two(store)
-        await documents_of(store).keep(SCOPE, NOTE)
+        await store.documents.keep(SCOPE, NOTE)
         await write(store, "c", erase=((4, 4),))
         assert await ranges_of(store) == [("c", 0, 1), ("other", 0, 5)]
         await write(store, "c", erase=((0, 0), (3, 3)))
@@ -153,7 +152,7 @@ class TestArchive:
 
     async def test_a_deleted_conversation_takes_its_documents(self, store: Store) -> None:
         await self.two(store)
-        await documents_of(store).keep(SCOPE, NOTE)
+        await store.documents.keep(SCOPE, NOTE)
         async with store.write(SCOPE, "c") as unit:
             await unit.delete()
         assert await ranges_of(store) == [("other", 0, 5)]
@@ -172,6 +171,6 @@ class TestArchive:
         made = await fire(store, "c", 0, 1)
         async with store.write(SCOPE, "c", digest=made):
             pass
-        assert await documents_of(store).documents(SCOPE) == []
+        assert await store.documents.documents(SCOPE) == []
         (row,) = await store.digests(SCOPE, "c")
         assert row.status is Status.PROCESSING

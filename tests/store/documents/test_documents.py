@@ -7,13 +7,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from hitherto.core.documents.document import PREVIEW, Document, KeptDocument, NewDocument, Passage
 from hitherto.core.scope import Scope
-from hitherto.stores.postgres.documents import DocumentStore
 from hitherto.stores.postgres.store import Store
 from tests.store.samples import SCOPE
 
@@ -33,18 +32,13 @@ OTHER_AGENT = replace(SCOPE, agent="another")
 OUTSIDE = [replace(SCOPE, user="another"), replace(SCOPE, tenant="another")]
 
 
-def documents_of(store: Store) -> DocumentStore:
-    """The store's documents."""
-    return cast(DocumentStore, cast(Any, store).documents)
-
-
 async def titles(store: Store, scope: Scope = SCOPE, **criteria: Any) -> list[str | None]:
-    return [one.title for one in await documents_of(store).documents(scope, **criteria)]
+    return [one.title for one in await store.documents.documents(scope, **criteria)]
 
 
 class TestDocument:
     async def test_a_document_comes_back_as_it_was_kept(self, store: Store) -> None:
-        documents = documents_of(store)
+        documents = store.documents
         before = datetime.now(UTC)
         kept = await documents.keep(SCOPE, NOTE)
         assert kept == KeptDocument(kept.id, new=True)
@@ -67,14 +61,14 @@ class TestDocument:
         assert await documents.documents(SCOPE) == [found]
 
     async def test_what_has_no_time_was_said_when_it_was_kept(self, store: Store) -> None:
-        kept = await documents_of(store).keep(SCOPE, replace(NOTE, said_at=None, title=None, passages=()))
-        found = await documents_of(store).document(SCOPE, kept.id)
+        kept = await store.documents.keep(SCOPE, replace(NOTE, said_at=None, title=None, passages=()))
+        found = await store.documents.document(SCOPE, kept.id)
         assert found is not None
         assert abs(found.said_at - found.created_at).total_seconds() < 1
-        assert (found.title, found.passages, await documents_of(store).passages(SCOPE, kept.id)) == (None, 0, ())
+        assert (found.title, found.passages, await store.documents.passages(SCOPE, kept.id)) == (None, 0, ())
 
     async def test_the_same_content_is_one_document(self, store: Store) -> None:
-        documents = documents_of(store)
+        documents = store.documents
         first = await documents.keep(SCOPE, NOTE)
         again = await documents.keep(OTHER_AGENT, replace(NOTE, title="Another", text="Another"))
         assert again == KeptDocument(first.id, new=False)
@@ -84,13 +78,13 @@ class TestDocument:
         assert await titles(store) == ["Elsewhere", "Meals"]
 
     async def test_the_same_content_at_the_same_time_is_one_document(self, store: Store) -> None:
-        kept = await asyncio.gather(*(documents_of(store).keep(SCOPE, NOTE) for _ in range(12)))
+        kept = await asyncio.gather(*(store.documents.keep(SCOPE, NOTE) for _ in range(12)))
         assert len({one.id for one in kept}) == 1
         assert [one.new for one in kept].count(True) == 1
         assert len(await titles(store)) == 1
 
     async def test_content_that_was_discarded_is_new_again(self, store: Store) -> None:
-        documents = documents_of(store)
+        documents = store.documents
         first = await documents.keep(SCOPE, NOTE)
         assert await documents.discard(SCOPE, first.id)
         assert not await documents.discard(SCOPE, first.id)
@@ -102,7 +96,7 @@ class TestDocument:
 
     @pytest.mark.parametrize("outside", OUTSIDE)
     async def test_nobody_else_sees_it(self, store: Store, outside: Scope) -> None:
-        documents = documents_of(store)
+        documents = store.documents
         kept = await documents.keep(SCOPE, NOTE)
         for every in (False, True):
             assert await documents.documents(outside, all_agents=every) == []
@@ -115,7 +109,7 @@ class TestDocument:
         assert await titles(store, outside) == ["Theirs"]
 
     async def test_the_newest_are_listed_first_and_cut_short(self, store: Store) -> None:
-        documents = documents_of(store)
+        documents = store.documents
         long = "word " * PREVIEW
         for n in range(5):
             await documents.keep(SCOPE, replace(NOTE, fingerprint=f"{n}", title=f"{n}", text=long))
@@ -132,7 +126,7 @@ class TestDocument:
         assert whole.text == long
 
     async def test_types_and_namespaces_are_told_apart(self, store: Store) -> None:
-        documents = documents_of(store)
+        documents = store.documents
         await documents.keep(SCOPE, NOTE)
         await documents.keep(SCOPE, replace(NOTE, namespace="b", doc_type="letter", title="Letter"))
         assert await titles(store, doc_type="note") == ["Meals"]
@@ -164,5 +158,5 @@ class TestDocument:
     async def test_metadata_are_found_by_equal_values(
         self, store: Store, criteria: Mapping[str, object], there: bool
     ) -> None:
-        await documents_of(store).keep(SCOPE, NOTE)
+        await store.documents.keep(SCOPE, NOTE)
         assert await titles(store, metadata=criteria) == (["Meals"] if there else [])

@@ -26,11 +26,6 @@ ENOUGH = 1_000
 """More entries than any test has, except those that say so."""
 
 
-def index_of(store: Store) -> SearchIndex:
-    """The store's search index."""
-    return store.index
-
-
 def term(word: str) -> int:
     """The hash of a word that is a single term."""
     (found,) = analyzed(word).hashes.tolist()
@@ -80,7 +75,7 @@ async def indexed(
 ) -> None:
     """Index all that waits, as an indexing worker does, texts by passages of `cut` characters. Without `compact_index`,
     index one scope and do not compact its index."""
-    index = index_of(store)
+    index = store.index
     for _ in range(ENOUGH):
         work = await index.take(space=space, lease=HOUR, limit=limit)
         if work is None:
@@ -117,7 +112,7 @@ async def search_data(
     spaces: Sequence[Space] = (),
     limit: int = ENOUGH,
 ) -> SearchData:
-    return await index_of(store).search_data(criteria, terms=[term(word) for word in words], spaces=spaces, limit=limit)
+    return await store.index.search_data(criteria, terms=[term(word) for word in words], spaces=spaces, limit=limit)
 
 
 def keys_of(search_data: SearchData) -> list[Key]:
@@ -157,7 +152,7 @@ async def candidates(
 ) -> list[Candidate]:
     """The candidates for `keys`, or for all entries, in the order of their keys."""
     asked = keys_of(await search_data(store, criteria)) if keys is None else keys
-    found = await index_of(store).candidates(criteria, asked, space=space, around=around)
+    found = await store.index.candidates(criteria, asked, space=space, around=around)
     assert len({one.key for one in found}) == len(found), "each once"
     return sorted(found, key=lambda one: one.key)
 

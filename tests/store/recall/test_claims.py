@@ -15,7 +15,6 @@ from tests.store.recall.samples import (
     ENOUGH,
     SPACE,
     found,
-    index_of,
     indexed,
     keys_of,
     made,
@@ -36,7 +35,7 @@ async def take(index: SearchIndex, *, lease: timedelta = HOUR) -> IndexWork | No
 
 async def writes_nothing(store: Store, work: IndexWork) -> bool:
     """Whether every write under this claim is refused and changes nothing."""
-    index = index_of(store)
+    index = store.index
     before = await search_data(store, spaces=[SPACE])
     done = [
         await index.add(work, made(work.sources)),
@@ -52,18 +51,18 @@ async def writes_nothing(store: Store, work: IndexWork) -> bool:
 
 class TestIndexClaim:
     async def test_nothing_to_be_done_is_nothing_to_take(self, store: Store) -> None:
-        assert await take(index_of(store)) is None
+        assert await take(store.index) is None
         await write(store, "c", user("tea"))
         await indexed(store, space=SPACE)
-        assert await index_of(store).take(space=SPACE, lease=HOUR, limit=ENOUGH) is None
+        assert await store.index.take(space=SPACE, lease=HOUR, limit=ENOUGH) is None
 
     async def test_of_many_takers_each_gets_another_scope(self, store: Store) -> None:
         for scope in SCOPES:
             for name in "cd":
                 await write(store, name, user(f"of {scope.user}"), scope=scope)
-        got = [work for work in await asyncio.gather(*(take(index_of(store)) for _ in range(16))) if work is not None]
+        got = [work for work in await asyncio.gather(*(take(store.index) for _ in range(16))) if work is not None]
         assert len({(work.tenant, work.ref) for work in got}) == len(got)
-        while (more := await take(index_of(store))) is not None:  # skipped while another task looked at them
+        while (more := await take(store.index)) is not None:  # skipped while another task looked at them
             got.append(more)
         assert sorted(tuple(one.text for one in work.sources) for work in got) == [
             (f"of {scope.user}", f"of {scope.user}") for scope in SCOPES
@@ -71,53 +70,45 @@ class TestIndexClaim:
 
     async def test_a_claim_says_whose_scope_it_is(self, store: Store) -> None:
         await write(store, "c", user("tea"))
-        work = await taken(index_of(store))
+        work = await taken(store.index)
         assert (work.tenant, work.user, work.agent) == (SCOPE.tenant, SCOPE.user, SCOPE.agent)
-        held = await index_of(store).more(work, space=None, lease=HOUR, limit=ENOUGH)
+        held = await store.index.more(work, space=None, lease=HOUR, limit=ENOUGH)
         assert held is not None
         assert (held.tenant, held.user, held.agent) == (work.tenant, work.user, work.agent)
 
     async def test_a_scope_in_hand_cannot_be_taken(self, store: Store) -> None:
         await write(store, "c", user("tea"))
-        work = await taken(index_of(store))
-        assert await take(index_of(store)) is None
-        await index_of(store).release(work)
-        again = await taken(index_of(store))
+        work = await taken(store.index)
+        assert await take(store.index) is None
+        await store.index.release(work)
+        again = await taken(store.index)
         assert (again.tenant, again.ref) == (work.tenant, work.ref)
         assert again.attempt > work.attempt
         assert again.sources == work.sources
 
-    async def test_after_its_lease_another_gets_the_scope(self, store: Store) -> None:
-        await write(store, "c", user("tea"))
-        first = await taken(index_of(store), lease=AT_ONCE)
-        second = await taken(index_of(store), lease=MOMENT)
-        assert second.attempt == first.attempt + 1
-        await asyncio.sleep(1.5 * MOMENT.total_seconds())
-        assert (await taken(index_of(store))).attempt == first.attempt + 2
-
     @pytest.mark.parametrize("how", ["more", "prolong"])
     async def test_a_claim_is_held_on_to(self, store: Store, how: str) -> None:
         await write(store, "c", user("tea"))
-        work = await taken(index_of(store), lease=3 * MOMENT)
+        work = await taken(store.index, lease=3 * MOMENT)
         if how == "more":
-            held = await index_of(store).more(work, space=None, lease=HOUR, limit=ENOUGH)
+            held = await store.index.more(work, space=None, lease=HOUR, limit=ENOUGH)
             assert held is not None
             assert (held.ref, held.attempt, held.sources) == (work.ref, work.attempt, work.sources)
         else:
-            assert await index_of(store).prolong(work, lease=HOUR)
+            assert await store.index.prolong(work, lease=HOUR)
         await asyncio.sleep(4 * MOMENT.total_seconds())
-        assert await take(index_of(store)) is None
-        assert await index_of(store).add(work, made(work.sources))
+        assert await take(store.index) is None
+        assert await store.index.add(work, made(work.sources))
 
     async def test_more_goes_on_from_what_was_done(self, store: Store) -> None:
         await write(store, "c", *(user(f"{at}") for at in range(5)))
-        work = await taken(index_of(store), space=SPACE, limit=2)
+        work = await taken(store.index, space=SPACE, limit=2)
         told: list[list[str]] = []
         for _ in range(9):
             told.append([one.text for one in work.sources])
-            assert await index_of(store).add(work, made(work.sources))
-            assert await index_of(store).embed(work, SPACE, vectors_of(work))
-            following = await index_of(store).more(work, space=SPACE, lease=HOUR, limit=2)
+            assert await store.index.add(work, made(work.sources))
+            assert await store.index.embed(work, SPACE, vectors_of(work))
+            following = await store.index.more(work, space=SPACE, lease=HOUR, limit=2)
             assert following is not None
             work = following
             if work.done:
@@ -130,39 +121,39 @@ class TestIndexClaim:
         await write(store, "c", user("tea"))
         await indexed(store)
         await write(store, "c", user("milk"))
-        lost = await taken(index_of(store), space=SPACE, lease=AT_ONCE)
+        lost = await taken(store.index, space=SPACE, lease=AT_ONCE)
         assert (len(lost.sources), len(lost.unembedded)) == (1, 1)
-        mine = await taken(index_of(store), space=SPACE)
+        mine = await taken(store.index, space=SPACE)
         assert await writes_nothing(store, lost)
-        await index_of(store).release(lost)
-        assert await take(index_of(store)) is None, "it is not the loser's to give back"
-        assert await index_of(store).add(mine, made(mine.sources))
-        assert await index_of(store).embed(mine, SPACE, vectors_of(mine))
+        await store.index.release(lost)
+        assert await take(store.index) is None, "it is not the loser's to give back"
+        assert await store.index.add(mine, made(mine.sources))
+        assert await store.index.embed(mine, SPACE, vectors_of(mine))
         assert await writes_nothing(store, lost)
         assert await waiting(store) == []
 
     async def test_what_was_given_back_is_lost(self, store: Store) -> None:
         await write(store, "c", user("tea"))
-        work = await taken(index_of(store), space=SPACE)
-        await index_of(store).release(work)
+        work = await taken(store.index, space=SPACE)
+        await store.index.release(work)
         assert await writes_nothing(store, work)
 
     async def test_what_has_an_entry_gets_no_other(self, store: Store) -> None:
         await write(store, "c", user("tea"), user("milk"))
-        work = await taken(index_of(store))
+        work = await taken(store.index)
         for _ in range(2):
-            assert await index_of(store).add(work, made(work.sources))
+            assert await store.index.add(work, made(work.sources))
         assert len(keys_of(await search_data(store))) == 2
         assert await found(store) == ["milk", "tea"]
 
     async def test_what_comes_meanwhile_waits(self, store: Store) -> None:
         await write(store, "c", user("first"))
-        work = await taken(index_of(store))
+        work = await taken(store.index)
         await write(store, "c", user("second"))
         await write(store, "d", user("third"))
-        assert await index_of(store).add(work, made(work.sources))
+        assert await store.index.add(work, made(work.sources))
         assert await waiting(store) == ["second", "third"]
-        await index_of(store).release(work)
+        await store.index.release(work)
         await indexed(store)
         assert await found(store) == ["first", "second", "third"]
 
@@ -172,13 +163,13 @@ class TestIndexClaim:
             await write(store, "c", user("tea"), scope=scope)
         seen: set[int] = set()
         for _ in SCOPES:
-            work = await taken(index_of(store))
+            work = await taken(store.index)
             seen.add(work.ref)
-            await index_of(store).release(work)
+            await store.index.release(work)
         assert len(seen) == len(SCOPES)
 
     async def test_the_work_of_one_tenant(self, store: Store) -> None:
-        index, scopes = index_of(store), [*SCOPES, replace(SCOPE, tenant="another")]
+        index, scopes = store.index, [*SCOPES, replace(SCOPE, tenant="another")]
         for scope in scopes:
             await write(store, "c", user("tea"), scope=scope)
         for tenant in ("nobody", "", SCOPE.tenant[:-1]):
@@ -199,13 +190,13 @@ class TestIndexClaim:
     async def test_the_load_is_told_in_scopes(self, store: Store) -> None:
         for scope in SCOPES:
             await write(store, "c", user("tea"), user("milk"), scope=scope)
-        assert (await index_of(store).backlog(SPACE)).waiting == len(SCOPES)
-        work = await taken(index_of(store), space=SPACE)
-        assert await index_of(store).add(work, made(work.sources))
-        load = await index_of(store).backlog(SPACE)
+        assert (await store.index.backlog(SPACE)).waiting == len(SCOPES)
+        work = await taken(store.index, space=SPACE)
+        assert await store.index.add(work, made(work.sources))
+        load = await store.index.backlog(SPACE)
         assert (load.waiting, load.unembedded) == (len(SCOPES) - 1, 1)
-        following = await index_of(store).more(work, space=SPACE, lease=HOUR, limit=ENOUGH)
+        following = await store.index.more(work, space=SPACE, lease=HOUR, limit=ENOUGH)
         assert following is not None
-        assert await index_of(store).embed(following, SPACE, vectors_of(following))
-        load = await index_of(store).backlog(SPACE)
+        assert await store.index.embed(following, SPACE, vectors_of(following))
+        load = await store.index.backlog(SPACE)
         assert (load.waiting, load.unembedded) == (len(SCOPES) - 1, 0)

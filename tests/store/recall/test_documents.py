@@ -14,14 +14,13 @@ from hitherto.core.recall.index import OF_NO_AGENT, TEXT, Source
 from hitherto.core.scope import THE_USER
 from hitherto.stores.postgres.store import Store
 from tests.store.digests.stage_samples import take_back
-from tests.store.documents.test_documents import NOTE, SAID, documents_of
+from tests.store.documents.test_documents import NOTE, SAID
 from tests.store.recall.samples import (
     MINE,
     SPACE,
     candidates,
     found,
     having,
-    index_of,
     indexed,
     keys_of,
     made,
@@ -59,8 +58,8 @@ async def archived(store: Store, name: str, start: int, end: int, text: str) -> 
 class TestSearchDocument:
     @each_side
     async def test_passages_are_told_whole(self, store: Store, first: bool) -> None:
-        kept = await documents_of(store).keep(SCOPE, NOTE)
-        document = await documents_of(store).document(SCOPE, kept.id)
+        kept = await store.documents.keep(SCOPE, NOTE)
+        document = await store.documents.document(SCOPE, kept.id)
         assert document is not None
         if first:
             await indexed(store)
@@ -86,7 +85,7 @@ class TestSearchDocument:
     async def test_passages_of_an_archive_are_told_whole(self, store: Store, first: bool) -> None:
         await write(store, "c", *dialogue(3))
         await archived(store, "c", 2, 3, "soup")
-        (document,) = await documents_of(store).documents(SCOPE)
+        (document,) = await store.documents.documents(SCOPE)
         assert document.archived is not None
         if first:
             await indexed(store)
@@ -113,7 +112,7 @@ class TestSearchDocument:
     @each_side
     async def test_the_users_own_belong_to_all_agents(self, store: Store, first: bool) -> None:
         """Another user or tenant finds nothing, not even by the entries' numbers."""
-        await documents_of(store).keep(SCOPE, NOTE)
+        await store.documents.keep(SCOPE, NOTE)
         if first:
             await indexed(store)
         assert await found(store) == sorted(TEXTS)
@@ -139,16 +138,16 @@ class TestSearchDocument:
 
     @pytest.mark.parametrize("when", ["waiting", "indexed", "in hand"])
     async def test_what_is_discarded_is_gone(self, store: Store, when: str) -> None:
-        kept = await documents_of(store).keep(SCOPE, NOTE)
-        other = await documents_of(store).keep(SCOPE, replace(NOTE, fingerprint="f2", passages=(Passage("tea", 0, 1),)))
+        kept = await store.documents.keep(SCOPE, NOTE)
+        other = await store.documents.keep(SCOPE, replace(NOTE, fingerprint="f2", passages=(Passage("tea", 0, 1),)))
         if when == "indexed":
             await indexed(store, space=SPACE)
         before = keys_of(await search_data(store))
-        work = await taken(index_of(store)) if when == "in hand" else None
-        assert await documents_of(store).discard(SCOPE, kept.id)
+        work = await taken(store.index) if when == "in hand" else None
+        assert await store.documents.discard(SCOPE, kept.id)
         if work is not None:
-            assert await index_of(store).add(work, made(work.sources))
-            await index_of(store).release(work)
+            assert await store.index.add(work, made(work.sources))
+            await store.index.release(work)
         for _ in range(2):
             assert await found(store) == ["tea"]
             assert [one.source.origin for one in await candidates(store, keys=before)] in ([], [other.id])
@@ -157,13 +156,13 @@ class TestSearchDocument:
         assert having(await search_data(store, words=["soup"]), "soup") == {}
 
     async def test_what_is_discarded_gets_no_vector(self, store: Store) -> None:
-        kept = await documents_of(store).keep(SCOPE, NOTE)
+        kept = await store.documents.keep(SCOPE, NOTE)
         await indexed(store)
-        work = await taken(index_of(store), space=SPACE)
+        work = await taken(store.index, space=SPACE)
         assert sorted(one.text for one in work.unembedded) == sorted(TEXTS)
-        assert await documents_of(store).discard(SCOPE, kept.id)
-        assert await index_of(store).embed(work, SPACE, vectors_of(work))
-        await index_of(store).release(work)
+        assert await store.documents.discard(SCOPE, kept.id)
+        assert await store.index.embed(work, SPACE, vectors_of(work))
+        await store.index.release(work)
         assert await candidates(store, space=SPACE) == []
         await indexed(store, space=SPACE)
         assert keys_of(await search_data(store)) == []
@@ -195,17 +194,17 @@ class TestSearchDocument:
 
     async def test_a_passage_has_no_neighbours(self, store: Store) -> None:
         await write(store, "c", user("hello"))
-        await documents_of(store).keep(SCOPE, NOTE)
+        await store.documents.keep(SCOPE, NOTE)
         await indexed(store)
         for key in keys_of(await search_data(store, PASSAGES)):
             assert [one.key for one in await candidates(store, keys=[key], around=9)] == [key]
 
     async def test_passages_are_cut_and_indexed_whole(self, store: Store) -> None:
         long = "tea " * TEXT
-        await documents_of(store).keep(SCOPE, replace(NOTE, passages=(Passage(long, 0, 1), Passage(" ", 0, 1))))
-        work = await taken(index_of(store))
+        await store.documents.keep(SCOPE, replace(NOTE, passages=(Passage(long, 0, 1), Passage(" ", 0, 1))))
+        work = await taken(store.index)
         assert long in [one.text for one in work.sources]
-        await index_of(store).release(work)
+        await store.index.release(work)
         await indexed(store)
         (told,) = [one for one in await candidates(store) if one.source.place == 0]
         assert told.source.text == long[:TEXT]
@@ -216,7 +215,7 @@ class TestSearchDocument:
         """More passages than one claim hands out."""
         passages = tuple(Passage(f"part {at}", at, 1) for at in range(50))
         for fingerprint in ("a", "b", "c"):
-            await documents_of(store).keep(SCOPE, replace(NOTE, fingerprint=fingerprint, passages=passages))
+            await store.documents.keep(SCOPE, replace(NOTE, fingerprint=fingerprint, passages=passages))
         await indexed(store, space=SPACE, limit=7)
         told = await search_data(store, words=["part"], spaces=[SPACE])
         assert (told.waiting, told.entries, told.embedded) == ((), 150, 150)

@@ -36,7 +36,6 @@ from tests.store.recall.samples import (
     candidates,
     found,
     having,
-    index_of,
     indexed,
     keys_of,
     made,
@@ -140,14 +139,14 @@ class TestSearchFact:
         await learned(store, "swims", "sings")
         await store.facts.add(SCOPE, THE_USER, new("fences"))
         assert await waiting(store, FACTS) == ["swims", "sings", "fences"]
-        work = await taken(index_of(store))
+        work = await taken(store.index)
         assert {one.text for one in work.sources} == {"swims", "sings", "fences"}
-        assert await index_of(store).add(work, made(work.sources))
-        await index_of(store).release(work)
+        assert await store.index.add(work, made(work.sources))
+        await store.index.release(work)
         assert await waiting(store) == []
         assert await found(store, FACTS) == ["fences", "sings", "swims"]
         assert len(having(await search_data(store, words=["fences"]), "fences")) == 1
-        assert await index_of(store).take(space=None, lease=timedelta(hours=1), limit=9) is None
+        assert await store.index.take(space=None, lease=timedelta(hours=1), limit=9) is None
 
     @each_way
     @waits
@@ -176,10 +175,10 @@ class TestSearchFact:
         self, store: Store, way: Callable[[Store, int], Awaitable[None]], left: list[str]
     ) -> None:
         (fact,) = await learned(store, "tea")
-        work = await taken(index_of(store))
+        work = await taken(store.index)
         await way(store, fact)
-        assert await index_of(store).add(work, made(work.sources))
-        await index_of(store).release(work)
+        assert await store.index.add(work, made(work.sources))
+        await store.index.release(work)
         assert await found(store, FACTS) == left
         await indexed(store)
         assert await found(store, FACTS) == left

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from hitherto.core.documents.document import Passage
 from hitherto.core.recall.filter import EntryKind
 from hitherto.stores.postgres.store import Store
-from tests.store.documents.test_documents import NOTE, documents_of
+from tests.store.documents.test_documents import NOTE
 from tests.store.recall.samples import MINE, candidates, indexed, keys_of, search_data, waiting
 from tests.store.recall.test_digests import DIGESTS, chunked
 from tests.store.recall.test_documents import PASSAGES, archived
@@ -120,7 +120,7 @@ class TestSearchFilter:
             ("c", "letter", "two", "{}"),
         ):
             note = replace(NOTE, fingerprint=fingerprint, doc_type=doc_type, namespace=namespace, metadata=metadata)
-            await documents_of(store).keep(SCOPE, replace(note, passages=(Passage(fingerprint, 0, 1),)))
+            await store.documents.keep(SCOPE, replace(note, passages=(Passage(fingerprint, 0, 1),)))
         await indexed(store)
         for criteria, texts in (
             (PASSAGES, ["a", "b", "c", "soup"]),

@@ -22,7 +22,6 @@ from tests.store.recall.samples import (
     candidates,
     found,
     having,
-    index_of,
     indexed,
     keys_of,
     made,
@@ -141,7 +140,7 @@ class World:
         await write(self.store, name, outcomes=[DigestOutcome(digest=digest, text=text, tokens=1)])
 
     async def _index(self, step: Step) -> None:
-        index = index_of(self.store)
+        index = self.store.index
         match step:
             case ("take", int(limit)) if self.work is None:
                 self.work = await index.take(space=SPACE, lease=HOUR, limit=limit)
@@ -161,7 +160,7 @@ class World:
 
     async def give_back(self) -> None:
         if self.work is not None:
-            await index_of(self.store).release(self.work)
+            await self.store.index.release(self.work)
         self.work = None
 
     async def erase_expired(self) -> None:

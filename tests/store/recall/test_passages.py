@@ -13,7 +13,6 @@ from tests.store.recall.samples import (
     candidates,
     found,
     having,
-    index_of,
     indexed,
     keys_of,
     search_data,
@@ -49,10 +48,10 @@ class TestSearchPassage:
     async def test_each_passage_has_its_vector(self, store: Store) -> None:
         await write(store, "c", *map(user, TEXTS))
         await indexed(store, cut=CUT)
-        work = await taken(index_of(store), space=SPACE)
+        work = await taken(store.index, space=SPACE)
         assert tuple(one.text for one in work.unembedded) == PASSAGES
-        assert await index_of(store).embed(work, SPACE, vectors_of(work))
-        await index_of(store).release(work)
+        assert await store.index.embed(work, SPACE, vectors_of(work))
+        await store.index.release(work)
         told = await candidates(store, space=SPACE)
         assert [one.source.text for one in told] == list(TEXTS)
         vectors = [(one.source.text[each.start : each.end], each.vector) for one in told for each in one.passages]

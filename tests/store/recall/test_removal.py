@@ -23,7 +23,6 @@ from tests.store.recall.samples import (
     candidates,
     found,
     having,
-    index_of,
     indexed,
     keys_of,
     made,
@@ -145,10 +144,10 @@ class TestSearchRemoval:
     @each_way
     async def test_what_is_in_hand_gets_no_entry(self, store: Store, way: str) -> None:
         await filled(store, way)
-        work = await taken(index_of(store))
+        work = await taken(store.index)
         assert len(work.sources) == 6
         await WAYS[way](store)
-        assert await index_of(store).add(work, made(work.sources))
+        assert await store.index.add(work, made(work.sources))
         await assert_gone(store, way)
         if way != "expired":
             assert len(keys_of(await search_data(store))) == len(left(way))
@@ -157,12 +156,12 @@ class TestSearchRemoval:
     async def test_what_is_being_embedded_gets_no_vector(self, store: Store, way: str) -> None:
         await filled(store, way)
         await indexed(store)
-        work = await taken(index_of(store), space=SPACE)
+        work = await taken(store.index, space=SPACE)
         assert len(work.unembedded) == 6
         await WAYS[way](store)
-        assert await index_of(store).embed(work, SPACE, vectors_of(work))
-        assert await index_of(store).compact_index(work)
-        await index_of(store).release(work)
+        assert await store.index.embed(work, SPACE, vectors_of(work))
+        assert await store.index.compact_index(work)
+        await store.index.release(work)
         await assert_gone(store, way)
         told = await candidates(store, space=SPACE)
         assert [one.source.text for one in told if one.passages[0].vector is None] == []
@@ -234,11 +233,11 @@ class TestSearchRemoval:
         await write(store, "c", *(user("") for _ in range(2)))
         digest = await digested(store, "c", 0, 1)
         await write(store, "c", rewritten=[RewrittenDigest(digest=digest, text="a secret")])
-        work = await taken(index_of(store))
+        work = await taken(store.index)
         assert [one.text for one in work.sources] == ["a secret"]
         await write(store, "c", rewritten=[RewrittenDigest(digest=digest, text="nothing")])
-        assert await index_of(store).add(work, made(work.sources))
-        await index_of(store).release(work)
+        assert await store.index.add(work, made(work.sources))
+        await store.index.release(work)
         assert having(await search_data(store, words=["secret"]), "secret") == {}
         await indexed(store)
         told = await search_data(store, words=["secret", "nothing"])
@@ -249,11 +248,11 @@ class TestSearchRemoval:
         digest = await digested(store, "c", 0, 1)
         await write(store, "c", rewritten=[RewrittenDigest(digest=digest, text="a secret")])
         await indexed(store)
-        work = await taken(index_of(store), space=SPACE)
+        work = await taken(store.index, space=SPACE)
         assert [one.text for one in work.unembedded] == ["a secret"]
         await write(store, "c", rewritten=[RewrittenDigest(digest=digest, text="nothing")])
-        assert await index_of(store).embed(work, SPACE, vectors_of(work))
-        await index_of(store).release(work)
+        assert await store.index.embed(work, SPACE, vectors_of(work))
+        await store.index.release(work)
         await indexed(store)
         (told,) = await candidates(store, space=SPACE)
         assert (told.source.text, told.passages[0].vector) == ("nothing", None)

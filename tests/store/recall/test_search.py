@@ -19,7 +19,6 @@ from tests.store.recall.samples import (
     candidates,
     found,
     having,
-    index_of,
     indexed,
     keys_of,
     made,
@@ -49,7 +48,7 @@ class TestSearch:
     async def test_an_empty_store_has_nothing(self, store: Store) -> None:
         assert await search_data(store, words=["tea"]) == SearchData()
         assert await candidates(store, keys=[(1, 0)], around=2) == []
-        load = await index_of(store).backlog(None)
+        load = await store.index.backlog(None)
         assert (load.waiting, load.unembedded) == (0, 0)
 
     async def test_what_is_appended_waits(self, store: Store) -> None:
@@ -72,7 +71,7 @@ class TestSearch:
             for one in log
         )
         assert keys_of(await search_data(store)) == []
-        assert (await index_of(store).backlog(None)).waiting == 1
+        assert (await store.index.backlog(None)).waiting == 1
 
     async def test_of_what_waits_the_newest_is_told_oldest_first(self, store: Store) -> None:
         for at in range(3):
@@ -81,7 +80,7 @@ class TestSearch:
         told = [one.text for one in (await search_data(store, limit=3)).waiting]
         assert told == ["1 in d", "2 in c", "2 in d"]
         assert (await search_data(store, limit=0)).waiting == ()
-        work = await taken(index_of(store), limit=2)
+        work = await taken(store.index, limit=2)
         assert [one.text for one in work.sources] in (["0 in c", "0 in d"], ["0 in c", "1 in c"])
 
     async def test_what_is_indexed_is_in_blocks(self, store: Store) -> None:
@@ -102,7 +101,7 @@ class TestSearch:
             block, at = block_of(told, key)
             assert block.lengths[at] == analyzed(text).length
             assert block.kinds[at] == CODES[EntryKind.MESSAGE]
-        assert (await index_of(store).backlog(None)).waiting == 0
+        assert (await store.index.backlog(None)).waiting == 0
 
     async def test_columns_tell_where_entries_come_from(self, store: Store) -> None:
         await write(store, "d", user("elsewhere"))
@@ -187,10 +186,10 @@ class TestSearch:
     async def test_texts_of_candidates_are_cut(self, store: Store) -> None:
         long = "wörd " * TEXT
         await write(store, "c", user(long), user("short"))
-        work = await taken(index_of(store))
+        work = await taken(store.index)
         assert [one.text for one in work.sources] == [long, "short"]
-        assert await index_of(store).add(work, made(work.sources))
-        await index_of(store).release(work)
+        assert await store.index.add(work, made(work.sources))
+        await store.index.release(work)
         assert [one.source.text for one in await candidates(store)] == [long[:TEXT], "short"]
 
     async def test_numbers_of_entries_are_never_given_again(self, store: Store) -> None:

@@ -17,7 +17,6 @@ from tests.store.recall.samples import (
     candidates,
     found,
     having,
-    index_of,
     indexed,
     keys_of,
     search_data,
@@ -125,10 +124,10 @@ class TestSearchScope:
 
     async def test_a_claim_on_an_index_needs_the_tenant(self, store: Store) -> None:
         await planted(store, SCOPE)
-        work = await taken(index_of(store), space=SPACE)
+        work = await taken(store.index, space=SPACE)
         foreign = replace(work, tenant="another", sources=(), unembedded=(), seen=())
-        assert not await index_of(store).add(foreign, [])
-        assert not await index_of(store).compact_index(foreign)
-        await index_of(store).release(foreign)
-        assert await index_of(store).take(space=SPACE, lease=HOUR, limit=9) is None
+        assert not await store.index.add(foreign, [])
+        assert not await store.index.compact_index(foreign)
+        await store.index.release(foreign)
+        assert await store.index.take(space=SPACE, lease=HOUR, limit=9) is None
         assert len(await waiting(store)) == 6

@@ -15,7 +15,6 @@ from tests.store.recall.samples import (
     SPACE,
     block_of,
     candidates,
-    index_of,
     indexed,
     keys_of,
     made,
@@ -31,10 +30,10 @@ TEXTS = ["tea", "milk", "sugar", "honey"]
 
 async def embedded(store: Store, space: Space, count: int) -> None:
     """Write the vectors of the next `count` entries."""
-    work = await taken(index_of(store), space=space, limit=count)
+    work = await taken(store.index, space=space, limit=count)
     assert len(work.unembedded) == count
-    assert await index_of(store).embed(work, space, vectors_of(work, space))
-    await index_of(store).release(work)
+    assert await store.index.embed(work, space, vectors_of(work, space))
+    await store.index.release(work)
 
 
 async def assert_embedded(store: Store, spaces: Sequence[Space], space: Space | None, count: int) -> None:
@@ -74,8 +73,8 @@ class TestSearchVector:
             await embedded(store, SPACE, 2 if done == 4 else 1)
             await assert_embedded(store, [SPACE], SPACE, done)
             await assert_embedded(store, [], None, 0)
-        assert await index_of(store).take(space=SPACE, lease=HOUR, limit=9) is None
-        assert (await index_of(store).backlog(SPACE)).unembedded == 0
+        assert await store.index.take(space=SPACE, lease=HOUR, limit=9) is None
+        assert (await store.index.backlog(SPACE)).unembedded == 0
 
     async def test_the_old_space_answers_until_the_new_one_is_whole(self, store: Store) -> None:
         await write(store, "c", *(user(text) for text in TEXTS))
@@ -120,14 +119,14 @@ class TestSearchVector:
         await write(store, "c", user(TEXTS[3]))
         await indexed(store)
         await assert_embedded(store, [SPACE], SPACE, 3)
-        assert (await index_of(store).backlog(SPACE)).unembedded == 1
+        assert (await store.index.backlog(SPACE)).unembedded == 1
 
     async def test_nothing_to_be_told_by_is_zeros(self, store: Store) -> None:
         await write(store, "c", user("tea"))
         await indexed(store)
-        work = await taken(index_of(store), space=SPACE)
-        assert await index_of(store).embed(work, SPACE, np.zeros((1, SPACE.dimensions), np.float32))
-        await index_of(store).release(work)
+        work = await taken(store.index, space=SPACE)
+        assert await store.index.embed(work, SPACE, np.zeros((1, SPACE.dimensions), np.float32))
+        await store.index.release(work)
         (told,) = await candidates(store, space=SPACE)
         assert told.passages[0].vector is not None
         assert not told.passages[0].vector.any()
@@ -137,20 +136,20 @@ class TestSearchVector:
         long = "tea " * TEXT
         await write(store, "c", user(long), user("milk"))
         await indexed(store)
-        work = await taken(index_of(store), space=SPACE)
+        work = await taken(store.index, space=SPACE)
         numbers = [no for _, no in keys_of(await search_data(store))]
         assert [(one.no, one.text) for one in work.unembedded] == list(zip(numbers, [long, "milk"], strict=True))
         assert work.embedded_to > numbers[-1]
 
     async def test_embedding_again_changes_nothing(self, store: Store) -> None:
         await write(store, "c", *(user(text) for text in TEXTS))
-        work = await taken(index_of(store), space=SPACE)
-        assert await index_of(store).add(work, made(work.sources))
-        following = await index_of(store).more(work, space=SPACE, lease=HOUR, limit=9)
+        work = await taken(store.index, space=SPACE)
+        assert await store.index.add(work, made(work.sources))
+        following = await store.index.more(work, space=SPACE, lease=HOUR, limit=9)
         assert following is not None
         for _ in range(2):
-            assert await index_of(store).embed(following, SPACE, vectors_of(following))
-        await index_of(store).release(following)
+            assert await store.index.embed(following, SPACE, vectors_of(following))
+        await store.index.release(following)
         await assert_embedded(store, [SPACE], SPACE, 4)
 
     async def test_many_vectors(self, store: Store) -> None:

@@ -24,8 +24,7 @@ select c.relname from pg_class c
 where c.relnamespace = 'hitherto'::regnamespace and c.relkind = 'v'
   and not coalesce(c.reloptions @> '{security_invoker=true}', false)
 """
-"""Views that read with their owner's rights, and so past row-level security: all on PostgreSQL 14, and those that an
-upgrade from there has left so."""
+"""Views that read with their owner's rights, and so past row-level security: those that a migration left so."""
 
 _UNPROTECTED = """
 select string_agg(c.relname, ', ' order by c.relname) from pg_class c
@@ -42,10 +41,10 @@ where c.relnamespace = 'hitherto'::regnamespace
       when 'r' then not has_table_privilege(%(role)s, c.oid, 'select') or c.relname <> 'alembic_version' and not (
           has_table_privilege(%(role)s, c.oid, 'insert') and has_table_privilege(%(role)s, c.oid, 'update')
           and has_table_privilege(%(role)s, c.oid, 'delete'))
-      when 'v' then c.reloptions @> '{security_invoker=true}' and not has_table_privilege(%(role)s, c.oid, 'select')
+      when 'v' then not has_table_privilege(%(role)s, c.oid, 'select')
       else false end
 """
-"""How many tables, sequences and views a role lacks rights to; not views that it is not to read."""
+"""How many tables, sequences and views a role lacks rights to."""
 
 _GRANTS = (
     "grant usage on schema hitherto to {}",
@@ -81,21 +80,14 @@ async def grant(url: str, role: str) -> bool:
                     f"nothing would keep tenants apart in {unprotected[0]}: enable row-level security there, with a "
                     "policy on the tenant as the other tables have"
                 )
-            open_views = [view for (view,) in await (await connection.execute(_VIEWS)).fetchall()]
-            if connection.info.server_version >= 150_000:
-                for view in open_views:
-                    closed = sql.SQL("alter view hitherto.{} set (security_invoker = true)")
-                    await connection.execute(closed.format(sql.Identifier(view)))
-                open_views = []
+            for (view,) in await (await connection.execute(_VIEWS)).fetchall():
+                closed = sql.SQL("alter view hitherto.{} set (security_invoker = true)")
+                await connection.execute(closed.format(sql.Identifier(view)))
             lacks = await (await connection.execute(_LACKS, {"role": role})).fetchone()
             if lacks == (0,):
                 return False
             for statement in _GRANTS:
                 await connection.execute(sql.SQL(statement).format(name))
-            for view in open_views:
-                await connection.execute(
-                    sql.SQL("revoke all on hitherto.{} from {}").format(sql.Identifier(view), name)
-                )
             return True
     except psycopg.OperationalError as error:
         raise errors.unreachable(url, error) from error

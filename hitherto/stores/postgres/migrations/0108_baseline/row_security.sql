@@ -14,13 +14,11 @@ begin
         execute format(
             'create policy of_tenant on hitherto.%I using (tenant = current_setting(''hitherto.tenant'', true))', one.name);
     end loop;
-    -- A view reads with its owner's rights, and so past row-level security, unless it is told otherwise. PostgreSQL 14 cannot be told.
-    if current_setting('server_version_num')::integer >= 150000 then
-        for one in
-            select c.relname as name from pg_class c
-            where c.relnamespace = 'hitherto'::regnamespace and c.relkind = 'v'
-        loop
-            execute format('alter view hitherto.%I set (security_invoker = true)', one.name);
-        end loop;
-    end if;
+    -- A view reads with its owner's rights, and so past row-level security, unless it is told otherwise.
+    for one in
+        select c.relname as name from pg_class c
+        where c.relnamespace = 'hitherto'::regnamespace and c.relkind = 'v'
+    loop
+        execute format('alter view hitherto.%I set (security_invoker = true)', one.name);
+    end loop;
 end $$;
