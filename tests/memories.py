@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 from hitherto import Memory
 from hitherto.core.policy.presets import PolicyLike
@@ -19,6 +19,9 @@ from hitherto.settings import Settings
 from hitherto.settings.open_options import SettingsOptions
 from hitherto.stores.postgres.store import Store
 from hitherto.wiring import Opening, make_memory
+
+over: Callable[[Opening], Any] = lambda opening: opening  # noqa: E731
+"""What the memories are reached over: the tests of the client put a service between."""
 
 
 def open_on(
@@ -55,4 +58,4 @@ def open_on(
                 watch=watch,
             )
 
-    return Opening(make)
+    return over(Opening(make))

@@ -1,4 +1,4 @@
-"""The second seed's archived conversations, on both stores: cross-session context from them, and its two tools."""
+"""The second seed's archived conversations: cross-session context from them, and its two tools."""
 
 from __future__ import annotations
 

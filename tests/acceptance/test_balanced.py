@@ -1,5 +1,5 @@
 """`balanced`, the default policy: the newest turns word for word, a summary of what is older where a model is named,
-and what bears on the question recalled. On both stores."""
+and what bears on the question recalled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The second seed's cross-session context and its two tools, with its own wording, on both stores."""
+"""The second seed's cross-session context and its two tools, with its own wording."""
 
 from __future__ import annotations
 

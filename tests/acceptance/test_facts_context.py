@@ -1,5 +1,5 @@
 """How contexts show what is known: how much and which of it, where it stands, what gives way, and what their receipts
-say; on both stores."""
+say."""
 
 from __future__ import annotations
 

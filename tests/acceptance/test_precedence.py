@@ -1,5 +1,4 @@
-"""Whose policy counts: "Precedence: request > conversation > agent > the default", stored where it belongs; on both
-stores."""
+"""Whose policy counts: "Precedence: request > conversation > agent > the default", stored where it belongs."""
 
 from __future__ import annotations
 

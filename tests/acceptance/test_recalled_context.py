@@ -1,4 +1,4 @@
-"""What a context recalls, on both stores: `recall=`, and the chunks of the third seed. Never what is shown anyway."""
+"""What a context recalls: `recall=`, and the chunks of the third seed. Never what is shown anyway."""
 
 from __future__ import annotations
 

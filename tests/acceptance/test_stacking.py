@@ -1,4 +1,4 @@
-"""Stages that stack: redact old tool results, then summarize, then drop; on both stores."""
+"""Stages that stack: redact old tool results, then summarize, then drop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A trigger and actions of somebody else's, used from the first append to the stored row; on both stores."""
+"""A trigger and actions of somebody else's, used from the first append to the stored row."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Endpoints, and parts of somebody's own, whose errors quote what they were sent: not a word of it is logged or stored,
-where it would outlive the messages. Over real HTTP, on both stores."""
+where it would outlive the messages. Over real HTTP."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """What rests on messages whose time has come is shown nowhere, in other conversations and in digests that restate it
-neither; on both stores, and where nothing tidies up in the background."""
+neither;, and where nothing tidies up in the background."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Export and import: what is imported is what was exported, on both stores, however often it is begun."""
+"""Export and import: what is imported is what was exported, however often it is begun."""
 
 from __future__ import annotations
 

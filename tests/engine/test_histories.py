@@ -1,4 +1,4 @@
-"""Promises 2, 3 and 12 over whole histories: random verbs in two scopes against a list, on both stores."""
+"""Promises 2, 3 and 12 over whole histories: random verbs in two scopes against a list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`items`: what the policy leaves, as an API's items and without any budget; on both stores."""
+"""`items`: what the policy leaves, as an API's items and without any budget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kept contexts: what a model saw is listed, made again, and forgotten with what it showed; on both stores."""
+"""Kept contexts: what a model saw is listed, made again, and forgotten with what it showed."""
 
 from __future__ import annotations
 

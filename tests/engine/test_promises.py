@@ -1,4 +1,4 @@
-"""The promises of the design as properties, on both stores. Promise 1 (no loss) has a file of its own: it kills."""
+"""The promises of the design as properties. Promise 1 (no loss) has a file of its own: it kills."""
 
 from __future__ import annotations
 

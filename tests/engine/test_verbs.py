@@ -1,4 +1,4 @@
-"""The verbs beside append and context, and what happens around the edges of them, on both stores."""
+"""The verbs beside append and context, and what happens around the edges of them."""
 
 from __future__ import annotations
 

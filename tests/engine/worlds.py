@@ -437,7 +437,7 @@ def fates_of(manifest: Manifest) -> list[tuple[Fate, Reason]]:
 @asynccontextmanager
 async def world(store: Store, name: str, items: Sequence[Payload], time: Time, **given: Any) -> AsyncGenerator[World]:
     """A world on `store`, which goes by `time`, whose conversation is of a user of this name and will say `items`;
-    `given` are settings."""
+    `given` are settings. Nothing is recalled."""
     queue = HeldQueue(store)
     settings = Settings.load(context_window=400, breaker_failures=1_000_000, **ONE_TRY, **given)
     parts = Services(
@@ -453,4 +453,4 @@ async def world(store: Store, name: str, items: Sequence[Payload], time: Time, *
     )
     async with Memory(parts) as memory:
         scope = replace(SCOPE, user=name)
-        yield World(memory, queue, scope, memory.conversation("c", scope=scope), list(items), time)
+        yield World(memory, queue, scope, Conversation(memory._services, "c", scope=scope), list(items), time)

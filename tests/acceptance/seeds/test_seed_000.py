@@ -1,4 +1,4 @@
-"""The first seed's sliding window, with its own numbers and wording, on both stores."""
+"""The first seed's sliding window, with its own numbers and wording."""
 
 from __future__ import annotations
 

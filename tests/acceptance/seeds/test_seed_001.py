@@ -1,4 +1,4 @@
-"""The second seed's memory compression, with its own numbers and wording, on both stores."""
+"""The second seed's memory compression, with its own numbers and wording."""
 
 from __future__ import annotations
 

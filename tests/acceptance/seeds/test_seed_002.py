@@ -1,4 +1,4 @@
-"""The third seed's conversation chunks, with its own numbers and wording, on both stores: trigger and ranges.
+"""The third seed's conversation chunks, with its own numbers and wording: trigger and ranges.
 
 Its ranges are exclusive (0 to 20), ours inclusive (0 to 19).
 """

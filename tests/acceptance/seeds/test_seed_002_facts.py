@@ -1,4 +1,4 @@
-"""The third seed's facts: every test that its "Testing Strategy" names, by its name and with its words, on both stores.
+"""The third seed's facts: every test that its "Testing Strategy" names, by its name and with its words.
 
 Its ranges are exclusive (0 to 20), ours inclusive (0 to 19); its legacy is our subject.
 """

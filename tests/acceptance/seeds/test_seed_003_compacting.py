@@ -1,6 +1,6 @@
 """The fourth seed's compacting: "Once the trigger is exceeded, walks oldest user turns first (excluding the last `keep`
 turns) and replaces tool results (and optionally tool calls) with compact placeholders, preserving tool names and call
-IDs", on both stores."""
+IDs"."""
 
 from __future__ import annotations
 

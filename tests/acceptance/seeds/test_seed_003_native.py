@@ -1,6 +1,6 @@
 """The fourth seed's section 4, "token-based, model-native compaction": "when total tokens approach some threshold (e.g.
 70–80% of the model's context window), we call the compaction endpoint … drop most or all of the original items and
-keep [compaction item, maybe a few most-recent items]", on both stores."""
+keep [compaction item, maybe a few most-recent items]"."""
 
 from __future__ import annotations
 

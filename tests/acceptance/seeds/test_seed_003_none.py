@@ -1,4 +1,4 @@
-"""The fourth seed's strategy None: "Keeps every message and tool call/result as-is", on both stores."""
+"""The fourth seed's strategy None: "Keeps every message and tool call/result as-is"."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """The fourth seed's summarization: "When user turns ≥ context_limit: split history into prefix + tail. Summarize
-prefix; remove the prefix; insert a shadow user line + assistant summary, then append the unsummarized tail", on both
-stores."""
+prefix; remove the prefix; insert a shadow user line + assistant summary, then append the unsummarized tail"."""
 
 from __future__ import annotations
 

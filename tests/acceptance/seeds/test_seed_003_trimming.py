@@ -1,5 +1,5 @@
 """The fourth seed's trimming: "When total user turns ≥ max_turns, drops the oldest user-anchored turns, keeping only
-the last keep_last_n_turns user turns and their associated assistant/tool messages", on both stores."""
+the last keep_last_n_turns user turns and their associated assistant/tool messages"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fifth seed's rolling synopsis, with its own numbers and wording, on both stores."""
+"""The fifth seed's rolling synopsis, with its own numbers and wording."""
 
 from __future__ import annotations
 

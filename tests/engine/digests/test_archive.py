@@ -1,4 +1,4 @@
-"""Archiving over a whole memory, on both stores: one document a digest, whatever the model does."""
+"""Archiving over a whole memory: one document a digest, whatever the model does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of a digest whose model fails, over a whole memory, on both stores: it is put off, it fails, it is made
+"""What becomes of a digest whose model fails, over a whole memory: it is put off, it fails, it is made
 after all; and appends and contexts go on all the while."""
 
 from __future__ import annotations

@@ -1,16 +1,13 @@
-"""A user's documents over a whole memory, on both stores: what is kept, what is refused, and who finds it."""
+"""A user's documents over a whole memory: what is kept, what is refused, and who finds it."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-import hitherto
 from hitherto.core.documents.checks import LONGEST_METADATA, LONGEST_NAMESPACE, LONGEST_TITLE, MOST_CHARACTERS
 from hitherto.engine.memory import Memory
 from hitherto.errors import InvalidDocument, InvalidScope
@@ -55,17 +52,6 @@ async def test_a_document_is_kept_cut_and_found(memory: Memory) -> None:
     assert await documents.get(kept.id) is None
     assert not await documents.remove(kept.id)
     assert (await memory.recall("what is the code of the alarm?", scope=SCOPE, limit=1)).hits == ()
-
-
-async def test_the_same_text_is_one_document(memory: Memory) -> None:
-    documents = memory.documents(SCOPE)
-    all_at_once = await asyncio.gather(*(documents.add(HANDBOOK, title=f"{n}") for n in range(8)))
-    assert [one.new for one in all_at_once].count(True) == 1
-    again = await memory.documents(replace(SCOPE, agent="another")).add(HANDBOOK, doc_type="other")
-    assert (again.id, again.new) == (all_at_once[0].id, False)
-    assert len(await documents.list()) == 1
-    assert (await documents.add(HANDBOOK, namespace="elsewhere")).new
-    assert (await memory.documents(replace(SCOPE, user="another")).add(HANDBOOK)).new
 
 
 async def test_documents_are_listed_by_what_they_are(memory: Memory) -> None:
@@ -158,14 +144,3 @@ async def test_there_is_none_without_a_scope(memory: Memory) -> None:
     nobody: Any = None
     with pytest.raises(InvalidScope):
         memory.documents(nobody)
-
-
-@pytest.mark.parametrize("outside", [replace(SCOPE, user="another"), replace(SCOPE, tenant="another")])
-async def test_nobody_else_finds_it(memory: Memory, outside: hitherto.Scope) -> None:
-    kept = await memory.documents(SCOPE).add(HANDBOOK)
-    for _ in range(2):
-        theirs = memory.documents(outside)
-        assert (await theirs.list(), await theirs.get(kept.id), await theirs.remove(kept.id)) == ([], None, False)
-        assert (await memory.recall("alarm code", scope=outside, all_agents=True)).hits == ()
-        await memory.wait_for_index()
-    assert await memory.documents(SCOPE).get(kept.id) is not None

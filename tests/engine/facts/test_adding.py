@@ -1,11 +1,9 @@
-"""Facts that a person adds, edits and restores; on both stores."""
+"""Facts that a person adds, edits and restores."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -53,14 +51,6 @@ class TestAdding:
         second = await facts.add(again, category="other")
         assert (second.id, second.new) == (first.id, False)
         assert [found.content for found in await facts.list()] == ["Played the cello."]
-
-    async def test_of_another_subject_or_user_it_is_another(self, memory: Memory) -> None:
-        ids = [
-            (await memory.facts(scope, subject=subject).add("Played the cello.")).id
-            for scope in (ANA, BEN, replace(ANA, agent="other"), replace(ANA, tenant="other"))
-            for subject in (ROSA, "legacy-8", "")
-        ]
-        assert len(set(ids)) == len(ids)
 
     @pytest.mark.parametrize(
         "content", ["", " ", "\n\t", "...", "?!", "\u2026", "\u200b\u202e", "\x00", 7, None, b"bytes", ["x"]]
@@ -138,18 +128,6 @@ class TestAdding:
             assert (await one(memory.facts(BEN), elsewhere)).state is FactState.CURRENT
             assert (await one(facts, genoa)).state is FactState.CURRENT, "another user's ends nothing of mine"
 
-    async def test_one_value_at_a_time_however_many_add_one(self, store: Store) -> None:
-        async with opened(store, **CITIES) as memory:
-            facts = memory.facts(ANA, subject=ROSA)
-            await asyncio.gather(*(facts.add(f"Lives at number {at}.", category="current city") for at in range(8)))
-            assert len(await facts.list()) == 1
-            assert len(await facts.list(state="superseded")) == 7
-
-    async def test_the_same_statement_by_many_at_once(self, facts: Facts) -> None:
-        made = await asyncio.gather(*(facts.add("Played the cello.") for _ in range(8)))
-        assert len({one.id for one in made}) == 1
-        assert sum(one.new for one in made) == 1
-
 
 async def test_whether_a_context_shows_facts_is_yes_or_no(memory: Memory) -> None:
     with pytest.raises(InvalidInput, match="facts is 'yes'; give True or False"):
@@ -186,33 +164,6 @@ class TestEditing:
             with pytest.raises(InvalidFact):
                 await facts.edit(number, content=content)
         assert (await one(facts, number)).version == 1
-
-    async def test_two_facts_never_say_the_same(self, facts: Facts) -> None:
-        first, second = await added(facts, "Played the cello.", "Was a nurse.")
-        with pytest.raises(InvalidFact, match=str(first)):
-            await facts.edit(second, content="played the cello")
-        assert (await one(facts, second)).content == "Was a nurse."
-        assert (await facts.edit(second, content="WAS A NURSE.")).content == "WAS A NURSE."
-
-    @pytest.mark.parametrize("with_expect", [False, True])
-    async def test_of_two_reviewers_at_once_the_second_is_told(self, facts: Facts, with_expect: bool) -> None:
-        (number,) = await added(facts, "Played the cello.")
-        expect = 1 if with_expect else None
-        edits = [
-            facts.edit(number, content=f"Played the {what}.", expect=expect) for what in ("viola", "violin", "tuba")
-        ]
-        ended = await asyncio.gather(*edits, return_exceptions=True)
-        made = [end for end in ended if isinstance(end, Fact)]
-        told = [end for end in ended if isinstance(end, StaleVersion)]
-        now = await one(facts, number)
-        assert len(made) + len(told) == 3
-        assert len(made) == now.version - 1, "each that was made is a version"
-        if with_expect:
-            assert len(told) == 2
-        for error in told:
-            assert 2 <= error.actual <= now.version
-            assert str(number) in str(error)
-        assert now.content == max(made, key=lambda fact: fact.version).content
 
     async def test_of_two_who_edit_different_things_neither_undoes_the_other(self, facts: Facts) -> None:
         """What is not given stays as it was when it was read, or the edit is refused."""
@@ -258,16 +209,6 @@ class TestEditing:
             await facts.delete(rome)
             assert (await one(facts, rome)).state is FactState.DELETED
 
-    async def test_one_value_at_a_time_after_an_edit(self, store: Store) -> None:
-        """To put a second value into such a category ends the first, or is refused."""
-        async with opened(store, **CITIES) as memory:
-            facts = memory.facts(ANA, subject=ROSA)
-            await added(facts, "Lives in Rome.", category="current city")
-            (other,) = await added(facts, "Lives in Genoa.", category="hobby")
-            with suppress(InvalidFact):
-                await facts.edit(other, category="current city")
-            assert len(await facts.list(category="current city")) == 1
-
     async def test_confirming(self, memory: Memory, facts: Facts) -> None:
         await dialogue(memory, "c", CELLO.text)
         found = await fact(memory, CELLO.content)
@@ -306,25 +247,6 @@ class TestRestoring:
             context = await memory.conversation("c", scope=ANA).context(user("?"), budget=PLENTY, recall=False)
             assert TEA.content in json.dumps(context.request)
 
-    async def test_what_was_withdrawn(self, memory: Memory, facts: Facts) -> None:
-        chat = await dialogue(memory, "c", CELLO.text)
-        number = (await fact(memory, CELLO.content)).id
-        for _ in range(4):
-            await chat.pop()
-        back = await facts.restore(number)
-        assert (back.state, back.confirmed, back.evidence) == (FactState.CURRENT, True, ())
-        assert await did(facts, number) == ["extracted", "withdrawn", "restored"]
-
-    async def test_not_what_is_said_by_another_by_now(self, memory: Memory, facts: Facts) -> None:
-        chat = await dialogue(memory, "c", CELLO.text)
-        number = (await fact(memory, CELLO.content)).id
-        for _ in range(4):
-            await chat.pop()
-        (other,) = await added(facts, CELLO.content)
-        with pytest.raises(InvalidFact, match=str(other)):
-            await facts.restore(number)
-        assert (await one(facts, number)).state is FactState.WITHDRAWN
-
     async def test_not_what_was_deleted_nor_anybody_elses(self, memory: Memory, facts: Facts) -> None:
         (number,) = await added(facts, "Sang.")
         with pytest.raises(NotFound):
@@ -332,19 +254,3 @@ class TestRestoring:
         await facts.delete(number)
         with pytest.raises(NotFound):
             await facts.restore(number)
-
-    async def test_what_took_its_place_was_taken_back(self, store: Store) -> None:
-        """Then it never was replaced."""
-        async with opened(store, TEA, NO_TEA) as memory:
-            await dialogue(memory, "c", TEA.text)
-            chat = await dialogue(memory, "d", NO_TEA.text)
-            facts = memory.facts(ANA)
-            tea, without = (await fact(memory, TEA.content)).id, (await fact(memory, NO_TEA.content)).id
-            for _ in range(4):
-                await chat.pop()
-            found = await one(facts, tea)
-            assert (found.state, found.superseded_by, sources(found)) == (FactState.CURRENT, None, [("c", 0)])
-            assert not found.confirmed, "nobody has looked at it"
-            assert (await one(facts, without)).state is FactState.WITHDRAWN
-            event = (await facts.history(tea))[-1]
-            assert (event.action, event.by) == ("restored", None)

@@ -1,4 +1,4 @@
-"""What becomes of facts when others write at the same time; on both stores."""
+"""What becomes of facts when others write at the same time."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
-
-import pytest
 
 from hitherto import Conversation, Memory
 from hitherto.ports.models.model import Prompt
@@ -22,7 +20,7 @@ from tests.acceptance.family import (
     opened,
     sources,
 )
-from tests.engine.facts.reviewing import CELLO, CITIES, added, did, two_turns
+from tests.engine.facts.reviewing import CITIES, added, two_turns
 from tests.patience import PATIENCE
 
 EIGHT = ("Hamlet", "Chopin", "Lisbon", "algebra", "chess", "Latin", "botany", "Kafka")
@@ -49,16 +47,6 @@ class TestAtOnce:
                 gate.open()
             await memory.wait_for_digests()
             yield memory, chats
-
-    @pytest.mark.parametrize("embedder", ["none", "wordllama"])
-    @pytest.mark.parametrize("many", [2, 8])
-    async def test_the_same_fact(self, store: Store, many: int, embedder: str) -> None:
-        """One fact, and the sources of all."""
-        async with self.ending_at_once(store, [CELLO.text] * many, listener(CELLO), embedder=embedder) as (memory, _):
-            (found,) = await memory.facts(ANA).list(state=None)
-            assert sorted(sources(found)) == [(f"c{at}", 0) for at in range(many)]
-            assert found.repeated == many - 1
-            assert await did(memory.facts(ANA), found.id) == ["extracted", *["repeated"] * (many - 1)]
 
     async def test_eight_digests_at_once(self, store: Store) -> None:
         """Facts of all of them, whoever is the last to be written."""

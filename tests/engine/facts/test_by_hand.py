@@ -1,5 +1,4 @@
-"""What a person does to facts by hand is kept as his, and what cannot be done is told in words that help; on both
-stores."""
+"""What a person does to facts by hand is kept as his, and what cannot be done is told in words that help."""
 
 from __future__ import annotations
 
@@ -13,11 +12,11 @@ from typing import Any
 import pytest
 
 from hitherto import Facts, Memory
-from hitherto.core.facts.fact import FactState, Visibility
+from hitherto.core.facts.fact import Visibility
 from hitherto.errors import InvalidFact, NotFound
 from hitherto.stores.postgres.store import Store
 from tests.acceptance.family import ANA, BEN, CAT, ROSA, dialogue, fact, opened
-from tests.engine.facts.reviewing import CELLO, CITIES, added, did, one
+from tests.engine.facts.reviewing import CELLO, CITIES, added, one
 
 
 @pytest.fixture
@@ -29,58 +28,6 @@ async def memory(store: Store) -> AsyncIterator[Memory]:
 @pytest.fixture
 def facts(memory: Memory) -> Facts:
     return memory.facts(ANA, subject=ROSA)
-
-
-class TestWhatIsKnownAlready:
-    """Added by hand, what a model had found is the user's."""
-
-    async def test_it_is_confirmed_and_counts_as_added(self, memory: Memory, facts: Facts) -> None:
-        await dialogue(memory, "c", CELLO.text)
-        found = await fact(memory, CELLO.content)
-        assert not found.confirmed
-        made = await facts.add("played the cello")
-        assert (made.id, made.new) == (found.id, False)
-        after = await one(facts, found.id)
-        assert (after.confirmed, after.confidence, after.content, after.category) == (True, 1.0, CELLO.content, "hobby")
-        assert (await did(facts, found.id)) == ["extracted", "added"]
-        assert (await facts.history(found.id))[-1].by == ANA.user
-
-    @pytest.mark.parametrize("how", ["pop", "delete"])
-    async def test_it_stays_when_what_it_rested_on_goes(self, memory: Memory, facts: Facts, how: str) -> None:
-        chat = await dialogue(memory, "c", CELLO.text)
-        (made,) = await added(facts, CELLO.content)
-        if how == "delete":
-            await chat.delete(facts=True)
-        else:
-            for _ in range(4):
-                await chat.pop()
-        after = await one(facts, made)
-        assert (after.state, after.content, after.evidence) == (FactState.CURRENT, CELLO.content, ())
-
-    async def test_it_takes_the_category_that_is_given(self, store: Store) -> None:
-        """And ends the other one of it, where that holds one value at a time."""
-        async with opened(store, **CITIES) as memory:
-            facts = memory.facts(ANA, subject=ROSA)
-            (rome,) = await added(facts, "Lives in Rome.", category="current city")
-            (genoa,) = await added(facts, "Lives in Genoa.")
-            assert (await facts.add("Lives in Genoa.", category="Current-City")).new is False
-            assert (await one(facts, genoa)).category == "current city"
-            assert (await one(facts, rome)).superseded_by == genoa
-
-    @pytest.mark.parametrize("category", [None, "other", "diet"])
-    async def test_without_one_it_keeps_its_own(self, facts: Facts, category: str | None) -> None:
-        (number,) = await added(facts, "Was vegan.", category="habit")
-        assert (await facts.add("Was vegan.", category=category)).new is False
-        found = await one(facts, number)
-        assert (found.category, found.metadata) == ("habit", "{}")
-
-    async def test_the_index_is_told(self, memory: Memory, facts: Facts) -> None:
-        """What took another category is found by its new words."""
-        (number,) = await added(facts, "Was vegan.")
-        await facts.add("Was vegan.", category="habit")
-        await memory.wait_for_index()
-        found = await memory.recall("vegan", scope=ANA, kinds=["fact"])
-        assert [hit.fact for hit in found.hits] == [number]
 
 
 class TestCategories:

@@ -1,4 +1,4 @@
-"""What becomes of facts when they are deleted, and when what they rest on goes; on both stores."""
+"""What becomes of facts when they are deleted, and when what they rest on goes."""
 
 from __future__ import annotations
 
@@ -143,59 +143,6 @@ class TestWhatTheyRestOn:
         await memory.wait_for_index()
         hits = (await memory.recall(CELLO.content, scope=ANA, kinds=["fact"])).hits
         assert (cello in [hit.fact for hit in hits]) is not with_facts
-
-    async def test_a_conversation_of_the_same_name_is_another(self, memory: Memory, facts: Facts) -> None:
-        """A fact of a deleted one gets no source in it."""
-        await (await dialogue(memory, "c", CELLO.text)).delete()
-        await dialogue(memory, "c", "Hello.")
-        number = (await fact(memory, CELLO.content)).id
-        assert await facts.sources(number) == []
-        assert await facts.list(conversation="c") == []
-
-    async def test_what_is_taken_back_is_withdrawn(self, memory: Memory, facts: Facts) -> None:
-        """What else is said, or was confirmed, stays."""
-        chat = await dialogue(memory, "c", CELLO.text, NURSE.text)
-        await dialogue(memory, "d", NURSE.text)
-        cello, nurse = (await fact(memory, CELLO.content)).id, (await fact(memory, NURSE.content)).id
-        for _ in range(6):
-            await chat.pop()
-        gone, stays = await one(facts, cello), await one(facts, nurse)
-        assert (gone.state, gone.evidence) == (FactState.WITHDRAWN, ())
-        assert gone.ended_at is not None
-        assert (stays.state, sources(stays)) == (FactState.CURRENT, [("d", 0)])
-        assert await contents(memory) == [NURSE.content]
-        assert await facts.sources(cello) == []
-        context = await chat.context(user("?"), budget=PLENTY, recall=False)
-        assert CELLO.content not in json.dumps(context.request)
-        await memory.wait_for_index()
-        assert [hit.fact for hit in (await memory.recall("cello", scope=ANA, kinds=["fact"])).hits] == []
-
-    @pytest.mark.parametrize("how", ["confirm", "edit"])
-    async def test_what_a_person_has_said_is_right_stays(self, memory: Memory, facts: Facts, how: str) -> None:
-        chat = await dialogue(memory, "c", CELLO.text)
-        number = (await fact(memory, CELLO.content)).id
-        await (facts.confirm(number) if how == "confirm" else facts.edit(number, category="habit"))
-        for _ in range(4):
-            await chat.pop()
-        assert (await one(facts, number)).state is FactState.CURRENT
-        assert (await one(facts, number)).evidence == ()
-
-    async def test_what_was_withdrawn_can_be_said_again(self, memory: Memory, facts: Facts) -> None:
-        chat = await dialogue(memory, "c", CELLO.text)
-        for _ in range(4):
-            await chat.pop()
-        await dialogue(memory, "d", CELLO.text)
-        assert [(one.state.value, sources(one)) for one in await facts.list(state=None)] == [
-            ("withdrawn", []),
-            ("current", [("d", 0)]),
-        ]
-
-    async def test_a_clear_leaves_facts_as_they_are(self, memory: Memory, facts: Facts) -> None:
-        chat = await dialogue(memory, "c", CELLO.text)
-        before = await facts.list(state=None)
-        await chat.clear()
-        assert await facts.list(state=None) == before
-        assert len(await facts.sources(before[0].id)) == 1
 
     async def test_what_expires_takes_along_what_it_alone_says(
         self, memory: Memory, facts: Facts, store: Store

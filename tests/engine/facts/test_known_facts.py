@@ -1,4 +1,4 @@
-"""Which known facts a digest's model is shown; on both stores."""
+"""Which known facts a digest's model is shown."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What a digest teaches while the book changes under it, and where something is wrong with the merging; on both
-stores."""
+"""What a digest teaches while the book changes under it, and where something is wrong with the merging."""
 
 from __future__ import annotations
 

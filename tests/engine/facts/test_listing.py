@@ -1,4 +1,4 @@
-"""Which facts are listed, and stores that keep none; on both stores."""
+"""Which facts are listed."""
 
 from __future__ import annotations
 

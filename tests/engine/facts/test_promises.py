@@ -1,5 +1,4 @@
-"""Promises 7, 9 to 12 and 14 with facts, over random histories of a family that talks and reviews what is known; on
-both stores."""
+"""Promises 7, 9 to 12 and 14 with facts, over random histories of a family that talks and reviews what is known."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Who is shown a fact, and who may do something to it; on both stores."""
+"""Who is shown a fact, and who may do something to it."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -103,17 +102,6 @@ class TestNobodyElses:
             assert (seen.confidence, seen.confirmed, seen.repeated) == (None,) * 3, "how sure it is, is its owner's"
             assert seen.updated_at == seen.extracted_at, "and so is when it was said again"
 
-    async def test_another_agents_where_that_is_asked_for(self, memory: Memory) -> None:
-        """One's own alone: those of another user's other agents stay his."""
-        theirs = memory.facts(replace(ANA, agent="diary"), subject=ROSA)
-        (number,) = await added(theirs, "Played the cello.")
-        mine, all_mine = memory.facts(ANA), memory.facts(ANA, all_agents=True)
-        assert (await mine.get(number), await mine.list()) == (None, [])
-        assert [found.id for found in await all_mine.list()] == [number]
-        assert (await all_mine.edit(number, content="Played the viola.")).agent == "diary"
-        assert len(await all_mine.history(number)) == 2
-        assert await memory.facts(BEN, all_agents=True).get(number) is None
-
     @pytest.mark.parametrize("number", [0, -1, 10**15, 2**63, 10**40])
     async def test_a_number_that_nobody_has(self, facts: Facts, number: int) -> None:
         assert await facts.get(number) is None
@@ -138,13 +126,3 @@ class TestSubjects:
         assert (new.name, new.members) == ("legacy-8", ())
         assert await memory.subjects(tenant=ANA.tenant) == [made, new]
         assert await memory.subjects(tenant="other") == []
-
-    async def test_two_who_configure_it_at_once(self, memory: Memory) -> None:
-        """Neither takes back what the other says."""
-        for number in range(4):
-            await asyncio.gather(
-                memory.configure_subject(tenant=ANA.tenant, subject=f"s{number}", name="Rosa"),
-                memory.configure_subject(tenant=ANA.tenant, subject=f"s{number}", members=["ana"]),
-            )
-        found = [one for one in await memory.subjects(tenant=ANA.tenant) if one.id != ROSA]
-        assert [(one.name, one.members) for one in found] == [("Rosa", ("ana",))] * 4

@@ -1,4 +1,4 @@
-"""Erasing messages, users and tenants: at once no verb shows any of it, on both stores."""
+"""Erasing messages, users and tenants: at once no verb shows any of it."""
 
 from __future__ import annotations
 

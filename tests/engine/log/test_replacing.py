@@ -1,4 +1,4 @@
-"""`replace`: items in the place of messages, without the log growing; on both stores."""
+"""`replace`: items in the place of messages, without the log growing."""
 
 from __future__ import annotations
 

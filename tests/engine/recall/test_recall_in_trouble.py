@@ -1,4 +1,4 @@
-"""Recall while an embedder fails or a search is cut off: what it answers, and what is paid for; on both stores."""
+"""Recall while an embedder fails or a search is cut off: what it answers, and what is paid for."""
 
 from __future__ import annotations
 

@@ -10,21 +10,24 @@ import pytest
 
 import hitherto
 from hitherto import Memory
+from hitherto.wiring import Opening
+from tests import memories
 from tests.http.serving import over_http
 
 _in_process = hitherto.open
 
 
 @asynccontextmanager
-async def _over_http(*given: Any, **options: Any) -> AsyncGenerator[Memory]:
-    async with _in_process(*given, **options) as opened, over_http(opened) as remote:
+async def _over_http(opening: Opening) -> AsyncGenerator[Memory]:
+    async with opening as opened, over_http(opened) as remote:
         yield remote
 
 
 @pytest.fixture(scope="module", autouse=True)
 def everything_is_over_http() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(hitherto, "open", _over_http)
+        patched.setattr(hitherto, "open", lambda *given, **options: _over_http(_in_process(*given, **options)))
+        patched.setattr(memories, "over", _over_http)
         yield
 
 
