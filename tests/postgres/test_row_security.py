@@ -179,7 +179,8 @@ async def test_what_looks_across_tenants_returns_no_text(as_service: Connection)
         as_service,
         """
         select p.proname, p.provolatile::text || l.lanname, pg_get_function_result(p.oid), p.proconfig::text
-        from pg_proc p join pg_language l on l.oid = p.prolang where p.pronamespace = 'hitherto'::regnamespace and p.prosecdef order by 1
+        from pg_proc p join pg_language l on l.oid = p.prolang
+        where p.pronamespace = 'hitherto'::regnamespace and p.prosecdef order by 1
         """,
     )
     assert len(found) > 8
