@@ -10,7 +10,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from hitherto.stores.postgres import schema
-from hitherto.stores.postgres.connections import Connections
+from hitherto.stores.postgres.connections.pool import Connections
 from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from hitherto.stores.postgres.row_security import roles
 from hitherto.stores.postgres.store import PostgresStore

@@ -26,7 +26,8 @@ import hitherto
 from hitherto import user
 from hitherto.core.log.message import Logged
 from hitherto.errors import DatabaseUnavailable
-from hitherto.stores.postgres import schema, silence
+from hitherto.stores.postgres import schema
+from hitherto.stores.postgres.connections import silence
 from hitherto.stores.postgres.embedded import cluster
 from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from hitherto.stores.postgres.store import PostgresStore

@@ -18,7 +18,8 @@ from hitherto import user
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.memory import Memory
 from hitherto.errors import DatabaseUnavailable
-from hitherto.stores.postgres import schema, silence
+from hitherto.stores.postgres import schema
+from hitherto.stores.postgres.connections import silence
 from hitherto.stores.postgres.embedded.server import EmbeddedServer
 from tests.conftest import SCOPE
 from tests.databases import service_url

@@ -18,8 +18,8 @@ from psycopg.conninfo import make_conninfo
 from hitherto.errors import StoreError
 from hitherto.logs import logger
 from hitherto.stores.postgres import errors
+from hitherto.stores.postgres.connections.silence import connect
 from hitherto.stores.postgres.embedded.server import EmbeddedServer
-from hitherto.stores.postgres.silence import connect
 from hitherto.uninterrupted import uninterrupted
 from hitherto.wiring import IN_MEMORY
 

@@ -12,8 +12,8 @@ from psycopg.errors import ForeignKeyViolation
 from hitherto.core.context.kept import ContextRecord, KeptContext, manifest_of
 from hitherto.core.scope import Scope
 from hitherto.stores.postgres import rows
+from hitherto.stores.postgres.connections.silence import allow_long_work
 from hitherto.stores.postgres.recall.index import WithConnection
-from hitherto.stores.postgres.silence import allow_long_work
 from hitherto.stores.postgres.sql import SQL
 
 _Connection = AsyncConnection[Any]

@@ -38,13 +38,13 @@ from hitherto.core.scope import Scope
 from hitherto.errors import Conflict
 from hitherto.ports.log import ConversationInfo
 from hitherto.stores.postgres import documents, rows
+from hitherto.stores.postgres.connections.silence import allow_long_work
 from hitherto.stores.postgres.documents import document_values
 from hitherto.stores.postgres.errors import ours
 from hitherto.stores.postgres.facts.rows import event_from, fact_from, set_subject_from, term_values
 from hitherto.stores.postgres.log import heads, listing
 from hitherto.stores.postgres.recall.index import WithConnection
 from hitherto.stores.postgres.runs import run_event_from, run_from
-from hitherto.stores.postgres.silence import allow_long_work
 from hitherto.stores.postgres.sql import SQL
 
 _NEVER = 2**62

@@ -11,7 +11,8 @@ from typing import Any, LiteralString
 import psycopg
 from psycopg import AsyncConnection
 
-from hitherto.stores.postgres import errors, schema, silence
+from hitherto.stores.postgres import errors, schema
+from hitherto.stores.postgres.connections import silence
 from hitherto.stores.postgres.sql import SQL
 
 _ROUND_TRIPS = 5

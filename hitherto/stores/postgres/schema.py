@@ -14,7 +14,8 @@ import psycopg
 from psycopg.pq import PGconn, Ping
 
 from hitherto.errors import DatabaseReadOnly, SchemaMismatch, StoreError
-from hitherto.stores.postgres import errors, silence
+from hitherto.stores.postgres import errors
+from hitherto.stores.postgres.connections import silence
 from hitherto.uninterrupted import uninterrupted
 
 OLDEST_SERVER = 140000

@@ -11,8 +11,8 @@ from importlib import resources
 from typing import LiteralString, cast
 
 _FILES = (
+    "connections/connections.sql",
     "shown.sql",
-    "connections.sql",
     "log/heads.sql",
     "log/log.sql",
     "log/listing.sql",

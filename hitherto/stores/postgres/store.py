@@ -40,7 +40,8 @@ from hitherto.ports.log import (
     Unit,
 )
 from hitherto.stores.postgres import errors, ledger, rows, schema
-from hitherto.stores.postgres.connections import Connections
+from hitherto.stores.postgres.connections.pool import Connections
+from hitherto.stores.postgres.connections.silence import allow_long_work
 from hitherto.stores.postgres.contexts import PostgresContexts
 from hitherto.stores.postgres.documents import PostgresDocuments
 from hitherto.stores.postgres.export import PostgresExport
@@ -51,7 +52,6 @@ from hitherto.stores.postgres.keys import PostgresKeys
 from hitherto.stores.postgres.log import erasure, heads, listing
 from hitherto.stores.postgres.recall.index import PostgresIndex
 from hitherto.stores.postgres.runs import PostgresRuns
-from hitherto.stores.postgres.silence import allow_long_work
 from hitherto.stores.postgres.sql import SQL
 from hitherto.stores.postgres.unit import PostgresUnit
 from hitherto.stores.postgres.wake import Notifier, listen

@@ -20,13 +20,13 @@ from hitherto.ports.digests import DigestOutcome
 from hitherto.ports.facts import CurrentFacts
 from hitherto.ports.log import Changes, Receipt
 from hitherto.stores.postgres import ledger, rows
+from hitherto.stores.postgres.connections.silence import allow_long_work
 from hitherto.stores.postgres.documents import document_values
 from hitherto.stores.postgres.errors import ours
 from hitherto.stores.postgres.facts.learn import forget_facts_of, learn
 from hitherto.stores.postgres.facts.rows import read_current_facts
 from hitherto.stores.postgres.log import heads
 from hitherto.stores.postgres.recall import removal
-from hitherto.stores.postgres.silence import allow_long_work
 from hitherto.stores.postgres.sql import SQL
 
 _AT_ONCE = 50

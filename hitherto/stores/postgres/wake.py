@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
-from psycopg import AsyncConnection, Error
+from psycopg import Error
 
 from hitherto.logs import logger
-from hitherto.stores.postgres.silence import connect
+from hitherto.stores.postgres.connections.silence import WatchedConnection, connect
 from hitherto.stores.postgres.sql import SQL
 
 _APART = 0.02
@@ -24,6 +23,9 @@ _LONGEST = 5.0
 
 _MOMENT = 1.0
 """Seconds that closing waits for the last notification."""
+
+_QUIET = 10.0
+"""Seconds without a notification after which the server is asked whether it is there."""
 
 _FIRST_REST, _LONGEST_REST = 0.2, 10.0
 """Seconds after which a connection that was lost is made anew."""
@@ -39,7 +41,7 @@ class Notifier:
         self._url = url
         self._asked = False
         self._task: asyncio.Task[None] | None = None
-        self._connection: AsyncConnection[Any] | None = None
+        self._connection: WatchedConnection | None = None
 
     def notify(self) -> None:
         """Notify soon. Returns at once."""
@@ -84,8 +86,10 @@ async def listen(url: str, woken: Callable[[], None]) -> None:
                 await connection.execute(SQL["listen"])
                 rest = _FIRST_REST
                 woken()
-                async for _ in connection.notifies():
-                    woken()
+                while True:
+                    async for _ in connection.notifies(timeout=_QUIET):
+                        woken()
+                    await connection.execute(SQL["listen"])  # as one that has fallen silent would never be noticed
         except Error as error:
             log.debug("No notifications of digests for now, which are looked for all the same: %s", error)
         await asyncio.sleep(rest)

@@ -7,9 +7,9 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from hitherto.ports.log import Erasure
+from hitherto.stores.postgres.connections.silence import allow_long_work
 from hitherto.stores.postgres.contexts import drop_unused_texts
 from hitherto.stores.postgres.ledger import nameless_values
-from hitherto.stores.postgres.silence import allow_long_work
 from hitherto.stores.postgres.sql import SQL
 
 _AT_ONCE = 10_000

@@ -25,11 +25,11 @@ from hitherto.ports.recall import (
     Unembedded,
     matching,
 )
+from hitherto.stores.postgres.connections.silence import allow_long_work
 from hitherto.stores.postgres.recall import search
 from hitherto.stores.postgres.recall.entries import VIEW, at_claim, write_entries, write_vectors
 from hitherto.stores.postgres.recall.search import SEGMENT
 from hitherto.stores.postgres.recall.segments import pack, pack_codes
-from hitherto.stores.postgres.silence import allow_long_work
 from hitherto.stores.postgres.sql import SQL
 
 _T = TypeVar("_T")

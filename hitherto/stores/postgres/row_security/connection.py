@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from psycopg import AsyncCursor, AsyncPipeline, AsyncTransaction
 
-from hitherto.stores.postgres.silence import WatchedConnection
+from hitherto.stores.postgres.connections.silence import WatchedConnection
 
 _SET = "select set_config('hitherto.tenant', %s, true)"
 

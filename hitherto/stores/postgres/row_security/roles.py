@@ -7,7 +7,7 @@ from psycopg import sql
 
 from hitherto.errors import InvalidInput, StoreError
 from hitherto.stores.postgres import errors
-from hitherto.stores.postgres.silence import connect
+from hitherto.stores.postgres.connections.silence import connect
 
 _PATIENCE = 10.0
 """Seconds to wait for a connection."""

@@ -16,8 +16,8 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from hitherto.errors import DatabaseReadOnly, InvalidInput
 from hitherto.logs import logger
+from hitherto.stores.postgres.connections.silence import SHORT_LIMIT, Activity, Backend, WatchedConnection, address
 from hitherto.stores.postgres.row_security.connection import RowSecurityConnection
-from hitherto.stores.postgres.silence import SHORT_LIMIT, Activity, Backend, WatchedConnection, address
 from hitherto.stores.postgres.sql import SQL
 
 log = logger("hitherto.database")
