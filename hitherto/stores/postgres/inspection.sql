@@ -59,7 +59,7 @@ select count(*)
 from (
     select from hitherto.conversation c
     where c.tokens - c.view_tokens > %(tokens)s and c.policy is null and c.updated_at < now() - interval '1 minute'
-      and not exists (select 1 from hitherto.digest d where d.tenant = %(tenant)s and d.conversation = c.ref)
-      and not exists (select 1 from hitherto.agent a where a.tenant = %(tenant)s and a.agent = c.agent and a.policy is not null)
+      and not exists (select 1 from hitherto.digest d where d.tenant = c.tenant and d.conversation = c.ref)
+      and not exists (select 1 from hitherto.agent a where a.tenant = c.tenant and a.agent = c.agent and a.policy is not null)
     limit %(limit)s
 ) c;
