@@ -18,7 +18,7 @@ import hitherto
 from hitherto import user
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.memory import Memory
-from hitherto.errors import DatabaseUnavailable
+from hitherto.errors import DatabaseUnavailable, StoreError
 from hitherto.stores.postgres import schema
 from hitherto.stores.postgres.connections import silence
 from tests.conftest import SCOPE
@@ -117,7 +117,7 @@ class TestCalls:
 async def appends(chat: Conversation, text: str) -> bool:
     try:
         await chat.append(user(text))
-    except DatabaseUnavailable:
+    except StoreError:
         return False
     return True
 
@@ -290,6 +290,21 @@ class TestWorkers:
         proxy.forward()
         await tables.wait_for_digests([digest])
         await check(tables, api.acknowledged, model.calls, away=True)
+
+    @pytest.mark.parametrize(("words", "arrive"), [(b"begin isolation", True), (COMMIT, False)])
+    async def test_a_process_that_dies_meanwhile_holds_nobody_up(
+        self, database: str, proxy: Proxy, crew: Crew, words: bytes, arrive: bool
+    ) -> None:
+        """The server, which is never told, holds the conversation's row: between two round trips, and within one."""
+        writer = await crew.writer("c")
+        await writer.appended(1)
+        proxy.swallow_from(words, arrive=arrive)
+        await proxy.has_swallowed()
+        await writer.kill()
+        proxy.forward()
+        async with hitherto.open(database, database_timeout=2, worker=False) as memory:
+            chat = memory.conversation("c", scope=SCOPE)
+            assert await until(lambda: appends(chat, "after"), "others append")
 
     async def test_with_writers_again_and_again(
         self, proxy: Proxy, crew: Crew, tables: Tables, model: ThinkingModel

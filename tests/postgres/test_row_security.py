@@ -87,6 +87,8 @@ async def test_every_table_has_row_level_security(as_service: Connection) -> Non
         """,
     )
     assert {name for (name,) in found} == HARMLESS
+    told = await rows(as_service, "select distinct qual from pg_policies where schemaname = 'hitherto'")
+    assert told == [("(tenant = current_setting('hitherto.tenant'::text, true))",)], "without a select"
 
 
 async def test_without_a_tenant_there_is_nothing(filled: str, as_service: Connection) -> None:
@@ -175,16 +177,17 @@ async def test_what_looks_across_tenants_returns_no_text(as_service: Connection)
     found = await rows(
         as_service,
         """
-        select p.proname, p.provolatile::text, pg_get_function_result(p.oid), p.proconfig::text
-        from pg_proc p where p.pronamespace = 'hitherto'::regnamespace and p.prosecdef order by 1
+        select p.proname, p.provolatile::text || l.lanname, pg_get_function_result(p.oid), p.proconfig::text
+        from pg_proc p join pg_language l on l.oid = p.prolang
+        where p.pronamespace = 'hitherto'::regnamespace and p.prosecdef order by 1
         """,
     )
     assert len(found) > 8
     names = {"tenant", "user_id", "agent", "conversation", "digest", "requested_at", "setof text"}
     keys = {"id", "rights", "requests", "size", "seconds"}
     figures = {"due", "claimed", "put_off", "lag_seconds", "lag_messages", "resting", "workers"}
-    for name, volatility, result, settings in found:
-        assert (volatility, settings) == ("s", '{"search_path=pg_catalog, pg_temp"}'), name
+    for name, kind, result, settings in found:
+        assert (kind, settings) == ("splpgsql", '{"search_path=pg_catalog, pg_temp"}'), name
         table = result.lower().startswith("table(")
         columns = {part.split()[0] for part in result[6:-1].split(", ")} if table else {result.lower()}
         allowed = names | figures | {"waiting", "unembedded", "untidy"} | (keys if name == "key_of" else set())

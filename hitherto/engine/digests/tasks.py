@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
@@ -23,10 +24,13 @@ class TaskQueue:
 
     The digests' rows are the queue: what is lost here is found there. A process that never calls `start` makes no
     digests, and tells the workers of others.
+
+    `workers` is how many processes are known to make digests, this one among them.
     """
 
     def __init__(self, store: Store, *, concurrency: int = 4) -> None:
         self.news = asyncio.Event()
+        self.workers = 1
         self._store = store
         self._concurrency = concurrency
         self._tasks: dict[asyncio.Task[None], DigestJob] = {}
@@ -57,6 +61,11 @@ class TaskQueue:
         self._tasks[task] = job
         task.add_done_callback(self._drop)
         return True
+
+    def has_turn(self) -> bool:
+        """Whether this process is the one to look over all tenants this time: of n workers each is, at every n-th time
+        or so, so that many look no more often together than one does alone."""
+        return random.random() * self.workers < 1  # noqa: S311 (no secret)
 
     async def room(self) -> None:
         """Returns when there is room for another digest."""

@@ -233,9 +233,12 @@ class Worker:
             await asyncio.sleep(pause * jitter())
             pause = _TIDY_EVERY if self._read_only else min(self._beat, _SWEEP_EVERY)
             try:
-                for failed in await self._store.rested(able=self._services.able):
-                    await self._resume(failed)
-                self._services.watch.show(await self._store.backlog())
+                load = await self._store.backlog()
+                self._services.watch.show(load)
+                self._services.queue.workers = max(load.workers, 1)
+                if self._services.queue.has_turn():
+                    for failed in await self._store.rested(able=self._services.able):
+                        await self._resume(failed)
                 await self._store.show_worker(self._id)
                 self._read_only = False
             except DatabaseReadOnly:
@@ -265,6 +268,8 @@ class Worker:
         else."""
         while True:
             await asyncio.sleep(_TIDY_EVERY * jitter())
+            if not self._services.queue.has_turn():
+                continue
             try:
                 await purge_expired(self._services)
                 await resume_erasures(self._store)

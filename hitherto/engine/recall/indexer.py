@@ -104,7 +104,8 @@ class Indexer:
                 while await self._round():
                     pass
                 away = False
-                await self._wait()
+                while not (await self._wait() or self._services.queue.has_turn()):
+                    pass
             except DatabaseReadOnly:
                 await asyncio.sleep(60 * jitter())
             except DatabaseUnavailable as error:
@@ -119,17 +120,19 @@ class Indexer:
                 log.exception("Indexing failed")
                 await asyncio.sleep(_EVERY * 5 * jitter())
 
-    async def _wait(self) -> None:
-        """Wait until this process has appended something and then paused, or until other processes may have."""
-        appended = self._services.appended
+    async def _wait(self) -> bool:
+        """Wait until this process has appended something and then paused, which it returns, or until other processes
+        may have."""
+        appended, was_set = self._services.appended, False
         try:
             async with asyncio.timeout(_EVERY * jitter()):
-                await appended.wait()
+                was_set = await appended.wait()
                 while appended.is_set():
                     appended.clear()
                     await asyncio.sleep(_GATHER)
         except TimeoutError:
             appended.clear()
+        return was_set
 
     def _space(self) -> Space | None:
         """The space to be filled; None while a failed embedder is not called."""

@@ -50,6 +50,12 @@ async def test_at_most_so_many_at_once(queue: TaskQueue, hand: Hand) -> None:
     assert (hand.begun, hand.most) == ([job(0), job(1), job(3)], ROOM)
 
 
+def test_of_many_workers_each_has_a_turn_now_and_then(queue: TaskQueue) -> None:
+    assert all(queue.has_turn() for _ in range(100))
+    queue.workers = 10
+    assert 200 < sum(queue.has_turn() for _ in range(4_000)) < 600
+
+
 async def test_before_the_start_nothing_is_begun(store: Store) -> None:
     queue = TaskQueue(store)
     queue.submit(job(1))

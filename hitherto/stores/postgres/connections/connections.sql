@@ -24,3 +24,14 @@ select pg_terminate_backend(a.pid)
 from pg_stat_activity a
 join unnest(%(pids)s::int[], %(starts)s::bigint[]) as given (pid, start) on given.pid = a.pid
 where (extract(epoch from a.backend_start) * 1000000)::bigint = given.start;
+
+-- name: end_abandoned
+-- End transactions of this role that have written or locked something, and have long waited for their clients. The
+-- server's own limit, idle_in_transaction_session_timeout, does not see those that have sent a flush after their sync,
+-- as psycopg's pipelines do, nor those in the middle of a pipeline.
+select pg_terminate_backend(pid)
+from pg_stat_activity
+where datname = current_database() and usename = session_user
+  and application_name = current_setting('application_name')
+  and backend_xid is not null and wait_event = 'ClientRead'
+  and greatest(query_start, state_change) < statement_timestamp() - %(silent)s::interval;

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from psycopg import AsyncConnection, Error
-from psycopg.errors import InsufficientPrivilege
+from psycopg.errors import InsufficientPrivilege, LockNotAvailable
 from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
@@ -38,6 +38,9 @@ select current_setting('transaction_read_only')::boolean,
 Only `off` does not wait for that. `local` and those above it differ in what else they wait for, on standby servers:
 that is the operator's choice."""
 
+_ABANDONED = 5.0
+"""Fewest seconds after which a transaction that waits for its client is ended, if another one waits for its locks."""
+
 _CONNECT_TIMEOUT = 3.0
 """Seconds after which the next attempt to make a connection begins: what was sent to a host that is silent is lost."""
 
@@ -64,7 +67,8 @@ class Connections:
     Whether a connection may write is asked once, when it is made. So one that was refused a write is replaced; and all
     are replaced once a new connection may write where the one before could not. All are replaced, too, when one is
     lost: what happened to it has happened to others, which nobody has used since. What the server may still hold for a
-    lost one, its transaction and its locks, is ended over the next new connection.
+    lost one, its transaction and its locks, is ended over the next new connection; and what it holds for a process that
+    died behind a silent network is ended by whoever has waited for it in vain.
 
     The connections belong to the event loop in which they are opened: in any other, all verbs raise InvalidInput.
     """
@@ -240,8 +244,7 @@ class Connections:
             finally:
                 self._turns.release()
 
-    @staticmethod
-    async def _cleared(connection: AsyncConnection[Any], error: BaseException | None) -> None:
+    async def _cleared(self, connection: AsyncConnection[Any], error: BaseException | None) -> None:
         # If the connection is lost, so are its transaction and its prepared statements, and the pool notices.
         with suppress(Error):
             if isinstance(error, DatabaseReadOnly):
@@ -250,6 +253,8 @@ class Connections:
                 await connection.execute("begin")  # with the rollback below, psycopg forgets what is prepared
             if connection.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
                 await connection.rollback()
+            if isinstance(error.__cause__ if error else None, LockNotAvailable):
+                await connection.execute(SQL["end_abandoned"], {"silent": f"{max(self._patience, _ABANDONED):f}s"})
 
     async def _return_late(self, taking: asyncio.Task[RowSecurityConnection]) -> None:
         try:
