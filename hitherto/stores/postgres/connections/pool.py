@@ -237,7 +237,7 @@ class Connections:
         try:
             await self._cleared(connection, error)
         finally:
-            if connection.closed and not isinstance(error, DatabaseReadOnly):
+            if connection.closed and not self._pool.closed and not isinstance(error, DatabaseReadOnly):
                 self._lose(connection)
             try:
                 await self._pool.putconn(connection)
