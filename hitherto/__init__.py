@@ -76,7 +76,7 @@ _NAMES = {
     "hitherto.core.context.manifest": ("Manifest",),
     "hitherto.core.cross_session": ("CrossSession",),
     "hitherto.core.digests.digest": ("Digest",),
-    "hitherto.core.documents.document": ("Document",),
+    "hitherto.core.documents.document": ("Document", "KeptDocument"),
     "hitherto.core.facts.fact": (
         "Evidence",
         "Fact",

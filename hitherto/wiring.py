@@ -184,7 +184,7 @@ async def _store(settings: Settings, opened: AsyncExitStack) -> Store:
     if url == IN_MEMORY:
         from hitherto.stores.postgres.embedded.throwaway import POOL_SIZE, throwaway_database
 
-        url, pool_size = await opened.enter_async_context(throwaway_database()), min(pool_size, POOL_SIZE)
+        url, pool_size = await throwaway_database(opened), min(pool_size, POOL_SIZE)
     elif url is None:
         server = await own_server(settings, opened, create=not settings.read_only)
         url, start_again = server.url, server.start_again

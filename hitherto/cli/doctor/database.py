@@ -65,7 +65,8 @@ async def _throwaway() -> Check:
 
     name = "database"
     try:
-        async with throwaway_database():
+        async with AsyncExitStack() as opened:
+            await throwaway_database(opened)
             return ok(name, "a throw-away memory can be made; nothing is kept when its process ends")
     except StoreError as error:
         return failed(name, error)

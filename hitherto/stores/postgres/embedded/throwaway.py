@@ -22,8 +22,8 @@ import stat
 import subprocess
 import threading
 import time
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Generator
+from contextlib import AsyncExitStack, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Final
@@ -140,10 +140,9 @@ _CANNOT: Final = "no throw-away database (memory:) can be made"
 _ADVICE: Final = f"Set TMPDIR to a folder with a short path and room, {OTHERWISE}"
 
 
-@asynccontextmanager
-async def throwaway_database() -> AsyncGenerator[str]:
-    """The URL of an empty database with the schema in it, as its owner. In the end, who is connected is thrown out, and
-    what is in it is gone.
+async def throwaway_database(opened: AsyncExitStack) -> str:
+    """The URL of an empty database with the schema in it, as its owner. When `opened` ends, who is connected is thrown
+    out, and what is in it is gone.
 
     The first of a process takes a second or two; those that are asked for meanwhile wait for it. Raises
     EmbeddedServerError.
@@ -159,10 +158,10 @@ async def throwaway_database() -> AsyncGenerator[str]:
     except asyncio.CancelledError:
         taking.add_done_callback(give_back_late)
         raise
-    try:
-        yield database.url
-    finally:
-        await uninterrupted(asyncio.to_thread(database.give_back))
+    # No generator holds it: an event loop that is asked to close its generators would give it back before its time, as
+    # `Runner.run_sync` of the Agents SDK asks.
+    opened.push_async_callback(lambda: uninterrupted(asyncio.to_thread(database.give_back)))
+    return database.url
 
 
 def take() -> Database:
