@@ -27,11 +27,11 @@ from hitherto.providers.names.embedders import embedder_of, learn, previous_of
 from hitherto.providers.names.rerankers import reranker_of
 from hitherto.settings import Settings
 from hitherto.settings.open_options import SettingsOptions
-from hitherto.stores.postgres.store import Store
 from hitherto.watching import watch_of
 
 if TYPE_CHECKING:
     from hitherto.stores.postgres.embedded.server import EmbeddedServer
+    from hitherto.stores.postgres.store import Store
 
 IN_MEMORY = "memory:"
 

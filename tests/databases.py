@@ -37,7 +37,7 @@ _MAKE_ROLES = """
             create role row_security login;
         end if;
         if current_setting('server_version_num')::integer >= 160000 then
-            grant row_security to hitherto with inherit false;
+            execute 'grant row_security to hitherto with inherit false';  -- 15 cannot parse it
         else
             grant row_security to hitherto;
         end if;

@@ -7,14 +7,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from hitherto.core.documents.checks import metadata_json
 from hitherto.core.log.conversations import ConversationFilter, ConversationInfo, ScopeCounts, ScopePart
 from hitherto.core.scope import Scope, checked_name
 from hitherto.engine.recall.arguments import checked_limit, checked_time
 from hitherto.errors import InvalidInput, InvalidScope
-from hitherto.stores.postgres.log.log import LogStore
+
+if TYPE_CHECKING:
+    from hitherto.stores.postgres.log.log import LogStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

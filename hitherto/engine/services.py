@@ -5,7 +5,7 @@ from __future__ import annotations
 from asyncio import Event
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hitherto.core.context.budget import TokenCounter
 from hitherto.core.context.request import WireFormat
@@ -24,7 +24,9 @@ from hitherto.ports.models.model import EXTRACTIVE, Model
 from hitherto.ports.models.reranker import Reranker
 from hitherto.ports.watch import NoWatch, Watch
 from hitherto.settings import Settings
-from hitherto.stores.postgres.store import Store
+
+if TYPE_CHECKING:
+    from hitherto.stores.postgres.store import Store
 
 
 class ItemReader(Protocol):

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Status
@@ -26,7 +27,9 @@ from hitherto.engine.log.erase import erase_expired
 from hitherto.engine.services import Services
 from hitherto.errors import Conflict, DatabaseUnavailable, HithertoError, ModelUnavailable, StoreError
 from hitherto.logs import logger
-from hitherto.stores.postgres.unit import Unit
+
+if TYPE_CHECKING:
+    from hitherto.stores.postgres.unit import Unit
 
 log = logger("hitherto.digest")
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Needs
@@ -21,8 +22,10 @@ from hitherto.engine.handle import Handle
 from hitherto.engine.services import Services
 from hitherto.errors import StoreError
 from hitherto.logs import logger
-from hitherto.stores.postgres.unit import Unit
 from hitherto.uninterrupted import uninterrupted
+
+if TYPE_CHECKING:
+    from hitherto.stores.postgres.unit import Unit
 
 log = logger("hitherto.digest")
 

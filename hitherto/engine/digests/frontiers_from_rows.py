@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from hitherto.core.digests.digest import Digest
 from hitherto.core.log.frontier import DigestAction, Frontier
 from hitherto.core.log.message import Sums
 from hitherto.core.log.probe import Mark, SeqAt
-from hitherto.stores.postgres.unit import Unit
+
+if TYPE_CHECKING:
+    from hitherto.stores.postgres.unit import Unit
 
 _KINDS = (DigestAction.DROP, DigestAction.REDACT, DigestAction.CHUNK, DigestAction.COMPACT)
 

@@ -6,10 +6,12 @@ import asyncio
 import random
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hitherto.core.digests.work import DigestJob
-from hitherto.stores.postgres.store import Store
+
+if TYPE_CHECKING:
+    from hitherto.stores.postgres.store import Store
 
 Work = Callable[[DigestJob], Coroutine[Any, Any, None]]
 

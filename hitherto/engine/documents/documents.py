@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hitherto.core.documents.checks import (
     checked_namespace,
@@ -26,7 +26,9 @@ from hitherto.engine.purge import purge
 from hitherto.engine.recall.arguments import checked_limit
 from hitherto.engine.services import Services
 from hitherto.errors import InvalidDocument
-from hitherto.stores.postgres.documents import DocumentStore
+
+if TYPE_CHECKING:
+    from hitherto.stores.postgres.documents import DocumentStore
 
 DocumentList = list[Document]
 

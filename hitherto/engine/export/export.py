@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import BinaryIO, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 from uuid import UUID
 
 from hitherto.core.export.records import (
@@ -30,7 +30,9 @@ from hitherto.core.scope import Scope
 from hitherto.engine.purge import purge
 from hitherto.engine.services import Services
 from hitherto.errors import InvalidInput
-from hitherto.stores.postgres.export import ExportReader
+
+if TYPE_CHECKING:
+    from hitherto.stores.postgres.export import ExportReader
 
 T = TypeVar("T")
 K = TypeVar("K")

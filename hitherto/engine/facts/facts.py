@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from hitherto.core.facts.change import deleted_fact, no_such_fact
 from hitherto.core.facts.fact import Fact, FactAction, FactEvent, FactState, NewFact, Visibility, fingerprint_of_fact
@@ -18,7 +18,9 @@ from hitherto.engine.facts import arguments
 from hitherto.engine.purge import purge
 from hitherto.engine.services import Services
 from hitherto.errors import InvalidFact, NotFound
-from hitherto.stores.postgres.facts.facts import FactStore
+
+if TYPE_CHECKING:
+    from hitherto.stores.postgres.facts.facts import FactStore
 
 FactList = list[Fact]
 

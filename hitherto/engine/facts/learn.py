@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,8 +23,10 @@ from hitherto.core.scope import THE_USER
 from hitherto.engine.recall.embedding import Embedding
 from hitherto.engine.services import Services
 from hitherto.logs import logger
-from hitherto.stores.postgres.facts.facts import FactStore
-from hitherto.stores.postgres.unit import Unit
+
+if TYPE_CHECKING:
+    from hitherto.stores.postgres.facts.facts import FactStore
+    from hitherto.stores.postgres.unit import Unit
 
 log = logger("hitherto.facts")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from hitherto.aside import aside
 from hitherto.core.changes import Changes
@@ -19,8 +20,10 @@ from hitherto.engine.digests.fire import committed, fired
 from hitherto.engine.handle import Handle
 from hitherto.engine.services import Services
 from hitherto.errors import ConcurrentWrite, DatabaseUnavailable, IdempotencyKeyReused, InvalidInput
-from hitherto.stores.postgres.unit import Unit
 from hitherto.uninterrupted import uninterrupted
+
+if TYPE_CHECKING:
+    from hitherto.stores.postgres.unit import Unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from hitherto.aside import aside, weight
 from hitherto.core.changes import Changes
@@ -16,8 +17,10 @@ from hitherto.core.log.ranges import Ranges, all_in, any_in, joined, ranges, wit
 from hitherto.core.scope import Scope
 from hitherto.engine.digests.frontiers_from_rows import frontiers
 from hitherto.errors import InvalidInput
-from hitherto.stores.postgres.store import Store
-from hitherto.stores.postgres.unit import Unit
+
+if TYPE_CHECKING:
+    from hitherto.stores.postgres.store import Store
+    from hitherto.stores.postgres.unit import Unit
 
 
 def is_due(head: Head) -> bool:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hitherto.core.log.conversations import Erasure
-from hitherto.stores.postgres.store import Store
+
+if TYPE_CHECKING:
+    from hitherto.stores.postgres.store import Store
 
 _AT_ONCE = 100
 """Conversations that are looked up at once."""

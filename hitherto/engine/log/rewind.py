@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from hitherto.aside import aside, weight
 from hitherto.core.changes import Changes
@@ -22,7 +23,9 @@ from hitherto.engine.context.view import ViewBuilder
 from hitherto.engine.digests.frontiers_from_rows import frontiers, sums_through
 from hitherto.engine.handle import Handle
 from hitherto.errors import ConcurrentWrite, InvalidInput
-from hitherto.stores.postgres.unit import Unit
+
+if TYPE_CHECKING:
+    from hitherto.stores.postgres.unit import Unit
 
 _TAIL = 32
 """Messages that are read at first to work out the state of the log without its newest message."""

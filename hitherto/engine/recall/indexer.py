@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from hitherto.core.recall.index import IndexEntry, IndexWork, Source
 from hitherto.core.recall.passages import passage_ranges
@@ -18,8 +19,10 @@ from hitherto.engine.recall.search import entries_of
 from hitherto.engine.services import Services
 from hitherto.errors import DatabaseReadOnly, DatabaseUnavailable, StoreError
 from hitherto.logs import logger
-from hitherto.stores.postgres.recall.index import SearchIndex
 from hitherto.uninterrupted import uninterrupted
+
+if TYPE_CHECKING:
+    from hitherto.stores.postgres.recall.index import SearchIndex
 
 log = logger("hitherto.index")
 

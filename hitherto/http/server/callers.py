@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from fastapi import Depends, Request
@@ -15,7 +15,9 @@ from hitherto.core.key import KeyAccess, Right, hash_of
 from hitherto.core.scope import Scope, checked_name
 from hitherto.errors import Forbidden, InvalidInput, InvalidScope, Unauthorized
 from hitherto.http.operations import AGENT, TENANT, USER
-from hitherto.stores.postgres.keys import KeyStore
+
+if TYPE_CHECKING:
+    from hitherto.stores.postgres.keys import KeyStore
 
 LOOK_AGAIN = 1.0
 """Seconds after which a request that takes long looks whether its key was revoked."""
