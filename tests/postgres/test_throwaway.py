@@ -397,11 +397,14 @@ async def test_after_the_end_of_the_server_the_next_open_has_another(
     here.let_go()
 
 
-async def test_a_process_of_the_server_that_is_killed() -> None:
-    """The server recovers, and the memories go on."""
+async def test_a_process_of_the_server_that_is_killed(monkeypatch: pytest.MonkeyPatch, base: Path) -> None:
+    """The server recovers, and the memories go on. It is one of its own: it cuts off all who use it."""
+    monkeypatch.setenv("TMPDIR", str(base))
+    here = throwaway.ThrowawayServer()
+    monkeypatch.setattr(throwaway, "_server", here)
     async with hitherto.open("memory:", embedder="none") as memory:
         await hello(memory)
-        folder = throwaway._server.folder
+        folder = here.folder
         assert folder is not None
         postmaster = psutil.Process(int((folder / "data" / "postmaster.pid").read_text().split()[0]))
         victim = next(one for one in postmaster.children() if re.search(r"hitherto memory_\d+ ", one.cmdline()[0]))
@@ -413,3 +416,4 @@ async def test_a_process_of_the_server_that_is_killed() -> None:
                         await use()
                         break
         assert await hello(memory) == 3
+    here.let_go()
