@@ -9,7 +9,7 @@ from hitherto.core.cross_session import CrossSession, cross_session_of
 from hitherto.core.digests.digest import Digest
 from hitherto.core.log.head import Head, empty
 from hitherto.core.policy.policy import Policy, stored
-from hitherto.core.policy.presets import balanced
+from hitherto.core.policy.presets import DEFAULT
 from hitherto.core.scope import THE_USER, Scope
 from hitherto.engine.log.erase import erase_expired, is_due
 from hitherto.engine.purge import purge
@@ -90,7 +90,7 @@ class Handle:
         for policy, whose in given:
             if policy is not None:
                 return policy, whose
-        return balanced(), "default"
+        return DEFAULT, "default"
 
     def resuming(self, head: Head, digest: Digest) -> Policy:
         """The policy that applies when `digest` ends: the conversation's or its agent's, else the one it fired

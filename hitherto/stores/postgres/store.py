@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from datetime import date, timedelta
 from typing import Any, LiteralString, TypeVar
 from uuid import UUID
 from weakref import WeakValueDictionary
 
-import psycopg
 from psycopg import AsyncConnection, AsyncCursor
-from psycopg_pool import PoolTimeout
+from psycopg_pool import PoolClosed, PoolTimeout
 
 from hitherto.aside import aside
 from hitherto.core.digests.digest import Digest, Needs
@@ -51,6 +50,7 @@ from hitherto.stores.postgres.facts.rows import known_values
 from hitherto.stores.postgres.keys import PostgresKeys
 from hitherto.stores.postgres.log import erasure, heads, listing
 from hitherto.stores.postgres.recall.index import PostgresIndex
+from hitherto.stores.postgres.row_security.connection import RowSecurityConnection
 from hitherto.stores.postgres.runs import PostgresRuns
 from hitherto.stores.postgres.sql import SQL
 from hitherto.stores.postgres.unit import PostgresUnit
@@ -121,7 +121,7 @@ class PostgresStore:
     async def write(
         self, scope: Scope, conversation: str, *, key: str | None = None, digest: int | None = None
     ) -> AsyncGenerator[Unit]:
-        async def begin(connection: AsyncConnection[Any]) -> PostgresUnit:
+        async def begin(connection: RowSecurityConnection) -> PostgresUnit:
             unit = PostgresUnit(connection, scope, conversation)
             await unit.begin(key, digest)
             return unit
@@ -147,13 +147,13 @@ class PostgresStore:
         names = rows.scope_values(scope, conversation)
         query = SQL["head"] if at is None else SQL["head_at"]
 
-        async def read(connection: AsyncConnection[Any]) -> tuple[Any, list[rows.Row]]:
+        async def read(connection: RowSecurityConnection) -> tuple[Any, list[rows.Row]]:
             async with connection.pipeline():
                 found = None
                 if at is None or 0 <= at <= _NEVER:
-                    found = await connection.execute(query, {**names, "at": at})
+                    found = await connection.execute_often(query, {**names, "at": at}, named=True)
                 known = await connection.execute(SQL["known"], known_values(scope, conversation, asked), binary=True)
-            return None if found is None else await rows.named(found).fetchone(), await known.fetchall()
+            return None if found is None else await found.fetchone(), await known.fetchall()
 
         async with self._with_connection(read) as (row, known):
             return None if row is None else await heads.head_from(row), known_from(known, scope)
@@ -413,35 +413,32 @@ class PostgresStore:
             return found
 
     @asynccontextmanager
-    async def _with_connection(self, get: Callable[[AsyncConnection[Any]], Awaitable[_T]]) -> AsyncGenerator[_T]:
-        """Yields what `get` returns for a connection, which stays borrowed until the block ends.
+    async def _with_connection(self, get: Callable[[RowSecurityConnection], Awaitable[_T]]) -> AsyncGenerator[_T]:
+        """Yields what `get` returns for a connection, which stays borrowed until the block ends. If the connection
+        turns out to be dead, as all in the pool are after a restart of the server, `get` runs again with another one:
+        at most three times. So it must be safe to run again.
 
-        `get` must be safe to run again: see `_with_living_connection`. Raises Hitherto's errors for psycopg's, and
-        DatabaseUnavailable if no connection is there in time.
+        Raises Hitherto's errors for psycopg's, and DatabaseUnavailable if no connection is there in time.
         """
-        async with AsyncExitStack() as held:
-            try:
-                with errors.ours():
-                    got = await self._with_living_connection(get, held)
-            except PoolTimeout as error:
-                raise errors.unreachable(self._url, error) from error
-            yield got
-
-    async def _with_living_connection(
-        self, get: Callable[[AsyncConnection[Any]], Awaitable[_T]], held: AsyncExitStack
-    ) -> _T:
-        """What `get` returns for a connection that `held` gives back. If the connection turns out to be dead, as all in
-        the pool are after a restart of the server, `get` runs again with another one: at most three times."""
-        for _ in range(2):
-            connection = await held.enter_async_context(self._connections.borrowed())
-            try:
-                return await get(connection)
-            except psycopg.Error:
-                if not connection.closed:
-                    raise
-            await held.aclose()
-            await self._connections.renew(connection)
-        return await get(await held.enter_async_context(self._connections.borrowed()))
+        try:
+            for last in (False, False, True):
+                async with self._connections.borrowed() as connection:
+                    try:
+                        with errors.ours():
+                            got = await get(connection)
+                    except StoreError:
+                        if last or not connection.closed:
+                            raise
+                    else:
+                        yield got
+                        return
+                await self._connections.renew(connection)
+        except PoolClosed as error:
+            raise StoreError(
+                f"the store is not open ({error}); call open() first, and nothing after aclose()"
+            ) from error
+        except PoolTimeout as error:
+            raise errors.unreachable(self._url, error) from error
 
 
 def _items_from(texts: Sequence[str]) -> list[Payload]:
