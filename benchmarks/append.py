@@ -1,118 +1,176 @@
-"""What an append costs beside the two bare rows it writes."""
+"""What an append costs beside its own statements sent by hand, and what a digest adds to it."""
 
 from __future__ import annotations
 
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
-import psycopg
-from psycopg import sql
-from psycopg.rows import dict_row
-from psycopg.types.string import TextLoader
+from psycopg import AsyncConnection, AsyncCursor
 
-from benchmarks.fleet import hands, value
+from benchmarks.fleet import value
 from benchmarks.ground import Ground, memory_on, turn
-from benchmarks.measure import Side, in_turns
-from benchmarks.report import Bar, Findings, ratio
-from hitherto import Scope, none, sliding_window
+from benchmarks.measure import Measured, Side, in_turns
+from benchmarks.report import Bar, Figure, Findings, ratio
+from hitherto import Conversation, Memory, Policy, Scope, sliding_window
 
-_BAR = Bar(limit=2.5)
-_SCOPE = Scope(tenant="tenant", user="user", agent="bench")
+_BAR = Bar(limit=1.4)
+_PROCESSOR = Bar(limit=1.0)
+_TRIPS = Bar(limit=2)
 _TEXT = 36
-_LEFT = "select count(*) from hitherto.digest where status = 'processing'"
+_BY_HAND = "by hand"
+
+Statement = tuple[Any, Any, bool]
+"""A statement, what it binds, and whether it is executed for each of these."""
 
 
 async def run(ground: Ground) -> Findings:
-    """Append two messages with a key ÷ the same two rows by bare psycopg in a transaction of their own."""
+    """Append two messages with a key ÷ the same statements sent by bare psycopg; and an append that sets off a digest ÷
+    one under the same policy that does not."""
     random, warm_up, repetitions = Random(1), ground.size(100, quick=3), ground.size(500, quick=10)
-    turns = [turn(random, _TEXT) for _ in range(warm_up + repetitions)]
-    async with (
-        ground.database() as url,
-        ground.admin(url) as admin,
-        memory_on(url, worker=False) as memory,
-        hands(("work", url)),
-    ):
-
-        async def made() -> None:
-            await _at_rest(admin)
-
-        plain = memory.conversation("plain", scope=_SCOPE, policy=none())
-        sliding = memory.conversation("sliding", scope=_SCOPE, policy=sliding_window())
-        for number, pair in enumerate(turns[:warm_up]):
-            await plain.append(*pair, key=f"before {number}")
-            await sliding.append(*pair, key=f"before {number}")
-            await made()
+    total = warm_up + repetitions
+    # Texts of its own for each side: the counts of texts that were counted before are remembered.
+    turns, other_turns, due_turns, other_due_turns = [[turn(random, _TEXT) for _ in range(total)] for _ in range(4)]
+    async with ground.database() as url, ground.admin(url) as admin, memory_on(url, worker=False) as memory:
+        measured, recorded, by_hand = [_chat(memory, tenant) for tenant in ("measured", "recorded", _BY_HAND)]
+        for chat in (measured, recorded, by_hand):
+            await chat.append(*turns[0])
+        scripts = [await _recorded(recorded, other_turns[n], f"turn {n}") for n in range(total)]
+        for number in range(total + 1):
+            for rounds in (1, 2):
+                chat = _chat(memory, "sliding", f"{rounds} rounds {number}", policy=sliding_window())
+                for _ in range(rounds):
+                    await chat.append(*turns[0])
+        not_due_yet, due_next = [
+            [_chat(memory, "sliding", f"{rounds} rounds {number}") for number in range(total + 1)] for rounds in (1, 2)
+        ]
+        with_digest = await _recorded(due_next[total], turns[0], "recorded")
         await ground.settle(url)
-        await admin.execute("create schema bare authorization hitherto")
-        async with await psycopg.AsyncConnection[Any].connect(url, autocommit=True) as connection:
-            bare = await Bare.on(connection)
-            own, slid, rows, piped = await in_turns(
+        ref = await value(admin, f"select ref from hitherto.conversation where tenant = '{_BY_HAND}'")
+        async with await AsyncConnection[Any].connect(url, autocommit=True) as connection:
+            hand = Hand(connection, scripts, tenant=_BY_HAND, ref=ref)
+            append, statements = await in_turns(
                 [
-                    Side("append, policy none", lambda n: plain.append(*turns[n], key=f"turn {n}")),
-                    Side("append, sliding_window", lambda n: sliding.append(*turns[n], key=f"turn {n}"), made),
-                    Side("two bare rows", bare.one_by_one),
-                    Side("two bare rows in one pipeline", bare.pipelined),
+                    Side("append", lambda n: measured.append(*turns[n], key=f"turn {n}")),
+                    Side("its statements by hand", hand.send),
                 ],
                 repetitions=repetitions,
                 warm_up=warm_up,
             )
+        # By themselves: what wakes the workers comes some time after the append.
+        due, not_due = await in_turns(
+            [
+                Side("append with a digest", lambda n: due_next[n].append(*due_turns[n], key=f"turn {n}")),
+                Side(
+                    "append, same policy, no digest",
+                    lambda n: not_due_yet[n].append(*other_due_turns[n], key=f"turn {n}"),
+                ),
+            ],
+            repetitions=repetitions,
+            warm_up=warm_up,
+        )
+        begun = await value(admin, "select count(*) from hitherto.digest")
+        heads = [await _chat(memory, tenant).head() for tenant in ("measured", _BY_HAND)]
+    if begun != total + 1 or [one and one.next_seq for one in heads] != [2 + 2 * total] * 2:
+        raise RuntimeError(f"{begun} digests, and the heads {heads}: the sides are not what they say")
+    on_processor = [
+        Measured(f"{side.label}, processor time", side.processor, side.processor)
+        for side in (append, statements, due, not_due)
+    ]
+    trips = [
+        Figure(what=f"round trips, {side.label}", value=len(trips), unit="trips", bar=_TRIPS)
+        for side, trips in ((append, scripts[-1]), (due, with_digest))
+    ]
     letters = sum(len(message.text) for pair in turns for message in pair) / (2 * len(turns))
     return Findings(
-        [ratio(own, rows, bar=_BAR), ratio(slid, rows, bar=_BAR), ratio(own, piped), ratio(slid, piped)],
+        [
+            ratio(append, statements, bar=_BAR),
+            ratio(on_processor[0], on_processor[1]),
+            Figure(what=on_processor[0].label, value=append.processor.median * 1e3, unit="ms", bar=_PROCESSOR),
+            ratio(due, not_due, bar=_BAR),
+            ratio(on_processor[2], on_processor[3]),
+            *trips,
+        ],
         [
             f"{repetitions} appends a side, messages of {letters:.0f} characters; fsync is on for all sides, on one "
-            "server and one disk. The bare rows have the log's columns and primary key, and no other index; they are "
-            "written by begin, insert, insert, commit, each awaited, or all four sent in one pipeline.",
-            "sliding_window's append writes the digest that it sets off; a worker process makes the "
-            "digest before the next side's turn.",
+            "server and one disk. By hand: the statements and values of other appends, recorded before, sent on one "
+            "connection in the same pipelines. Processor time is this process's: not the server's.",
+            "Digests are set off by the third round of conversations that are alike, and nobody makes them meanwhile.",
         ],
     )
 
 
-async def _at_rest(admin: psycopg.AsyncConnection[Any]) -> None:
-    """Returns when the digest is made, and a little later. It is asked
-    without a pause: what is timed after one finds the processor's caches cold."""
-    empty = 0
-    while empty < 5:
-        empty = 0 if await value(admin, _LEFT) else empty + 1
+def _chat(memory: Memory, tenant: str, name: str = "chat", policy: Policy | None = None) -> Conversation:
+    return memory.conversation(name, scope=Scope(tenant=tenant, user="user", agent="bench"), policy=policy)
 
 
-class Bare:
-    """Two rows of the log, written again and again under new seqs to a table without the log's other indexes."""
+async def _recorded(chat: Conversation, pair: Sequence[Any], key: str) -> list[list[Statement]]:
+    """What an append sends: the statements of each round trip."""
+    with _recording() as trips:
+        await chat.append(*pair, key=key)
+    return trips
+
+
+@contextmanager
+def _recording() -> Generator[list[list[Statement]]]:
+    """Notes each statement that psycopg sends meanwhile."""
+    trips: list[list[Statement]] = []
+    last: object = None
+
+    def note(cursor: AsyncCursor[Any], query: object, values: object, *, many: bool) -> None:
+        nonlocal last
+        pipeline: object = cursor.connection._pipeline  # pyright: ignore[reportPrivateUsage]
+        if pipeline is None or pipeline is not last:
+            trips.append([])
+        last = pipeline
+        trips[-1].append((query, values, many))
+
+    execute, executemany = AsyncCursor[Any].execute, AsyncCursor[Any].executemany
+
+    async def noted(self: AsyncCursor[Any], query: Any, params: Any = None, **options: Any) -> AsyncCursor[Any]:
+        note(self, query, params, many=False)
+        return await execute(self, query, params, **options)
+
+    async def noted_many(self: AsyncCursor[Any], query: Any, params_seq: Any, **options: Any) -> None:
+        note(self, query, params_seq, many=True)
+        await executemany(self, query, params_seq, **options)
+
+    with patch.object(AsyncCursor, "execute", noted), patch.object(AsyncCursor, "executemany", noted_many):
+        yield trips
+
+
+class Hand:
+    """Sends what appends to one conversation sent, to another that is in the same state."""
 
     def __init__(
-        self, connection: psycopg.AsyncConnection[Any], insert: sql.Composed, rows: list[dict[str, Any]]
+        self, connection: AsyncConnection[Any], scripts: Sequence[list[list[Statement]]], **other: Any
     ) -> None:
-        self._connection, self._insert, self._rows = connection, insert, rows
-        self._next = 0
+        def values(given: Any) -> Any:
+            return {**given, **{name: one for name, one in other.items() if name in given}} if given else given
 
-    @classmethod
-    async def on(cls, connection: psycopg.AsyncConnection[Any]) -> Bare:
-        """Makes the table like the log, and takes the rows from it, as Python values."""
-        await connection.execute("create table bare.message (like hitherto.message including defaults)")
-        await connection.execute("alter table bare.message add primary key (tenant, conversation, seq)")
-        connection.adapters.register_loader("json", TextLoader)
-        cursor = connection.cursor(row_factory=dict_row)
-        rows = await (
-            await cursor.execute("select * from hitherto.message order by conversation, seq limit 2")
-        ).fetchall()
-        names = list(rows[0])
-        insert = sql.SQL("insert into bare.message ({}) values ({})").format(
-            sql.SQL(", ").join(map(sql.Identifier, names)), sql.SQL(", ").join(map(sql.Placeholder, names))
-        )
-        return cls(connection, insert, rows)
+        self._connection = connection
+        self._scripts = [
+            [
+                [
+                    (query, [values(one) for one in given] if many else values(given), many)
+                    for query, given, many in trip
+                ]
+                for trip in script
+            ]
+            for script in scripts
+        ]
 
-    async def one_by_one(self, _: int) -> None:
-        execute = self._connection.execute
-        await execute("begin")
-        for row in self._renumbered():
-            await execute(self._insert, row)
-        await execute("commit")
-
-    async def pipelined(self, _: int) -> None:
-        async with self._connection.pipeline():
-            await self.one_by_one(0)
-
-    def _renumbered(self) -> list[dict[str, Any]]:
-        self._next += 2
-        return [{**row, "seq": self._next + at} for at, row in enumerate(self._rows)]
+    async def send(self, number: int) -> None:
+        for trip in self._scripts[number]:
+            cursors: list[AsyncCursor[Any]] = []
+            async with self._connection.pipeline():
+                for query, values, many in trip:
+                    if many:
+                        await self._connection.cursor().executemany(query, values)
+                    else:
+                        cursors.append(await self._connection.execute(query, values))
+            for cursor in cursors:
+                if cursor.rownumber is not None:
+                    await cursor.fetchall()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import statistics
 import time
@@ -39,10 +40,16 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A side with its times."""
+    """A side with its times: until the action returned, and of this process's processor until what the action left to
+    the event loop was done too."""
 
     label: str
     times: Times
+    processor: Times
+
+
+_ROUNDS = 3
+"""Rounds of the event loop in which a connection is given back."""
 
 
 async def in_turns(sides: Sequence[Side], *, repetitions: int, warm_up: int) -> list[Measured]:
@@ -51,16 +58,23 @@ async def in_turns(sides: Sequence[Side], *, repetitions: int, warm_up: int) -> 
     The warm-up is not counted; it covers prepared statements and the caches of both ends.
     """
     times: list[list[float]] = [[] for _ in sides]
+    processor: list[list[float]] = [[] for _ in sides]
     gc.collect()
     for number in range(warm_up + repetitions):
         for offset in range(len(sides)):
             at = (number + offset) % len(sides)
             side = sides[at]
-            begun = time.perf_counter()
+            begun, used = time.perf_counter(), time.process_time()
             await side.action(number)
             took = time.perf_counter() - begun
+            for _ in range(_ROUNDS):
+                await asyncio.sleep(0)
             if number >= warm_up:
                 times[at].append(took)
+                processor[at].append(time.process_time() - used)
             if side.after is not None:
                 await side.after()
-    return [Measured(side.label, Times(tuple(taken))) for side, taken in zip(sides, times, strict=True)]
+    return [
+        Measured(side.label, Times(tuple(taken)), Times(tuple(used)))
+        for side, taken, used in zip(sides, times, processor, strict=True)
+    ]

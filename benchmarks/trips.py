@@ -6,12 +6,9 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from random import Random
-from typing import Any
 
-import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from benchmarks.append import Bare
 from benchmarks.ground import BUDGET, Ground, memory_on, turn
 from benchmarks.measure import Side, in_turns
 from benchmarks.report import Figure, Findings
@@ -78,16 +75,10 @@ async def run(ground: Ground) -> Findings:
         relay = Relay(f"{where['host']}/.s.PGSQL.{where['port']}")
         async with relay.listening() as port:
             through = make_conninfo(url, host="127.0.0.1", port=port, sslmode="disable", gssencmode="disable")
-            async with (
-                memory_on(through) as memory,
-                await psycopg.AsyncConnection[Any].connect(through, autocommit=True) as connection,
-            ):
+            async with memory_on(through) as memory:
                 plain = memory.conversation("plain", scope=_SCOPE, policy=none())
                 sliding = memory.conversation("sliding", scope=_SCOPE, policy=sliding_window())
                 await plain.append(*next(turns))
-                async with ground.admin(url) as admin:
-                    await admin.execute("create schema bare authorization hitherto")
-                bare = await Bare.on(connection)
                 sides = [
                     Side("append, policy none", lambda n: plain.append(*next(turns), key=f"{relay.delay} {n}")),
                     Side(
@@ -97,7 +88,6 @@ async def run(ground: Ground) -> Findings:
                     ),
                     Side("context, policy none", lambda _: plain.context(budget=BUDGET)),
                     Side("context, sliding_window", lambda _: sliding.context(budget=BUDGET)),
-                    Side("two bare rows", bare.one_by_one),
                 ]
                 at_once = await in_turns(sides, repetitions=repetitions, warm_up=warm_up)
                 relay.delay = _DELAY

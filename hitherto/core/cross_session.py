@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast, get_args
 
 from hitherto.errors import InvalidInput
@@ -43,12 +43,16 @@ class CrossSession:
 
     def to_json(self) -> str | None:
         """Its values that are not None, as the text of a JSON object; None if there are none."""
-        said = {way: value for way, value in asdict(self).items() if value is not None}
+        said = {way: value for way in WAYS if (value := getattr(self, way)) is not None}
         return json.dumps(said) if said else None
 
     @classmethod
     def from_json(cls, text: str | None) -> CrossSession:
-        return cls() if text is None else cls(**json.loads(text))
+        return UNSAID if text is None else cls(**json.loads(text))
+
+
+UNSAID = CrossSession()
+"""The value that leaves all to the next."""
 
 
 CrossSessionLike: TypeAlias = CrossSession | Way | Collection[Way]
@@ -71,7 +75,7 @@ def cross_session_of(value: object, *, memory_injection: bool | None = None) -> 
 
 def _said(value: object) -> CrossSession:
     if value is None:
-        return CrossSession()
+        return UNSAID
     if isinstance(value, CrossSession):
         return value
     ways = (value,) if isinstance(value, str) else value

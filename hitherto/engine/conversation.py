@@ -41,7 +41,7 @@ from hitherto.engine.context.recalled import RecallOptions, recall_options_of
 from hitherto.engine.context.view import ViewBuilder
 from hitherto.engine.digests.fire import committed, fired, refire
 from hitherto.engine.handle import Handle
-from hitherto.engine.log.append import Appender, AppendResult, check_key
+from hitherto.engine.log.append import AppendResult, append, check_key
 from hitherto.engine.log.erase import erase_messages
 from hitherto.engine.log.rewind import Rewinder, cleared
 from hitherto.engine.purge import purge
@@ -57,7 +57,6 @@ from hitherto.engine.retry import Answered, retried
 from hitherto.engine.services import Services
 from hitherto.engine.turn import Partial, Turn
 from hitherto.errors import InvalidBatch, InvalidInput, InvalidMessage
-from hitherto.uninterrupted import uninterrupted
 
 Appendable = Message | Mapping[str, Any]
 
@@ -105,19 +104,16 @@ class Conversation:
         Raises InvalidMessage and InvalidBatch for what cannot be appended, IdempotencyKeyReused for a key that was used
         with other messages, ConcurrentWrite when `expect` does not hold; nothing is written then.
         """
-        batch = await aside(weight(messages), self._read, messages, wire)
+        batch = await self._services.read_messages(messages, wire)
         if not batch:
             raise InvalidBatch("the batch is empty; append at least one message")
         check_key(key)
         return await self._append(batch, key, self._services.usable(policy), expect=expect)
 
-    def _read(self, given: Sequence[Appendable], wire: Wire | None = None) -> tuple[Message, ...]:
-        return tuple(self._services.read(message, wire) for message in given)
-
     async def _append(
         self, batch: Sequence[Message], key: str | None, policy: Policy | None, *, expect: int | None = None
     ) -> AppendResult:
-        appended = await Appender(self._handle, policy).append(batch, key=key, expect=expect)
+        appended = await append(self._handle, batch, key=key, expect=expect, request=policy)
         self._go_by_what_is_stored()
         return appended
 
@@ -243,10 +239,9 @@ class Conversation:
         budget, reserve = checked_budget(self._services.settings.budget if budget is None else budget, reserve)
         instructions, model = checked_words(instructions, "instructions"), checked_words(model, "model")
         at = checked_revision(at)
-        texts = await aside(weight(tools), _schema_texts, tools)
         codec, settings = self._services.codec(wire), self._services.settings
         request = ContextRequest(
-            incoming=await aside(weight(incoming), self._read, _listed(incoming)),
+            incoming=await self._services.read_messages(_listed(incoming)),
             instructions=instructions,
             budget=budget,
             reserve=reserve,
@@ -256,7 +251,7 @@ class Conversation:
             family=self._services.family(model),
             cache_breakpoints=settings.cache_breakpoints and codec.takes_breakpoints(model),
         )
-        request = await aside(sum(map(len, texts)), request.with_tools, tools, texts)
+        request = await aside(weight(tools), _with_tools, request, tools)
         governing, recall_options = self._services.usable(policy), recall_options_of(recall)
         crossing = cross_session_of(cross_session)
         facts = None if facts is None else checked_switch(facts, "facts")
@@ -460,7 +455,7 @@ class Conversation:
             if not policy.doing(DigestAction.SUMMARIZE, DigestAction.CHUNK):
                 return None
             head, fire = await fired(self._handle, policy, replace(unit.head, finish_seq=unit.head.next_seq), unit)
-            _, begun = await uninterrupted(committed(self._handle, unit, Changes(head=head, fire=fire)))
+            _, begun = await committed(self._handle, unit, Changes(head=head, fire=fire))
         return begun[0] if begun else None
 
     async def pop(self, *, policy: PolicyLike | None = None, model: str | None = None) -> Payload | None:
@@ -564,12 +559,12 @@ class Conversation:
             return
 
 
-def _schema_texts(tools: Sequence[object]) -> list[str]:
-    """Tool schemas as JSON. Raises InvalidMessage."""
-    for tool in tools:
+def _with_tools(request: ContextRequest, tools: Sequence[Mapping[str, Any]]) -> ContextRequest:
+    """The request with these tool schemas. Raises InvalidMessage."""
+    for tool in cast("Sequence[object]", tools):
         if not isinstance(tool, Mapping):
             raise InvalidMessage(f"a tool schema is {tool!r}; give JSON objects, in the format of the API")
-    return [to_json(tool, what="a tool schema") for tool in tools]
+    return request.with_tools(tools, [to_json(tool, what="a tool schema") for tool in tools])
 
 
 def _listed(incoming: str | Appendable | Sequence[Appendable] | None, name: str = "incoming") -> Sequence[Appendable]:

@@ -12,7 +12,7 @@ from hitherto.core.facts.queries import KnownFacts, KnownFactsQuery
 from hitherto.core.log.conversations import AgentDefaults
 from hitherto.core.log.head import Head, empty
 from hitherto.core.policy.policy import Policy, stored
-from hitherto.core.policy.presets import balanced
+from hitherto.core.policy.presets import DEFAULT
 from hitherto.core.recall.vectors import Space
 from hitherto.core.scope import THE_USER, Scope
 from hitherto.engine.log.erase import erase_expired, is_due
@@ -91,7 +91,7 @@ class Handle:
         for policy, whose in given:
             if policy is not None:
                 return policy, whose
-        return balanced(), "default"
+        return DEFAULT, "default"
 
     def resuming(self, head: Head, digest: Digest) -> Policy:
         """The policy that applies when `digest` ends: the conversation's or its agent's, else the one it fired

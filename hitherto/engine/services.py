@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from asyncio import Event
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from hitherto.aside import aside, weight
 from hitherto.core.context.budget import TokenCounter
 from hitherto.core.context.request import WireFormat
 from hitherto.core.digests.digest import Needs
@@ -45,7 +47,7 @@ class Formats(Protocol):
     def read(self) -> ItemReader: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Services:
     """The adapters of one memory. `canonical` counts the tokens for triggers and running sums (o200k_base). `counter`
     gives the token counter for a model or encoding (None: the settings'), `codec` the wire format of a name.
@@ -73,7 +75,15 @@ class Services:
     reranker: Reranker | None = None
     appended: Event = field(default_factory=Event)
 
-    @property
+    async def read_messages(
+        self, given: Sequence[Message | Mapping[str, Any]], wire: str | None = None
+    ) -> tuple[Message, ...]:
+        """What a caller gave as messages; long items are read in a thread. Raises as `read` does."""
+        if all(isinstance(one, Message) for one in given):
+            return cast("tuple[Message, ...]", tuple(given))
+        return await aside(weight(given), lambda: tuple([self.read(one, wire) for one in given]))
+
+    @cached_property
     def means(self) -> Means:
         """What this process fires stages with."""
         budget = self.settings.budget
@@ -81,7 +91,7 @@ class Services:
         model = Needs.MODEL in self.able
         return Means(window=window, budget=min(window, budget), model=model, family=self.family(None))
 
-    @property
+    @cached_property
     def able(self) -> frozenset[Needs]:
         """What this process has to make digests with."""
         named = [] if self.model.name == EXTRACTIVE else [Needs.MODEL]

@@ -13,6 +13,7 @@ from hitherto.core.log.message import Kind, Logged, Message, Role, Sums
 from hitherto.core.log.probe import DialogueAt, Mark, Probe, SeqAt, TokensAt, TurnAt
 from hitherto.core.scope import Scope
 from hitherto.errors import InvalidBatch, InvalidInput
+from hitherto.frozen import build, change
 
 LONGEST_TTL = timedelta(days=36_500)
 
@@ -86,15 +87,26 @@ def extended(head: Head, messages: Sequence[Message], tokens: Sequence[int]) -> 
             answered.append(waiting)
         message = replace(given, tools=tuple(call.tool for call in answered)) if answered else given
         sums = sums.after(message, own)
-        logged.append(Logged(seq=seq, message=message, tokens=own, sums=sums, rev=head.rev + 1, created_at=head.now))
+        logged.append(
+            build(
+                Logged,
+                seq=seq,
+                message=message,
+                tokens=own,
+                sums=sums,
+                rev=head.rev + 1,
+                created_at=head.now,
+                erased=False,
+                retracted_rev=None,
+            )
+        )
         late += [(call.turn, seq) for call in answered if call.turn < sums.turns]
         if message.kind not in (Kind.TOOL_CALL, Kind.REASONING):
             run_start = seq + 1
         for call, tool in zip_longest(message.calls, message.tools[: len(message.calls)], fillvalue="tool"):
             open_calls[call] = OpenCall(seq=seq, group=run_start, turn=sums.turns, tool=tool)
     last = messages[-1]
-    times = [head.next_expiry, *(message.expires_at for message in messages)]
-    return tuple(logged), replace(
+    return tuple(logged), change(
         head,
         rev=head.rev + 1,
         next_seq=head.next_seq + len(messages),
@@ -103,12 +115,8 @@ def extended(head: Head, messages: Sequence[Message], tokens: Sequence[int]) -> 
         run_start=run_start,
         open_calls=open_calls,
         late=tuple(late),
-        next_expiry=_earliest(times),
+        next_expiry=min(filter(None, [head.next_expiry, *[message.expires_at for message in messages]]), default=None),
     )
-
-
-def _earliest(times: Sequence[datetime | None]) -> datetime | None:
-    return min((time for time in times if time is not None), default=None)
 
 
 def found_in(batch: Sequence[Logged], probe: Probe) -> Mark | None:

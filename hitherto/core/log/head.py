@@ -73,7 +73,7 @@ class LatestDigest:
     text: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Head:
     """The state of one conversation at one revision. Its size does not grow with the conversation's length.
 
@@ -154,10 +154,10 @@ class Head:
         """Whether the last message ends a round: a final assistant message with no call left that is still awaited."""
         return self.closed and not self.awaited
 
-    def reaches(self, *actions: DigestAction) -> Frontier | None:
-        """The frontier that reaches furthest among the stages that do one of `actions`."""
-        found = [one for one in self.frontiers.values() if one.action in actions]
-        return max(found, key=lambda one: one.end, default=None)
+    def reaches(self, action: DigestAction) -> Frontier | None:
+        """The frontier that reaches furthest among the stages with this action."""
+        found = [one for one in self.frontiers.values() if one.action is action]
+        return max(found, key=lambda one: one.end) if found else None
 
 
 def empty(now: datetime) -> Head:

@@ -244,10 +244,10 @@ class Sums(NamedTuple):
 
     def after(self, message: Message, tokens: int) -> Sums:
         return Sums(
-            tokens=self.tokens + tokens,
-            turns=self.turns + message.opens_turn,
-            dialogue=self.dialogue + message.counts,
-            results=self.results + (tokens if message.kind is Kind.TOOL_RESULT else 0),
+            self.tokens + tokens,
+            self.turns + message.opens_turn,
+            self.dialogue + message.counts,
+            self.results + (tokens if message.kind is Kind.TOOL_RESULT else 0),
         )
 
 

@@ -80,6 +80,8 @@ def layout_of(policy: Policy, head: Head, *, opaque: bool = True, family: str | 
     model's `family`, or of none; otherwise the messages it stands for are shown themselves. One that a caller put in
     the place of messages needs no stage.
     """
+    if head.digest is None and not head.frontiers:
+        return _whole(head)
     digest = head.digest if policy.stages else None
     start, sums = (head.view_start, head.view_sums) if digest is None else (digest.end + 1, head.digest_sums)
     item = _opaque(policy, head, family) if opaque else None
@@ -89,12 +91,12 @@ def layout_of(policy: Policy, head: Head, *, opaque: bool = True, family: str | 
         start, sums = item.end + 1, item.sums
     else:
         item = None
-    dropped = head.reaches(DigestAction.DROP) if policy.doing(DigestAction.DROP) else None
+    dropped = _reached(policy, head, DigestAction.DROP)
     if dropped is not None and dropped.end >= start:
         start, sums = dropped.end + 1, dropped.sums
     else:
         dropped = None
-    chunked = head.reaches(DigestAction.CHUNK) if policy.doing(DigestAction.CHUNK) else None
+    chunked = _reached(policy, head, DigestAction.CHUNK)
     if chunked is not None and chunked.kept_from > start:
         start, sums = chunked.kept_from, chunked.kept_sums
     else:
@@ -107,6 +109,19 @@ def layout_of(policy: Policy, head: Head, *, opaque: bool = True, family: str | 
         redactions=tuple(_redactions(policy, head, start)),
         start=start,
         start_sums=sums,
+    )
+
+
+def _whole(head: Head) -> Layout:
+    """The layout where nothing stands for anything."""
+    return Layout(
+        digest=None,
+        opaque=None,
+        dropped=None,
+        chunked=None,
+        redactions=(),
+        start=head.view_start,
+        start_sums=head.view_sums,
     )
 
 
@@ -127,11 +142,14 @@ def _covers(item: Frontier, digest: StandingSummary | None, head: Head) -> bool:
     return item.start <= digest.start and (item.end > digest.end or (item.end == digest.end and newer))
 
 
+def _reached(policy: Policy, head: Head, action: DigestAction) -> Frontier | None:
+    """The frontier that reaches furthest, if the policy has a stage with this action."""
+    found = head.reaches(action)
+    return found if found is not None and policy.doing(action) else None
+
+
 def _opaque(policy: Policy, head: Head, family: str | None) -> Frontier | None:
-    usable = [
-        head.frontiers.get(REPLACED),
-        head.reaches(DigestAction.COMPACT) if policy.doing(DigestAction.COMPACT) else None,
-    ]
+    usable = [head.frontiers.get(REPLACED), _reached(policy, head, DigestAction.COMPACT)]
     found = [one for one in usable if one is not None and one.family in (None, family)]
     return max(found, key=lambda one: one.end, default=None)
 

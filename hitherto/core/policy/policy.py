@@ -77,6 +77,11 @@ class Stage:
         return {slot: None if part is None else part.to_json() for slot, part in parts.items()}
 
     @cached_property
+    def text(self) -> str:
+        """The JSON text under which it is stored."""
+        return json.dumps(self.to_json())
+
+    @cached_property
     def fingerprint(self) -> str:
         """16 hex digits that name the stage in every row it writes: SHA-256 of its JSON with sorted keys."""
         text = json.dumps(self.to_json(), sort_keys=True)
@@ -202,6 +207,11 @@ class Policy:
         also = {"recall": True} if self.recall else {}
         return {"version": VERSION, "name": self.name, "stages": [stage.to_json() for stage in self.stages], **also}
 
+    @cached_property
+    def text(self) -> str:
+        """The JSON text under which it is stored; `stored` reads it."""
+        return json.dumps(self.to_json())
+
     @classmethod
     def from_json(cls, value: object) -> Self:
         """The policy that `to_json` wrote. Raises InvalidPolicy naming the field that is wrong."""
@@ -246,8 +256,8 @@ class UnreadablePolicy(Policy):
 
 
 def policy_json(policy: Policy | None) -> str | None:
-    """The JSON text under which a policy is stored; `stored` reads it."""
-    return None if policy is None else json.dumps(policy.to_json())
+    """The JSON text of a policy, if there is one."""
+    return None if policy is None else policy.text
 
 
 def stored(raw: str) -> Policy:

@@ -90,6 +90,10 @@ def balanced(max_tokens: int = 1_000, *, facts: bool = False) -> Policy:
     return Policy("balanced", (stage,), recall=True)
 
 
+DEFAULT = balanced()
+"""The policy where none was chosen."""
+
+
 @_preset()
 def none() -> Policy:
     """Everything stays verbatim; only the budget cuts."""

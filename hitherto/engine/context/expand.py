@@ -32,12 +32,13 @@ async def expanded(handle: Handle, what: Expandable, budget: int) -> Expansion:
     first, last, skipped = asked if isinstance(asked, tuple) else await _of_digest(handle, asked)
     start, last = max(first, head.view_start), min(last, head.last_seq)
     page, reader = ExpansionPage(last, budget, handle.services.canonical.count), LogReader(handle)
-    while start <= last:
+    full = False
+    while start <= last and not full:
         found = await reader.messages(head, MessageRange(start=start, stop=last + 1, limit=MARGIN, live_at=head.rev))
-        if not await aside(size_of(one.message for one in found), _filled, page, found, first, skipped):
-            return _not_empty(await aside(_CHARACTERS * budget, page.finished), budget)
+        full = not await aside(size_of(one.message for one in found), _filled, page, found, first, skipped)
         start = found[-1].seq + 1 if found else last + 1
-    return await aside(_CHARACTERS * budget, page.finished)
+    shown = await aside(_CHARACTERS * budget, page.finished)
+    return _not_empty(shown, budget) if full else shown
 
 
 def _filled(page: ExpansionPage, found: Sequence[Logged], first: int, skipped: int) -> bool:

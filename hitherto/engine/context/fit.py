@@ -21,12 +21,12 @@ from hitherto.core.log.message import CHAT, Kind, Logged, size_of
 from hitherto.core.policy.policy import Policy, UnreadablePolicy
 from hitherto.core.policy.presets import none
 from hitherto.core.policy.span import Fate, Reason
-from hitherto.core.policy.view import View, view
+from hitherto.core.policy.view import View
 from hitherto.engine.context.context import Context, begins_earlier, finished, tools_from
 from hitherto.engine.context.facts import FactsQuestion, ShownFacts, all_of, none_of, share_of
 from hitherto.engine.context.facts import chosen as chosen_facts
 from hitherto.engine.context.injection import InjectedText, chosen
-from hitherto.engine.context.log_reader import LogReader
+from hitherto.engine.context.log_reader import LogReader, view_of
 from hitherto.engine.context.recalled import (
     Found,
     RecallOptions,
@@ -232,7 +232,7 @@ class ContextBuilder:
             counter=services.canonical,
             codec=services.codec(CHAT),
         )
-        shown = await aside(head.size, view, none(), head, opaque=False)
+        shown = await view_of(none(), head, opaque=False)
         knowing = await self._knowing(known, request, shown, head, [])
         return None if knowing is None else knowing.text
 

@@ -38,12 +38,12 @@ class LogReader:
     async def seen(self, policy: Policy, head: Head, request: ContextRequest) -> tuple[View, ContextRequest]:
         """The view for the API and model of `request`, and the request with the opaque items that this view shows."""
         can = request.codec.name == RESPONSES
-        shown = await aside(head.size, view, policy, head, opaque=can, family=request.family)
+        shown = await view_of(policy, head, opaque=can, family=request.family)
         if shown.opaque is None:
             return shown, request
         items = await self.handle.services.store.opaque(self.handle.scope, self.handle.id, shown.opaque)
         if items is None:
-            return await aside(head.size, view, policy, head, opaque=False), request
+            return await view_of(policy, head, opaque=False), request
         return shown, replace(request, opaque=items)
 
     async def newest_said(self, head: Head) -> list[Message]:
@@ -62,3 +62,8 @@ class LogReader:
             if start == shown.start or (loaded and not begins_earlier(loaded, shown.start, head)):
                 return newest(groups(loaded, head.retracted))
             size *= 4
+
+
+async def view_of(policy: Policy, head: Head, *, opaque: bool = True, family: str | None = None) -> View:
+    """The view of `head`, worked out in a thread where very many ranges were erased or retracted."""
+    return await aside(head.size, view, policy, head, opaque=opaque, family=family)

@@ -15,8 +15,8 @@ from hitherto.core.log.head import Head
 from hitherto.core.log.message import RESPONSES, Kind, Logged, Payload, Role, plain_message, size_of
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.render import Prefix
-from hitherto.core.policy.view import View, view
-from hitherto.engine.context.log_reader import MARGIN, LogReader
+from hitherto.core.policy.view import View
+from hitherto.engine.context.log_reader import MARGIN, LogReader, view_of
 from hitherto.engine.handle import Handle
 from hitherto.garbage import few_collections
 
@@ -31,7 +31,7 @@ class ViewBuilder:
         """The log as the policy leaves it."""
         head = await self.handle.head(at)
         used, _ = self.handle.governing(head, policy, await self.handle.defaults(head))
-        return await aside(head.size, view, used, head, family=self.handle.services.family(None))
+        return await view_of(used, head, family=self.handle.services.family(None))
 
     async def items(
         self, *, wire: str, policy: Policy | None, model: str | None, limit: int | None, at: int | None

@@ -3,7 +3,6 @@ firings into digest rows."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -22,7 +21,6 @@ from hitherto.engine.handle import Handle
 from hitherto.engine.services import Services
 from hitherto.errors import StoreError
 from hitherto.logs import logger
-from hitherto.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
     from hitherto.stores.postgres.unit import Unit
@@ -99,7 +97,7 @@ def _new_digest(firing: Firing, policy: Policy, services: Services) -> NewDigest
     needs = Needs.COMPACTOR if action is DigestAction.COMPACT else Needs.MODEL
     return NewDigest(
         stage=firing.stage.fingerprint,
-        spec=json.dumps(firing.stage.to_json()),
+        spec=firing.stage.text,
         action=action,
         start=firing.start,
         end=firing.end,
@@ -115,7 +113,8 @@ def _new_digest(firing: Firing, policy: Policy, services: Services) -> NewDigest
 
 
 async def committed(handle: Handle, unit: Unit, changes: Changes) -> tuple[tuple[int, ...], list[int]]:
-    """Commit, and submit the digests that are to be made; returns the ids of all new rows, and of those."""
+    """Commit, and submit the digests that are to be made; returns the ids of all new rows, and of those. Digests whose
+    commit was under way when the task was cancelled are found by the workers themselves."""
     ids = await unit.commit(changes)
     begun = [digest for digest, row in zip(ids, changes.fire, strict=True) if not row.completed]
     for digest in begun:
@@ -129,7 +128,7 @@ async def refire(handle: Handle) -> bool:
     async with handle.services.store.write(handle.scope, handle.id) as unit:
         head, fire = await fired(handle, handle.governing(unit.head, None)[0], unit.head, unit)
         if fire:
-            await uninterrupted(committed(handle, unit, Changes(head=head, fire=fire, background=True)))
+            await committed(handle, unit, Changes(head=head, fire=fire, background=True))
     return bool(fire)
 
 
@@ -145,4 +144,4 @@ async def resumed(services: Services, failed: FailedDigest) -> None:
         head = replace(head, resume_at=None)
         if head.failures <= _RESUMED:
             head, fire = await fired(handle, handle.resuming(head, row), head, unit)
-        await uninterrupted(committed(handle, unit, Changes(head=head, fire=fire, background=True)))
+        await committed(handle, unit, Changes(head=head, fire=fire, background=True))

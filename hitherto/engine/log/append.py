@@ -20,7 +20,6 @@ from hitherto.engine.digests.fire import committed, fired
 from hitherto.engine.handle import Handle
 from hitherto.engine.services import Services
 from hitherto.errors import ConcurrentWrite, DatabaseUnavailable, IdempotencyKeyReused, InvalidInput
-from hitherto.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
     from hitherto.stores.postgres.unit import Unit
@@ -50,84 +49,82 @@ def check_key(key: object) -> None:
         raise InvalidInput(f"key={key!r} cannot be an idempotency key; give a non-empty string, unique for this batch")
 
 
-@dataclass(frozen=True, slots=True)
-class Appender:
-    """Appends to one conversation, under the request's policy if there is one."""
-
-    handle: Handle
-    request: Policy | None
-
-    async def append(self, batch: Sequence[Message], *, key: str | None, expect: int | None) -> AppendResult:
-        """See `Conversation.append`."""
-        scope, watch, began = self.handle.scope, self.handle.services.watch, time.perf_counter()
-        with watch.span("append", tenant=scope.tenant, conversation=self.handle.id, messages=len(batch)) as span:
-            done = await self._appended(batch, key=key, expect=expect)
-            span.set(start=done.start, end=done.end, rev=done.rev, digest=done.digest)
-        watch.appended(messages=0 if done.replayed else len(batch), seconds=time.perf_counter() - began)
-        return done
-
-    async def _appended(self, batch: Sequence[Message], *, key: str | None, expect: int | None) -> AppendResult:
-        size = size_of(batch)
-        tokens = await aside(size, _counted, self.handle.services, batch)
-        mark = await aside(size, fingerprint, batch)
-        earlier: EarlierDigest | None = None
-        looked = lost = False
-        while True:
-            async with self.handle.services.store.write(self.handle.scope, self.handle.id, key=key) as unit:
-                if unit.receipt is not None:
-                    return _replayed(unit.receipt, mark, key)
-                if expect is not None and expect != unit.head.next_seq:
-                    raise ConcurrentWrite(
-                        f"expect={expect}, but the next message of {self.handle.id!r} gets seq {unit.head.next_seq}: "
-                        "others were appended since; read them and decide again",
-                        actual=unit.head.next_seq,
-                    )
-                if looked or not self._begins_with_earlier(unit.head):
-                    kept = expiring(unit.head, batch, self.handle.services.settings.ttl)
-                    logged, head = await aside(size, extended, unit.head, kept, tokens)
-                    if earlier is not None:
-                        head = replace(head, latest=LatestDigest(digest=earlier.digest))
-                    receipt = Receipt(start=logged[0].seq, end=logged[-1].seq, rev=head.rev, fingerprint=mark)
-                    try:
-                        return await self._write(unit, logged, head, key, receipt)
-                    except DatabaseUnavailable:
-                        # Whether it was written is not known: only the key's receipt tells.
-                        if key is None or lost:
-                            raise
-                        lost = True
-                        continue
-            # Looked for while the conversation is not locked; then the append starts again.
-            earlier, looked = await earlier_than(self.handle), True
-
-    def _begins_with_earlier(self, head: Head) -> bool:
-        """Whether this append begins a conversation that shows "latest" of `cross_session`: the digest to be shown is
-        chosen once, with the first messages."""
-        return head.next_seq == 0 and bool(self.handle.crossing(head).latest)
-
-    async def _write(
-        self, unit: Unit, logged: Sequence[Logged], head: Head, key: str | None, receipt: Receipt
-    ) -> AppendResult:
-        head = replace(head, policy=policy_json(self.handle.policy) or head.policy, subject=self.handle.about(head))
-        governing, _ = self.handle.governing(head, self.request)
-        head, fire = await fired(self.handle, governing, head, unit, batch=logged)
-        changes = Changes(
-            head=head,
-            messages=tuple(logged),
-            key=key,
-            receipt=None if key is None else receipt,
-            fire=fire,
-        )
-        if all(one.completed for one in changes.fire):
-            ids, begun = await unit.commit(changes), []
-        else:
-            # Even if this task is cancelled meanwhile, a digest that is written is also submitted.
-            ids, begun = await uninterrupted(committed(self.handle, unit, changes))
-        self.handle.services.appended.set()
-        digest = begun[0] if begun else None
-        return AppendResult(start=receipt.start, end=receipt.end, rev=receipt.rev, digest=digest, fired=ids)
+async def append(
+    handle: Handle, batch: Sequence[Message], *, key: str | None, expect: int | None, request: Policy | None
+) -> AppendResult:
+    """See `Conversation.append`. `request` is the policy that governs this append alone."""
+    watch, began = handle.services.watch, time.perf_counter()
+    with watch.span("append", tenant=handle.scope.tenant, conversation=handle.id, messages=len(batch)) as span:
+        done = await _append(handle, batch, key=key, expect=expect, request=request)
+        span.set(start=done.start, end=done.end, rev=done.rev, digest=done.digest)
+    watch.appended(messages=0 if done.replayed else len(batch), seconds=time.perf_counter() - began)
+    return done
 
 
-def _replayed(receipt: Receipt, mark: str, key: str | None) -> AppendResult:
+async def _append(
+    handle: Handle, batch: Sequence[Message], *, key: str | None, expect: int | None, request: Policy | None
+) -> AppendResult:
+    services, size = handle.services, size_of(batch)
+    tokens, mark = await aside(size, _measure, services, batch, keyed=key is not None)
+    earlier: EarlierDigest | None = None
+    looked = lost = False
+    while True:
+        async with services.store.write(handle.scope, handle.id, key=key) as unit:
+            before = unit.head
+            if unit.receipt is not None:
+                return _replayed(unit.receipt, mark, key)
+            if expect is not None and expect != before.next_seq:
+                raise ConcurrentWrite(
+                    f"expect={expect}, but the next message of {handle.id!r} gets seq {before.next_seq}: others were "
+                    "appended since; read them and decide again",
+                    actual=before.next_seq,
+                )
+            if looked or not _begins_with_earlier(handle, before):
+                kept = expiring(before, batch, services.settings.ttl)
+                logged, head = await aside(size, extended, before, kept, tokens)
+                if earlier is not None:
+                    head = replace(head, latest=LatestDigest(digest=earlier.digest))
+                if handle.policy is not None or handle.subject is not None:
+                    stored = policy_json(handle.policy) or head.policy
+                    head = replace(head, policy=stored, subject=handle.about(head))
+                receipt = Receipt(start=before.next_seq, end=head.last_seq, rev=head.rev, fingerprint=mark)
+                try:
+                    return await _write(handle, unit, logged, head, receipt, key=key, request=request)
+                except DatabaseUnavailable:
+                    # Whether it was written is not known: only the key's receipt tells.
+                    if key is None or lost:
+                        raise
+                    lost = True
+                    continue
+        # Looked for while the conversation is not locked; then the append starts again.
+        earlier, looked = await earlier_than(handle), True
+
+
+def _begins_with_earlier(handle: Handle, head: Head) -> bool:
+    """Whether this append begins a conversation that shows "latest" of `cross_session`: the digest to be shown is
+    chosen once, with the first messages."""
+    return head.next_seq == 0 and bool(handle.crossing(head).latest)
+
+
+async def _write(
+    handle: Handle,
+    unit: Unit,
+    logged: tuple[Logged, ...],
+    head: Head,
+    receipt: Receipt,
+    *,
+    key: str | None,
+    request: Policy | None,
+) -> AppendResult:
+    head, fire = await fired(handle, handle.governing(head, request)[0], head, unit, batch=logged)
+    changes = Changes(head=head, messages=logged, key=key, receipt=None if key is None else receipt, fire=fire)
+    ids, begun = await committed(handle, unit, changes)
+    handle.services.appended.set()
+    digest = begun[0] if begun else None
+    return AppendResult(start=receipt.start, end=receipt.end, rev=receipt.rev, digest=digest, fired=ids)
+
+
+def _replayed(receipt: Receipt, mark: str | None, key: str | None) -> AppendResult:
     """The answer to a key that was used before. Raises IdempotencyKeyReused if it came with other messages then."""
     if receipt.fingerprint not in (None, mark):
         raise IdempotencyKeyReused(
@@ -137,7 +134,8 @@ def _replayed(receipt: Receipt, mark: str, key: str | None) -> AppendResult:
     return AppendResult(start=receipt.start, end=receipt.end, rev=receipt.rev, replayed=True)
 
 
-def _counted(services: Services, batch: Sequence[Message]) -> list[int]:
-    """The canonical tokens of each message, as sent in its own wire format."""
-    codecs = [services.codec(message.wire) for message in batch]
-    return [codec.tokens(message.payload, services.canonical) for codec, message in zip(codecs, batch, strict=True)]
+def _measure(services: Services, batch: Sequence[Message], *, keyed: bool) -> tuple[list[int], str | None]:
+    """The canonical tokens of each message, as sent in its own wire format; and the fingerprint of a batch with a
+    key."""
+    tokens = [services.codec(message.wire).tokens(message.payload, services.canonical) for message in batch]
+    return tokens, fingerprint(batch) if keyed else None

@@ -227,7 +227,7 @@ class Rewinder:
     async def _standing_in(
         self, unit: Unit, items: Sequence[Payload], start: int, end: int, family: str | None
     ) -> NewDigest:
-        size = weight(items)
+        tokens, opaque = await aside(weight(items), self._sealed, items)
         return NewDigest(
             stage=REPLACED,
             spec="{}",
@@ -237,14 +237,15 @@ class Rewinder:
             base=None,
             completed=True,
             id=await unit.next_digest(),
-            tokens=await aside(size, self._tokens, items),
-            opaque=await aside(size, json.dumps, list(items)),
+            tokens=tokens,
+            opaque=opaque,
             family=family,
         )
 
-    def _tokens(self, items: Sequence[Payload]) -> int:
+    def _sealed(self, items: Sequence[Payload]) -> tuple[int, str]:
+        """The tokens of the items, and their JSON text."""
         codec = self.handle.services.codec(RESPONSES)
-        return sum(codec.tokens(item, self.handle.services.canonical) for item in items)
+        return sum(codec.tokens(item, self.handle.services.canonical) for item in items), json.dumps(list(items))
 
 
 def cleared(head: Head) -> Changes:

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
-from psycopg_pool import PoolClosed, PoolTimeout
 
 from hitherto.errors import Conflict, DatabaseReadOnly, DatabaseUnavailable, StoreError
 
@@ -25,12 +24,9 @@ _DUPLICATES = {
 
 @contextmanager
 def ours() -> Generator[None]:
-    """Translates the errors that psycopg raises inside to Hitherto's. PoolTimeout passes unchanged: only the caller
-    knows the address to name."""
+    """Translates the errors that psycopg raises inside to Hitherto's."""
     try:
         yield
-    except PoolTimeout:
-        raise
     except psycopg.errors.ReadOnlySqlTransaction as error:
         raise DatabaseReadOnly(
             f"the database refuses to write ({error.diag.message_primary}); connect to the primary server, "
@@ -49,8 +45,6 @@ def ours() -> Generator[None]:
             "the conversation has been held by another transaction for longer than is waited for; see who it is in "
             "pg_stat_activity, and try again"
         ) from error
-    except PoolClosed as error:
-        raise StoreError(f"the store is not open ({error}); call open() first, and nothing after aclose()") from error
     except UnicodeEncodeError as error:
         raise StoreError(f"PostgreSQL's text has no lone surrogates ({error.reason}); replace them") from error
     except psycopg.Error as error:

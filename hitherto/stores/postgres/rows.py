@@ -20,6 +20,7 @@ from hitherto.core.log.message import Kind, Logged, Message, Role, Sums, storabl
 from hitherto.core.log.probe import Mark
 from hitherto.core.log.ranges import Ranges
 from hitherto.core.scope import Scope
+from hitherto.frozen import build
 from hitherto.garbage import few_collections
 
 Row = Sequence[Any]
@@ -133,7 +134,7 @@ def logged_from(row: Row) -> Logged:
         seq, raw, wire, role, kind, text, calls, answers, tools, metadata, expires_at, said_at, tokens,
         sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at, erased, retracted_rev,
     ) = row  # fmt: skip
-    message = _made(
+    message = build(
         Message,
         raw=raw,
         wire=wire,
@@ -147,7 +148,7 @@ def logged_from(row: Row) -> Logged:
         expires_at=expires_at,
         said_at=said_at,
     )
-    return _made(
+    return build(
         Logged,
         seq=seq,
         message=message,
@@ -158,14 +159,6 @@ def logged_from(row: Row) -> Logged:
         erased=erased,
         retracted_rev=retracted_rev,
     )
-
-
-def _made(kind: type[T], /, **fields: object) -> T:
-    """An instance of a frozen dataclass with all its fields set at once: its own `__init__` sets one after the other,
-    which takes three times as long."""
-    made = object.__new__(kind)
-    object.__setattr__(made, "__dict__", fields)
-    return made
 
 
 async def logged_all(rows: Sequence[Row]) -> list[Logged]:
@@ -180,9 +173,7 @@ def _logged_all(rows: Sequence[Row]) -> list[Logged]:
 
 def mark_from(row: Row) -> Mark:
     seq, sum_tokens, sum_turns, sum_dialogue, sum_results, tokens, opens_turn = row
-    return Mark(
-        seq, Sums(tokens=sum_tokens, turns=sum_turns, dialogue=sum_dialogue, results=sum_results), tokens, opens_turn
-    )
+    return Mark(seq, Sums(sum_tokens, sum_turns, sum_dialogue, sum_results), tokens, opens_turn)
 
 
 def items_json(items: Sequence[Item]) -> str:

@@ -6,7 +6,7 @@ import asyncio
 from datetime import datetime
 from typing import Any, LiteralString
 
-from psycopg import AsyncConnection, AsyncCursor
+from psycopg import AsyncCursor
 
 from hitherto.aside import aside, weight
 from hitherto.core.changes import Changes
@@ -28,6 +28,7 @@ from hitherto.stores.postgres.facts.learn import forget_facts_of, learn
 from hitherto.stores.postgres.facts.rows import read_current_facts
 from hitherto.stores.postgres.log import heads
 from hitherto.stores.postgres.recall import removal
+from hitherto.stores.postgres.row_security.connection import RowSecurityConnection
 from hitherto.stores.postgres.sql import SQL
 
 _AT_ONCE = 50
@@ -46,7 +47,7 @@ class Unit:
     `receipt` is the earlier receipt of this unit's key, if there is one.
     """
 
-    def __init__(self, connection: AsyncConnection[Any], scope: Scope, conversation: str) -> None:
+    def __init__(self, connection: RowSecurityConnection, scope: Scope, conversation: str) -> None:
         self._connection = connection
         self._scope, self._conversation = scope, conversation
         self._names = rows.scope_values(scope, conversation)
@@ -87,14 +88,14 @@ class Unit:
         receipt = None
         # Results are fetched after the pipeline: to fetch one inside it would cost a round trip more.
         async with self._connection.pipeline():
-            await self._connection.execute(first, self._names)
-            locked = await self._connection.execute(SQL["lock"], self._names)
+            await self._connection.execute_often(first, self._names)
+            locked = await self._connection.execute_often(SQL["lock"], self._names)
             if digest is not None:
                 await self._connection.execute(SQL["hold_digest"], {**self._names, "digest": digest})
-            found = await self._connection.execute(SQL["head"], self._names)
+            found = await self._connection.execute_often(SQL["head"], self._names, named=True)
             if key is not None:
-                receipt = await self._connection.execute(SQL["receipt"], self._key(key))
-        row = await rows.named(found).fetchone()
+                receipt = await self._connection.execute_often(SQL["receipt"], self._key(key))
+        row = await found.fetchone()
         earlier = None if receipt is None else await receipt.fetchone()
         if row is None or await locked.fetchone() is None:
             # A head without the lock: the row that was waited for was deleted, and another has created the conversation
@@ -176,7 +177,7 @@ class Unit:
         with ours():
             async with self._connection.pipeline():
                 fired = await self._write(changes)
-                await self._connection.execute("commit")
+                await self._connection.execute_often("commit")
             found = [await cursor.fetchone() for cursor in fired]
         self._done = True
         return tuple(int(row[0]) for row in found if row is not None)
@@ -206,7 +207,6 @@ class Unit:
         """Send everything; returns the cursors that will have the ids of the new digests."""
         connection, at, head, now = self._connection, self._at, changes.head, self.head.now
         if changes.messages:
-            cursor = connection.cursor()
             for start in range(0, len(changes.messages), _AT_ONCE):
                 if start:
                     await asyncio.sleep(0)  # others go on in between
@@ -214,11 +214,11 @@ class Unit:
                 if len(some) > _FEW:
                     await connection.execute(SQL["insert_messages"], {**at, **rows.message_arrays(some)})
                 else:
-                    await cursor.executemany(
-                        SQL["insert_message"], [{**at, **rows.message_values(one)} for one in some]
-                    )
+                    query = SQL["insert_message"]
+                    values = [{**at, **rows.message_values(one)} for one in some]
+                    await connection.kept_cursor(query).executemany(query, values)
         updated_at = None if changes.background else max((now, *(logged.created_at for logged in changes.messages)))
-        await connection.execute(
+        await connection.execute_often(
             SQL["update_conversation"], {**at, **heads.head_values(head, self.head), "updated_at": updated_at}
         )
         described = {"title": changes.title, "metadata": changes.metadata, "ttl": changes.ttl}
@@ -235,7 +235,7 @@ class Unit:
                 "rev": receipt.rev,
                 "now": now,
             }
-            await connection.execute(SQL["insert_receipt"], values)
+            await connection.execute_often(SQL["insert_receipt"], values)
         await self._write_removals(changes)
         for outcome in changes.outcomes:
             await self._archive(outcome)

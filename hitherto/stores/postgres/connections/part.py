@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any, LiteralString, TypeVar
 
-import psycopg
 from psycopg import AsyncConnection
-from psycopg_pool import PoolTimeout
+from psycopg_pool import PoolClosed, PoolTimeout
 
 from hitherto.errors import StoreError
 from hitherto.stores.postgres import errors, rows
 from hitherto.stores.postgres.connections.pool import Connections
+from hitherto.stores.postgres.row_security.connection import RowSecurityConnection
 
 _T = TypeVar("_T")
 
@@ -41,32 +41,29 @@ class Part:
             return found
 
     @asynccontextmanager
-    async def _with_connection(self, get: Callable[[AsyncConnection[Any]], Awaitable[_T]]) -> AsyncGenerator[_T]:
-        """Yields what `get` returns for a connection, which stays borrowed until the block ends.
+    async def _with_connection(self, get: Callable[[RowSecurityConnection], Awaitable[_T]]) -> AsyncGenerator[_T]:
+        """Yields what `get` returns for a connection, which stays borrowed until the block ends. If the connection
+        turns out to be dead, as all in the pool are after a restart of the server, `get` runs again with another one:
+        at most three times. So it must be safe to run again.
 
-        `get` must be safe to run again: see `_with_living_connection`. Raises Hitherto's errors for psycopg's, and
-        DatabaseUnavailable if no connection is there in time.
+        Raises Hitherto's errors for psycopg's, and DatabaseUnavailable if no connection is there in time.
         """
-        async with AsyncExitStack() as held:
-            try:
-                with errors.ours():
-                    got = await self._with_living_connection(get, held)
-            except PoolTimeout as error:
-                raise errors.unreachable(self._connections.url, error) from error
-            yield got
-
-    async def _with_living_connection(
-        self, get: Callable[[AsyncConnection[Any]], Awaitable[_T]], held: AsyncExitStack
-    ) -> _T:
-        """What `get` returns for a connection that `held` gives back. If the connection turns out to be dead, as all in
-        the pool are after a restart of the server, `get` runs again with another one: at most three times."""
-        for _ in range(2):
-            connection = await held.enter_async_context(self._connections.borrowed())
-            try:
-                return await get(connection)
-            except psycopg.Error:
-                if not connection.closed:
-                    raise
-            await held.aclose()
-            await self._connections.renew(connection)
-        return await get(await held.enter_async_context(self._connections.borrowed()))
+        try:
+            for last in (False, False, True):
+                async with self._connections.borrowed() as connection:
+                    try:
+                        with errors.ours():
+                            got = await get(connection)
+                    except StoreError:
+                        if last or not connection.closed:
+                            raise
+                    else:
+                        yield got
+                        return
+                await self._connections.renew(connection)
+        except PoolClosed as error:
+            raise StoreError(
+                f"the store is not open ({error}); call open() first, and nothing after aclose()"
+            ) from error
+        except PoolTimeout as error:
+            raise errors.unreachable(self._connections.url, error) from error

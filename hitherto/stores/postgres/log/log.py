@@ -37,6 +37,7 @@ from hitherto.stores.postgres.connections.silence import allow_long_work
 from hitherto.stores.postgres.facts.context_columns import known_from
 from hitherto.stores.postgres.facts.rows import known_values
 from hitherto.stores.postgres.log import erasure, heads, listing
+from hitherto.stores.postgres.row_security.connection import RowSecurityConnection
 from hitherto.stores.postgres.sql import SQL
 from hitherto.stores.postgres.unit import Unit
 
@@ -62,7 +63,7 @@ class LogStore(Part):
         where the conversation or the row is not free in time.
         """
 
-        async def begin(connection: AsyncConnection[Any]) -> Unit:
+        async def begin(connection: RowSecurityConnection) -> Unit:
             unit = Unit(connection, scope, conversation)
             await unit.begin(key, digest)
             return unit
@@ -91,13 +92,13 @@ class LogStore(Part):
         names = rows.scope_values(scope, conversation)
         query = SQL["head"] if at is None else SQL["head_at"]
 
-        async def read(connection: AsyncConnection[Any]) -> tuple[Any, list[rows.Row]]:
+        async def read(connection: RowSecurityConnection) -> tuple[Any, list[rows.Row]]:
             async with connection.pipeline():
                 found = None
                 if at is None or 0 <= at <= _NEVER:
-                    found = await connection.execute(query, {**names, "at": at})
+                    found = await connection.execute_often(query, {**names, "at": at}, named=True)
                 known = await connection.execute(SQL["known"], known_values(scope, conversation, asked), binary=True)
-            return None if found is None else await rows.named(found).fetchone(), await known.fetchall()
+            return None if found is None else await found.fetchone(), await known.fetchall()
 
         async with self._with_connection(read) as (row, known):
             return None if row is None else await heads.head_from(row), known_from(known, scope)
