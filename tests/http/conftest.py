@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any
 
 import pytest
+import structlog
 from psycopg.conninfo import make_conninfo
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
@@ -73,6 +74,7 @@ def no_request_holds_up_others() -> Iterator[None]:
 
     counter_for(CANONICAL).count("")
     application().openapi()
+    structlog.get_config()  # it is imported with the first line that a process logs
     with collecting, pytest.MonkeyPatch.context() as patched:
         patched.setattr(asyncio.Handle, "_run", timed)
         yield
