@@ -19,8 +19,8 @@ from psycopg.conninfo import make_conninfo
 import hitherto
 from hitherto import Context, Memory, Message
 from hitherto.ports.models.compactor import Compactor
-from hitherto.stores.postgres import schema
-from hitherto.stores.postgres.embedded.server import EmbeddedServer
+from hitherto.store import schema
+from hitherto.store.embedded.server import EmbeddedServer
 from hitherto.tokens import CANONICAL, counter_for
 
 BUDGET = 2_000

@@ -18,7 +18,7 @@ import hitherto
 from benchmarks.ground import Ground
 from benchmarks.report import Bar, Figure, Findings
 from hitherto import Memory, Scope, assistant, user
-from hitherto.stores.postgres.embedded import throwaway
+from hitherto.store.embedded import throwaway
 
 _SCOPE = Scope(tenant="acme", user="ada", agent="planner")
 

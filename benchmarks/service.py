@@ -17,8 +17,8 @@ from benchmarks.ground import BUDGET, Ground, memory_on, turn
 from benchmarks.measure import Side, Times, in_turns
 from benchmarks.report import Bar, Figure, Findings
 from hitherto import Conversation, Memory, Message, Scope, none
-from hitherto.stores.postgres.embedded.server import SERVICE
-from hitherto.stores.postgres.row_security import roles
+from hitherto.store.embedded.server import SERVICE
+from hitherto.store.row_security import roles
 
 _SCOPE = Scope(tenant="tenant", user="user", agent="bench")
 _TEXT = 36

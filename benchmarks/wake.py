@@ -12,7 +12,7 @@ from benchmarks.hands import TEXT, place
 from benchmarks.measure import Side, Times, in_turns
 from benchmarks.report import Bar, Figure, Findings, ratio
 from hitherto import Memory
-from hitherto.stores.postgres.wake import Notifier
+from hitherto.store.wake import Notifier
 
 _RATE = Bar(limit=0.9, at_least=True)
 _AWAKE = Bar(limit=100)

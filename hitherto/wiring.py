@@ -30,8 +30,8 @@ from hitherto.settings.open_options import SettingsOptions
 from hitherto.watching import watch_of
 
 if TYPE_CHECKING:
-    from hitherto.stores.postgres.embedded.server import EmbeddedServer
-    from hitherto.stores.postgres.store import Store
+    from hitherto.store.embedded.server import EmbeddedServer
+    from hitherto.store.store import Store
 
 IN_MEMORY = "memory:"
 
@@ -178,11 +178,11 @@ async def _recalling(
 
 async def _store(settings: Settings, opened: AsyncExitStack) -> Store:
     """The store, open."""
-    from hitherto.stores.postgres.store import Store
+    from hitherto.store.store import Store
 
     url, pool_size, start_again = settings.database, settings.pool_size, None
     if url == IN_MEMORY:
-        from hitherto.stores.postgres.embedded.throwaway import POOL_SIZE, throwaway_database
+        from hitherto.store.embedded.throwaway import POOL_SIZE, throwaway_database
 
         url, pool_size = await throwaway_database(opened), min(pool_size, POOL_SIZE)
     elif url is None:
@@ -216,9 +216,9 @@ async def _as_service(url: str, settings: Settings) -> str:
     holds, with the schema ready for it."""
     from psycopg.conninfo import make_conninfo
 
-    from hitherto.stores.postgres import schema
-    from hitherto.stores.postgres.embedded.server import SERVICE
-    from hitherto.stores.postgres.row_security import roles
+    from hitherto.store import schema
+    from hitherto.store.embedded.server import SERVICE
+    from hitherto.store.row_security import roles
 
     if not settings.read_only:
         await schema.ensure(url, patience=settings.database_timeout)
@@ -229,7 +229,7 @@ async def _as_service(url: str, settings: Settings) -> str:
 async def own_server(settings: Settings, opened: AsyncExitStack, *, create: bool) -> EmbeddedServer:
     """Hitherto's own PostgreSQL, in the directory that the settings name; it is left when `opened` ends. Raises as
     `EmbeddedServer.start` does."""
-    from hitherto.stores.postgres.embedded.server import EmbeddedServer, default_data_directory
+    from hitherto.store.embedded.server import EmbeddedServer, default_data_directory
 
     server = await EmbeddedServer.start(settings.data_dir or default_data_directory(), create=create)
     opened.push_async_callback(server.stop)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 
 from hitherto.core.scope import Scope
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.databases import Databases, Server
 
 settings.register_profile("hitherto", max_examples=50, deadline=None)

@@ -11,12 +11,12 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from hitherto.stores.postgres import schema
-from hitherto.stores.postgres.connections.pool import Connections
-from hitherto.stores.postgres.embedded import cluster, throwaway
-from hitherto.stores.postgres.embedded.throwaway import DELETE_ALL, DISCONNECT
-from hitherto.stores.postgres.row_security import roles
-from hitherto.stores.postgres.store import Store
+from hitherto.store import schema
+from hitherto.store.connections.pool import Connections
+from hitherto.store.embedded import cluster, throwaway
+from hitherto.store.embedded.throwaway import DELETE_ALL, DISCONNECT
+from hitherto.store.row_security import roles
+from hitherto.store.store import Store
 from tests.patience import PATIENCE
 
 Connection = psycopg.AsyncConnection[Any]

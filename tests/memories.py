@@ -17,7 +17,7 @@ from hitherto.ports.models.reranker import Reranker
 from hitherto.ports.watch import Watch
 from hitherto.settings import Settings
 from hitherto.settings.open_options import SettingsOptions
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from hitherto.wiring import Opening, make_memory
 
 over: Callable[[Opening], Any] = lambda opening: opening  # noqa: E731

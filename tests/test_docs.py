@@ -50,7 +50,7 @@ from hitherto.core.policy.presets import PRESETS
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.http.operations import OPERATIONS
 from hitherto.settings import Settings
-from hitherto.stores.postgres.embedded.server import EmbeddedServer
+from hitherto.store.embedded.server import EmbeddedServer
 from tests import forked
 from tests.providers.models.endpoint import Answer, Body, Endpoint, said
 

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from hitherto.engine import calls
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.databases import OpenStore
 
 DAY = timedelta(days=1)

@@ -12,8 +12,8 @@ from hitherto.cli.memory import run
 from hitherto.cli.terminal import output
 from hitherto.errors import InvalidInput
 from hitherto.settings import Settings
-from hitherto.stores.postgres import schema
-from hitherto.stores.postgres.row_security import roles
+from hitherto.store import schema
+from hitherto.store.row_security import roles
 from hitherto.wiring import IN_MEMORY, own_server
 
 

@@ -16,7 +16,7 @@ from hitherto.engine.recall.arguments import checked_limit, checked_time
 from hitherto.errors import InvalidInput, InvalidScope
 
 if TYPE_CHECKING:
-    from hitherto.stores.postgres.log.log import LogStore
+    from hitherto.store.log.log import LogStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

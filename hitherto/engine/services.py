@@ -28,7 +28,7 @@ from hitherto.ports.watch import NoWatch, Watch
 from hitherto.settings import Settings
 
 if TYPE_CHECKING:
-    from hitherto.stores.postgres.store import Store
+    from hitherto.store.store import Store
 
 
 class ItemReader(Protocol):

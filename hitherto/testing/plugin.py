@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hitherto.stores.postgres.embedded import throwaway
+from hitherto.store.embedded import throwaway
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from hitherto.core.digests.prompts import DigestTask
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.ports.models.model import Prompt
 from hitherto.providers.scripted.model import Scripted, items
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.memories import open_on
 

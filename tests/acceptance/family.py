@@ -16,7 +16,7 @@ from hitherto.core.context.manifest import FactsShown
 from hitherto.core.plain_text import plain
 from hitherto.ports.models.model import Prompt
 from hitherto.providers.scripted.model import Scripted, ScriptedFact, items
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY
 from tests.memories import open_on
 

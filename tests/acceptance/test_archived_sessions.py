@@ -13,7 +13,7 @@ from hitherto.core.digests.prompts import ArchiveTask
 from hitherto.core.prompt import Prompt
 from hitherto.integrations.document_tools import document_tools
 from hitherto.providers.scripted.model import Scripted
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, PLENTY, bodies, says_each
 from tests.acceptance.test_cross_session import BUILDING, PLANNING, SCOPE, asks, crossing, second_session
 from tests.memories import open_on

@@ -19,7 +19,7 @@ from hitherto.core.prompt import Prompt
 from hitherto.providers.extractive.model import Extractive
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
 from hitherto.providers.scripted.model import Scripted, items
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, fates, made, says_each
 from tests.acceptance.receipts import check
 from tests.conftest import SCOPE

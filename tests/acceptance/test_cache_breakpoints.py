@@ -15,7 +15,7 @@ from hitherto.core.context.recalled import LEAD
 from hitherto.core.log.message import Wire
 from hitherto.policies import LastMessages, Messages, Prefix, Stage, Summarize
 from hitherto.providers.scripted.model import Scripted
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.dialogue import PLENTY, answers, asks, each, looked_up, opener, rounds, says_each
 from tests.conftest import SCOPE
 from tests.memories import open_on

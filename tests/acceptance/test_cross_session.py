@@ -22,7 +22,7 @@ from hitherto.errors import InvalidSettings, ModelUnavailable, NotReproducible
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
 from hitherto.providers.scripted.model import Scripted, items
 from hitherto.settings import Settings
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, PLENTY, bodies
 from tests.acceptance.receipts import check
 from tests.memories import open_on

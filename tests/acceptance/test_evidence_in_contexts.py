@@ -10,7 +10,7 @@ import pytest
 from hitherto import Call, Conversation, Memory, RecallOptions, assistant, tool_result, user
 from hitherto.core.context.recalled import LEAD
 from hitherto.core.policy.span import Fate
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.receipts import check
 from tests.acceptance.test_recalled_context import context_of, opened
 from tests.conftest import SCOPE

@@ -22,7 +22,7 @@ from hitherto.core.policy.span import Fate
 from hitherto.errors import BudgetExceeded, InvalidFact, ModelUnavailable, NotReproducible
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
 from hitherto.providers.scripted.model import Scripted, items
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.dialogue import PLENTY
 from tests.acceptance.family import (
     ANA,

@@ -12,7 +12,7 @@ from hitherto import Memory, Scope, assistant, rolling, user
 from hitherto.core.context.injection import LEAD
 from hitherto.core.cross_session import CrossSession, CrossSessionLike
 from hitherto.errors import InvalidInput, NotReproducible
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.memories import open_on
 

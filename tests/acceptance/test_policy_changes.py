@@ -28,7 +28,7 @@ from hitherto.core.log.frontier import DigestAction
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.policies import LastTurns, Redact, Stage, Turns
 from hitherto.providers.scripted.model import Gate, Scripted
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.dialogue import (
     PLENTY,
     Opened,

@@ -13,7 +13,7 @@ from hitherto.core.log.frontier import DigestAction
 from hitherto.core.policy.policy import policy_json
 from hitherto.errors import InvalidInput, InvalidPolicy, InvalidScope
 from hitherto.providers.scripted.model import Scripted
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from hitherto.wiring import Opening
 from tests.acceptance.dialogue import PLENTY, answers, asks, bodies, each, round_, rounds, said, says_each
 from tests.conftest import SCOPE

@@ -16,7 +16,7 @@ from hitherto.errors import ModelRejected, ModelUnavailable
 from hitherto.ports.models.compactor import CompactionResult
 from hitherto.ports.models.model import Completion
 from hitherto.providers.scripted.model import items
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 
 OUTCOMES = ("good", "good", "good", "good", "plain", "down", "nothing", "nonsense", "defect")
 """How a model's answer turns out; the first is the rule."""

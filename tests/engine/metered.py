@@ -15,7 +15,7 @@ from hitherto.ports.watch import NoWatch
 from hitherto.pricing import shipped
 from hitherto.providers.scripted.model import Reply, Scripted
 from hitherto.settings import Settings
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from hitherto.tokens import CANONICAL
 
 PRICED = "gpt-4.1-mini"

@@ -20,7 +20,7 @@ from hitherto.errors import InvalidModelAnswer, ModelUnavailable
 from hitherto.ports.models.model import Completion
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
 from hitherto.providers.scripted.model import Scripted
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.engine.metered import PRICED, Told, services_of
 from tests.memories import open_on

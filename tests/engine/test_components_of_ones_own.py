@@ -29,7 +29,7 @@ from hitherto.policies import (
     register,
 )
 from hitherto.providers.scripted.model import Scripted
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.dialogue import PLENTY, Opened, each, looked_up, opener, ranges, round_, rounds, said, says_each
 from tests.conftest import SCOPE
 from tests.memories import open_on

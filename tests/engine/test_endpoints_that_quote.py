@@ -22,7 +22,7 @@ from hitherto.providers.openai_compatible.embedder import OpenAICompatibleEmbedd
 from hitherto.providers.openai_compatible.model import OpenAICompatible
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
 from hitherto.providers.scripted.model import Scripted
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY
 from tests.conftest import SCOPE
 from tests.memories import open_on

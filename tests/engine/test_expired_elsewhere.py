@@ -17,7 +17,7 @@ from hitherto.core.digests.digest import Status
 from hitherto.engine.context.recalled import RecallOptions
 from hitherto.errors import NotReproducible
 from hitherto.providers.scripted.model import Gate, Scripted, items
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, PLENTY, says_each
 from tests.conftest import SCOPE
 from tests.memories import open_on

@@ -20,7 +20,7 @@ from hitherto.core.export.records import KINDS
 from hitherto.errors import InvalidExport, InvalidInput, InvalidScope
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
 from hitherto.providers.scripted.model import Scripted
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY
 from tests.conftest import SCOPE
 from tests.engine.log.test_erase import remembers

@@ -14,7 +14,7 @@ import hitherto
 from hitherto import Memory, Scope, assistant, sliding_window, user
 from hitherto.errors import ConcurrentWrite, IdempotencyKeyReused
 from hitherto.providers.scripted.model import Scripted, items
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.memories import open_on
 

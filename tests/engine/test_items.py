@@ -15,7 +15,7 @@ from hitherto import Call, Memory, Policy, assistant, tool_result, user
 from hitherto.core.log.message import Wire
 from hitherto.errors import InvalidInput, NotFound
 from hitherto.providers.scripted.model import Scripted
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.dialogue import Opened, asks, each, looked_up, opener, rounds, said, says_each
 from tests.conftest import SCOPE
 from tests.core.policy.policies import policies

@@ -16,7 +16,7 @@ from hitherto import Memory, assistant, user
 from hitherto.core.context.kept import changes_since
 from hitherto.errors import InvalidInput, NotReproducible, StoreError
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.memories import open_on
 

@@ -21,7 +21,7 @@ from hitherto.errors import (
     StoreError,
 )
 from hitherto.providers.scripted.model import Scripted
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.memories import open_on
 

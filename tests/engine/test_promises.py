@@ -32,7 +32,7 @@ from hitherto.errors import (
 )
 from hitherto.ports.models.model import Prompt
 from hitherto.providers.scripted.model import Scripted, items
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from hitherto.tokens import counter_for
 from tests.acceptance.dialogue import ONE_TRY
 from tests.conftest import SCOPE

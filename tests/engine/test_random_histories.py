@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hitherto import Policy, wire
 from hitherto.core.log.message import Payload, Wire
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.core.policy.policies import policies, presets
 from tests.engine.held import OUTCOMES
 from tests.engine.stacks import stacks

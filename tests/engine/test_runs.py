@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import hitherto
 from hitherto import EventKind, Memory, RunStatus, Scope, assistant, user
 from hitherto.errors import InvalidInput, InvalidMessage, InvalidScope, NotFound
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY
 from tests.conftest import SCOPE
 from tests.memories import open_on

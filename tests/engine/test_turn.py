@@ -16,7 +16,7 @@ import hitherto
 from hitherto import Conversation, Memory, Turn, assistant, tool_result, user
 from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Logged, Wire
 from hitherto.errors import BudgetExceeded, IdempotencyKeyReused, InvalidInput, InvalidMessage, NotFound
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.engine import streams
 from tests.memories import open_on

@@ -32,7 +32,7 @@ from hitherto.errors import (
 )
 from hitherto.ports.models.model import Prompt
 from hitherto.providers.scripted.model import Gate, Hang, Scripted, items
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.memories import open_on
 from tests.patience import PATIENCE

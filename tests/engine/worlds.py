@@ -28,7 +28,7 @@ from hitherto.engine.services import Services
 from hitherto.errors import BudgetExceeded
 from hitherto.ports.models.compactor import family_of
 from hitherto.settings import Settings
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from hitherto.tokens import CANONICAL
 from tests.acceptance.dialogue import ONE_TRY
 from tests.conftest import SCOPE

@@ -10,10 +10,10 @@ from pathlib import Path
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Ping
 
-from hitherto.stores.postgres import schema
-from hitherto.stores.postgres.embedded import cluster
-from hitherto.stores.postgres.embedded.server import SERVICE, EmbeddedServer
-from hitherto.stores.postgres.row_security import roles
+from hitherto.store import schema
+from hitherto.store.embedded import cluster
+from hitherto.store.embedded.server import SERVICE, EmbeddedServer
+from hitherto.store.row_security import roles
 from tests.faults.waiting import until
 
 FAST, KILL = signal.SIGINT, signal.SIGKILL

@@ -25,11 +25,11 @@ import hitherto
 from hitherto import user
 from hitherto.core.log.message import Logged
 from hitherto.errors import DatabaseUnavailable
-from hitherto.stores.postgres import schema
-from hitherto.stores.postgres.connections import silence
-from hitherto.stores.postgres.embedded import cluster
-from hitherto.stores.postgres.embedded.server import EmbeddedServer
-from hitherto.stores.postgres.store import Store
+from hitherto.store import schema
+from hitherto.store.connections import silence
+from hitherto.store.embedded import cluster
+from hitherto.store.embedded.server import EmbeddedServer
+from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.faults.processes import Program
 from tests.faults.server import FAST, Server

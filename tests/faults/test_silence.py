@@ -19,8 +19,8 @@ from hitherto import user
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.memory import Memory
 from hitherto.errors import DatabaseUnavailable, StoreError
-from hitherto.stores.postgres import schema
-from hitherto.stores.postgres.connections import silence
+from hitherto.store import schema
+from hitherto.store.connections import silence
 from tests.conftest import SCOPE
 from tests.databases import Server, service_url
 from tests.faults.conftest import Api, Crew

@@ -19,7 +19,7 @@ import hitherto
 from hitherto import assistant, sliding_window, user
 from hitherto.core.changes import Changes
 from hitherto.errors import StoreError
-from hitherto.stores.postgres.unit import Unit
+from hitherto.store.unit import Unit
 from tests.conftest import SCOPE
 from tests.faults.processes import Acknowledged
 

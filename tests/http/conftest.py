@@ -16,7 +16,7 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 import hitherto
 from hitherto import Memory
 from hitherto.http.server.app import application
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from hitherto.tokens import CANONICAL, counter_for
 from tests.databases import Databases, service_url
 

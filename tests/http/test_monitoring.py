@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 import hitherto
 from hitherto.errors import DatabaseUnavailable
 from hitherto.http.operations import AGENT, PREFIX, USER
-from hitherto.stores.postgres.keys import KeyStore
+from hitherto.store.keys import KeyStore
 from tests.conftest import SCOPE
 from tests.http.serving import serving
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from hitherto import Memory
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.integrations.running import Agents
 from tests.memories import open_on
 

@@ -19,7 +19,7 @@ from hitherto.integrations.document_tools import MOST
 from hitherto.integrations.openai_agents import SummarizingSession
 from hitherto.integrations.openai_agents import conversation_tools as sdk_tools
 from hitherto.providers.scripted.model import Scripted, items
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.integrations.planner import QUIET, assert_takes, calls
 from tests.memories import open_on

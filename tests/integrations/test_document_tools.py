@@ -19,7 +19,7 @@ from hitherto.errors import InvalidInput, InvalidScope
 from hitherto.integrations.document_tools import MOST, DocumentTools, document_tools
 from hitherto.integrations.openai_agents import documents as sdk
 from hitherto.providers.scripted.model import Scripted, items
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.integrations.planner import QUIET, assert_takes, calls
 from tests.memories import open_on

@@ -13,7 +13,7 @@ from openai import BadRequestError
 from hitherto import Memory, RunStatus
 from hitherto.errors import BudgetExceeded, DatabaseUnavailable
 from hitherto.integrations.openai_agents import AgentSpec, run_agent
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.integrations.running import TOOLS, Agents, calls
 from tests.memories import open_on

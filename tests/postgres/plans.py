@@ -12,8 +12,8 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from hitherto.stores.postgres.row_security import roles
-from hitherto.stores.postgres.sql import SQL
+from hitherto.store.row_security import roles
+from hitherto.store.sql import SQL
 from tests.databases import ROW_SECURITY_ROLE, Databases
 
 Connection = psycopg.AsyncConnection[Any]
@@ -50,7 +50,7 @@ ACROSS = {
     name: (re.findall(r"(\w+)_ ([^,]+)", arguments), body)
     for name, arguments, body in re.findall(
         r"create function hitherto\.(\w+)\((.*?)\)\nreturns .*?\$\$\n(?:[^$]*? return query\n)?(.*?);?\n(?:end )?\$\$;",
-        resources.files("hitherto.stores.postgres").joinpath("migrations/0108_baseline/across.sql").read_text("utf-8"),
+        resources.files("hitherto.store").joinpath("migrations/0108_baseline/across.sql").read_text("utf-8"),
         flags=re.DOTALL,
     )
 }

@@ -14,8 +14,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from hitherto.core.digests.work import DigestJob
 from hitherto.errors import StoreError
-from hitherto.stores.postgres.row_security import roles
-from hitherto.stores.postgres.store import Store
+from hitherto.store.row_security import roles
+from hitherto.store.store import Store
 from tests.postgres.asking import rows
 from tests.store.digests.samples import CALL, begun
 from tests.store.samples import (

@@ -143,7 +143,7 @@ async def test_a_document_of_ones_own_leaves_the_index(memory: Memory, chat: Con
 
 def test_every_statement_on_documents_names_its_owner() -> None:
     """What reads or removes a document goes through `hitherto.within`, or names its conversation or its owner."""
-    text = resources.files("hitherto.stores.postgres").joinpath("documents.sql").read_text(encoding="utf-8")
+    text = resources.files("hitherto.store").joinpath("documents.sql").read_text(encoding="utf-8")
     named = dict(re.findall(r"^-- name: (\w+)\n(.*?)(?=^-- name: |\Z)", text, re.MULTILINE | re.DOTALL))
     reading = {
         name: body

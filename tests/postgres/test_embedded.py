@@ -19,15 +19,15 @@ import psycopg
 import pytest
 
 from hitherto.errors import EmbeddedServerError
-from hitherto.stores.postgres.embedded import cluster
-from hitherto.stores.postgres.embedded.server import EmbeddedServer, default_data_directory
+from hitherto.store.embedded import cluster
+from hitherto.store.embedded.server import EmbeddedServer, default_data_directory
 from tests.patience import PATIENCE
 
 CLIENT = """
 import asyncio, os, sys, time
 from pathlib import Path
 import psycopg
-from hitherto.stores.postgres.embedded.server import EmbeddedServer, _gate
+from hitherto.store.embedded.server import EmbeddedServer, _gate
 
 server = asyncio.run(EmbeddedServer.start(Path(sys.argv[1])))
 print("ready", flush=True)

@@ -16,8 +16,8 @@ import psutil
 import pytest
 
 from hitherto.errors import EmbeddedServerError
-from hitherto.stores.postgres.embedded import cluster
-from hitherto.stores.postgres.embedded.server import EmbeddedServer
+from hitherto.store.embedded import cluster
+from hitherto.store.embedded.server import EmbeddedServer
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: for others, the kernel refuses all of this")
 

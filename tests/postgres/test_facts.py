@@ -21,7 +21,7 @@ from hitherto.core.facts.queries import FactFilter
 from hitherto.core.log.append import extended
 from hitherto.core.scope import THE_USER
 from hitherto.errors import InvalidFact, NotFound
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.patience import PATIENCE
 from tests.postgres.asking import rows
 from tests.store.digests.stage_samples import take_back
@@ -446,7 +446,7 @@ SHOWING = {"known", "facts", "facts_said_in", "fact", "fact_versions"}
 
 def test_every_statement_on_facts_names_its_owner() -> None:
     """What reads or changes facts names their owner; what is shared with him is asked for in one place."""
-    folder = resources.files("hitherto.stores.postgres.facts")
+    folder = resources.files("hitherto.store.facts")
     text = "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in ("facts.sql", "learn.sql"))
     named = dict(re.findall(r"^-- name: (\w+)\n(.*?)(?=^-- name: |\Z)", text, re.MULTILINE | re.DOTALL))
     on_facts = {

@@ -25,7 +25,7 @@ from hitherto.core.log.conversations import Receipt
 from hitherto.core.log.probe import TurnAt
 from hitherto.core.run import EventKind, Run, RunStatus, new_event
 from hitherto.errors import DatabaseReadOnly, DatabaseUnavailable, StoreError
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.memories import open_on
 from tests.patience import PATIENCE

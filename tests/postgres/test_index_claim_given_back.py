@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from hitherto.errors import StoreError
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.patience import PATIENCE
 from tests.store.recall.samples import SPACE, taken
 from tests.store.samples import user, write

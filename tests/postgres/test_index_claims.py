@@ -8,7 +8,7 @@ import pytest
 
 from hitherto.core.digests.work import DigestOutcome
 from hitherto.core.log.frontier import DigestAction
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.digests.stage_samples import stage_row, superseded
 from tests.store.recall.samples import SPACE, found, indexed, made, taken, waiting
 from tests.store.samples import SCOPE, assistant, clear, user, write

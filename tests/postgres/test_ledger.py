@@ -13,9 +13,9 @@ import pytest
 
 from hitherto.core.changes import Changes
 from hitherto.core.scope import Scope
-from hitherto.stores.postgres.ledger import costs_from, costs_values, noted_values, spent_from
-from hitherto.stores.postgres.sql import SQL
-from hitherto.stores.postgres.store import Store
+from hitherto.store.ledger import costs_from, costs_values, noted_values, spent_from
+from hitherto.store.sql import SQL
+from hitherto.store.store import Store
 from tests.patience import PATIENCE
 from tests.postgres.plans import TOUCHED, Case, examined, explain, nodes, prepare
 from tests.store.ledger.test_ledger import FAILED, FIRST

@@ -12,8 +12,8 @@ import psycopg
 import pytest
 
 from hitherto.core.context.kept import ContextRecord
-from hitherto.stores.postgres.sql import SQL
-from hitherto.stores.postgres.store import Store
+from hitherto.store.sql import SQL
+from hitherto.store.store import Store
 from tests.faults.waiting import until
 from tests.store.facts.samples import new
 from tests.store.samples import SCOPE, dialogue, write

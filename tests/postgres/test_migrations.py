@@ -15,14 +15,14 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 
 from hitherto.errors import StoreError
-from hitherto.stores.postgres import schema
-from hitherto.stores.postgres.embedded import cluster
+from hitherto.store import schema
+from hitherto.store.embedded import cluster
 from tests.patience import PATIENCE
 from tests.postgres.asking import rows
 
 Connection = psycopg.AsyncConnection[Any]
 
-MIGRATIONS = resources.files("hitherto.stores.postgres").joinpath("migrations")
+MIGRATIONS = resources.files("hitherto.store").joinpath("migrations")
 
 
 def test_revisions_are_those_of_alembic() -> None:

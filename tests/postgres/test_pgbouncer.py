@@ -10,7 +10,7 @@ import pytest
 
 import hitherto
 from hitherto import assistant, user
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.databases import service_url
 from tests.postgres.pooler import PGBOUNCER, pooled

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pglast import ast, enums, parse_sql
 
-from hitherto.stores.postgres.sql import SQL
+from hitherto.store.sql import SQL
 from tests.databases import Databases
 from tests.postgres.plans import Connection, nodes
 
@@ -50,7 +50,7 @@ def every(kind: type[ast.Node], root: Any) -> list[Any]:
 
 
 def schema() -> list[Any]:
-    folder = resources.files("hitherto.stores.postgres").joinpath("migrations", "0108_baseline")
+    folder = resources.files("hitherto.store").joinpath("migrations", "0108_baseline")
     return [made.stmt for file in folder.iterdir() for made in parse_sql(file.read_text("utf-8"))]
 
 

@@ -13,7 +13,7 @@ from psycopg.conninfo import make_conninfo
 import hitherto
 from hitherto import Call, Scope, assistant, tool_result, user
 from hitherto.errors import InvalidInput, StoreError
-from hitherto.stores.postgres.row_security import roles
+from hitherto.store.row_security import roles
 from tests.databases import ROW_SECURITY_ROLE, Server
 
 Connection = psycopg.AsyncConnection[Any]

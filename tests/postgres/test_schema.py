@@ -17,9 +17,9 @@ from hitherto.core.digests.digest import Item
 from hitherto.core.digests.work import DigestOutcome
 from hitherto.core.run import EventKind
 from hitherto.errors import DatabaseUnavailable, SchemaMismatch, StoreError
-from hitherto.stores.postgres import schema
-from hitherto.stores.postgres.row_security import roles
-from hitherto.stores.postgres.store import Store
+from hitherto.store import schema
+from hitherto.store.row_security import roles
+from hitherto.store.store import Store
 from tests.conftest import SCOPE, SHARED
 from tests.databases import Server
 from tests.postgres.asking import rows

@@ -23,8 +23,8 @@ import pytest
 import hitherto
 from hitherto import Memory, user
 from hitherto.errors import DatabaseUnavailable, EmbeddedServerError, StoreError
-from hitherto.stores.postgres.embedded import throwaway
-from hitherto.stores.postgres.embedded.throwaway import PREFIX
+from hitherto.store.embedded import throwaway
+from hitherto.store.embedded.throwaway import PREFIX
 from tests.conftest import SCOPE
 from tests.patience import PATIENCE
 
@@ -34,7 +34,7 @@ OWNER = """
 import asyncio, os, pwd, signal, sys
 import hitherto
 from hitherto import Scope, user
-from hitherto.stores.postgres.embedded import throwaway
+from hitherto.store.embedded import throwaway
 
 memories = []
 

@@ -9,8 +9,8 @@ from contextlib import suppress
 import psycopg
 import pytest
 
-from hitherto.stores.postgres import wake
-from hitherto.stores.postgres.store import Store
+from hitherto.store import wake
+from hitherto.store.store import Store
 from tests.faults.tables import Tables
 from tests.faults.waiting import until
 

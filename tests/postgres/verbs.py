@@ -14,7 +14,7 @@ from hitherto.core.ledger import ModelCall, Purpose
 from hitherto.core.log.conversations import AgentDefaults, ConversationFilter, MessageRange
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.run import EventKind, RunStatus, new_event
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.store.facts.samples import CONFIRM, MUM, new, set_whole
 from tests.store.samples import user, write

@@ -22,7 +22,7 @@ from hitherto.errors import BudgetExceeded, ModelUnavailable
 from hitherto.ports.models.model import Completion, Prompt
 from hitherto.providers.extractive.model import Extractive
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.family import Says, listener
 from tests.acceptance.seeds.compacting import ScriptedCompactor
 from tests.databases import Databases, OpenStore, Server

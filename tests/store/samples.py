@@ -19,7 +19,7 @@ from hitherto.core.log.head import Head
 from hitherto.core.log.message import CHAT, Kind, Logged, Message, Role
 from hitherto.core.log.ranges import Ranges
 from hitherto.core.scope import Scope
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 
 SCOPE = Scope(tenant="acme", user="u-17", agent="planner")
 LONG_AGO = datetime(2001, 2, 3, 4, 5, 6, 789, tzinfo=UTC)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.digests.samples import begun
 from tests.store.recall.samples import candidates, found, indexed, keys_of, search_data, taken
 from tests.store.samples import HOUR, SCOPE, claimed, dialogue, head_of, user, write

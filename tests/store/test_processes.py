@@ -11,7 +11,7 @@ import pytest
 from hitherto.core.changes import Changes
 from hitherto.core.log.append import extended
 from hitherto.core.log.head import Head
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.databases import OpenStore
 from tests.store.samples import SCOPE, dialogue, log_of, user, write
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hitherto.errors import StoreError
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.ledger.test_ledger import FIRST
 from tests.store.samples import SCOPE
 

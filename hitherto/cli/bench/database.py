@@ -13,8 +13,8 @@ from psycopg.conninfo import make_conninfo
 
 from hitherto.errors import StoreError
 from hitherto.logs import logger
-from hitherto.stores.postgres import errors
-from hitherto.stores.postgres.connections.silence import connect
+from hitherto.store import errors
+from hitherto.store.connections.silence import connect
 from hitherto.uninterrupted import uninterrupted
 from hitherto.wiring import IN_MEMORY
 

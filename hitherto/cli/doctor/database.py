@@ -15,11 +15,11 @@ from hitherto.core.recall.vectors import Space
 from hitherto.errors import NotFound, StoreError
 from hitherto.ports.models.model import EXTRACTIVE
 from hitherto.settings import Settings
-from hitherto.stores.postgres.inspection import COUNTED, InspectionReport, examine, undigested
+from hitherto.store.inspection import COUNTED, InspectionReport, examine, undigested
 from hitherto.wiring import IN_MEMORY, own_server
 
 if TYPE_CHECKING:
-    from hitherto.stores.postgres.store import Store
+    from hitherto.store.store import Store
 
 _SLOW_MS = 20.0
 """Milliseconds. Warn above this round trip: an append takes several."""
@@ -61,7 +61,7 @@ async def check_database(loaded: UsableSettings, space: Space | None) -> list[Ch
 
 
 async def _throwaway() -> Check:
-    from hitherto.stores.postgres.embedded.throwaway import throwaway_database
+    from hitherto.store.embedded.throwaway import throwaway_database
 
     name = "database"
     try:
@@ -216,7 +216,7 @@ async def _index(url: str, settings: Settings, space: Space | None) -> Check:
 @asynccontextmanager
 async def _store(url: str, settings: Settings) -> AsyncGenerator[Store]:
     """An open store of a schema that is up to date."""
-    from hitherto.stores.postgres.store import Store
+    from hitherto.store.store import Store
 
     store = Store(url, pool_size=1, patience=settings.database_timeout)
     try:

@@ -19,9 +19,9 @@ from hitherto.engine.memory import Memory
 from hitherto.errors import DatabaseUnavailable, InvalidInput
 from hitherto.ports.watch import Watch
 from hitherto.settings import Settings
-from hitherto.stores.postgres.embedded.server import default_data_directory
-from hitherto.stores.postgres.errors import shown
-from hitherto.stores.postgres.schema import ping
+from hitherto.store.embedded.server import default_data_directory
+from hitherto.store.errors import shown
+from hitherto.store.schema import ping
 from hitherto.watching import serving, watch_of
 from hitherto.wiring import IN_MEMORY
 

@@ -29,7 +29,7 @@ from hitherto.errors import Conflict, DatabaseUnavailable, HithertoError, ModelU
 from hitherto.logs import logger
 
 if TYPE_CHECKING:
-    from hitherto.stores.postgres.unit import Unit
+    from hitherto.store.unit import Unit
 
 log = logger("hitherto.digest")
 

@@ -23,7 +23,7 @@ from hitherto.errors import StoreError
 from hitherto.logs import logger
 
 if TYPE_CHECKING:
-    from hitherto.stores.postgres.unit import Unit
+    from hitherto.store.unit import Unit
 
 log = logger("hitherto.digest")
 

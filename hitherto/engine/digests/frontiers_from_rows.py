@@ -11,7 +11,7 @@ from hitherto.core.log.message import Sums
 from hitherto.core.log.probe import Mark, SeqAt
 
 if TYPE_CHECKING:
-    from hitherto.stores.postgres.unit import Unit
+    from hitherto.store.unit import Unit
 
 _KINDS = (DigestAction.DROP, DigestAction.REDACT, DigestAction.CHUNK, DigestAction.COMPACT)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hitherto.core.digests.work import DigestJob
 
 if TYPE_CHECKING:
-    from hitherto.stores.postgres.store import Store
+    from hitherto.store.store import Store
 
 Work = Callable[[DigestJob], Coroutine[Any, Any, None]]
 

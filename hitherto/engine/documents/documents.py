@@ -28,7 +28,7 @@ from hitherto.engine.services import Services
 from hitherto.errors import InvalidDocument
 
 if TYPE_CHECKING:
-    from hitherto.stores.postgres.documents import DocumentStore
+    from hitherto.store.documents import DocumentStore
 
 DocumentList = list[Document]
 

@@ -32,7 +32,7 @@ from hitherto.engine.services import Services
 from hitherto.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from hitherto.stores.postgres.export import ExportReader
+    from hitherto.store.export import ExportReader
 
 T = TypeVar("T")
 K = TypeVar("K")

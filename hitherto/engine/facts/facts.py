@@ -20,7 +20,7 @@ from hitherto.engine.services import Services
 from hitherto.errors import InvalidFact, NotFound
 
 if TYPE_CHECKING:
-    from hitherto.stores.postgres.facts.facts import FactStore
+    from hitherto.store.facts.facts import FactStore
 
 FactList = list[Fact]
 

@@ -25,8 +25,8 @@ from hitherto.engine.services import Services
 from hitherto.logs import logger
 
 if TYPE_CHECKING:
-    from hitherto.stores.postgres.facts.facts import FactStore
-    from hitherto.stores.postgres.unit import Unit
+    from hitherto.store.facts.facts import FactStore
+    from hitherto.store.unit import Unit
 
 log = logger("hitherto.facts")
 

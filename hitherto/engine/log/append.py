@@ -22,7 +22,7 @@ from hitherto.engine.services import Services
 from hitherto.errors import ConcurrentWrite, DatabaseUnavailable, IdempotencyKeyReused, InvalidInput
 
 if TYPE_CHECKING:
-    from hitherto.stores.postgres.unit import Unit
+    from hitherto.store.unit import Unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,8 +19,8 @@ from hitherto.engine.digests.frontiers_from_rows import frontiers
 from hitherto.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from hitherto.stores.postgres.store import Store
-    from hitherto.stores.postgres.unit import Unit
+    from hitherto.store.store import Store
+    from hitherto.store.unit import Unit
 
 
 def is_due(head: Head) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hitherto.core.log.conversations import Erasure
 
 if TYPE_CHECKING:
-    from hitherto.stores.postgres.store import Store
+    from hitherto.store.store import Store
 
 _AT_ONCE = 100
 """Conversations that are looked up at once."""

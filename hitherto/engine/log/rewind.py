@@ -25,7 +25,7 @@ from hitherto.engine.handle import Handle
 from hitherto.errors import ConcurrentWrite, InvalidInput
 
 if TYPE_CHECKING:
-    from hitherto.stores.postgres.unit import Unit
+    from hitherto.store.unit import Unit
 
 _TAIL = 32
 """Messages that are read at first to work out the state of the log without its newest message."""

@@ -22,7 +22,7 @@ from hitherto.logs import logger
 from hitherto.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
-    from hitherto.stores.postgres.recall.index import SearchIndex
+    from hitherto.store.recall.index import SearchIndex
 
 log = logger("hitherto.index")
 

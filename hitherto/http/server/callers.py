@@ -17,7 +17,7 @@ from hitherto.errors import Forbidden, InvalidInput, InvalidScope, Unauthorized
 from hitherto.http.operations import AGENT, TENANT, USER
 
 if TYPE_CHECKING:
-    from hitherto.stores.postgres.keys import KeyStore
+    from hitherto.store.keys import KeyStore
 
 LOOK_AGAIN = 1.0
 """Seconds after which a request that takes long looks whether its key was revoked."""

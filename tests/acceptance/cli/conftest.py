@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hitherto.stores.postgres import schema
-from hitherto.stores.postgres.embedded.server import EmbeddedServer
+from hitherto.store import schema
+from hitherto.store.embedded.server import EmbeddedServer
 from tests.acceptance.cli.commands import Cli, Home, processes_in
 
 

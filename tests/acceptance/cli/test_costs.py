@@ -15,7 +15,7 @@ import pytest
 from hitherto.core.ledger import FailureCause, ModelCall, Purpose
 from hitherto.core.scope import Scope
 from hitherto.providers.scripted.model import items
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.cli.commands import SUPPORT, Ran, bare
 from tests.providers.models.endpoint import Endpoint, refused, said
 from tests.store.samples import user, write

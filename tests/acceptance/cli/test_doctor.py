@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hitherto.stores.postgres import schema
+from hitherto.store import schema
 from tests.acceptance.cli.commands import NOWHERE, Cli, bare
 from tests.acceptance.cli.doctoring import (
     KEY,

@@ -14,8 +14,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 import hitherto
 from hitherto import Scope, user
 from hitherto.core.digests.digest import Needs
-from hitherto.stores.postgres.row_security import roles
-from hitherto.stores.postgres.store import Store
+from hitherto.store.row_security import roles
+from hitherto.store.store import Store
 from tests.acceptance.cli.commands import NOWHERE, Cli, executed
 from tests.acceptance.cli.doctoring import STRUCTURED, doctor, in_database, model_at
 from tests.conftest import SCOPE

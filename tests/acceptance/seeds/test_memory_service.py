@@ -14,7 +14,7 @@ from hitherto.errors import InvalidFact, InvalidInput, NotFound
 from hitherto.integrations.memory_service import MemoryService
 from hitherto.ports.models.model import Prompt
 from hitherto.providers.scripted.model import Scripted, items
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY
 from tests.conftest import SCOPE
 from tests.memories import open_on

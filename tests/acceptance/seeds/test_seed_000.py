@@ -23,7 +23,7 @@ from hitherto.core.policy.plan import Means, plan
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.errors import DatabaseUnavailable, ModelUnavailable
 from hitherto.providers.scripted.model import Gate, Scripted, items
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.dialogue import Opened, asks, bodies, each, opener, round_, says_each
 from tests.conftest import SCOPE
 from tests.patience import PATIENCE

@@ -15,7 +15,7 @@ from hitherto.core.policy.span import Fate, Reason
 from hitherto.errors import ModelUnavailable
 from hitherto.policies import LastMessages, Summarize, Tokens
 from hitherto.providers.scripted.model import Gate, Scripted
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.dialogue import (
     PLENTY,
     Opened,

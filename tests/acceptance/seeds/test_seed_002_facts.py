@@ -27,8 +27,8 @@ from hitherto.core.log.message import Wire
 from hitherto.errors import InvalidFact, ModelUnavailable, NotFound, StoreError
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
 from hitherto.providers.scripted.model import Scripted, items
-from hitherto.stores.postgres.store import Store
-from hitherto.stores.postgres.unit import Unit
+from hitherto.store.store import Store
+from hitherto.store.unit import Unit
 from tests.acceptance.dialogue import PLENTY, ranges
 from tests.acceptance.family import (
     ANA,

@@ -13,7 +13,7 @@ from hitherto.core.policy.span import Fate, Reason
 from hitherto.errors import ModelRejected, ModelUnavailable
 from hitherto.policies import LastMessages, Messages, SystemMessage
 from hitherto.providers.scripted.model import Delayed, Gate, Scripted
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.dialogue import (
     PLENTY,
     Opened,

@@ -23,7 +23,7 @@ from hitherto.engine.memory import Memory
 from hitherto.errors import ModelRateLimited, ModelRejected, ModelUnavailable
 from hitherto.ports.models.model import Completion
 from hitherto.providers.scripted.model import Gate, Reply, items
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, PLENTY, asks, opener, rounds
 from tests.conftest import SCOPE
 from tests.engine.metered import Metered, Told

@@ -25,7 +25,7 @@ from hitherto.core.policy.span import Fate, Reason
 from hitherto.engine.digests.attempt import backoff
 from hitherto.errors import ModelRateLimited, ModelRejected, ModelUnavailable
 from hitherto.providers.scripted.model import Gate, Reply, Scripted
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, PLENTY, asks, bodies, each, fates, opener, rounds, said, says_each
 from tests.conftest import SCOPE
 from tests.engine.metered import Metered, Told

@@ -27,7 +27,7 @@ from hitherto.policies import (
     Window,
 )
 from hitherto.providers.scripted.model import Scripted
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.dialogue import (
     PLENTY,
     Opened,

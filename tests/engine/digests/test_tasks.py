@@ -9,7 +9,7 @@ import pytest
 
 from hitherto.core.digests.work import DigestJob
 from hitherto.engine.digests.tasks import TaskQueue
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.engine.digests.hand import Hand, job
 from tests.patience import PATIENCE
 from tests.store.digests.samples import begun

@@ -13,7 +13,7 @@ from hitherto import Conversation, Memory, assistant, chunks, rolling, sliding_w
 from hitherto.core.digests.digest import Status
 from hitherto.errors import ModelUnavailable
 from hitherto.providers.scripted.model import Gate, Scripted, items
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, answers, asks, each, made, opener, ranges, round_, says_each
 from tests.conftest import SCOPE
 

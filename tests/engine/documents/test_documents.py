@@ -11,7 +11,7 @@ import pytest
 from hitherto.core.documents.checks import LONGEST_METADATA, LONGEST_NAMESPACE, LONGEST_TITLE, MOST_CHARACTERS
 from hitherto.engine.memory import Memory
 from hitherto.errors import InvalidDocument, InvalidScope
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.memories import open_on
 

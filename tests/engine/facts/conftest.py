@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from hitherto import Facts, Memory
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.family import ANA, ROSA, opened
 from tests.engine.facts.reviewing import CELLO, NURSE
 

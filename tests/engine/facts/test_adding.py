@@ -11,7 +11,7 @@ import pytest
 from hitherto import Fact, Facts, Memory, user
 from hitherto.core.facts.fact import LONGEST_FACT, FactState, Visibility
 from hitherto.errors import InvalidFact, InvalidInput, NotFound, StaleVersion
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.dialogue import PLENTY
 from tests.acceptance.family import (
     ANA,

@@ -10,7 +10,7 @@ from typing import Any
 from hitherto import Conversation, Memory
 from hitherto.ports.models.model import Prompt
 from hitherto.providers.scripted.model import Gate, Scripted
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.family import (
     ANA,
     ROSA,

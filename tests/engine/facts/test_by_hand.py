@@ -14,7 +14,7 @@ import pytest
 from hitherto import Facts, Memory
 from hitherto.core.facts.fact import Visibility
 from hitherto.errors import InvalidFact, NotFound
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.family import ANA, BEN, CAT, ROSA, dialogue, fact, opened
 from tests.engine.facts.reviewing import CELLO, CITIES, added, one
 

@@ -14,7 +14,7 @@ from hitherto import Facts, Memory, assistant, rolling, user
 from hitherto.core.facts.fact import FactState
 from hitherto.errors import NotFound
 from hitherto.providers.scripted.model import Gate, Scripted, ScriptedFact, items
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.dialogue import PLENTY
 from tests.acceptance.family import (
     ANA,

@@ -14,7 +14,7 @@ from hitherto.ports.models.embedder import Embeddings
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
 from hitherto.providers.scripted.model import Scripted
 from hitherto.providers.wordllama import Wordllama
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.family import ANA, BEN, ROSA, Says, dialogue, fact, listener, material, opened
 from tests.engine.facts.reviewing import CITIES, added
 

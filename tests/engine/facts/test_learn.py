@@ -13,7 +13,7 @@ from hitherto.engine.digests import attempt
 from hitherto.engine.digests.make import DigestMaker, DigestResult
 from hitherto.engine.facts import learn
 from hitherto.errors import DatabaseUnavailable
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.family import ANA, ROSA, Says, dialogue, fact, opened, redigested, sources
 from tests.engine.facts.reviewing import CELLO, CITIES
 

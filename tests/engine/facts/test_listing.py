@@ -10,7 +10,7 @@ from hitherto import Fact, Facts, Memory, chunks
 from hitherto.core.facts.fact import FactState
 from hitherto.errors import InvalidFact, InvalidInput, InvalidScope
 from hitherto.providers.scripted.model import Scripted
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.family import (
     ANA,
     BEN,

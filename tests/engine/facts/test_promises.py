@@ -23,7 +23,7 @@ from hitherto.core.plain_text import plain
 from hitherto.errors import BudgetExceeded, InvalidFact, NotFound, NotReproducible
 from hitherto.ports.models.model import Prompt
 from hitherto.providers.scripted.model import Scripted, ScriptedFact, items
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, PLENTY
 from tests.acceptance.family import HERS, ROSA, known_to, material, shown_by, system_of, text_of
 from tests.acceptance.receipts import check

@@ -17,7 +17,7 @@ from hitherto.core.digests.prompts import ArchiveTask, DigestTask
 from hitherto.core.prompt import Prompt
 from hitherto.errors import IdempotencyKeyReused, InvalidMessage
 from hitherto.providers.scripted.model import Scripted, items
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, answers, opener, says_each
 from tests.acceptance.receipts import check
 from tests.conftest import SCOPE

@@ -21,7 +21,7 @@ from hitherto.errors import InvalidInput, InvalidScope, NotReproducible
 from hitherto.ports.models.model import Completion
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
 from hitherto.providers.scripted.model import Scripted, items
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, says_each
 from tests.acceptance.receipts import check
 from tests.conftest import SCOPE

@@ -13,7 +13,7 @@ import hitherto
 from hitherto import Call, Conversation, Head, Message, assistant, rolling, sliding_window, tool_result, user
 from hitherto.errors import InvalidInput
 from hitherto.providers.scripted.model import Scripted
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, says_each
 from tests.acceptance.receipts import check
 from tests.conftest import SCOPE

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import hitherto
 from hitherto import Memory, Scope, assistant, user
 from hitherto.errors import InvalidInput, InvalidScope, InvalidSettings
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.memories import open_on
 

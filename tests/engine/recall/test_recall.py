@@ -26,7 +26,7 @@ from hitherto.providers.scripted.embedder import (
     too_few,
 )
 from hitherto.providers.scripted.reranker import DelayedOrder, ScriptedReranker
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.memories import open_on
 from tests.patience import PATIENCE

@@ -14,8 +14,8 @@ from hitherto.core.recall.filter import SearchFilter
 from hitherto.core.recall.vectors import Vectors
 from hitherto.errors import ModelRejected, ModelUnavailable, StoreError
 from hitherto.providers.scripted.embedder import Hang, Reply, ScriptedEmbedder, not_a_number
-from hitherto.stores.postgres.recall.index import SearchIndex
-from hitherto.stores.postgres.store import Store
+from hitherto.store.recall.index import SearchIndex
+from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.memories import open_on
 

@@ -10,7 +10,7 @@ from hitherto.core.context.kept import record_of
 from hitherto.core.context.manifest import FactsShown, Injected, Manifest, RecalledEntry, SavedRequest
 from hitherto.core.policy.span import Fate, Reason, Span
 from hitherto.core.scope import Scope
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.samples import SCOPE, dialogue, write
 
 OTHER_USER = replace(SCOPE, user="another")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from hitherto.core.digests.digest import Digest, Needs
 from hitherto.core.ledger import FailureCause, ModelCall, Purpose
 from hitherto.core.scope import Scope
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.samples import SCOPE, dialogue, fire, write
 
 ELSEWHERE = Scope(tenant="another", user=SCOPE.user, agent=SCOPE.agent)

@@ -11,7 +11,7 @@ from hitherto.core.digests.work import DigestOutcome, NewDigest
 from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.frontier import DigestAction, Frontier
 from hitherto.core.log.message import Kind, Logged, Role, Sums
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.samples import SCOPE, head_of, log_of
 
 REACHING = (DigestAction.DROP, DigestAction.REDACT, DigestAction.CHUNK, DigestAction.COMPACT)

@@ -9,7 +9,7 @@ from uuid import uuid4
 from hitherto.core.digests.digest import Needs
 from hitherto.core.digests.work import Backlog, DigestJob, FailedDigest
 from hitherto.core.scope import Scope
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.digests.samples import ELSEWHERE, begun
 from tests.store.samples import (
     AT_ONCE,

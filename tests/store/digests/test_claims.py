@@ -11,7 +11,7 @@ import pytest
 from hitherto.core.digests.digest import Needs
 from hitherto.core.digests.work import Claim
 from hitherto.core.log.message import storable
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.digests.samples import CALL, ELSEWHERE, begun, noted, row_of
 from tests.store.digests.stage_samples import take_back
 from tests.store.samples import (

@@ -15,7 +15,7 @@ from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import RunningDigest, StandingSummary
 from hitherto.core.log.message import Sums, storable
 from hitherto.errors import HithertoError
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.samples import (
     ENDS,
     OTHER_STAGE,

@@ -11,7 +11,7 @@ from hitherto.core.digests.digest import Status
 from hitherto.core.digests.work import DigestWork
 from hitherto.core.log.append import extended
 from hitherto.errors import HithertoError
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.digests.samples import CALL, begun, noted, row_of
 from tests.store.samples import (
     AT_ONCE,

@@ -14,7 +14,7 @@ from hitherto.core.log.frontier import DigestAction, Frontier
 from hitherto.core.log.head import RunningDigest
 from hitherto.core.log.message import Sums
 from hitherto.errors import HithertoError
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.digests.stage_samples import reach, stage_row, staged, superseded
 from tests.store.samples import (
     SCOPE,

@@ -7,7 +7,7 @@ import pytest
 from hitherto.core.digests.digest import Item
 from hitherto.core.digests.work import DigestOutcome
 from hitherto.core.log.frontier import DigestAction
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.digests.stage_samples import stage_row, take_back
 from tests.store.samples import (
     ENDS,

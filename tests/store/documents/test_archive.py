@@ -12,7 +12,7 @@ from hitherto.core.digests.digest import Item, Status
 from hitherto.core.digests.work import DigestOutcome, RewrittenDigest
 from hitherto.core.documents.document import CONVERSATION, ArchiveOrigin, NewDocument, namespace_of
 from hitherto.core.scope import Scope
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.documents.test_documents import (
     NOTE,
     OTHER_AGENT,

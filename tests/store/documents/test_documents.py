@@ -13,7 +13,7 @@ import pytest
 
 from hitherto.core.documents.document import PREVIEW, Document, KeptDocument, NewDocument, Passage
 from hitherto.core.scope import Scope
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.samples import SCOPE
 
 SAID = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)

@@ -19,7 +19,7 @@ from hitherto.core.log.message import Logged
 from hitherto.core.run import EventKind, RunEvent, RunStatus, new_event
 from hitherto.core.scope import Scope
 from hitherto.errors import Conflict
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.documents.test_documents import NOTE
 from tests.store.facts.samples import new
 from tests.store.ledger.test_ledger import FIRST, SECOND

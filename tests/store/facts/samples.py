@@ -22,7 +22,7 @@ from hitherto.core.facts.fact import (
 from hitherto.core.facts.queries import FactChange, FactFilter, KnownFacts, KnownFactsQuery
 from hitherto.core.log.message import storable
 from hitherto.core.scope import THE_USER, Scope
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.samples import SCOPE, user, write
 
 ADA, BEN, CAT = SCOPE, replace(SCOPE, user="ben"), replace(SCOPE, user="cat")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hitherto.core.facts.fact import FactAction, FactState, RepeatedFact
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.digests.stage_samples import take_back
 from tests.store.facts.samples import (
     CONFIRM,

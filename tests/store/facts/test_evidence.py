@@ -10,7 +10,7 @@ import pytest
 from hitherto.core.facts.fact import FactAction, FactState, RepeatedFact
 from hitherto.core.facts.queries import FactChange
 from hitherto.core.scope import THE_USER
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.digests.stage_samples import take_back
 from tests.store.facts.samples import (
     CONFIRM,

@@ -25,7 +25,7 @@ from hitherto.core.facts.queries import CurrentFacts
 from hitherto.core.log.message import storable
 from hitherto.core.scope import THE_USER, Scope
 from hitherto.errors import Conflict
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.facts.samples import (
     ADA,
     BEN,

@@ -14,7 +14,7 @@ from hitherto.core.facts.fact import FactAction, FactState, NewFact, RepeatedFac
 from hitherto.core.facts.queries import FactChange
 from hitherto.core.recall.filter import EntryKind, SearchFilter
 from hitherto.core.scope import THE_USER, Scope
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.facts.drawn import ADA, BEN, CONVERSATIONS, Step, histories
 from tests.store.facts.modeled import Facts, Message, One
 from tests.store.facts.samples import EVERYTHING, MUM, SHARED, edit, learn, new, set_whole

@@ -17,7 +17,7 @@ from hitherto.core.facts.queries import FactFilter, KnownFacts, KnownFactsQuery
 from hitherto.core.recall.codes import codes_of
 from hitherto.core.recall.terms import analyzed
 from hitherto.core.scope import THE_USER
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.digests.stage_samples import take_back
 from tests.store.facts.samples import (
     ADA,

@@ -11,7 +11,7 @@ from hitherto.core.facts.fact import FactAction, FactState, Visibility
 from hitherto.core.recall.filter import EntryKind
 from hitherto.core.scope import THE_USER, Scope
 from hitherto.errors import InvalidFact, NotFound, StaleVersion
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.digests.stage_samples import take_back
 from tests.store.facts.samples import (
     ADA,

@@ -13,7 +13,7 @@ from hitherto.core.facts.queries import FactChange, FactFilter
 from hitherto.core.log.message import storable
 from hitherto.core.scope import THE_USER, Scope
 from hitherto.errors import InvalidFact, NotFound, StaleVersion
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.digests.stage_samples import take_back
 from tests.store.facts.samples import (
     ADA,

@@ -12,7 +12,7 @@ from hitherto.core.facts.fact import FactAction, FactState, Subject
 from hitherto.core.facts.queries import FactChange, FactFilter, KnownFactsQuery
 from hitherto.core.scope import THE_USER, Scope
 from hitherto.errors import HithertoError, InvalidFact
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.digests.stage_samples import take_back
 from tests.store.facts.samples import (
     ADA,

@@ -11,7 +11,7 @@ from hitherto.core.facts.fact import OTHER, FactAction, FactState, RepeatedFact,
 from hitherto.core.facts.queries import AddedFact
 from hitherto.core.scope import THE_USER
 from hitherto.errors import InvalidFact
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.facts.samples import (
     BEN,
     EVERYTHING,

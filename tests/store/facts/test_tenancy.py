@@ -10,7 +10,7 @@ from hitherto.core.facts.fact import RepeatedFact
 from hitherto.core.facts.queries import FactFilter, KnownFactsQuery
 from hitherto.core.scope import THE_USER, Scope
 from hitherto.errors import NotFound
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.conftest import AS_BOTH
 from tests.store.facts.samples import (
     CONFIRM,

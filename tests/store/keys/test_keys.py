@@ -7,7 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from hitherto.core.key import ApiKey, Right, hash_of
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.samples import LONG_AGO, SCOPE
 
 ANOTHER = "another"

@@ -12,7 +12,7 @@ from hitherto.core.changes import Changes
 from hitherto.core.digests.work import DigestOutcome
 from hitherto.core.ledger import By, Costs, FailureCause, ModelCall, Purpose, Spending
 from hitherto.core.scope import Scope
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.conftest import AS_OWNER
 from tests.store.digests.samples import entries
 from tests.store.samples import SCOPE, dialogue, digest_of, fire, head_of, write

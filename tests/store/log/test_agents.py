@@ -20,7 +20,7 @@ from hitherto.core.policy.keep import LastTurns
 from hitherto.core.policy.policy import Policy, Stage, policy_json
 from hitherto.core.policy.trigger import Turns
 from hitherto.core.scope import Scope
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.digests.stage_samples import stage_row, staged, superseded, take_back
 from tests.store.samples import OTHER_STAGE, SCOPE, clear, dialogue, digested, fire, head_of, write
 

@@ -15,7 +15,7 @@ from hitherto.core.log.head import StandingSummary
 from hitherto.core.log.message import Logged
 from hitherto.core.log.probe import DialogueAt, Mark
 from hitherto.core.log.ranges import Ranges
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.samples import (
     HOUR,
     OTHER_STAGE,

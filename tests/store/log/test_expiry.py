@@ -16,7 +16,7 @@ from hitherto.core.log.head import LatestDigest
 from hitherto.core.log.message import Message
 from hitherto.core.recall.filter import EntryKind
 from hitherto.core.scope import THE_USER
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.documents.test_archive import archived
 from tests.store.facts.samples import (
     ADA,

@@ -14,7 +14,7 @@ from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head, LatestDigest
 from hitherto.core.log.message import Kind, Logged
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.digests.stage_samples import reach, stage_row, staged, superseded, take_back
 from tests.store.samples import (
     OTHER_STAGE,

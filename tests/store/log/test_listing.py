@@ -17,7 +17,7 @@ from hitherto.core.log.conversations import (
     ScopePart,
 )
 from hitherto.core.scope import Scope
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.conftest import AS_OWNER
 from tests.store.samples import (
     HOUR,

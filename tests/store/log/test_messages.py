@@ -10,7 +10,7 @@ import pytest
 
 from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Kind, Message, Role, storable
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.samples import SCOPE, call, head_of, log_of, result, user, write
 
 NESTED = 200

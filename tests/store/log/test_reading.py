@@ -12,7 +12,7 @@ from hitherto.core.log.append import marked
 from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.message import CHAT, RESPONSES, Kind, Logged, Sums
 from hitherto.core.log.probe import DialogueAt, Freeable, Mark, Probe, SeqAt, TokensAt, ToolTokens, TurnAt
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.samples import (
     SCOPE,
     any_messages,

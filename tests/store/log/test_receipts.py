@@ -13,7 +13,7 @@ from hitherto.core.log.append import extended
 from hitherto.core.log.conversations import Receipt
 from hitherto.core.scope import Scope
 from hitherto.errors import HithertoError
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.samples import SCOPE, dialogue, snapshot, user, write
 
 A_WHILE = timedelta(hours=1)

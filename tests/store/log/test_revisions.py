@@ -5,7 +5,7 @@ from __future__ import annotations
 from hitherto.core.digests.digest import Item, Status
 from hitherto.core.digests.work import DigestOutcome, RewrittenDigest
 from hitherto.core.log.message import Sums
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.samples import (
     HOUR,
     SCOPE,

@@ -13,7 +13,7 @@ from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.message import Sums
 from hitherto.core.log.probe import DialogueAt, Freeable, Mark, SeqAt, TokensAt, ToolTokens, TurnAt
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.digests.stage_samples import live_of, stage_row, staged, take_back
 from tests.store.samples import (
     HOUR,

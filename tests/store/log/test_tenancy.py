@@ -15,7 +15,7 @@ from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.probe import DialogueAt, TurnAt
 from hitherto.core.scope import Scope
 from hitherto.errors import HithertoError
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.conftest import AS_BOTH
 from tests.store.digests.stage_samples import stage_row, staged
 from tests.store.samples import (

@@ -18,7 +18,7 @@ from hitherto.core.policy.keep import Window
 from hitherto.core.policy.policy import Policy, Stage, policy_json
 from hitherto.core.policy.render import Prefix
 from hitherto.core.policy.trigger import Seq
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.samples import (
     LONG_AGO,
     SCOPE,

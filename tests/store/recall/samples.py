@@ -12,8 +12,8 @@ from hitherto.core.recall.filter import SearchFilter
 from hitherto.core.recall.index import Candidate, IndexBlock, IndexEntry, IndexWork, Key, SearchData, Source
 from hitherto.core.recall.terms import analyzed
 from hitherto.core.recall.vectors import Space, Vector, Vectors
-from hitherto.stores.postgres.recall.index import SearchIndex
-from hitherto.stores.postgres.store import Store
+from hitherto.store.recall.index import SearchIndex
+from hitherto.store.store import Store
 from tests.store.samples import HOUR, SCOPE
 
 MINE = SearchFilter(scope=SCOPE)

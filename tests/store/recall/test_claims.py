@@ -9,8 +9,8 @@ from datetime import timedelta
 import pytest
 
 from hitherto.core.recall.index import IndexBacklog, IndexWork
-from hitherto.stores.postgres.recall.index import SearchIndex
-from hitherto.stores.postgres.store import Store
+from hitherto.store.recall.index import SearchIndex
+from hitherto.store.store import Store
 from tests.store.recall.samples import (
     ENOUGH,
     SPACE,

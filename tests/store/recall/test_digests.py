@@ -11,7 +11,7 @@ from hitherto.core.log.frontier import DigestAction
 from hitherto.core.recall.filter import EntryKind
 from hitherto.core.recall.index import Source
 from hitherto.core.scope import THE_USER
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.digests.stage_samples import stage_row, superseded
 from tests.store.recall.samples import MINE, candidates, found, indexed, keys_of, search_data, waiting
 from tests.store.samples import (

@@ -12,7 +12,7 @@ from hitherto.core.documents.document import ArchiveOrigin, NewDocument, Passage
 from hitherto.core.recall.filter import EntryKind, SearchFilter
 from hitherto.core.recall.index import OF_NO_AGENT, TEXT, Source
 from hitherto.core.scope import THE_USER
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.digests.stage_samples import take_back
 from tests.store.documents.test_documents import NOTE, SAID
 from tests.store.recall.samples import (

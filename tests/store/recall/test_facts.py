@@ -12,7 +12,7 @@ import pytest
 from hitherto.core.recall.filter import CODES, EntryKind, SearchFilter
 from hitherto.core.recall.index import Source
 from hitherto.core.scope import THE_USER
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.digests.stage_samples import take_back
 from tests.store.facts.samples import (
     ADA,

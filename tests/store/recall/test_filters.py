@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from hitherto.core.documents.document import Passage
 from hitherto.core.recall.filter import EntryKind
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.documents.test_documents import NOTE
 from tests.store.recall.samples import MINE, candidates, indexed, keys_of, search_data, waiting
 from tests.store.recall.test_digests import DIGESTS, chunked

@@ -15,7 +15,7 @@ from hitherto.core.digests.work import DigestOutcome, RewrittenDigest
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.message import Kind, Message
 from hitherto.core.recall.index import IndexWork
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.digests.stage_samples import reach, stage_row, superseded, take_back
 from tests.store.recall.samples import (
     SPACE,

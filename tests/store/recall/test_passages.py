@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hitherto.core.recall.filter import CODES, FURTHER, EntryKind
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.recall.samples import (
     SPACE,
     block_of,

@@ -15,7 +15,7 @@ import pytest
 from hitherto.core.digests.work import DigestOutcome, RewrittenDigest
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.recall.index import Key
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.digests.stage_samples import superseded, take_back
 from tests.store.recall.samples import (
     MINE,

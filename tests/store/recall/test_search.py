@@ -12,7 +12,7 @@ from hitherto.core.recall.filter import CODES, EntryKind
 from hitherto.core.recall.index import TEXT, SearchData, Source
 from hitherto.core.recall.terms import analyzed
 from hitherto.core.scope import LONGEST_NAME, THE_USER
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.recall.samples import (
     MINE,
     block_of,

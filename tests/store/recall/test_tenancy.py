@@ -9,7 +9,7 @@ import pytest
 from hitherto.core.recall.filter import SearchFilter
 from hitherto.core.recall.index import SearchData
 from hitherto.core.scope import Scope
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.conftest import AS_BOTH
 from tests.store.recall.samples import (
     MINE,

@@ -9,7 +9,7 @@ import numpy as np
 from hitherto.core.recall.codes import codes_of
 from hitherto.core.recall.index import TEXT
 from hitherto.core.recall.vectors import Space
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.recall.samples import (
     OTHER_SPACE,
     SPACE,

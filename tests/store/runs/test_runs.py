@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from hitherto.core.run import EventKind, NewEvent, Run, RunStatus, new_event
 from hitherto.core.scope import Scope
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.store.samples import SCOPE, dialogue, write
 
 OTHER_USER = replace(SCOPE, user="another")

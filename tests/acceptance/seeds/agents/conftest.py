@@ -10,7 +10,7 @@ import pytest
 from hitherto import Memory
 from hitherto.integrations.agents import Provider, configure_agents
 from hitherto.integrations.agents import setup as agents_setup
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY
 from tests.memories import open_on
 from tests.providers.models.endpoint import Answer, Body, Endpoint, said

@@ -19,7 +19,7 @@ from hitherto.integrations.agents import (
     register_agent,
     register_tool,
 )
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.seeds.agents.conftest import BASIC, KNOWLEDGE, configured
 from tests.memories import open_on
 from tests.providers.models.endpoint import Endpoint

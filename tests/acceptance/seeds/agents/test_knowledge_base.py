@@ -9,7 +9,7 @@ import pytest
 
 from hitherto.errors import InvalidInput, InvalidSettings
 from hitherto.integrations.agents import BaseAgent, KnowledgeBaseResource, Provider
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.seeds.agents.conftest import KNOWLEDGE, configured
 from tests.memories import open_on
 from tests.providers.models.endpoint import Answer, Body, Endpoint, said

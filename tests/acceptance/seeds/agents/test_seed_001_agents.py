@@ -12,7 +12,7 @@ from agents import function_tool
 from hitherto import Memory, RunStatus, Scope
 from hitherto.errors import DatabaseUnavailable, InvalidInput
 from hitherto.integrations.agents import APIAgent, register_agent, register_tool
-from hitherto.stores.postgres.store import Store
+from hitherto.store.store import Store
 from tests.acceptance.seeds.agents.conftest import BASIC, KNOWLEDGE, configured, sent
 from tests.memories import open_on
 from tests.providers.models.endpoint import Endpoint

@@ -1,0 +1,69 @@
+"""What the parts of the store have in common."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, LiteralString, TypeVar
+
+from psycopg import AsyncConnection
+from psycopg_pool import PoolClosed, PoolTimeout
+
+from hitherto.errors import StoreError
+from hitherto.store import errors, rows
+from hitherto.store.connections.pool import Connections
+from hitherto.store.row_security.connection import RowSecurityConnection
+
+_T = TypeVar("_T")
+
+
+class Part:
+    """A part of the store: it runs statements on the connections of `connections`."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    def _check_tenant(self, tenant: str | None) -> None:
+        """Raises StoreError where all tenants are asked for, and the role sees one at a time."""
+        if tenant is None and self._connections.row_security:
+            raise StoreError(
+                "this role sees one tenant at a time: name the tenant, or connect as the owner of the tables"
+            )
+
+    async def _all(
+        self, query: LiteralString, values: dict[str, Any], *, named: bool = False, binary: bool = False
+    ) -> list[Any]:
+        async def fetch(connection: AsyncConnection[Any]) -> list[Any]:
+            cursor = await connection.execute(query, values, binary=binary)
+            return await rows.fetched(rows.named(cursor) if named else cursor)
+
+        async with self._with_connection(fetch) as found:
+            return found
+
+    @asynccontextmanager
+    async def _with_connection(self, get: Callable[[RowSecurityConnection], Awaitable[_T]]) -> AsyncGenerator[_T]:
+        """Yields what `get` returns for a connection, which stays borrowed until the block ends. If the connection
+        turns out to be dead, as all in the pool are after a restart of the server, `get` runs again with another one:
+        at most three times. So it must be safe to run again.
+
+        Raises Hitherto's errors for psycopg's, and DatabaseUnavailable if no connection is there in time.
+        """
+        try:
+            for last in (False, False, True):
+                async with self._connections.borrowed() as connection:
+                    try:
+                        with errors.ours():
+                            got = await get(connection)
+                    except StoreError:
+                        if last or not connection.closed:
+                            raise
+                    else:
+                        yield got
+                        return
+                await self._connections.renew(connection)
+        except PoolClosed as error:
+            raise StoreError(
+                f"the store is not open ({error}); call open() first, and nothing after aclose()"
+            ) from error
+        except PoolTimeout as error:
+            raise errors.unreachable(self._connections.url, error) from error

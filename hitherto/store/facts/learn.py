@@ -1,0 +1,118 @@
+"""Facts in a unit of work: writes what was learned, and withdraws or erases what rested on removed messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from hitherto.core.changes import Changes
+from hitherto.core.facts.fact import LearnedFacts
+from hitherto.core.log.message import storable
+from hitherto.core.log.ranges import ranges
+from hitherto.core.scope import THE_USER, Scope
+from hitherto.store.facts import rows
+from hitherto.store.sql import SQL
+
+_NOTHING = LearnedFacts(subject=THE_USER)
+
+
+def ends_facts(changes: Changes) -> bool:
+    """Whether entries of facts may be deleted from the index."""
+    learned = changes.learned or _NOTHING
+    learned_anew = any(fact.supersedes or fact.single_valued for fact in learned.facts)
+    return bool(changes.erase or changes.retract or learned_anew or any(one.single_valued for one in learned.repeated))
+
+
+async def hold_facts(connection: AsyncConnection[Any], at: dict[str, Any], changes: Changes) -> None:
+    """Lock the subjects and the facts that the changes are about.
+
+    Subjects, and then facts, are locked in order, so that there is no deadlock. Only the subject that is learned about
+    comes first, as the unit has locked it already. (So a deadlock is possible between two units that both learn about
+    one subject and remove messages that were said when their conversation was about another; the database would end one
+    of them.)
+    """
+    learned = changes.learned or _NOTHING
+    taken = (*changes.erase, *ranges(changes.retract))
+    about = {**at, "subject": learned.subject}
+    something = bool(learned.facts or learned.repeated)
+    if something:
+        await connection.execute(SQL["make_fact_subject"], about)
+        await connection.execute(SQL["hold_fact_subject"], about)
+    if not something and not taken:
+        return
+    again = learned.repeated
+    known = [*(one.fact for one in again), *(ended for fact in learned.facts for ended in fact.supersedes)]
+    values = {
+        **about,
+        **_bounds(taken),
+        "facts": rows.numbers(known),
+        "fingerprints": [fact.fingerprint for fact in learned.facts],
+        "categories": [
+            storable(one.category) for one in (*learned.facts, *again) if one.single_valued and one.category is not None
+        ],
+        "categories_of": rows.numbers(one.fact for one in again if one.single_valued and one.category is None),
+    }
+    if taken:
+        await connection.execute(SQL["hold_fact_subjects"], values)
+    await connection.execute(SQL["hold_facts"], values)
+
+
+async def hold_facts_of(connection: AsyncConnection[Any], at: dict[str, Any], *, last: int) -> None:
+    """Lock the facts that rest on any message of a conversation that is to be deleted, and their subjects."""
+    nothing: dict[str, Any] = {"subject": "", "facts": [], "fingerprints": [], "categories": [], "categories_of": []}
+    values = {**at, **nothing, **_bounds([(0, last)])}
+    await connection.execute(SQL["hold_fact_subjects"], values)
+    await connection.execute(SQL["hold_facts"], values)
+
+
+async def learn(connection: AsyncConnection[Any], scope: Scope, at: dict[str, Any], changes: Changes) -> None:
+    """Write what was learned, then withdraw or erase what rested on messages that are retracted or erased. The caller
+    has locked the facts, and the scope's index where entries may be deleted (`ends_facts`)."""
+    learned = changes.learned or _NOTHING
+    about = {**at, "subject": learned.subject}
+    for one in learned.repeated:
+        if one.fact in rows.NUMBERS:
+            category = None if one.category is None else storable(one.category)
+            values = {**about, "id": one.fact, "seqs": list(one.seqs), "confidence": one.confidence}
+            again = await connection.execute(SQL["repeat_fact"], {**values, "category": category})
+            # Only then: to fetch the result costs a round trip.
+            row = await again.fetchone() if one.single_valued else None
+            if row is not None:
+                fingerprint, category = row
+                values |= {
+                    "facts": [],
+                    "single_valued": True,
+                    "fingerprint": fingerprint,
+                    "category": category,
+                    "by": None,
+                }
+                await connection.execute(SQL["supersede_facts"], values)
+    for fact in learned.facts:
+        new = rows.new_values(scope, learned.subject, fact, by=None)
+        values = {**new, "ref": at["ref"], "seqs": list(fact.seqs)}
+        made = await connection.execute(SQL["learn_fact"], values)
+        if fact.single_valued:
+            # Only a new fact ends others by `single_valued`. To fetch the result costs a round trip.
+            row = await made.fetchone()
+            values["single_valued"] = row is not None and row[1]
+        if fact.supersedes or values["single_valued"]:
+            await connection.execute(SQL["supersede_facts"], values)
+    if changes.retract:
+        back = {**at, **_bounds(ranges(changes.retract))}
+        await connection.execute(SQL["withdraw_facts"], back)
+        await connection.execute(SQL["restore_replaced"], back)
+    if changes.erase:
+        await connection.execute(
+            SQL["erase_facts"], {**at, **_bounds(changes.erase), "confirmed": changes.forget, "history": False}
+        )
+
+
+async def forget_facts_of(connection: AsyncConnection[Any], at: dict[str, Any], *, last: int) -> None:
+    """Delete all facts that rest on this conversation alone, except those that were added by hand."""
+    await connection.execute(SQL["erase_facts"], {**at, **_bounds([(0, last)]), "confirmed": True, "history": True})
+
+
+def _bounds(taken: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    return {"firsts": [first for first, _ in taken], "lasts": [last for _, last in taken]}

@@ -1,0 +1,76 @@
+"""The keys of the service."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from hitherto.core.key import ApiKey, KeyAccess, Right
+from hitherto.store import rows
+from hitherto.store.connections.part import Part
+from hitherto.store.sql import SQL
+
+
+class KeyStore(Part):
+    """Keys, each with the hash of its secret. All methods raise what `Store` says.
+
+    When a tenant is erased, its keys are deleted; when a user is, those that are this user's alone.
+    """
+
+    async def add(self, key: ApiKey, hash: bytes) -> ApiKey:
+        """Keep a key; its `created_at` is the store's time. Returns it as it is kept. Repeated, it changes nothing."""
+        values = {
+            "tenant": key.tenant,
+            "id": key.id,
+            "user": key.user,
+            "name": key.name,
+            "hash": hash,
+            "rights": sorted(key.rights),
+            "requests": key.requests,
+            "size": key.size,
+            "seconds": key.seconds,
+        }
+        (row,) = await self._all(SQL["add_key"], values)
+        return _key_from(row)
+
+    async def find(self, hash: bytes) -> KeyAccess | None:
+        """What the key of a secret, of any tenant, allows; None if there is none, or if it was revoked. It says nothing
+        that a person wrote: this is asked for before it is known whose request it is."""
+        found = await self._all(SQL["find_key"], {"hash": hash})
+        if not found:
+            return None
+        ((tenant, number, user, rights, requests, size, seconds),) = found
+        return KeyAccess(
+            id=number,
+            tenant=tenant,
+            user=user,
+            rights=frozenset(map(Right, rights)),
+            requests=requests,
+            size=size,
+            seconds=seconds,
+        )
+
+    async def keys(self, tenant: str) -> list[ApiKey]:
+        """All keys of a tenant, the oldest first, revoked ones too."""
+        return [_key_from(row) for row in await self._all(SQL["keys"], {"tenant": tenant})]
+
+    async def revoke(self, tenant: str, key: UUID) -> ApiKey | None:
+        """Revoke a key, from the next `find` on. Returns it; None if the tenant has none of that id. Repeated, it
+        changes nothing."""
+        found = await self._all(SQL["revoke_key"], {"tenant": tenant, "id": key})
+        return _key_from(found[0]) if found else None
+
+
+def _key_from(row: rows.Row) -> ApiKey:
+    tenant, number, user, name, rights, requests, size, seconds, created_at, revoked_at = row
+    return ApiKey(
+        id=number,
+        tenant=tenant,
+        user=user,
+        name=name,
+        rights=frozenset(map(Right, rights)),
+        requests=requests,
+        size=size,
+        seconds=seconds,
+        created_at=created_at,
+        revoked_at=revoked_at,
+    )

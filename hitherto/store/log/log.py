@@ -1,0 +1,242 @@
+"""Conversations and their messages: units of work, and single-statement reads."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+from weakref import WeakValueDictionary
+
+from psycopg import AsyncConnection
+
+from hitherto.aside import aside
+from hitherto.core.facts.queries import KnownFacts, KnownFactsQuery
+from hitherto.core.log.append import key_hash
+from hitherto.core.log.conversations import (
+    AgentDefaults,
+    ConversationFilter,
+    ConversationInfo,
+    Erasure,
+    ExpiredConversation,
+    MessageRange,
+    Receipt,
+    ScopeCounts,
+    ScopePart,
+)
+from hitherto.core.log.head import Head
+from hitherto.core.log.message import Logged, Payload
+from hitherto.core.scope import Scope
+from hitherto.garbage import few_collections
+from hitherto.store import rows
+from hitherto.store.connections.part import Part
+from hitherto.store.connections.pool import Connections
+from hitherto.store.connections.silence import allow_long_work
+from hitherto.store.facts.context_columns import known_from
+from hitherto.store.facts.rows import known_values
+from hitherto.store.log import erasure, heads, listing
+from hitherto.store.row_security.connection import RowSecurityConnection
+from hitherto.store.sql import SQL
+from hitherto.store.unit import Unit
+
+_NEVER = 2**62
+"""A seq, and a revision, that no conversation reaches."""
+
+
+class LogStore(Part):
+    """Conversations and their messages. All methods raise what `Store` says."""
+
+    def __init__(self, connections: Connections) -> None:
+        super().__init__(connections)
+        self._gates = WeakValueDictionary[tuple[Scope, str], asyncio.Lock]()
+
+    @asynccontextmanager
+    async def write(
+        self, scope: Scope, conversation: str, *, key: str | None = None, digest: int | None = None
+    ) -> AsyncGenerator[Unit]:
+        """Begin a unit of work on a conversation; others on the same one wait. Leaving it without a commit, by an error
+        or not, changes nothing. The first commit creates a conversation that does not exist.
+
+        With `digest`, its row is locked too: it stays as `head.running` shows it until the unit ends. Raises StoreError
+        where the conversation or the row is not free in time.
+        """
+
+        async def begin(connection: RowSecurityConnection) -> Unit:
+            unit = Unit(connection, scope, conversation)
+            await unit.begin(key, digest)
+            return unit
+
+        # Tasks that want the same conversation wait here, without a connection: else a busy conversation would take the
+        # whole pool from the others. Between processes, the row's lock does the same.
+        gate = self._gates.setdefault((scope, conversation), asyncio.Lock())
+        async with gate, self._with_connection(begin) as unit:
+            yield unit
+
+    async def head(self, scope: Scope, conversation: str, *, at: int | None = None) -> Head | None:
+        """The newest head, or the one at revision `at`; None when there is no such conversation or revision."""
+        names = rows.scope_values(scope, conversation)
+        if at is None:
+            found = await self._all(SQL["head"], names, named=True)
+        else:
+            past = {**names, "at": at}
+            found = await self._all(SQL["head_at"], past, named=True) if 0 <= at <= _NEVER else []
+        return await heads.head_from(found[0]) if found else None
+
+    async def head_and_known(
+        self, scope: Scope, conversation: str, asked: KnownFactsQuery, *, at: int | None = None
+    ) -> tuple[Head | None, KnownFacts]:
+        """The head, as `head` gives it, and the facts that a context of the conversation may show (as they are now), in
+        one round trip."""
+        names = rows.scope_values(scope, conversation)
+        query = SQL["head"] if at is None else SQL["head_at"]
+
+        async def read(connection: RowSecurityConnection) -> tuple[Any, list[rows.Row]]:
+            async with connection.pipeline():
+                found = None
+                if at is None or 0 <= at <= _NEVER:
+                    found = await connection.execute_often(query, {**names, "at": at}, named=True)
+                known = await connection.execute(SQL["known"], known_values(scope, conversation, asked), binary=True)
+            return None if found is None else await found.fetchone(), await known.fetchall()
+
+        async with self._with_connection(read) as (row, known):
+            return None if row is None else await heads.head_from(row), known_from(known, scope)
+
+    async def messages(self, scope: Scope, conversation: str, ref: int, reading: MessageRange) -> list[Logged]:
+        """The messages of `reading`, ascending by seq; none when `ref` is not that conversation's."""
+        values = {
+            **_reading_values(scope, conversation, ref, reading),
+            "tokens": reading.tokens,
+            "tools_from": _NEVER if reading.tools_from is None else reading.tools_from,
+            "limit": None if reading.limit is None else max(reading.limit, 0),
+        }
+        # Binary, as whole histories are read: numbers and times are parsed in a fraction of the time.
+        return await rows.logged_all(await self._all(SQL["messages"], values, binary=True))
+
+    async def payloads(
+        self, scope: Scope, conversation: str, ref: int, reading: MessageRange, *, wire: str
+    ) -> list[Payload] | None:
+        """The items of the messages of `reading` (which may have no more than `start`, `stop` and `live_at`), parsed,
+        ascending by seq: a whole history in a fraction of the time that its messages take. None where one of them was
+        erased, or is not of the format `wire`; empty when `ref` is not that conversation's."""
+        found = await self._all(SQL["payloads"], {**_reading_values(scope, conversation, ref, reading), "wire": wire})
+        if not all(usable for _, usable in found):
+            return None
+        return await aside(sum(len(raw) for raw, _ in found), _items_from, [raw for raw, _ in found])
+
+    async def receipt(self, scope: Scope, conversation: str, key: str) -> Receipt | None:
+        """What an idempotency key of the conversation answered; None if it was not used, or its retention has ended."""
+        values = {"tenant": scope.tenant, "key_hash": key_hash(scope, conversation, key)}
+        found = await self._all(SQL["receipt"], values)
+        return rows.receipt_from(found[0]) if found else None
+
+    async def defaults(self, *, tenant: str, agent: str | None) -> AgentDefaults:
+        """The defaults that are set for an agent, or (None) for all agents of the tenant, of which only `ttl` counts.
+        `Head` has what applies, once a conversation exists."""
+        found = await self._all(SQL["defaults"], {"tenant": tenant, "agent": agent or ""})
+        return heads.defaults_from(found[0]) if found else AgentDefaults()
+
+    async def set_defaults(self, *, tenant: str, agent: str | None, defaults: AgentDefaults) -> None:
+        """Set the defaults of the agent, or of all, in place of those set before."""
+        values = {
+            "tenant": tenant,
+            "agent": agent or "",
+            "policy": defaults.policy,
+            "cross_session": defaults.cross_session.to_json(),
+            "ttl": defaults.ttl,
+        }
+
+        async def put(connection: AsyncConnection[Any]) -> None:
+            await connection.execute(SQL["set_defaults"], values)
+
+        async with self._with_connection(put):
+            pass
+
+    async def listed(self, asked: ConversationFilter, *, limit: int) -> list[ConversationInfo]:
+        """At most `limit` conversations, most recently written first. No title is made of a message that has expired or
+        is not shown any more."""
+        one_scope = asked.user is not None and asked.agent is not None
+        query = SQL["listed"] if one_scope else SQL["listed_within"]
+        found = await self._all(query, listing.listed_values(asked, limit))
+        return [listing.info_from(asked.tenant, row) for row in found]
+
+    async def info(self, scope: Scope, conversation: str) -> ConversationInfo | None:
+        """One conversation as `listed` shows it; None if it does not exist."""
+        found = await self._all(SQL["info"], rows.scope_values(scope, conversation))
+        return listing.info_from(scope.tenant, found[0]) if found else None
+
+    async def scopes(
+        self, by: ScopePart, *, tenant: str | None = None, user: str | None = None, beyond: str = "", limit: int
+    ) -> list[ScopeCounts]:
+        """At most `limit` tenants, or users or agents of a `tenant` (agents of one `user`, if named), by name in the
+        store's own order; those after the name `beyond`. `tenant` or `user` narrows the list to that one.
+        There are those that have a conversation, a document or a current fact."""
+        self._check_tenant(tenant)
+        start = beyond if user is None else user
+        values = {"tenant": tenant, "user": user, "beyond": beyond, "start": start, "limit": max(limit, 0)}
+        return [listing.counts_from(row) for row in await self._all(SQL[f"{by}s"], values)]
+
+    async def due(self, *, tenant: str | None = None, limit: int = 1_000) -> list[ExpiredConversation]:
+        """Conversations of any tenant, or of one `tenant`, with messages to be erased; for the engine's own purge."""
+        found = await self._all(SQL["due"], {"tenant": tenant, "limit": max(limit, 0)})
+        return [
+            ExpiredConversation(Scope(tenant=tenant, user=user, agent=agent), name)
+            for tenant, user, agent, name in found
+        ]
+
+    async def begin_erasure(self, *, tenant: str, user: str | None) -> Erasure:
+        """Record that a tenant, or a user of it, is to be erased, and remove all that the search index has of them. It
+        is recorded until `end_erasure`."""
+        async with self._with_connection(lambda connection: erasure.begin(connection, tenant, user)) as begun:
+            return begun
+
+    async def erasures(self) -> list[Erasure]:
+        """Those that are recorded and have not ended, the oldest first; for the engine's own purge."""
+        found = await self._all(SQL["erasures"], {})
+        return [Erasure(tenant=tenant, user=user or None, requested_at=at) for tenant, user, at in found]
+
+    async def conversations_of(self, erasing: Erasure, *, limit: int) -> list[ConversationInfo]:
+        """At most `limit` conversations that are to be erased, in any order: those that were there when it began. They
+        have no titles."""
+        values = {**erasure.erasure_values(erasing), "limit": limit}
+        found = await self._all(SQL["conversations_to_erase"], values)
+        return [listing.info_from(erasing.tenant, row) for row in found]
+
+    async def end_erasure(self, erasing: Erasure) -> None:
+        """Erase what is left once the conversations are gone, and the record itself: documents, facts with their
+        evidence and history, membership of subjects, kept contexts, runs, names in the ledger (the costs stay), and
+        what is left of scopes in the search index; of a whole tenant also its subjects, the defaults of its agents and
+        its jobs. Conversations, documents, facts and runs that were added since it began stay, and contexts but for
+        those that showed facts."""
+        async with self._with_connection(lambda connection: erasure.end(connection, erasing)):
+            pass
+
+    async def forget_receipts(self, *, older_than: timedelta) -> int:
+        """Delete idempotency receipts of any tenant beyond their stated retention; returns how many."""
+
+        async def forget(connection: AsyncConnection[Any]) -> int:
+            gone, values = 0, {"older_than": older_than}
+            allow_long_work(connection)
+            for (tenant,) in await (await connection.execute(SQL["tenants_with_old_receipts"], values)).fetchall():
+                gone += (await connection.execute(SQL["forget_receipts"], {**values, "tenant": tenant})).rowcount
+            return gone
+
+        async with self._with_connection(forget) as forgotten:
+            return forgotten
+
+
+def _items_from(texts: Sequence[str]) -> list[Payload]:
+    with few_collections():
+        return json.loads(f"[{','.join(texts)}]")
+
+
+def _reading_values(scope: Scope, conversation: str, ref: int, reading: MessageRange) -> dict[str, Any]:
+    return {
+        **rows.scope_values(scope, conversation),
+        "ref": ref,
+        "start": reading.start,
+        "stop": reading.stop,
+        "live": reading.live_at is not None,
+        "live_at": _NEVER if reading.live_at is None else reading.live_at,
+    }

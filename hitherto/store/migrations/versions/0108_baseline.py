@@ -1,0 +1,16 @@
+"""The schema of 0.1: the files of `0108_baseline`."""
+
+from __future__ import annotations
+
+from alembic import op
+
+from hitherto.store import schema
+
+revision = "0108"
+down_revision = None
+
+
+def upgrade() -> None:
+    connection = op.get_bind()
+    for statements in schema.baseline():
+        connection.exec_driver_sql(statements.replace("%", "%%"))

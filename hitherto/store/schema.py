@@ -1,0 +1,248 @@
+"""The database schema: created, brought up to date, or refused."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib import resources
+from typing import Any, LiteralString
+
+import psycopg
+from psycopg.pq import PGconn, Ping
+
+from hitherto.errors import DatabaseReadOnly, SchemaMismatch, StoreError
+from hitherto.store import errors
+from hitherto.store.connections import silence
+from hitherto.uninterrupted import uninterrupted
+
+OLDEST_SERVER = 150000
+_UPGRADE_LOCK = 0x68697468  # "hith": one number for the advisory lock that upgrades of one database share
+
+LOCK_TIMEOUT = 3.0
+"""Seconds that an upgrade waits for the lock on a table. Every later statement on the table waits behind it: so it does
+not wait for the end of a long transaction, but gives up, lets the others through and tries again."""
+_TRIES = 5
+_PAUSE = 0.2
+"""Seconds between two attempts to connect to a server that is starting up."""
+
+_PING_PATIENCE = 10.0
+"""Seconds."""
+
+_BASELINE = (
+    "log",
+    "digests",
+    "ledger",
+    "documents",
+    "search",
+    "facts",
+    "contexts",
+    "runs",
+    "keys",
+    "functions",
+    "views",
+    "across",
+    "row_security",
+    "server",
+)
+"""The files of the schema of 0.1, in this order: each uses only what those before it make."""
+
+_VERSION_TABLE = """
+create table hitherto.alembic_version (
+    version_num character varying(32) not null, constraint alembic_version_pkc primary key (version_num)
+)
+"""
+
+_upgrading = threading.Lock()
+
+
+def revisions() -> list[str]:
+    """The revisions this version knows, oldest first: the numbers that begin the migrations' file names.
+
+    A database at an older revision was made by a development version, before the first release.
+    """
+    files = resources.files(__package__ or "").joinpath("migrations", "versions")
+    return sorted(file.name.split("_")[0] for file in files.iterdir() if file.name.endswith(".py"))
+
+
+async def ensure(
+    url: str, *, patience: float, upgrade: bool = True, lock_timeout: float = LOCK_TIMEOUT
+) -> tuple[str | None, str]:
+    """Bring the schema `hitherto` in the database at `url` to the newest revision this version knows; without
+    `upgrade`, see that it is. Returns the revision before, None where there was none, and the newest.
+
+    Any number of processes may do it at once, while others use the schema. A server that is starting up is waited for,
+    at most `patience` seconds. Raises DatabaseUnavailable, DatabaseReadOnly, SchemaMismatch for a schema of a newer
+    Hitherto, one from before the first release, or a server that is too old, StoreError where the role may not create
+    what is needed, or where each try waits longer than `lock_timeout` seconds for a table.
+    """
+    errors.checked_address(url)
+    try:
+        async with await _connect(url, patience) as connection:
+            return await _ensure(connection, url, lock_timeout if upgrade else None, patience)
+    except psycopg.errors.ReadOnlySqlTransaction as error:
+        raise DatabaseReadOnly(
+            "the database has no current Hitherto schema and refuses to write one; connect once to the primary server, "
+            "or end its read-only mode (default_transaction_read_only), and run: hitherto migrate"
+        ) from error
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise StoreError(
+            f"the role may not set up the schema ({error.diag.message_primary}); as the tables' owner, or as a role "
+            "that may make them (GRANT CREATE ON DATABASE … TO …), run: hitherto migrate --grant ROLE, where ROLE is "
+            "this one"
+        ) from error
+    except psycopg.Error as error:
+        if errors.is_gone(error):
+            raise errors.unreachable(url, error) from error
+        raise StoreError(f"PostgreSQL refused to set up the schema: {str(error).strip()}") from error
+
+
+async def ping(url: str) -> Ping:
+    """What the server says to a connection: REJECT if it takes none yet, as it is starting up, or recovers after a
+    crash."""
+    return Ping(await asyncio.to_thread(PGconn.ping, silence.address(url, patience=_PING_PATIENCE).encode()))
+
+
+async def _connect(url: str, patience: float) -> psycopg.AsyncConnection[Any]:
+    until = time.monotonic() + patience
+    tried = False
+    while True:
+        try:
+            return await silence.connect(url, patience=patience)
+        except psycopg.OperationalError:
+            match await ping(url):
+                case Ping.REJECT if time.monotonic() <= until:
+                    tried = False
+                    await asyncio.sleep(_PAUSE)
+                case Ping.OK if not tried:  # it may have started up since it refused
+                    tried = True
+                case _:
+                    raise
+
+
+async def _ensure(
+    connection: psycopg.AsyncConnection[Any], url: str, lock_timeout: float | None, patience: float
+) -> tuple[str | None, str]:
+    known = revisions()
+    if connection.info.server_version < OLDEST_SERVER:
+        raise SchemaMismatch(
+            f"the server is PostgreSQL {connection.info.server_version // 10000}; Hitherto needs 15 or later"
+        )
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise SchemaMismatch(
+            f"the database's encoding is {encoding}; Hitherto needs one of encoding UTF8 (CREATE DATABASE … ENCODING "
+            "'UTF8' TEMPLATE template0)"
+        )
+    before = current = await _current(connection)
+    if current == known[-1]:
+        return before, known[-1]
+    if lock_timeout is not None:
+        await connection.execute("select pg_advisory_lock(%s)", [_UPGRADE_LOCK])
+        current = await _current(connection)
+    if current is not None and current < known[0]:
+        raise SchemaMismatch(
+            f"the database's schema is at revision {current}: it was made by a development version, before the schema "
+            "of 0.1 was final, and cannot be upgraded; use a new database (for Hitherto's own server, a new directory: "
+            "HITHERTO_DATA_DIR), or, if nothing in it is needed, DROP SCHEMA hitherto CASCADE"
+        )
+    if current is not None and current not in known:
+        raise SchemaMismatch(
+            f"the database's schema is at revision {current}, but this Hitherto knows only up to {known[-1]}; "
+            "upgrade Hitherto, or use another database"
+        )
+    if current != known[-1] and lock_timeout is None:
+        there = "no Hitherto schema" if current is None else f"a schema at revision {current}, not {known[-1]}"
+        raise SchemaMismatch(f"the database has {there}, and is only read here; to set it up, run: hitherto migrate")
+    if current != known[-1] and lock_timeout is not None:
+        # Asked first, because `if not exists` needs the right to create schemas even where the schema is there.
+        if await _value(connection, "select to_regnamespace('hitherto')::text") is None:
+            await connection.execute("create schema if not exists hitherto")
+        await _upgraded(url, lock_timeout, patience)
+    return before, known[-1]
+
+
+async def _current(connection: psycopg.AsyncConnection[Any]) -> str | None:
+    if await _value(connection, "select to_regclass('hitherto.alembic_version')::text") is None:
+        return None
+    return await _value(connection, "select version_num from hitherto.alembic_version")
+
+
+async def _value(connection: psycopg.AsyncConnection[Any], query: LiteralString) -> str | None:
+    row = await (await connection.execute(query)).fetchone()
+    return None if row is None else row[0]
+
+
+async def _upgraded(url: str, lock_timeout: float, patience: float) -> None:
+    connect = partial(silence.connect_in_thread, url, patience=patience, loop=asyncio.get_running_loop())
+    for left in reversed(range(_TRIES)):
+        try:
+            await uninterrupted(asyncio.to_thread(_upgrade, connect, lock_timeout))
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
+            if not left:
+                raise StoreError(
+                    f"the schema cannot be upgraded: other transactions held its tables {_TRIES} times for longer than "
+                    f"{lock_timeout:g} seconds, and nothing was changed; end them (pg_stat_activity shows the long "
+                    "ones, xact_start says since when) and start again"
+                ) from error
+            await asyncio.sleep(lock_timeout)
+        else:
+            return
+
+
+def baseline() -> Iterator[str]:
+    """Yields what makes the tables of 0.1 and all else in the schema `hitherto`, which must be there."""
+    folder = resources.files(__package__ or "").joinpath("migrations", "0108_baseline")
+    for name in _BASELINE:
+        yield folder.joinpath(f"{name}.sql").read_text(encoding="utf-8")
+
+
+def set_up(connection: psycopg.Connection[Any]) -> None:
+    """Makes what the migrations make from nothing, in the schema `hitherto` that is there and has nothing in it, within
+    the connection's transaction."""
+    connection.execute(_VERSION_TABLE)
+    for statements in baseline():
+        connection.execute(statements.encode())
+    connection.execute("insert into hitherto.alembic_version values (%s)", [revisions()[-1]])
+
+
+def _upgrade(connect: Callable[[], psycopg.Connection[Any]], lock_timeout: float) -> None:
+    with connect() as connection:
+        connection.execute("select set_config('lock_timeout', %s, true)", [_milliseconds(lock_timeout)])
+        if connection.execute("select to_regclass('hitherto.alembic_version')").fetchone() == (None,):
+            # Alembic and SQLAlchemy take longer to import than everything else together.
+            set_up(connection)
+            return
+    # Alembic keeps the upgrade it runs in module globals: one at a time in a process, even for different databases.
+    with _upgrading:
+        migrate(connect, lock_timeout)
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{round(seconds * 1_000)}"
+
+
+def migrate(connect: Callable[[], psycopg.Connection[Any]], lock_timeout: float) -> None:
+    """Runs the migrations that the schema in a database lacks. Raises psycopg's errors."""
+    from alembic import command
+    from alembic.config import Config
+    from sqlalchemy import create_engine, pool
+    from sqlalchemy.exc import DBAPIError
+
+    config = Config()
+    with resources.as_file(resources.files(__package__ or "").joinpath("migrations")) as folder:
+        config.set_main_option("script_location", str(folder).replace("%", "%%"))
+        engine = create_engine("postgresql+psycopg://", creator=connect, poolclass=pool.NullPool)
+        try:
+            with engine.begin() as connection:
+                limit = _milliseconds(lock_timeout)
+                connection.exec_driver_sql("select set_config('lock_timeout', %s, true)", (limit,))
+                config.attributes["connection"] = connection
+                command.upgrade(config, "head")
+        except DBAPIError as error:
+            # SQLAlchemy wraps what psycopg raised; the caller knows psycopg's errors.
+            if isinstance(error.orig, psycopg.Error):
+                raise error.orig from error
+            raise

@@ -1,0 +1,302 @@
+"""One unit of work on one conversation: two round trips, one transaction."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+from typing import Any, LiteralString
+
+from psycopg import AsyncCursor
+
+from hitherto.aside import aside, weight
+from hitherto.core.changes import Changes
+from hitherto.core.digests.digest import Digest
+from hitherto.core.digests.work import DigestOutcome
+from hitherto.core.facts.queries import CurrentFacts
+from hitherto.core.log.append import key_hash
+from hitherto.core.log.conversations import Receipt
+from hitherto.core.log.head import Head
+from hitherto.core.log.message import Logged
+from hitherto.core.log.probe import AnyProbe, DialogueAt, Freeable, Mark, SeqAt, TokensAt, ToolTokens, TurnAt
+from hitherto.core.log.ranges import Ranges, ranges
+from hitherto.core.scope import Scope
+from hitherto.store import ledger, rows
+from hitherto.store.connections.silence import allow_long_work
+from hitherto.store.documents import document_values
+from hitherto.store.errors import ours
+from hitherto.store.facts.learn import forget_facts_of, learn
+from hitherto.store.facts.rows import read_current_facts
+from hitherto.store.log import heads
+from hitherto.store.recall import removal
+from hitherto.store.row_security.connection import RowSecurityConnection
+from hitherto.store.sql import SQL
+
+_AT_ONCE = 50
+"""Messages that are written before others go on."""
+
+_FEW = 4
+"""So many messages are written sooner one by one than as arrays."""
+
+
+class Unit:
+    """One unit of work on one conversation, which it locks from beginning to end: one transaction, from `begin` to
+    `commit` or `delete`. If neither comes, it is rolled back when the connection is given back.
+
+    `head` is the newest head; where the conversation does not exist yet, one of revision 0 without messages. Its
+    `clock` is read after the conversation is locked, and `now` never lies before it or the newest message's time.
+    `receipt` is the earlier receipt of this unit's key, if there is one.
+    """
+
+    def __init__(self, connection: RowSecurityConnection, scope: Scope, conversation: str) -> None:
+        self._connection = connection
+        self._scope, self._conversation = scope, conversation
+        self._names = rows.scope_values(scope, conversation)
+        self._receipt: Receipt | None = None
+        self._head: Head | None = None
+        self._row: Any = None
+        self._done = False
+
+    @property
+    def head(self) -> Head:
+        assert self._head is not None, "begin() comes first"
+        return self._head
+
+    @property
+    def receipt(self) -> Receipt | None:
+        return self._receipt
+
+    @property
+    def _at(self) -> dict[str, Any]:
+        return {"tenant": self._names["tenant"], "ref": self.head.ref}
+
+    @property
+    def _whose(self) -> dict[str, Any]:
+        return {**self._names, **self._at}
+
+    async def begin(self, key: str | None, digest: int | None) -> None:
+        """Lock the conversation, and the digest if there is one, and read its head and the key's receipt: one round
+        trip, two for a new conversation. Raises psycopg's errors."""
+        # Read committed, whatever the database's default: what is read after the lock needs a new snapshot.
+        held = await self._hold(key, digest, "begin isolation level read committed")
+        while not held:
+            # The row was inserted here, or by another just now. It is missing again only if a third deleted it in
+            # between.
+            held = await self._hold(key, digest, SQL["create"])
+
+    async def _hold(self, key: str | None, digest: int | None, first: LiteralString) -> bool:
+        """After the statement `first`, lock the conversation and read it. Returns whether it is there."""
+        receipt = None
+        # Results are fetched after the pipeline: to fetch one inside it would cost a round trip more.
+        async with self._connection.pipeline():
+            await self._connection.execute_often(first, self._names)
+            locked = await self._connection.execute_often(SQL["lock"], self._names)
+            if digest is not None:
+                await self._connection.execute(SQL["hold_digest"], {**self._names, "digest": digest})
+            found = await self._connection.execute_often(SQL["head"], self._names, named=True)
+            if key is not None:
+                receipt = await self._connection.execute_often(SQL["receipt"], self._key(key))
+        row = await found.fetchone()
+        earlier = None if receipt is None else await receipt.fetchone()
+        if row is None or await locked.fetchone() is None:
+            # A head without the lock: the row that was waited for was deleted, and another has created the conversation
+            # anew.
+            return False
+        self._row, self._head = row, await heads.head_from(row)
+        if earlier is not None:
+            self._receipt = rows.receipt_from(earlier)
+        return True
+
+    def _key(self, key: str) -> dict[str, Any]:
+        return {"tenant": self._names["tenant"], "key_hash": key_hash(self._scope, self._conversation, key)}
+
+    async def probe(self, probe: AnyProbe) -> Mark | Freeable | None:
+        """The live message that answers `probe`, or None; the answer to `ToolTokens` is a `Freeable`. One index
+        look-up, whatever the conversation's length; for `ToolTokens` one over the tool items of its range."""
+        match probe:
+            case DialogueAt(n):
+                found = await self._one(SQL["dialogue_at"], {"n": n})
+            case TurnAt(n):
+                found = await self._one(SQL["turn_at"], {"n": n})
+            case TokensAt(n):
+                found = await self._one(SQL["tokens_at"], {"n": n})
+            case SeqAt(n):
+                found = await self._one(SQL["at"], {"n": n})
+            case ToolTokens(start, end, calls, never):
+                values = {"start": start, "end": end, "calls": calls, "never": list(never)}
+                tokens, messages = await self._one(SQL["tool_tokens"], values) or (0, 0)
+                return Freeable(tokens, messages)
+        return None if found is None else rows.mark_from(found)
+
+    async def tail(self, n: int) -> list[Logged]:
+        """The newest `n` live messages from `head.view_start` on, ascending by seq."""
+        values = {**self._at, "view_start": self.head.view_start, "n": max(n, 0)}
+        with ours():
+            found = await rows.fetched(await self._connection.execute(SQL["tail"], values))
+        return await rows.logged_all(found[::-1])
+
+    async def next_digest(self) -> int:
+        """An id for a digest row, never given to another row."""
+        row = await self._one(SQL["next_digest"], {})
+        assert row is not None, "a sequence always has a next value"
+        return int(row[0])
+
+    async def _one(self, query: LiteralString, values: dict[str, Any]) -> rows.Row | None:
+        with ours():
+            return await (await self._connection.execute(query, {**self._at, **values})).fetchone()
+
+    async def expired(self) -> tuple[Ranges, datetime | None]:
+        """The messages that have expired by `head.clock` and are not erased yet, and when the next message expires."""
+        values = {**self._at, "now": self.head.clock}
+        with ours():
+            due = await (await self._connection.execute(SQL["expired"], values)).fetchall()
+            following = await (await self._connection.execute(SQL["next_expiry"], values)).fetchone()
+        return ranges(row[0] for row in due), None if following is None else following[0]
+
+    async def digests(self) -> list[Digest]:
+        """All digests of the conversation, as `Store.digests`."""
+        with ours():
+            found = await rows.fetched(rows.named(await self._connection.execute(SQL["digests"], self._names)))
+        return [rows.digest_from(row) for row in found]
+
+    async def current_facts(self, subject: str) -> CurrentFacts:
+        """The scope's current facts about a subject, locked until the unit ends: nobody else changes them meanwhile. A
+        unit asks for one subject only."""
+        with ours():
+            return await read_current_facts(self._connection, self._scope, subject, hold=True)
+
+    async def commit(self, changes: Changes) -> tuple[int, ...]:
+        """Write everything or nothing; returns the ids of the digests in `changes.fire`, in their order. Those in
+        progress are due at once; a store with its own queue puts their jobs there in the same transaction.
+
+        When it returns, the changes are as durable as the store is. At most once in a unit. Raises Conflict, and writes
+        nothing, for a second digest of a stage in progress, a second completed one of a stage and range, or a second
+        receipt of a key. When it raises DatabaseUnavailable, the connection was lost on the way, and whether the
+        changes were written is not known.
+        """
+        assert not self._done, "a unit of work commits once"
+        with ours():
+            async with self._connection.pipeline():
+                fired = await self._write(changes)
+                await self._connection.execute_often("commit")
+            found = [await cursor.fetchone() for cursor in fired]
+        self._done = True
+        return tuple(int(row[0]) for row in found if row is not None)
+
+    async def delete(self, *, facts: bool = False) -> None:
+        """Erase the conversation with everything derived from it. Receipts lose whatever could reveal its content, but
+        still answer. Facts stay, without the evidence that was in it; with `facts`, those that have no other evidence
+        are erased too, except those added by hand. Takes the place of `commit`."""
+        assert not self._done, "a unit of work commits once"
+        allow_long_work(self._connection)
+        with ours():
+            async with self._connection.pipeline():
+                await removal.hold_all(self._connection, self._whose, last=self.head.last_seq)
+                await self._connection.execute(SQL["forget_receipts_of"], self._at)
+                await self._connection.execute(SQL["forget_contexts_within"], {**self._whose, "ranges": None})
+                await self._connection.execute(SQL["forget_runs_of"], self._names)
+                await removal.unindex_all(self._connection, self._whose, last=self.head.last_seq)
+                if facts:
+                    await forget_facts_of(self._connection, self._whose, last=self.head.last_seq)
+                await self._connection.execute(SQL["delete_conversation"], self._at)
+                # Last, to find the calls too that were recorded while the deletion waited for its lock.
+                await self._connection.execute(SQL["forget_calls_of"], self._at)
+                await self._connection.execute("commit")
+        self._done = True
+
+    async def _write(self, changes: Changes) -> list[AsyncCursor[Any]]:
+        """Send everything; returns the cursors that will have the ids of the new digests."""
+        connection, at, head, now = self._connection, self._at, changes.head, self.head.now
+        if changes.messages:
+            for start in range(0, len(changes.messages), _AT_ONCE):
+                if start:
+                    await asyncio.sleep(0)  # others go on in between
+                some = changes.messages[start : start + _AT_ONCE]
+                if len(some) > _FEW:
+                    await connection.execute(SQL["insert_messages"], {**at, **rows.message_arrays(some)})
+                else:
+                    query = SQL["insert_message"]
+                    values = [{**at, **rows.message_values(one)} for one in some]
+                    await connection.kept_cursor(query).executemany(query, values)
+        updated_at = None if changes.background else max((now, *(logged.created_at for logged in changes.messages)))
+        await connection.execute_often(
+            SQL["update_conversation"], {**at, **heads.head_values(head, self.head), "updated_at": updated_at}
+        )
+        described = {"title": changes.title, "metadata": changes.metadata, "ttl": changes.ttl}
+        if any(one is not None for one in described.values()):
+            await connection.execute(SQL["describe_conversation"], {**at, **described})
+        if changes.key is not None and changes.receipt is not None:
+            receipt = changes.receipt
+            values = {
+                **at,
+                **self._key(changes.key),
+                "fingerprint": receipt.fingerprint,
+                "start": receipt.start,
+                "end": receipt.end,
+                "rev": receipt.rev,
+                "now": now,
+            }
+            await connection.execute_often(SQL["insert_receipt"], values)
+        await self._write_removals(changes)
+        for outcome in changes.outcomes:
+            await self._archive(outcome)
+            values = {**at, **rows.outcome_values(outcome, head.rev), "now": now}
+            await connection.execute(SQL["end_digest"], values)
+        for call in changes.calls:
+            await connection.execute(SQL["insert_call"], ledger.call_values(self._scope, self.head.ref, call))
+        fired = [
+            await connection.execute(
+                SQL["insert_digest" if fire.id is None else "insert_digest_as"],
+                {**at, **rows.fire_values(fire, head.rev), "now": now, "clock": head.clock},
+            )
+            for fire in changes.fire
+        ]
+        moved = head.view_start != self.head.view_start
+        if moved or changes.outcomes or changes.rewritten or changes.supersede:
+            await connection.execute(SQL["note_digested"], at)
+        gone = removal.going(changes, view_start=self.head.view_start)
+        await removal.hold(connection, self._whose, changes, gone)
+        await self._erase(changes.erase)
+        await learn(connection, self._scope, self._whose, changes)
+        await removal.unindex(connection, self._whose, gone)
+        return fired
+
+    async def _write_removals(self, changes: Changes) -> None:
+        """Write what is retracted, superseded and rewritten."""
+        connection, at, rev = self._connection, self._at, changes.head.rev
+        if changes.retract:
+            size = len(self._row.retracted) + weight(changes.retract)
+            retracted = await aside(size, heads.retracted_with, self._row, changes.retract, rev)
+            values = {**at, "ranges": rows.multirange(ranges(changes.retract)), "rev": rev}
+            await connection.execute(SQL["retract_messages"], values)
+            await connection.execute(SQL["note_retracted"], {**at, "retracted": retracted})
+        if changes.supersede:
+            values = {**at, "digests": list(changes.supersede), "rev": rev}
+            await connection.execute(SQL["supersede_digests"], values)
+        for digest in changes.rewritten:
+            await connection.execute(SQL["rewrite_digest"], {**at, **rows.rewritten_values(digest)})
+
+    async def _erase(self, erased: Ranges) -> None:
+        """Erase messages, and the contexts and runs that have any of them. The caller has locked the scope's index: the
+        erasure of a user has it too before it deletes contexts and runs."""
+        if not erased:
+            return
+        allow_long_work(self._connection)
+        values = {**self._whose, "ranges": rows.multirange(erased)}
+        for name in (
+            "forget_contexts_within",
+            "mark_runs_within",
+            "forget_runs_within",
+            "erase_messages",
+            "forget_receipts_within",
+        ):
+            await self._connection.execute(SQL[name], values)
+
+    async def _archive(self, outcome: DigestOutcome) -> None:
+        """Insert the document that came with a digest. It comes before the end of the digest itself, which must still
+        be in progress for it."""
+        if outcome.archive is None or outcome.error is not None or outcome.superseded:
+            return
+        whose = {"user": self._scope.user, "agent": self._scope.agent, "digest": outcome.digest}
+        values = {**self._at, **whose, **document_values(outcome.archive)}
+        await self._connection.execute(SQL["archive_document"], values)
+        await self._connection.execute(SQL["keep_passages"], values)
