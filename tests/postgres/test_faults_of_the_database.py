@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
+import threading
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
@@ -139,6 +140,22 @@ class TestUnreachable:
                     continue
         assert [logged.message.text for logged in await log_of(store, "c")][4:] == ["back"]
         await store.aclose()
+
+
+def test_a_loop_ends_while_a_connection_is_made() -> None:
+    """As the one of a program that has left its memory open."""
+
+    async def leave_open(port: int) -> None:
+        store = Store(f"postgresql://127.0.0.1:{port}/x", patience=PATIENCE)
+        opening = asyncio.create_task(store._connections.open())
+        await asyncio.sleep(0.2)
+        assert not opening.done()
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        thread = threading.Thread(target=lambda: asyncio.run(leave_open(silent.getsockname()[1])), daemon=True)
+        thread.start()
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
 
 
 class TestReadOnly:

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import Any, cast
 
 from psycopg import AsyncConnection, Error
 from psycopg.errors import InsufficientPrivilege, LockNotAvailable
@@ -100,7 +100,7 @@ class Connections:
         self._renewing: asyncio.Task[None] | None = None
         self.row_security = False
         """Whether row-level security holds for the role of the connections."""
-        self._pool = AsyncConnectionPool[RowSecurityConnection](
+        self._pool = _Pool(
             lambda: address(url, patience=min(patience, _CONNECT_TIMEOUT)),
             connection_class=RowSecurityConnection,
             min_size=1,
@@ -269,6 +269,28 @@ class Connections:
         self._returning.add(task)
         task.add_done_callback(self._returning.discard)
         return task
+
+
+class _Pool(AsyncConnectionPool[RowSecurityConnection]):
+    """psycopg's pool, whose workers end when they are cancelled in the middle of a task. Psycopg's go on: where a store
+    was left open, `asyncio.run` would wait for them for ever."""
+
+    @classmethod
+    async def worker(cls, q: Any) -> None:
+        await super().worker(cast(Any, _UntilCancelled(q)))
+
+
+class _UntilCancelled:
+    """The tasks in a queue, until whoever takes them is cancelled."""
+
+    def __init__(self, tasks: asyncio.Queue[Any]) -> None:
+        self._tasks = tasks
+
+    async def get(self) -> Any:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise asyncio.CancelledError
+        return await self._tasks.get()
 
 
 _UNPRINTED = logging.NullHandler()
