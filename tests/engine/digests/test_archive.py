@@ -226,7 +226,7 @@ async def test_a_worker_that_lost_its_claim_leaves_no_document(store: Store) -> 
 async def test_a_digest_that_another_worker_made_keeps_that_ones_document(store: Store) -> None:
     """The first is held up while it asks for the archive; the second takes the digest over and ends it."""
     gate = Gate(ANSWER)
-    async with opener(store, POLICY)(Archiving(gate)) as (memory, chat):
+    async with opener(store, POLICY)(Archiving(gate), digest_concurrency=1) as (memory, chat):
         for n in range(1, 5):
             await chat.append(asks(n), assistant(f"answer {n}"))
         await gate.reached()
