@@ -54,6 +54,8 @@ class Unit:
         self._receipt: Receipt | None = None
         self._head: Head | None = None
         self._row: Any = None
+        self._digest_end: tuple[int, Mark] | None = None
+        """The last seq of the digest that is held, and the answer to `SeqAt` there."""
         self._done = False
 
     @property
@@ -85,13 +87,14 @@ class Unit:
 
     async def _hold(self, key: str | None, digest: int | None, first: LiteralString) -> bool:
         """After the statement `first`, lock the conversation and read it. Returns whether it is there."""
-        receipt = None
+        receipt = end = None
         # Results are fetched after the pipeline: to fetch one inside it would cost a round trip more.
         async with self._connection.pipeline():
             await self._connection.execute_often(first, self._names)
             locked = await self._connection.execute_often(SQL["lock"], self._names)
             if digest is not None:
                 await self._connection.execute(SQL["hold_digest"], {**self._names, "digest": digest})
+                end = await self._connection.execute(SQL["at_digest_end"], {**self._names, "digest": digest})
             found = await self._connection.execute_often(SQL["head"], self._names, named=True)
             if key is not None:
                 receipt = await self._connection.execute_often(SQL["receipt"], self._key(key))
@@ -102,6 +105,8 @@ class Unit:
             # anew.
             return False
         self._row, self._head = row, await heads.head_from(row)
+        if end is not None and (mark := await end.fetchone()) is not None:
+            self._digest_end = mark[0], rows.mark_from(mark[1:])
         if earlier is not None:
             self._receipt = rows.receipt_from(earlier)
         return True
@@ -119,6 +124,8 @@ class Unit:
                 found = await self._one(SQL["turn_at"], {"n": n})
             case TokensAt(n):
                 found = await self._one(SQL["tokens_at"], {"n": n})
+            case SeqAt(n) if self._digest_end is not None and self._digest_end[0] == n:
+                return self._digest_end[1]
             case SeqAt(n):
                 found = await self._one(SQL["at"], {"n": n})
             case ToolTokens(start, end, calls, never):

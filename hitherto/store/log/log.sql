@@ -26,6 +26,17 @@ select seq, sum_tokens, sum_turns, sum_dialogue, sum_results, tokens, kind = 'te
 where tenant = %(tenant)s and conversation = %(ref)s and seq <= %(n)s and retracted_rev is null
 order by seq desc limit 1;
 
+-- name: at_digest_end
+-- A digest's last seq, and what `at` finds for it.
+select d.end_seq, m.* from hitherto.digest d
+cross join lateral (
+    select seq, sum_tokens, sum_turns, sum_dialogue, sum_results, tokens, kind = 'text' and role = 'user'
+    from hitherto.message
+    where tenant = %(tenant)s and conversation = d.conversation and seq <= d.end_seq and retracted_rev is null
+    order by seq desc limit 1
+) m
+where d.tenant = %(tenant)s and d.id = %(digest)s;
+
 -- name: tool_tokens
 -- The tokens and the number of live tool results in a range (with tool calls, if asked for), those of some tools left
 -- out.
