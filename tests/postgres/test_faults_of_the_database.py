@@ -145,14 +145,14 @@ class TestUnreachable:
 def test_a_loop_ends_while_a_connection_is_made() -> None:
     """As the one of a program that has left its memory open."""
 
-    async def leave_open(port: int) -> None:
-        store = Store(f"postgresql://127.0.0.1:{port}/x", patience=PATIENCE)
+    async def leave_open(silent: socket.socket) -> None:
+        store = Store(f"postgresql://127.0.0.1:{silent.getsockname()[1]}/x", patience=PATIENCE)
         opening = asyncio.create_task(store._connections.open())
-        await asyncio.sleep(0.2)
+        await asyncio.to_thread(silent.accept)
         assert not opening.done()
 
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        thread = threading.Thread(target=lambda: asyncio.run(leave_open(silent.getsockname()[1])), daemon=True)
+        thread = threading.Thread(target=lambda: asyncio.run(leave_open(silent)), daemon=True)
         thread.start()
         thread.join(PATIENCE)
         assert not thread.is_alive()
