@@ -363,6 +363,12 @@ def test_policies_are_values(policy: Policy) -> None:
 # budgets
 
 
+async def test_a_refused_context_leaves_no_search_behind(memory: Memory) -> None:
+    with pytest.raises(BudgetExceeded):
+        await memory.conversation("c", scope=SCOPE).context(user("word " * 500), budget=100, recall=True)
+    assert not [task for task in asyncio.all_tasks() if "load_search" in str(task)]
+
+
 async def test_a_message_over_the_budget_says_by_how_much(memory: Memory) -> None:
     chat = memory.conversation("c", scope=SCOPE)
     with pytest.raises(BudgetExceeded, match="more than the budget") as refused:

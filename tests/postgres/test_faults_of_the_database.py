@@ -397,6 +397,20 @@ class TestKilled:
         monkeypatch.undo()
         await widen(store, 10)
 
+    async def test_in_a_verb_while_the_store_is_closed(
+        self, admin: Connection, database: str, store: Store, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Nothing is lost that anybody needs, so no warning says so."""
+        async with await Connection.connect(database) as holding:
+            await holding.execute("lock table hitherto.conversation")
+            reading = asyncio.create_task(head_of(store, "c"))
+            await asyncio.sleep(0.1)
+            await store.aclose()
+            await kill(admin, database)
+            with pytest.raises(StoreError, match="not open"):
+                await reading
+        assert not caplog.records
+
     async def test_again_and_again(self, admin: Connection, database: str, store: Store) -> None:
         """Writers that repeat a lost append with its key; in the end each batch is there once, and whole."""
         batches = 25

@@ -106,6 +106,7 @@ class ContextBuilder:
         except BaseException:
             if begun is not None:
                 begun.cancel()
+                await asyncio.wait([begun])  # the caller may close the memory next
             raise
         loaded = [] if begun is None else await begun
         if complete and any(span.reason in (Reason.BUDGET, Reason.CALL_NOT_IN) for span in made.fates):

@@ -136,6 +136,8 @@ class Connections:
             await asyncio.shield(self._renewing)
 
     def _lose(self, connection: RowSecurityConnection) -> None:
+        if self._pool.closed:
+            return
         if connection.backend is not None:
             self._left.add(connection.backend)
         if connection.greeted_at > self._renewed_at:
@@ -237,7 +239,7 @@ class Connections:
         try:
             await self._cleared(connection, error)
         finally:
-            if connection.closed and not self._pool.closed and not isinstance(error, DatabaseReadOnly):
+            if connection.closed and not isinstance(error, DatabaseReadOnly):
                 self._lose(connection)
             try:
                 await self._pool.putconn(connection)
