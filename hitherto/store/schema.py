@@ -194,7 +194,7 @@ async def _upgraded(url: str, lock_timeout: float, patience: float) -> None:
 
 def baseline() -> Iterator[str]:
     """Yields what makes the tables of 0.1 and all else in the schema `hitherto`, which must be there."""
-    folder = resources.files(__package__ or "").joinpath("migrations", "0108_baseline")
+    folder = resources.files(__package__ or "").joinpath("migrations", "0109_baseline")
     for name in _BASELINE:
         yield folder.joinpath(f"{name}.sql").read_text(encoding="utf-8")
 

@@ -50,7 +50,7 @@ ACROSS = {
     name: (re.findall(r"(\w+)_ ([^,]+)", arguments), body)
     for name, arguments, body in re.findall(
         r"create function hitherto\.(\w+)\((.*?)\)\nreturns .*?\$\$\n(?:[^$]*? return query\n)?(.*?);?\n(?:end )?\$\$;",
-        resources.files("hitherto.store").joinpath("migrations/0108_baseline/across.sql").read_text("utf-8"),
+        resources.files("hitherto.store").joinpath("migrations/0109_baseline/across.sql").read_text("utf-8"),
         flags=re.DOTALL,
     )
 }
