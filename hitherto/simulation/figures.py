@@ -23,7 +23,7 @@ class SentRequest:
     tokens: int
     repeated: int
     cached: int
-    fired: int
+    fired: int = 0
     recalled: int = 0
     breakpoints: tuple[int, ...] = ()
 

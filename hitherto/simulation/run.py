@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from hitherto.core.context.budget import TokenCounter
-from hitherto.core.digests.digest import Status
+from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.message import ANTHROPIC, CHAT, Message
 from hitherto.core.scope import Scope
-from hitherto.engine.conversation import Conversation
 from hitherto.engine.memory import Memory
 from hitherto.errors import BudgetExceeded
 from hitherto.simulation.counting import Counting
@@ -49,7 +49,8 @@ async def simulate(
     calls, tokens_in, tokens_out = model.calls, model.tokens_in, model.tokens_out
     policy = await chat.policy()
     recalls = policy.recalls or policy.recall
-    seq = fired = 0
+    sent = list[tuple[SentRequest, int]]()
+    seq = 0
     for step in steps(messages):
         if step.asked:
             try:
@@ -61,18 +62,15 @@ async def simulate(
                 raise BudgetExceeded(message, over_by=error.over_by) from error
             breakpoints, end = repeats.breakpoints, repeats.end  # of the request before
             repeated = repeats.of(context.request)
-            before, fired = fired, await _fired(chat)
-            into.sent.append(
-                SentRequest(
-                    seq=seq,
-                    tokens=context.tokens,
-                    repeated=repeated,
-                    cached=price.cached(repeated, breakpoints=breakpoints, end=end),
-                    breakpoints=tuple(repeats.breakpoints),
-                    fired=fired - before,
-                    recalled=context.manifest.sections.get("recalled", 0),
-                )
+            request = SentRequest(
+                seq=seq,
+                tokens=context.tokens,
+                repeated=repeated,
+                cached=price.cached(repeated, breakpoints=breakpoints, end=end),
+                breakpoints=tuple(repeats.breakpoints),
+                recalled=context.manifest.sections.get("recalled", 0),
             )
+            sent.append((request, context.manifest.rev))
         await chat.append(*step.asked, *step.answered)
         await memory.wait_for_digests()
         if recalls:
@@ -90,13 +88,16 @@ async def simulate(
     into.digest_calls += model.calls - calls
     into.digest_tokens_in += model.tokens_in - tokens_in
     into.digest_tokens_out += model.tokens_out - tokens_out
-    into.failed += [one.error or "no reason given" for one in await chat.digests() if one.status is Status.FAILED]
+    digests = await chat.digests()
+    into.failed += [one.error or "no reason given" for one in digests if one.status is Status.FAILED]
+    fired = [one.visible_rev for one in digests if one.visible_rev is not None and _changes_contexts(one)]
+    before = -1
+    for request, rev in sent:
+        into.sent.append(replace(request, fired=sum(before < one <= rev for one in fired)))
+        before = rev
 
 
-async def _fired(chat: Conversation) -> int:
-    """How many firings show in contexts by now. A redaction that found no tool results changes nothing, and does not
-    count."""
-    shown = [
-        one for one in await chat.digests() if one.visible_rev is not None and one.action is not DigestAction.CLEAR
-    ]
-    return sum(one.action is not DigestAction.REDACT or one.tokens > 0 for one in shown)
+def _changes_contexts(digest: Digest) -> bool:
+    """A redaction that found no tool results does not."""
+    found_nothing = digest.action is DigestAction.REDACT and not digest.tokens
+    return digest.action is not DigestAction.CLEAR and not found_nothing

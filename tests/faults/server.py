@@ -11,7 +11,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Ping
 
 from hitherto.store import schema
-from hitherto.store.embedded import cluster
+from hitherto.store.embedded import cluster, files
 from hitherto.store.embedded.server import SERVICE, EmbeddedServer
 from hitherto.store.row_security import roles
 from tests.faults.waiting import until
@@ -47,7 +47,10 @@ class Server:
     async def start_closed(self) -> None:
         """Start it as a server that takes no connections, as one that recovers does, until `take_connections`."""
         (self._directory / "data" / "standby.signal").touch()
-        options = f"-k . -c listen_addresses= -p {conninfo_to_dict(self.url)['port']} -c hot_standby=off"
+        with files.opened(self._directory) as folder:
+            named = f"cluster_name={cluster.mark(folder)}"  # so that it is known as its server, and stopped
+        port = conninfo_to_dict(self.url)["port"]
+        options = f"-k . -c listen_addresses= -p {port} -c hot_standby=off -c {named}"
         await asyncio.to_thread(self._pg_ctl, "start", "-W", "-l", "log", "-o", options)
         await until(lambda: cluster._ping(self._directory) == Ping.REJECT, "it refuses connections")  # pyright: ignore[reportPrivateUsage]
 
