@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -39,6 +40,9 @@ _DEFAULT_MODEL = "gpt-4.1-mini"
 
 _QUESTIONS = 50
 """The most questions that are asked under each policy."""
+
+_AT_ONCE = 4
+"""How many policies are simulated at the same time: while the database works for one, this process does for another."""
 
 
 def simulate(
@@ -190,16 +194,18 @@ async def _simulate(
     """The figures of the full history, sent whole each time, and those of each policy."""
     settings = Settings.load()
     counter = tokens.counter_for(settings.encoding if price.cache_breakpoints == "none" else price.model)
-    found: list[Figures] = []
     plans = [(FULL_HISTORY, none(), price.window), *((name, policy, budget) for name, policy in policies.items())]
+    turns = asyncio.Semaphore(_AT_ONCE)
     async with AsyncExitStack() as opened:
         digest_model = wiring.model_of(settings, opened)
-        with output.progress() as progress:
-            bar = progress.add_task("", total=len(plans) * requests)
-            for name, policy, most in plans:
-                progress.update(bar, description=output.one_line(name)[:30])
-                model, figures = Counting(digest_model, counter), Figures(policy=name, price=price)
-                async with hitherto.open(
+        progress = opened.enter_context(output.progress())
+        bar = progress.add_task("", total=len(plans) * requests)
+
+        async def figures_of(name: str, policy: Policy, most: int) -> Figures:
+            model, figures = Counting(digest_model, counter), Figures(policy=name, price=price)
+            async with (
+                turns,
+                hitherto.open(
                     IN_MEMORY,
                     model=model,
                     policy=policy,
@@ -207,19 +213,28 @@ async def _simulate(
                     context_window=window,
                     cross_session=(),
                     **WAIT_FOR_DIGESTS,
-                ) as memory:
-                    for transcript in transcripts:
-                        await simulation.simulate(
-                            memory,
-                            transcript.id,
-                            transcript.messages,
-                            figures,
-                            model=model,
-                            budget=most,
-                            counter=counter,
-                            instructions=instructions,
-                            questions=questions.get(transcript.id, ()),
-                            advance=lambda: progress.advance(bar),
-                        )
-                found.append(figures)
-    return found
+                ) as memory,
+            ):
+                progress.update(bar, description=output.one_line(name)[:30])
+                for transcript in transcripts:
+                    await simulation.simulate(
+                        memory,
+                        transcript.id,
+                        transcript.messages,
+                        figures,
+                        model=model,
+                        budget=most,
+                        counter=counter,
+                        instructions=instructions,
+                        questions=questions.get(transcript.id, ()),
+                        advance=lambda: progress.advance(bar),
+                    )
+            return figures
+
+        simulating = [asyncio.create_task(figures_of(*plan)) for plan in plans]
+        try:
+            return await asyncio.gather(*simulating)
+        finally:
+            for one in simulating:
+                one.cancel()
+            await asyncio.wait(simulating)
