@@ -43,9 +43,12 @@ def _load() -> dict[str, LiteralString]:
     assert len({*names}) == len(names), "no two blocks share a name"
     statements, parts = dict[str, LiteralString](), dict[str, str]()
     for kind, name, body in zip(blocks[::3], names, blocks[2::3], strict=True):
-        whole = re.sub(r"\{(\w+)\}", lambda part: parts[part[1]], body.strip().rstrip(";"))
+        text = re.sub(r"^\s*--.*$", "", body, flags=re.MULTILINE).strip().rstrip(";")
+        # On one line: psycopg keeps what it finds out about a statement only if that has at most 4,096 characters.
+        text = re.sub(r"\s*\n\s*", " ", text)
+        whole = re.sub(r"\{(\w+)\}", lambda part: parts[part[1]], text)
         if kind == "part":
-            parts[name] = re.sub(r"^--.*\n", "", whole, flags=re.MULTILINE)
+            parts[name] = whole
         else:
             # The files ship with the package and are never built from input: their text is as literal as this source.
             statements[name] = cast(LiteralString, whole)

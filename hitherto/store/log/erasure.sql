@@ -86,7 +86,8 @@ with members as (
 ), contexts as (
     delete from hitherto.context
     where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s)
-      and (kept_at <= %(requested_at)s or manifest ->> 'facts' is not null)  -- facts are there until now
+      -- Facts are there until now.
+      and (kept_at <= %(requested_at)s or manifest ->> 'facts' is not null)
 ), runs as (
     delete from hitherto.run
     where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s) and started_at <= %(requested_at)s
