@@ -61,7 +61,7 @@ class Worker:
         self._loops: list[asyncio.Task[None]] = []
         self._id = uuid4()
         self._lease = services.settings.lease_timeout / 2
-        self._closing = self._read_only = self._blind = self._met_another = False
+        self._closing = self._read_only = self._blind = self._met_another = self._refused = False
         self._beat = services.settings.lease_timeout.total_seconds() / 6
 
     async def start(self) -> None:
@@ -102,11 +102,14 @@ class Worker:
             self._cannot_write()
             return
         except StoreError as error:
-            log.warning("Digest %s could not be claimed: %s", job.digest, error)
+            say = log.debug if self._refused else log.warning
+            say("Digest %s could not be claimed, which will be tried again: %s", job.digest, error)
+            self._refused = True
             return
         except Exception:  # a row that cannot be read must not end the loop over the others
             log.exception("Digest %s could not be claimed", job.digest)
             return
+        self._refused = False
         if work is None:
             log.debug("Digest %s is not due any more", job.digest)
             self._met_another = True
@@ -170,17 +173,19 @@ class Worker:
             looked_at = clock()
             found = deque(await self._due())
             many, took = len(found) == _BATCH, False
+            if self._refused and found:  # one shows whether claims work again
+                found = deque([random.choice(found)])  # noqa: S311 (no secret)
             while found:
                 await queue.room()
-                if clock() - looked_at > _FRESH:
+                if clock() - looked_at > _FRESH or (took and self._refused):
                     break
                 if self._met_another:  # which goes through the same digests, and is ahead
                     found.rotate(random.randrange(len(found)))  # noqa: S311 (no secret)
                     self._met_another = False
                 took |= queue.take(found.popleft())
-            if took and (found or many):
+            if took and (found or many) and not self._refused:
                 queue.news.set()
-            pause = _SOONEST if took else min(2 * pause, _LATEST)
+            pause = _SOONEST if took and not self._refused else min(2 * pause, _LATEST)
             await asyncio.sleep(looked_at + _SOONEST - clock())
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(looked_at + pause * (jitter() - 0.25)):
