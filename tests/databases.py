@@ -14,7 +14,7 @@ from psycopg.conninfo import make_conninfo
 from hitherto.store import schema
 from hitherto.store.connections.pool import Connections
 from hitherto.store.embedded import cluster, throwaway
-from hitherto.store.embedded.throwaway import DELETE_ALL, DISCONNECT
+from hitherto.store.embedded.throwaway import DELETE_ALL, IS_FREE
 from hitherto.store.row_security import roles
 from hitherto.store.store import Store
 from tests.patience import PATIENCE
@@ -177,7 +177,7 @@ class Databases:
         """Whoever is still connected is thrown out."""
         try:
             async with await self._connected(name) as connection:
-                await connection.execute(DISCONNECT)
+                await connection.execute(IS_FREE)
                 as_made = await _catalog(connection) == self._catalog
                 if as_made:
                     await connection.execute(DELETE_ALL)

@@ -18,7 +18,7 @@ def hitherto_database() -> Iterator[str]:
     """The URL of an empty database, for `hitherto.open`, `hitherto.open_sync` and other processes.
 
     It is on a server that is started for the first test of the session, or of each runner of pytest-xdist, and ends
-    with it. After the test, memories that are still open lose their connections, and the database is emptied.
+    with it. After the test the database is emptied; if a memory is still open on it, it is dropped.
     """
     database = throwaway.take()
     yield database.url

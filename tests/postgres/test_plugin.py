@@ -13,17 +13,21 @@ from hitherto import Scope, user
 
 SCOPE = Scope(tenant="acme", user="ada", agent="planner")
 
+LEFT = []
+
+def test_one_is_left_open(hitherto_database):
+    memory = hitherto.open_sync(hitherto_database, embedder="none")
+    memory.conversation("c", scope=SCOPE).append(user("Hello."))
+    LEFT.extend([memory, hitherto_database])
+
 @pytest.mark.parametrize("number", range(6))
 def test_it_is_empty(hitherto_database, number):
+    assert hitherto_database not in LEFT
     for count in (1, 2):
         with hitherto.open_sync(hitherto_database, embedder="none") as memory:
             chat = memory.conversation("c", scope=SCOPE)
             chat.append(user("Hello."))
             assert len(chat.messages()) == count
-
-def test_one_is_left_open(hitherto_database):
-    memory = hitherto.open_sync(hitherto_database, embedder="none")
-    memory.conversation("c", scope=SCOPE).append(user("Hello."))
 """
 
 

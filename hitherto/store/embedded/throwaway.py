@@ -94,20 +94,21 @@ _CREATE: Final = sql.SQL("create database {} template hitherto strategy file_cop
 _DROP: Final = sql.SQL("drop database if exists {} with (force)")
 _TEMPLATE: Final = sql.SQL("alter database hitherto is_template true allow_connections false")
 
-DISCONNECT: Final = """
+IS_FREE: Final = """
     do $$
     begin
-        perform pg_terminate_backend(pid) from pg_stat_activity
-        where datname = current_database() and pid <> pg_backend_pid();
-        for _ in 1 .. 10000 loop
-            exit when not exists (
-                select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
-            );
+        for _ in 1 .. 200 loop
+            perform from pg_stat_activity
+            where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend';
+            if not found then
+                return;
+            end if;
             perform pg_sleep(0.0005), pg_stat_clear_snapshot();
         end loop;
+        raise 'others are connected';
     end $$;
 """
-"""Throws out whoever else is connected, and waits until they are gone."""
+"""Fails where anybody else is connected. Connections that are being closed are waited for."""
 
 DELETE_ALL: Final = """
     do $$
@@ -181,13 +182,14 @@ class Database:
         self._admin: abc.PGconn | None = None
 
     def give_back(self) -> None:
-        """Throws out who is connected. The database is emptied for the next that is asked for, or dropped."""
+        """The database is emptied for the next that is asked for. If it is still used, who is connected is thrown out
+        and it is dropped: nobody comes back to it."""
         self._server.give_back(self)
 
     def empty(self) -> bool:
-        """Throws out who is connected, and deletes all rows. Returns False where that failed, or would take longer than
-        to drop the database."""
-        return self._execute(_IS_SMALL) and self._execute(DISCONNECT + DELETE_ALL)
+        """Deletes all rows. Returns False where others are connected, and where it failed or would take longer than to
+        drop the database."""
+        return self._execute(_IS_SMALL) and self._execute(IS_FREE + DELETE_ALL)
 
     def answers(self) -> bool:
         return self._execute("select")
