@@ -18,7 +18,7 @@ from hitherto.cli.terminal.tables import Column, fitted, shortened, wide
 from hitherto.core.log.message import Kind, Logged
 
 _MOST = 2**62
-"""More messages than any log has, and still a number that every store takes."""
+"""More messages than any log has, and still a number that the store takes."""
 
 
 def log(

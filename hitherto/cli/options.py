@@ -16,7 +16,7 @@ from hitherto.core.scope import Scope
 from hitherto.errors import InvalidInput
 
 LARGEST = 2**63 - 1
-"""The largest number that every store takes."""
+"""The largest number that the store takes."""
 
 Database = Annotated[
     str | None,

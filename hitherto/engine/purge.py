@@ -23,8 +23,8 @@ async def purge(services: Services, tenant: str) -> bool:
     """Erase the tenant's expired messages before something that may rest on them is shown. Returns whether there were
     any; False on a read-only database, where nothing is erased.
 
-    Stores show nothing that rests on an expired message; once it is erased, what rests on other messages too is shown
-    again.
+    The store shows nothing that rests on an expired message; once it is erased, what rests on other messages too is
+    shown again.
     """
     try:
         return await _erased(services, tenant) > 0

@@ -72,7 +72,7 @@ class ContextStore(Part):
                     return await put(connection)
             return await put(connection)
 
-        async with self._with_connection(put_again):
+        async with self._with_connection(put_again, once=True):
             pass
 
     async def kept(

@@ -43,7 +43,7 @@ class DocumentStore(Part):
                 if there is not None:  # else it was discarded in between
                     return KeptDocument(there[0], new=False)
 
-        async with self._with_connection(put) as kept:
+        async with self._with_connection(put, once=True) as kept:
             return kept
 
     async def documents(
@@ -92,7 +92,7 @@ class DocumentStore(Part):
                 gone = await connection.execute(SQL["discard_document"], values)
             return await gone.fetchall()
 
-        async with self._with_connection(discard) as found:
+        async with self._with_connection(discard, once=True) as found:
             return bool(found)
 
 

@@ -140,6 +140,7 @@ async def _ensure(
     if current == known[-1]:
         return before, known[-1]
     if lock_timeout is not None:
+        silence.allow_long_work(connection)  # another's upgrade may take long
         await connection.execute("select pg_advisory_lock(%s)", [_UPGRADE_LOCK])
         current = await _current(connection)
     if current is not None and current < known[0]:

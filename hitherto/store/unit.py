@@ -173,7 +173,7 @@ class Unit:
 
     async def commit(self, changes: Changes) -> tuple[int, ...]:
         """Write everything or nothing; returns the ids of the digests in `changes.fire`, in their order. Those in
-        progress are due at once; a store with its own queue puts their jobs there in the same transaction.
+        progress are due at once.
 
         When it returns, the changes are as durable as the store is. At most once in a unit. Raises Conflict, and writes
         nothing, for a second digest of a stage in progress, a second completed one of a stage and range, or a second

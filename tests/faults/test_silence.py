@@ -15,7 +15,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import hitherto
-from hitherto import user
+from hitherto import assistant, sliding_window, user
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.memory import Memory
 from hitherto.errors import DatabaseUnavailable, StoreError
@@ -29,6 +29,7 @@ from tests.faults.proxy import Proxy
 from tests.faults.tables import Tables
 from tests.faults.thinking import ThinkingModel
 from tests.faults.waiting import until
+from tests.store.documents.test_documents import NOTE
 
 COMMIT = b"\0commit\0"
 """The statement alone, as it is sent."""
@@ -139,15 +140,29 @@ class TestACommitWhoseAnswerIsLost:
 
     @pytest.mark.parametrize("arrives", [True, False])
     async def test_is_repeated_with_a_key(self, proxy: Proxy, memory: Memory, arrives: bool) -> None:
-        chat = memory.conversation("c", scope=SCOPE)
+        """Its digest is one that this process has set off."""
+        chat = memory.conversation("c", scope=SCOPE, policy=sliding_window(window=1))
         await chat.append(user("before"))
         proxy.swallow_from(COMMIT, arrive=arrives)
-        writing = asyncio.create_task(chat.append(user("during"), key="k"))
+        writing = asyncio.create_task(chat.append(user("during"), assistant("yes"), key="k"))
         await proxy.has_swallowed()
         proxy.forward()
         done = await writing
-        assert (done.start, done.end, done.replayed) == (1, 1, arrives)
-        assert await texts(chat) == ["before", "during"]
+        assert (done.start, done.end, done.replayed) == (1, 2, arrives)
+        assert [one.id for one in await chat.digests()] == [one.digest for one in memory._services.queue._submitted]
+        assert await texts(chat) == ["before", "during", "yes"]
+
+    @pytest.mark.parametrize("arrives", [True, False])
+    async def test_of_what_must_not_be_done_twice(self, proxy: Proxy, memory: Memory, arrives: bool) -> None:
+        documents = memory._services.store.documents
+        made = await documents.keep(SCOPE, NOTE)
+        proxy.swallow_from(b"delete from hitherto.document", arrive=arrives)
+        discarding = asyncio.create_task(documents.discard(SCOPE, made.id))
+        await proxy.has_swallowed()
+        proxy.forward()
+        with pytest.raises(DatabaseUnavailable, match="not known"):
+            await discarding
+        assert await documents.discard(SCOPE, made.id) is not arrives
 
     async def test_is_so_behind_row_level_security(self, database: str) -> None:
         async with (
@@ -178,6 +193,25 @@ class TestLongWork:
         await writing
         assert set(answers) == {silence.Answer.WORK}
         assert await texts(chat) == ["before", "during"]
+
+    async def test_that_the_server_works_on_for_too_long_end_and_are_not_tried_again(
+        self, database: str, memory: Memory, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        (chat, *_) = await fill(memory)
+        connections = memory._services.store._connections
+        connections._limit = 2
+        async with await psycopg.AsyncConnection[Any].connect(database) as other:
+            await other.execute("lock table hitherto.message")
+            with pytest.raises(DatabaseUnavailable, match="it has been silent for"):
+                await chat.messages()
+            assert "all are replaced" not in caplog.text
+
+            async def ended() -> bool:
+                asked = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
+                return await (await other.execute(asked)).fetchone() == (0,)
+
+            await until(ended, "the server works on it no longer")
+        assert await texts(chat) == ["before"]
 
     async def test_of_an_export_ends_and_can_be_done_again(self, proxy: Proxy, memory: Memory) -> None:
         chats = await fill(memory)

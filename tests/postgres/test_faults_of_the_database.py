@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import socket
 import threading
@@ -11,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 import pytest
@@ -21,13 +22,16 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 import hitherto
 from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Status
+from hitherto.core.digests.work import DigestJob
 from hitherto.core.log.append import extended
 from hitherto.core.log.conversations import Receipt
 from hitherto.core.log.probe import TurnAt
 from hitherto.core.run import EventKind, Run, RunStatus, new_event
 from hitherto.errors import DatabaseReadOnly, DatabaseUnavailable, StoreError
+from hitherto.store.sql import SQL
 from hitherto.store.store import Store
 from tests.conftest import SCOPE
+from tests.faults.waiting import until
 from tests.memories import open_on
 from tests.patience import PATIENCE
 from tests.postgres.verbs import ALL, VERBS, WRITING
@@ -452,6 +456,26 @@ class TestKilled:
 
 
 class TestAStatementThatFails:
+    async def test_a_claim_does_not_make_a_worker_hurry(
+        self, database: str, store: Store, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """It warns once, asks less and less often, and goes on when claims work again."""
+        caplog.set_level(logging.DEBUG, "hitherto.digest")
+        fired = [await fire(store, "c", 0, 1, stage=f"s{n}") for n in range(30)]
+        async with await Connection.connect(database, autocommit=True) as owner:
+            await owner.execute("revoke update on hitherto.digest from hitherto")
+            async with hitherto.open(database, model="extractive"):
+                await asyncio.sleep(2)
+                tried = [one.levelname for one in caplog.records if "could not be claimed" in one.getMessage()]
+                assert tried.count("WARNING") == 1
+                assert len(tried) < 30
+                await owner.execute("grant update on hitherto.digest to hitherto")
+
+                async def made() -> bool:
+                    return not await store.unsettled([DigestJob(SCOPE.tenant, digest) for digest in fired])
+
+                await until(made, "all are made")
+
     @pytest.mark.parametrize("verb", ALL.values(), ids=ALL.keys())
     async def test_takes_no_other_with_it(
         self, database: str, store: Store, verb: Callable[[Store], Awaitable[object]]
@@ -483,6 +507,23 @@ async def test_a_digest_that_the_database_does_not_take_fails_with_its_reason(da
                 failed = next(iter(await chat.digests()), None)
                 await asyncio.sleep(0.05)
         assert re.match(r"given up after 2 tries: .* violates check constraint", failed.error)
+
+
+class TestOthersOnTheSameDatabase:
+    async def test_only_who_holds_our_tables_is_ended(self, database: str, store: Store) -> None:
+        async def begin(statement: LiteralString) -> Connection:
+            connection = await Connection.connect(make_conninfo(database, application_name="hitherto"))
+            await connection.execute(statement)
+            return connection
+
+        ours = await begin("update hitherto.conversation set title = 'x'")
+        theirs = await begin("create table public.theirs (id int)")
+        async with store._connections.borrowed() as connection:
+            await connection.execute(SQL["end_abandoned"], {"silent": "0s"})
+        await theirs.commit()
+        with pytest.raises(psycopg.OperationalError):
+            await ours.commit()
+        await asyncio.gather(ours.close(), theirs.close())
 
 
 class TestOtherDefaults:

@@ -179,6 +179,9 @@ class TestTablesOfOthers:
     """The server's role is named as the schema, which the default search_path of such a role begins with."""
 
     async def test_are_not_taken_for_ours_nor_ours_for_theirs(self, empty: str) -> None:
+        async with await psycopg.AsyncConnection[Any].connect(empty, autocommit=True) as owner:
+            usual = sql.SQL("alter role hitherto in database {} set search_path = '$user', public")
+            await owner.execute(usual.format(sql.Identifier(str(conninfo_to_dict(empty)["dbname"]))))
         await opened(empty)
         async with await psycopg.AsyncConnection[Any].connect(empty, autocommit=True) as application:
             for name in ("agent_messages", "message", "conversation"):

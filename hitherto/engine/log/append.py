@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hitherto.aside import aside
 from hitherto.core.changes import Changes
-from hitherto.core.digests.work import EarlierDigest
+from hitherto.core.digests.work import DigestJob, EarlierDigest
 from hitherto.core.log.append import expiring, extended, fingerprint
 from hitherto.core.log.conversations import Receipt
 from hitherto.core.log.head import Head, LatestDigest
@@ -72,6 +72,9 @@ async def _append(
         async with services.store.write(handle.scope, handle.id, key=key) as unit:
             before = unit.head
             if unit.receipt is not None:
+                if lost:  # the append that was written submitted nothing
+                    for one in before.running:
+                        services.queue.submit(DigestJob(handle.scope.tenant, one.id))
                 return _replayed(unit.receipt, mark, key)
             if expect is not None and expect != before.next_seq:
                 raise ConcurrentWrite(

@@ -41,21 +41,29 @@ class Part:
             return found
 
     @asynccontextmanager
-    async def _with_connection(self, get: Callable[[RowSecurityConnection], Awaitable[_T]]) -> AsyncGenerator[_T]:
+    async def _with_connection(
+        self, get: Callable[[RowSecurityConnection], Awaitable[_T]], *, once: bool = False
+    ) -> AsyncGenerator[_T]:
         """Yields what `get` returns for a connection, which stays borrowed until the block ends. If the connection
         turns out to be dead, as all in the pool are after a restart of the server, `get` runs again with another one:
-        at most three times. So it must be safe to run again.
+        at most three times. So it must be safe to run again. It does not run again where the server was at work for
+        too long. With `once` it runs once: whether a connection is dead is asked before, and what had happened to one
+        that is lost later is not known.
 
         Raises Hitherto's errors for psycopg's, and DatabaseUnavailable if no connection is there in time.
         """
         try:
             for last in (False, False, True):
                 async with self._connections.borrowed() as connection:
+                    begun = False
                     try:
                         with errors.ours():
+                            if once:
+                                await connection.execute("select 1")
+                                begun = True
                             got = await get(connection)
                     except StoreError:
-                        if last or not connection.closed:
+                        if last or begun or not connection.closed or connection.overran:
                             raise
                     else:
                         yield got

@@ -140,7 +140,7 @@ class Connections:
             return
         if connection.backend is not None:
             self._left.add(connection.backend)
-        if connection.greeted_at > self._renewed_at:
+        if connection.greeted_at > self._renewed_at and not connection.overran:
             log.warning("A connection to the database was lost or fell silent; all are replaced")
             self._renewed_at = time.monotonic()
             self._renewing = self._background(self._pool.drain())

@@ -155,27 +155,27 @@ def _watched(work: PQGen[T], wants: Wait | None, seconds: float) -> PQGen[T]:
 
 class _Doubt:
     """Whether a connection that has fallen silent is to be ended: it was silent for `seconds` already, and its
-    generator `wants` what does not come. `asked` is when the server was asked last, `rest` the seconds until it is
-    asked again."""
+    generator `wants` what does not come. `asked` is when the server was asked last, `answer` what it said, `rest` the
+    seconds until it is asked again."""
 
     def __init__(self, silence: _Silence, *, seconds: float, limit: float, reach: float) -> None:
         self._limit, self._reach = limit, reach
         self._since = self.asked = monotonic() - seconds
-        self._answer = Answer.UNKNOWN
+        self.answer = Answer.UNKNOWN
         self.wants = silence.wants
 
     def hear(self, answer: Answer) -> None:
-        self.asked, self._answer = monotonic(), answer
+        self.asked, self.answer = monotonic(), answer
 
     def go_on(self, silence: _Silence) -> None:
         """It has been silent for the `rest` too."""
         self.wants = silence.wants
         if silence.moved:
-            self._since, self._answer = monotonic() - self.rest, Answer.UNKNOWN
+            self._since, self.answer = monotonic() - self.rest, Answer.UNKNOWN
 
     @property
     def rest(self) -> float:
-        match self._answer:
+        match self.answer:
             case Answer.WAITS:
                 return _LOOK_AGAIN
             case Answer.UNREACHED:
@@ -185,8 +185,8 @@ class _Doubt:
 
     @property
     def is_over(self) -> bool:
-        limit = self._reach if self._answer is Answer.UNREACHED else self._limit
-        return self._answer is Answer.WAITS or monotonic() - self._since >= limit
+        limit = self._reach if self.answer is Answer.UNREACHED else self._limit
+        return self.answer is Answer.WAITS or monotonic() - self._since >= limit
 
     @property
     def error(self) -> psycopg.OperationalError:
@@ -198,7 +198,8 @@ class WatchedConnection(AsyncConnection[Any]):
     that has asked for nothing, as when it listens for notifications, may be silent.
 
     `activity` is who asks the server about it, `backend` who it is there, `limit` the seconds of silence that end it in
-    any case, `reach` those that end it where the server cannot be reached.
+    any case, `reach` those that end it where the server cannot be reached. `overran`: it was ended by the limit, and
+    the server was still at work.
     """
 
     activity: Activity | None = None
@@ -206,6 +207,7 @@ class WatchedConnection(AsyncConnection[Any]):
     limit: float = _GREETING
     reach: float = _GREETING
     greeted_at: float = 0.0
+    overran: bool = False
 
     async def greet(self, activity: Activity, *, reach: float) -> None:
         """Have the server notice a client that is gone, and be watched from now on."""
@@ -236,6 +238,7 @@ class WatchedConnection(AsyncConnection[Any]):
                 return await super().wait(_watched(gen, doubt.wants, doubt.rest), interval)
             except _Silence as silence:
                 doubt.go_on(silence)
+        self.overran = doubt.answer is Answer.WORK
         self.pgconn.finish()  # which waits for nothing
         raise doubt.error
 

@@ -206,9 +206,9 @@ class LogStore(Part):
     async def end_erasure(self, erasing: Erasure) -> None:
         """Erase what is left once the conversations are gone, and the record itself: documents, facts with their
         evidence and history, membership of subjects, kept contexts, runs, names in the ledger (the costs stay), and
-        what is left of scopes in the search index; of a whole tenant also its subjects, the defaults of its agents and
-        its jobs. Conversations, documents, facts and runs that were added since it began stay, and contexts but for
-        those that showed facts."""
+        what is left of scopes in the search index; of a whole tenant also its subjects, the defaults of its agents.
+        Conversations, documents, facts and runs that were added since it began stay, and contexts but for those that
+        showed facts."""
         async with self._with_connection(lambda connection: erasure.end(connection, erasing)):
             pass
 

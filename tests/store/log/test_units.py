@@ -111,8 +111,7 @@ class TestUnit:
             logged, head = extended(unit.head, dialogue(1), [1, 1])
             await unit.commit(Changes(head=head, messages=logged))
             more, further = extended(head, dialogue(1), [1, 1])
-            # A store may choose the error: a second commit is a bug of the caller.
-            with pytest.raises(Exception):  # noqa: B017, PT011
+            with pytest.raises(AssertionError, match="commits once"):
                 await unit.commit(Changes(head=further, messages=more))
         assert (await head_of(store, "once")).rev == 1
         assert await log_of(store, "once") == list(logged)

@@ -24,7 +24,7 @@ end $$;
 do $$
 begin
     if current_user = 'hitherto' and current_setting('search_path') = '"$user", public' then
-        alter role hitherto set search_path = public;
+        execute format('alter role hitherto in database %I set search_path = public', current_database());
     end if;
 exception when internal_error then  -- another database's set-up does the same just now
 end $$;
