@@ -16,7 +16,7 @@ def build(kind: type[T], /, **fields: object) -> T:
 
 
 def change(value: T, /, **fields: object) -> T:
-    """As `dataclasses.replace`."""
+    """As `dataclasses.replace`, for a class that caches nothing beside its fields."""
     made = object.__new__(type(value))
     object.__setattr__(made, "__dict__", {**value.__dict__, **fields})
     return made

@@ -57,7 +57,7 @@ order by 1;
 -- Long conversations without a policy of their own or of their agent, and without a digest of any kind.
 select count(*)
 from (
-    select from hitherto.conversation c
+    select 1 from hitherto.conversation c
     where c.tokens - c.view_tokens > %(tokens)s and c.policy is null and c.updated_at < now() - interval '1 minute'
       and not exists (select 1 from hitherto.digest d where d.tenant = c.tenant and d.conversation = c.ref)
       and not exists (select 1 from hitherto.agent a where a.tenant = c.tenant and a.agent = c.agent and a.policy is not null)

@@ -230,5 +230,5 @@ begin
     return query
         select distinct s.tenant from hitherto.search_scope s
         where not exists (
-            select from hitherto.search_filling f where f.tenant = s.tenant and f.scope = s.ref and f.space = space_);
+            select 1 from hitherto.search_filling f where f.tenant = s.tenant and f.scope = s.ref and f.space = space_);
 end $$;

@@ -74,8 +74,8 @@ from hitherto.fact f
 cross join (select) as read_only
 where f.state = 'current' and (
     f.confirmed
-    or not exists (select from hitherto.fact_evidence e where e.tenant = f.tenant and e.fact = f.id and not e.retracted)
-    or exists (select from hitherto.fact_evidence e
+    or not exists (select 1 from hitherto.fact_evidence e where e.tenant = f.tenant and e.fact = f.id and not e.retracted)
+    or exists (select 1 from hitherto.fact_evidence e
                join hitherto.message m on m.tenant = e.tenant and m.conversation = e.conversation and m.seq = e.seq
                where e.tenant = f.tenant and e.fact = f.id and not e.retracted
                  and (m.expires_at is null or m.expires_at > statement_timestamp())));
