@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import signal
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
@@ -339,22 +338,3 @@ class TestWorkers:
         async with hitherto.open(database, database_timeout=2, worker=False) as memory:
             chat = memory.conversation("c", scope=SCOPE)
             assert await until(lambda: appends(chat, "after"), "others append")
-
-    async def test_with_writers_again_and_again(
-        self, proxy: Proxy, crew: Crew, tables: Tables, model: ThinkingModel
-    ) -> None:
-        """The network goes wherever everybody is, and comes back."""
-        writers = [await crew.writer(f"c{n}", "c") for n in range(2)]
-        await crew.workers(2)
-        for _ in range(3):
-            await asyncio.gather(*(one.appended(5) for one in writers))
-            proxy.swallow()
-            await proxy.has_swallowed()
-            proxy.forward()
-        await asyncio.gather(*(one.appended(5) for one in writers))
-        for one in writers:
-            one.send(signal.SIGTERM)
-        assert [await one.ended() for one in writers] == [0, 0]
-        acknowledged = [told for one in writers for told in one.acknowledged]
-        await tables.wait_for_digests([told.digest for told in acknowledged if told.digest is not None])
-        await check(tables, acknowledged, model.calls, away=True)
