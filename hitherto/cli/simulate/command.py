@@ -236,5 +236,6 @@ async def _simulate(
             return await asyncio.gather(*simulating)
         finally:
             for one in simulating:
-                one.cancel()
+                if not one.cancelling():
+                    one.cancel()
             await asyncio.wait(simulating)

@@ -135,12 +135,14 @@ class Connections:
         if self._renewing is not None:
             await asyncio.shield(self._renewing)
 
-    def _lose(self, connection: RowSecurityConnection) -> None:
+    def _lose(self, connection: RowSecurityConnection, *, by: BaseException | None = None) -> None:
         if self._pool.closed:
             return
         if connection.backend is not None:
             self._left.add(connection.backend)
-        if connection.greeted_at > self._renewed_at and not connection.overran:
+        if connection.overran or isinstance(by, asyncio.CancelledError):
+            return  # we have closed it
+        if connection.greeted_at > self._renewed_at:
             log.warning("A connection to the database was lost or fell silent; all are replaced")
             self._renewed_at = time.monotonic()
             self._renewing = self._background(self._pool.drain())
@@ -240,7 +242,7 @@ class Connections:
             await self._cleared(connection, error)
         finally:
             if connection.closed and not isinstance(error, DatabaseReadOnly):
-                self._lose(connection)
+                self._lose(connection, by=error)
             try:
                 await self._pool.putconn(connection)
             finally:

@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +19,8 @@ from hitherto import Policy
 from hitherto.core.policy.presets import PRESETS
 from hitherto.simulation.composed import redact_summarize, redact_trim
 from tests.acceptance.cli.commands import SUPPORT, bare, chat, written
-from tests.providers.models.endpoint import Endpoint, refused
+from tests.patience import PATIENCE
+from tests.providers.models.endpoint import Answer, Endpoint, refused
 from tests.tokens.test_counters import reference_count
 
 EXAMPLES = SUPPORT.parent
@@ -80,6 +82,22 @@ def test_those_of_a_short_transcript() -> None:
         *(name.replace("_", "-") for name in PRESETS if name != "native"),
         *COMPOSED,
     ]
+
+
+def test_ctrl_c_while_policies_are_simulated() -> None:
+    with Endpoint(Answer(silent=True)) as endpoint:
+        model = {"HITHERTO_MODEL": "m", "HITHERTO_MODEL_BASE_URL": endpoint.url, "HITHERTO_GRACE": "0"}
+        with subprocess.Popen(
+            bare.command("simulate", INCIDENT),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=bare.surroundings(**model),
+        ) as running:
+            assert endpoint.reached.wait(PATIENCE)
+            running.send_signal(signal.SIGINT)
+            out, err = running.communicate(timeout=PATIENCE)
+    assert (running.returncode, out, err) == (130, "", "hitherto: interrupted\n")
 
 
 def test_the_full_history_without_any_of_our_code(locomo: Path) -> None:
