@@ -43,10 +43,10 @@ def _load() -> dict[str, LiteralString]:
     assert len({*names}) == len(names), "no two blocks share a name"
     statements, parts = dict[str, LiteralString](), dict[str, str]()
     for kind, name, body in zip(blocks[::3], names, blocks[2::3], strict=True):
-        text = re.sub(r"^\s*--.*$", "", body, flags=re.MULTILINE).strip().rstrip(";")
+        bare = re.sub(r"^\s*--.*$", "", body, flags=re.MULTILINE).strip().rstrip(";")
         # On one line: psycopg keeps what it finds out about a statement only if that has at most 4,096 characters.
-        text = re.sub(r"\s*\n\s*", " ", text)
-        whole = re.sub(r"\{(\w+)\}", lambda part: parts[part[1]], text)
+        line = re.sub(r"\s*\n\s*", " ", bare)
+        whole = re.sub(r"\{(\w+)\}", lambda part: parts[part[1]], line)
         if kind == "part":
             parts[name] = whole
         else:

@@ -236,6 +236,6 @@ async def _simulate(
             return await asyncio.gather(*simulating)
         finally:
             for one in simulating:
-                if not one.cancelling():
+                if not one.cancelling():  # a second time would end its closing
                     one.cancel()
             await asyncio.wait(simulating)
