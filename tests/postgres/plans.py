@@ -57,14 +57,20 @@ ACROSS = {
 """The functions that look across tenants: the names of their arguments, and what they do."""
 
 
+def called(query: str) -> str | None:
+    """The function that looks across tenants, if the statement calls one."""
+    found = re.search(r"from hitherto\.(\w+)\(", SQL[query])
+    return found[1] if found and found[1] in ACROSS else None
+
+
 def statement(query: str) -> str:
     """The text of a statement. Of one that calls a function that looks across tenants, what that does."""
     text = SQL[query]
-    for name, given in re.findall(r"from hitherto\.(\w+)\((.*)\)", text):
-        if name in ACROSS:
-            arguments, text = ACROSS[name]
-            for (argument, kind), value in zip(arguments, re.findall(r"%\(\w+\)s", given), strict=True):
-                text = re.sub(rf"\b{argument}_\b", f"{value}::{kind}", text)
+    if (name := called(query)) is not None:
+        (given,) = re.findall(rf"from hitherto\.{name}\((.*)\)", text)
+        arguments, text = ACROSS[name]
+        for (argument, kind), value in zip(arguments, re.findall(r"%\(\w+\)s", given), strict=True):
+            text = re.sub(rf"\b{argument}_\b", f"{value}::{kind}", text)
     return text
 
 
@@ -129,8 +135,13 @@ async def explain(connection: Connection, name: str, case: Case) -> dict[str, An
     # What is explained is done; and undone again, for the next plan to find the same.
     async with connection.transaction(force_rollback=True):
         await connection.execute("select set_config('hitherto.tenant', %s, true)", [case.values.get("tenant", "")])
-        if statement(case.query) != SQL[case.query]:
-            await connection.execute("set local role none")  # as the function that looks across tenants does
+        if (across := called(case.query)) is not None:  # as the function that looks across tenants does
+            await connection.execute("set local role none")
+            await connection.execute(
+                "select set_config(split_part(setting, '=', 1), split_part(setting, '=', 2), true)"
+                " from (select unnest(proconfig) as setting from pg_proc where oid = %s::regproc) settings",
+                [f"hitherto.{across}"],
+            )
         row = await (await connection.execute(query)).fetchone()
     assert row is not None
     return row[0][0]["Plan"]

@@ -177,7 +177,7 @@ async def test_what_looks_across_tenants_returns_no_text(as_service: Connection)
     found = await rows(
         as_service,
         """
-        select p.proname, p.provolatile::text || l.lanname, pg_get_function_result(p.oid), p.proconfig::text
+        select p.proname, p.provolatile::text || l.lanname, pg_get_function_result(p.oid), p.proconfig
         from pg_proc p join pg_language l on l.oid = p.prolang
         where p.pronamespace = 'hitherto'::regnamespace and p.prosecdef order by 1
         """,
@@ -187,7 +187,8 @@ async def test_what_looks_across_tenants_returns_no_text(as_service: Connection)
     keys = {"id", "rights", "requests", "size", "seconds"}
     figures = {"due", "claimed", "put_off", "lag_seconds", "lag_messages", "resting", "workers"}
     for name, kind, result, settings in found:
-        assert (kind, settings) == ("splpgsql", '{"search_path=pg_catalog, pg_temp"}'), name
+        assert kind == "splpgsql", name
+        assert "search_path=pg_catalog, pg_temp" in settings, name
         table = result.lower().startswith("table(")
         columns = {part.split()[0] for part in result[6:-1].split(", ")} if table else {result.lower()}
         allowed = names | figures | {"waiting", "unembedded", "untidy"} | (keys if name == "key_of" else set())

@@ -3,10 +3,11 @@
 -- is planned by itself.
 
 -- Digests that can be claimed and that the asker can make, the longest due first, read from an index of rows in progress
--- alone. The second part has those whose due time was set before the clock was put back.
+-- alone. The second part has those whose due time was set before the clock was put back. A bitmap scan, which a table without
+-- statistics would get, reads and sorts all that are due.
 create function hitherto.due_digests(limit_ bigint, able_ text[])
 returns table (tenant text, digest bigint)
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_bitmapscan = off as $$
 #variable_conflict use_column
 begin
     return query

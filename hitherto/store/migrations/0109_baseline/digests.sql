@@ -19,7 +19,7 @@ create table hitherto.digest (
     attempt            integer     not null,
     tries              integer     not null default 0,
     claimed            boolean     not null default false,
-    due_at             timestamptz default now() + interval '1 minute',
+    due_at             timestamptz,
     items              json        not null default '[]',
     opaque             json,
     family             text,
