@@ -9,7 +9,9 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import hitherto
-from hitherto.errors import NotFound
+from hitherto.errors import InvalidInput, NotFound
+from hitherto.settings import Settings
+from hitherto.wiring import IN_MEMORY
 
 if TYPE_CHECKING:
     from hitherto.cli.options import Target
@@ -60,7 +62,8 @@ def run(work: Coroutine[Any, Any, Result]) -> Result:
 
 def with_memory(database: str | None, use: Callable[[Memory], Awaitable[Result]], *, read_only: bool = True) -> Result:
     """What `use` returns for an open memory that makes no digests. What only reads creates nothing; what writes does so
-    unless the setting `read_only` forbids it."""
+    unless the setting `read_only` forbids it. Raises InvalidInput for `memory:`."""
+    lasting(database)
 
     async def work() -> Result:
         async with hitherto.open(database, worker=False, read_only=read_only or None) as memory:
@@ -77,6 +80,17 @@ def with_conversation(target: Target, id: str, use: Callable[[Conversation], Awa
         return await use(conversation), head.view_start
 
     return with_memory(target.database, work)
+
+
+def lasting(database: str | None) -> Settings:
+    """The settings. Raises InvalidInput for `memory:`, of which a command finds nothing and leaves nothing."""
+    settings = Settings.load(database=database)
+    if settings.database == IN_MEMORY:
+        raise InvalidInput(
+            "memory: is empty when this command begins, and gone when it ends; name a PostgreSQL server, or leave "
+            "--database out for Hitherto's own"
+        )
+    return settings
 
 
 async def existing(memory: Memory, id: str, scope: Scope) -> tuple[Conversation, Head]:

@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from hitherto.cli import options
-from hitherto.cli.memory import run
+from hitherto.cli.memory import lasting, run
 from hitherto.cli.terminal import output
 from hitherto.errors import InvalidInput
 from hitherto.settings import Settings
 from hitherto.store import schema
 from hitherto.store.row_security import roles
-from hitherto.wiring import IN_MEMORY, own_server
+from hitherto.wiring import own_server
 
 
 def migrate(
@@ -30,12 +30,7 @@ def migrate(
     schema, before the programs start. A role that owns nothing sees one tenant at a time: row-level security keeps
     tenants apart.
     """
-    settings = Settings.load(database=database)
-    if settings.database == IN_MEMORY:
-        raise InvalidInput(
-            "there is nothing to migrate in memory:, which is new each time; name a PostgreSQL server, or leave "
-            "--database out for Hitherto's own"
-        )
+    settings = lasting(database)
     if settings.read_only:
         raise InvalidInput("the setting read_only (HITHERTO_READ_ONLY) is on, and nothing may be written; unset it")
     before, now = run(_migrated(settings, grant))

@@ -13,9 +13,6 @@ from hitherto.cli.options import LOCAL_TENANT
 from hitherto.cli.terminal import output
 from hitherto.cli.terminal.tables import NONE, Column, day, fitted, name_column
 from hitherto.core.key import ApiKey, Right
-from hitherto.errors import InvalidInput
-from hitherto.settings import Settings
-from hitherto.wiring import IN_MEMORY
 
 Size = Annotated[int | None, typer.Option(min=1, metavar="BYTES", help="The most bytes of a request.")]
 Seconds = Annotated[float | None, typer.Option(min=0, metavar="SECONDS", help="The most seconds that a request takes.")]
@@ -39,11 +36,6 @@ def create(
     as_json: options.Json = False,
 ) -> None:
     """Make a key, and print its secret: it cannot be shown again. Without --tenant, it is for the tenant local."""
-    if Settings.load(database=database).database == IN_MEMORY:
-        raise InvalidInput(
-            "a key made in memory: would be gone when this command ends; name the database of the service, or leave "
-            "--database out for Hitherto's own"
-        )
     new = with_memory(
         database,
         lambda memory: memory.keys(tenant).create(

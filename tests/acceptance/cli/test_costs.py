@@ -16,7 +16,7 @@ from hitherto.core.ledger import FailureCause, ModelCall, Purpose
 from hitherto.core.scope import Scope
 from hitherto.providers.scripted.model import items
 from hitherto.store.store import Store
-from tests.acceptance.cli.commands import SUPPORT, Ran, bare
+from tests.acceptance.cli.commands import SUPPORT, Cli, Ran, bare
 from tests.providers.models.endpoint import Endpoint, refused, said
 from tests.store.samples import user, write
 
@@ -215,8 +215,8 @@ async def test_which_days(database: str, ledger: Store) -> None:
         (["all"], "unexpected extra argument"),
     ],
 )
-def test_wrong_usage(words: list[str], why: str) -> None:
-    assert why in bare("costs", "--database", "memory:", *words).failed(2)
+def test_wrong_usage(cli: Cli, words: list[str], why: str) -> None:
+    assert why in cli("costs", *words).failed(2)
 
 
 @pytest.mark.parametrize(
@@ -234,13 +234,13 @@ def test_wrong_usage(words: list[str], why: str) -> None:
         (None, "cannot read the price list"),
     ],
 )
-def test_a_broken_price_list(tmp_path: Path, prices: object, why: str) -> None:
+def test_a_broken_price_list(cli: Cli, tmp_path: Path, prices: object, why: str) -> None:
     """Every command that opens a memory ends with it, at once."""
     mine = tmp_path / "mine.json"
     if isinstance(prices, dict):
         mine.write_text(json.dumps({"date": "2026-01-31", **prices}))
     for words in (["costs"], ["replay", str(SUPPORT)]):
-        line = bare(*words, "--database", "memory:", HITHERTO_PRICES=str(mine)).failed(2)
+        line = cli(*words, HITHERTO_PRICES=str(mine)).failed(2)
         assert why in line
         assert str(mine) in line
 

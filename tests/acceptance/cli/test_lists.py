@@ -155,7 +155,7 @@ def test_migrate(empty_database: str) -> None:
     assert (made["before"], made["revision"]) == (None, made["revision"])
     again = bare("migrate", "--database", empty_database)
     assert again.out == f"The schema is at revision {made['revision']} already.\n"
-    assert "nothing to migrate" in bare("migrate", "--database", "memory:").failed(2)
+    assert "memory: is empty" in bare("migrate", "--database", "memory:").failed(2)
     assert "HITHERTO_READ_ONLY" in bare("migrate", "--database", empty_database, HITHERTO_READ_ONLY="1").failed(2)
     ran = bare("conversations", "--database", empty_database, "--json")
     assert json.loads(ran.out) == {"conversations": [], "next": None}

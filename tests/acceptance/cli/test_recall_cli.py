@@ -198,8 +198,8 @@ def test_nothing_is_there(cli: Cli) -> None:
         ("q", "more"),
     ],
 )
-def test_wrong_usage(words: tuple[str, ...]) -> None:
-    assert bare("recall", *words, "--database", "memory:").failed(2)
+def test_wrong_usage(cli: Cli, words: tuple[str, ...]) -> None:
+    assert cli("recall", *words).failed(2)
 
 
 def test_no_database() -> None:
