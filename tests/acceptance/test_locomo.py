@@ -35,7 +35,9 @@ def replayed(home: Path, *words: str | Path, **settings: str) -> list[dict[str, 
     assert (done.code, done.err) == (0, b"")
     found = json.loads(done.out)
     assert set(found) == {"conversations", "repeated", "seconds"}
-    assert 0 <= found["repeated"] <= 1
+    parts = [(one["repeated"], one["context_tokens"]) for one in found["conversations"]]
+    whole = sum(share * tokens for share, tokens in parts) / sum(tokens for _, tokens in parts)
+    assert found["repeated"] == pytest.approx(whole, abs=1e-5)
     return found["conversations"]
 
 
