@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hitherto.cli.terminal.output import one_line
-from hitherto.cli.terminal.tables import NONE, cut, numbers, table_of, wide
+from hitherto.cli.terminal.tables import NONE, Column, fitted, key_width, wide
 from hitherto.core.price import Price
 from hitherto.simulation.figures import Figures
 
@@ -22,33 +22,39 @@ _LEFT = ("verbatim", "digest", "gone")
 def policies_table(found: Sequence[Figures], *, title: str) -> Table:
     """A row for each policy: what is sent, what it costs, what is left of the messages at the end, and what of the
     questions' evidence is shown. The first row is the full history."""
-    more, baseline, asked = wide(), found[0], any(figures.evidence for figures in found)
-    cheapest = min(figures.cost_usd for figures in found)
-    table = table_of(title)
-    table.add_column("policy", ratio=1, overflow="fold")
-    for row, figures in enumerate(found):
-        kept = [f"{round(part * 100)}" for part in (figures.verbatim, figures.digested, figures.dropped)]
-        cells = {
-            "prompt": f"{figures.prompt_tokens:,}",
-            "cached": f"{figures.cached:.0%}",
-            **({"recalled": f"{figures.recalled_tokens:,}"} if more else {}),
-            **({"repeated": f"{figures.repeated:.0%}"} if more else {}),
-            "digests": f"{figures.digest_calls:,}",
-            **({"their tokens": f"{figures.digest_tokens:,}"} if more else {}),
-            "cost": Text(_dollars(figures.cost_usd), style="green" if figures.cost_usd == cheapest else ""),
-            "of full": _percent(figures.cost_usd, baseline.cost_usd),
-            "largest": f"{figures.max_request_tokens:,}",
-            **(
-                {name: f"{part} %" for name, part in zip(_LEFT, kept, strict=True)}
-                if more
-                else {"left %": "/".join(kept)}
-            ),
-            **({"evidence": _evidence(figures)} if asked else {}),
-        }
-        if row == 0:
-            numbers(table, *cells)
-        table.add_row(cut(figures.policy), *cells.values())
-    return table
+    baseline, cheapest = found[0], min(figures.cost_usd for figures in found)
+    left = [[f"{round(part * 100)}" for part in (one.verbatim, one.digested, one.dropped)] for one in found]
+    costs = [Text(_dollars(one.cost_usd), style="green" if one.cost_usd == cheapest else "") for one in found]
+
+    def column(name: str, cells: Sequence[str | Text], gives: int = 0) -> Column:
+        return Column(name, cells, gives=gives, right=True)
+
+    columns = [
+        Column("policy", [one_line(one.policy) for one in found], most=key_width(), key=True),
+        column("prompt", [f"{one.prompt_tokens:,}" for one in found]),
+        column("cached", [f"{one.cached:.0%}" for one in found], gives=2),
+        *(
+            [
+                column("recalled", [f"{one.recalled_tokens:,}" for one in found], gives=5),
+                column("repeated", [f"{one.repeated:.0%}" for one in found], gives=6),
+            ]
+            if wide()
+            else []
+        ),
+        column("digests", [f"{one.digest_calls:,}" for one in found], gives=3),
+        *([column("their tokens", [f"{one.digest_tokens:,}" for one in found], gives=7)] if wide() else []),
+        column("cost", costs),
+        column("of full", [_percent(one.cost_usd, baseline.cost_usd) for one in found]),
+        column("largest", [f"{one.max_request_tokens:,}" for one in found], gives=4),
+        *(
+            [column(name, [f"{part[number]} %" for part in left]) for number, name in enumerate(_LEFT)]
+            if wide()
+            else [column("left %", ["/".join(part) for part in left], gives=1)]
+        ),
+    ]
+    if any(one.evidence for one in found):
+        columns.append(column("evidence", [_evidence(one) for one in found]))
+    return fitted(title, columns)
 
 
 def remarks(

@@ -219,6 +219,13 @@ def test_for_people() -> None:
     assert "All of it fits the budget" in said
 
 
+def test_a_narrow_terminal_shows_fewer_columns_and_whole_names(locomo: Path) -> None:
+    words = ("simulate", locomo, "--conversation", "conv-30", "--policies", "token-threshold", "--budget", "4000")
+    table = bare(*words).out.splitlines()[1:5]
+    assert table[0].split() == ["policy", "prompt", "cached", "digests", "cost", "of", "full", "left", "%", "evidence"]
+    assert table[3].startswith("token-threshold ")
+
+
 def test_where_the_budget_cuts_nothing_is_said_of_that() -> None:
     said = bare("simulate", SUPPORT, "--policies", "none", "--budget", "3000").out
     assert "fits the budget" not in said
