@@ -9,7 +9,6 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from hitherto.errors import Conflict, DatabaseReadOnly, DatabaseUnavailable, StoreError
-from hitherto.store.embedded.files import THROWAWAY
 
 _CONNECTION_LOST = ("08", "57P", "25P03", "25P04")
 """Prefixes of the SQLSTATEs with which the server ends a connection: connection exceptions, shutdowns, and transactions
@@ -57,10 +56,13 @@ def ours() -> Generator[None]:
         ) from error
 
 
-def unreachable(url: str, error: Exception) -> DatabaseUnavailable:
+def unreachable(url: str, error: Exception, *, throwaway: bool = False) -> DatabaseUnavailable:
     """The error for a database that cannot be connected to, without its password."""
-    if f"/{THROWAWAY}" in str(conninfo_to_dict(url).get("host")):
-        return DatabaseUnavailable("the server of memory: has ended, and what was in it is gone; open another memory")
+    if throwaway:
+        return DatabaseUnavailable(
+            f"there is no connection to memory: ({_first_line(error)}): all are in use, or its server has ended, and "
+            "what was in it is gone; then open another memory"
+        )
     return DatabaseUnavailable(
         f"cannot connect to the database at {shown(url)}: {_first_line(error)}; check that the server runs and that "
         "HITHERTO_DATABASE (or --database) names host, port, database and user"

@@ -40,8 +40,8 @@ class Store(LogStore, DigestStore, LedgerStore):
 
     Holds at most `pool_size` connections; a verb waits at most `patience` seconds for one. If `prepared`, statements
     that come often are prepared, which a connection pooler in between must support. If `read_only`, nothing is written,
-    and the schema must be there. If `alone`, no other process has workers on it, which would have to be told of
-    digests. `start_again` is called when no connection can be made.
+    and the schema must be there. If `alone`, it is a throw-away database, on which no other process has workers,
+    which would have to be told of digests. `start_again` is called when no connection can be made.
     """
 
     def __init__(
@@ -62,6 +62,7 @@ class Store(LogStore, DigestStore, LedgerStore):
             prepared=prepared,
             read_only=read_only,
             start_again=start_again,
+            throwaway=alone,
         )
         super().__init__(connections)
         self._url = url

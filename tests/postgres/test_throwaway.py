@@ -24,7 +24,7 @@ import hitherto
 from hitherto import Memory, user
 from hitherto.errors import DatabaseUnavailable, EmbeddedServerError, StoreError
 from hitherto.store.embedded import throwaway
-from hitherto.store.embedded.files import THROWAWAY
+from hitherto.store.embedded.throwaway import PREFIX
 from tests.conftest import SCOPE
 from tests.patience import PATIENCE
 
@@ -221,7 +221,7 @@ class TestItEndsWithItsOwner:
             shell.kill()
         owner.end(signal.SIGKILL)
         assert processes(folder)
-        mine = [base / f"{THROWAWAY}deadbeef", base / f"{THROWAWAY}notes", base / "hitherto-0123456789"]
+        mine = [base / f"{PREFIX}deadbeef", base / f"{PREFIX}notes", base / "hitherto-0123456789"]
         for made in mine:
             made.mkdir()
             (made / "note").touch()
@@ -394,7 +394,9 @@ async def test_after_the_end_of_the_server_the_next_open_has_another(
         until((folder / "ended").exists)
         with pytest.raises(DatabaseUnavailable):
             await hello(memory)
-        with pytest.raises(DatabaseUnavailable, match="has ended, and what was in it is gone; open another memory"):
+        with pytest.raises(
+            DatabaseUnavailable, match="its server has ended, and what was in it is gone; then open another"
+        ):
             await hello(memory)
         assert await opened_and_closed() == 1
         assert here.folder != folder

@@ -74,4 +74,5 @@ class Part:
                 f"the store is not open ({error}); call open() first, and nothing after aclose()"
             ) from error
         except PoolTimeout as error:
-            raise errors.unreachable(self._connections.url, error) from error
+            of = self._connections
+            raise errors.unreachable(of.url, error, throwaway=of.throwaway) from error

@@ -52,7 +52,7 @@ after a minute without the database, another minute. So it is made to give up so
 class Connections:
     """At most `size` connections to the server at `url`; a task waits at most `patience` seconds for one. If
     `prepared`, statements that come often are prepared, for as long as a connection lasts. If `read_only`, the server
-    refuses to write on them.
+    refuses to write on them. If `throwaway`, what is in the database ends with its server.
 
     While no connection can be made, another attempt follows every second or so. `start_again`, if given, is called
     after each that fails, for a server that this process may start.
@@ -82,7 +82,9 @@ class Connections:
         prepared: bool = True,
         read_only: bool = False,
         start_again: Callable[[], Awaitable[None]] | None = None,
+        throwaway: bool = False,
     ) -> None:
+        self.throwaway = throwaway
         self.url = url
         self._patience = patience
         self._limit = max(SHORT_LIMIT, 3 * patience)

@@ -18,9 +18,6 @@ from typing import Final, NamedTuple
 
 from hitherto.errors import EmbeddedServerError
 
-THROWAWAY: Final = "hitherto-memory-"
-"""How the names of the folders of servers with throw-away databases begin."""
-
 OTHERWISE: Final = "or give the address of a PostgreSQL server instead"
 
 _LINKS: Final = 40

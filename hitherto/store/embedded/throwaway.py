@@ -36,11 +36,14 @@ from hitherto.errors import EmbeddedServerError
 from hitherto.store import schema
 from hitherto.store.embedded import cluster, files, server
 from hitherto.store.embedded.account import account_of
-from hitherto.store.embedded.files import OTHERWISE, THROWAWAY
+from hitherto.store.embedded.files import OTHERWISE
 from hitherto.uninterrupted import uninterrupted
 
 POOL_SIZE: Final = 4
 """With how many connections a throw-away database is used at most; `_CONNECTIONS` are for all of a process."""
+
+PREFIX: Final = "hitherto-memory-"
+"""How the names of the servers' folders begin."""
 
 _CONNECTIONS: Final = 400
 _ROOM: Final = 100
@@ -322,7 +325,7 @@ def _problem_of(base: Path, room: int) -> str:
             if not for_all or any(folder.status.st_uid != 0 for folder in way):
                 return "is not root's folder for all users"
     try:
-        cluster.check_length(base / f"{THROWAWAY}01234567")
+        cluster.check_length(base / f"{PREFIX}01234567")
     except EmbeddedServerError:
         return "has a path that is too long for a socket in it"
     free = shutil.disk_usage(base).free >> 20
@@ -334,7 +337,7 @@ def _make_folder(base: Path) -> tuple[Path, int]:
     while True:
         # Before it has a lock that is held, others may take it for abandoned, and remove it.
         with suppress(FileExistsError, FileNotFoundError):
-            name = THROWAWAY + secrets.token_hex(4)
+            name = PREFIX + secrets.token_hex(4)
             with files.opened(base) as parent:
                 files.make_folder(parent, name, account_of(parent))
             with files.opened(base / name) as folder:
@@ -348,7 +351,7 @@ def _remove_abandoned(base: Path) -> None:
     """Removes the folders of servers in `base` that no process holds, after an end to the servers."""
     with files.opened(base) as parent:
         account = account_of(parent)
-    for path in base.glob(THROWAWAY + "[0-9a-f]" * 8):
+    for path in base.glob(PREFIX + "[0-9a-f]" * 8):
         with suppress(OSError, EmbeddedServerError):
             status = path.lstat()
             if stat.S_ISDIR(status.st_mode) and status.st_uid == (account[0] if account else os.geteuid()):
