@@ -196,7 +196,7 @@ async def _store(settings: Settings, opened: AsyncExitStack) -> Store:
         patience=settings.database_timeout,
         prepared=settings.prepared_statements,
         read_only=settings.read_only,
-        alone=settings.database == IN_MEMORY,
+        throwaway=settings.database == IN_MEMORY,
         start_again=start_again,
     )
     opened.push_async_callback(store.aclose)

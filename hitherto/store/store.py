@@ -40,7 +40,7 @@ class Store(LogStore, DigestStore, LedgerStore):
 
     Holds at most `pool_size` connections; a verb waits at most `patience` seconds for one. If `prepared`, statements
     that come often are prepared, which a connection pooler in between must support. If `read_only`, nothing is written,
-    and the schema must be there. If `alone`, it is a throw-away database, on which no other process has workers,
+    and the schema must be there. If `throwaway`, it is a throw-away database, on which no other process has workers,
     which would have to be told of digests. `start_again` is called when no connection can be made.
     """
 
@@ -52,7 +52,7 @@ class Store(LogStore, DigestStore, LedgerStore):
         patience: float = 10.0,
         prepared: bool = True,
         read_only: bool = False,
-        alone: bool = False,
+        throwaway: bool = False,
         start_again: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         connections = Connections(
@@ -62,12 +62,12 @@ class Store(LogStore, DigestStore, LedgerStore):
             prepared=prepared,
             read_only=read_only,
             start_again=start_again,
-            throwaway=alone,
+            throwaway=throwaway,
         )
         super().__init__(connections)
         self._url = url
         self._patience = patience
-        self._read_only, self._alone = read_only, alone
+        self._read_only, self._throwaway = read_only, throwaway
         self._notifier = Notifier(url)
         self.index = SearchIndex(connections)
         self.documents = DocumentStore(connections)
@@ -98,11 +98,11 @@ class Store(LogStore, DigestStore, LedgerStore):
     def wake_workers(self) -> None:
         """Tell the workers of other processes that digests are due. Returns at once and never raises: calls within 20
         milliseconds become one, and one that is lost is made up for, as workers look by themselves."""
-        if not self._alone:
+        if not self._throwaway:
             self._notifier.notify()
 
     async def listen(self, woken: Callable[[], None]) -> None:
         """Call `woken` whenever another process called `wake_workers`, and after each time that this may have been
         missed; until cancelled."""
-        if not self._alone:
+        if not self._throwaway:
             await listen(self._url, woken)

@@ -83,10 +83,8 @@ FILL = f"""
         fired_rev, visible_rev, hidden_rev, created_at, completed_at, due_at)
     select 'acme', c, action, '{{}}', action, 0, n, null,
            case when n = {LENGTH - 1} then 'processing' when n % 100 = 51 then 'superseded' else 'completed' end, 1,
-           n / 2, case when n < {
-    LENGTH - 1
-} then n / 2 + 1 end, case when n % 100 = 51 then n / 2 + 9 end, now(), now(),
-           case when n = {LENGTH - 1} then now() + interval '1 minute' end
+           n / 2, case when n < {LENGTH - 1} then n / 2 + 1 end, case when n % 100 = 51 then n / 2 + 9 end,
+           now(), now(), case when n = {LENGTH - 1} then now() + interval '1 minute' end
     from (select 1 as c, n, action from generate_series(3, {LENGTH - 1}, 4) n,
                  unnest(array['summarize', 'drop', 'redact', 'chunk']) action
           union all

@@ -508,8 +508,13 @@ def test_a_full_disk(cli: Cli, support: dict[str, Any]) -> None:
     assert b"No space left on device" in done.stderr
 
 
-def test_ctrl_c_while_a_model_thinks() -> None:
-    code, lines = stopped(bare, signal.SIGINT, "--database", "memory:")
+@pytest.mark.parametrize(
+    "words",
+    [("demo", "--database", "memory:"), ("simulate", SUPPORT.with_name("incident.jsonl"))],
+    ids=lambda one: one[0],
+)
+def test_ctrl_c_while_a_model_thinks(words: tuple[str | Path, ...]) -> None:
+    code, lines = stopped(bare, signal.SIGINT, *words)
     assert (code, lines) == (130, ["hitherto: interrupted"])
 
 
@@ -529,7 +534,7 @@ def test_ctrl_c_while_it_is_being_imported() -> None:
 def test_a_command_that_is_terminated_takes_its_server_along() -> None:
     folder = Path(tempfile.mkdtemp(prefix="h-"))
     cli = Cli(folder / "pg")
-    code, lines = stopped(cli, signal.SIGTERM)
+    code, lines = stopped(cli, signal.SIGTERM, "demo")
     assert (code, lines) == (143, [])
     assert processes_in(folder) == []
     (row,) = cli("digests", "demo", "--json").json["digests"]
@@ -537,12 +542,12 @@ def test_a_command_that_is_terminated_takes_its_server_along() -> None:
     shutil.rmtree(folder)
 
 
-def stopped(cli: Cli, number: signal.Signals, *words: str) -> tuple[int, list[str]]:
-    """How a demo ends that gets a signal while its first digest is being made: the code, and standard error."""
+def stopped(cli: Cli, number: signal.Signals, *words: str | Path) -> tuple[int, list[str]]:
+    """How a command ends that gets a signal while its first digest is being made: the code, and standard error."""
     with Endpoint(Answer(silent=True)) as endpoint:
         model = {"HITHERTO_MODEL": "m", "HITHERTO_MODEL_BASE_URL": endpoint.url, "HITHERTO_GRACE": "0"}
         with subprocess.Popen(
-            cli.command("demo", *words),
+            cli.command(*words),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

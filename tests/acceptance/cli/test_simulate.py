@@ -7,7 +7,6 @@ import os
 import pty
 import re
 import select
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -19,8 +18,7 @@ from hitherto import Policy
 from hitherto.core.policy.presets import PRESETS
 from hitherto.simulation.composed import redact_summarize, redact_trim
 from tests.acceptance.cli.commands import SUPPORT, bare, chat, written
-from tests.patience import PATIENCE
-from tests.providers.models.endpoint import Answer, Endpoint, refused
+from tests.providers.models.endpoint import Endpoint, refused
 from tests.tokens.test_counters import reference_count
 
 EXAMPLES = SUPPORT.parent
@@ -82,22 +80,6 @@ def test_those_of_a_short_transcript() -> None:
         *(name.replace("_", "-") for name in PRESETS if name != "native"),
         *COMPOSED,
     ]
-
-
-def test_ctrl_c_while_policies_are_simulated() -> None:
-    with Endpoint(Answer(silent=True)) as endpoint:
-        model = {"HITHERTO_MODEL": "m", "HITHERTO_MODEL_BASE_URL": endpoint.url, "HITHERTO_GRACE": "0"}
-        with subprocess.Popen(
-            bare.command("simulate", INCIDENT),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=bare.surroundings(**model),
-        ) as running:
-            assert endpoint.reached.wait(PATIENCE)
-            running.send_signal(signal.SIGINT)
-            out, err = running.communicate(timeout=PATIENCE)
-    assert (running.returncode, out, err) == (130, "", "hitherto: interrupted\n")
 
 
 def test_the_full_history_without_any_of_our_code(locomo: Path) -> None:
@@ -219,10 +201,9 @@ def test_for_people() -> None:
     assert "All of it fits the budget" in said
 
 
-def test_a_narrow_terminal_shows_fewer_columns_and_whole_names(locomo: Path) -> None:
-    words = ("simulate", locomo, "--conversation", "conv-30", "--policies", "token-threshold", "--budget", "4000")
-    table = bare(*words).out.splitlines()[1:5]
-    assert table[0].split() == ["policy", "prompt", "cached", "digests", "cost", "of", "full", "left", "%", "evidence"]
+def test_a_narrow_terminal_shows_fewer_columns_and_whole_names() -> None:
+    table = bare("simulate", SUPPORT, "--policies", "token-threshold", COLUMNS="60").out.splitlines()[1:5]
+    assert table[0].split() == ["policy", "prompt", "cached", "cost", "of", "full", "left", "%"]
     assert table[3].startswith("token-threshold ")
 
 
