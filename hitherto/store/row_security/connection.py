@@ -6,12 +6,16 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, LiteralString, Self, cast
 
-from psycopg import AsyncCursor, AsyncTransaction
+from psycopg import AsyncCursor, AsyncPipeline, AsyncTransaction
+from psycopg.abc import PQGen
 from psycopg.rows import namedtuple_row, tuple_row
 
 from hitherto.store.connections.silence import WatchedConnection
 
 _SET = "select set_config('hitherto.tenant', %s, true)"
+
+_TOGETHER = 50
+"""Statements of a pipeline that are sent together, at most; between more, others of the event loop have their turn."""
 
 
 class RowSecurityConnection(WatchedConnection):
@@ -70,6 +74,13 @@ class RowSecurityConnection(WatchedConnection):
         return True
 
     @asynccontextmanager
+    async def pipeline(self) -> AsyncGenerator[AsyncPipeline]:
+        if self._pipeline is None:
+            self._pipeline = _Pipeline(self)
+        async with super().pipeline() as made:
+            yield made
+
+    @asynccontextmanager
     async def transaction(
         self, savepoint_name: str | None = None, force_rollback: bool = False
     ) -> AsyncGenerator[AsyncTransaction]:
@@ -94,6 +105,17 @@ def _named_rows() -> Callable[[AsyncCursor[Any]], Callable[[Sequence[Any]], Any]
         return make or namedtuple_row(cursor)
 
     return rows_of
+
+
+class _Pipeline(AsyncPipeline):
+    """Sends its statements together, when their results are asked for. psycopg sends each by itself, and each wakes the
+    server."""
+
+    def _communicate_gen(self) -> PQGen[None]:
+        while self.command_queue:
+            self.command_queue.popleft()()
+        if len(self.result_queue) > _TOGETHER:
+            yield from super()._communicate_gen()
 
 
 class _Cursor(AsyncCursor[Any]):
