@@ -29,8 +29,8 @@ import atexit, gc, json, os, pkgutil, runpy, signal, socket, sys, threading
 import hitherto, tests.engine.log.writer, tests.faults.worker, tests.faults.writer
 from hitherto.providers import wordllama
 from hitherto.tokens.bpe import BpeCounter
-# Anthropic's and the Agents SDK's packages take a second each, and few programs need them.
-left_out = "__main__", "hitherto.integrations", "hitherto.providers.anthropic", "hitherto.testing"
+# Anthropic's package takes a second, and few programs need it.
+left_out = "__main__", "hitherto.providers.anthropic", "hitherto.testing"
 for module in pkgutil.walk_packages(hitherto.__path__, "hitherto."):
     if not any(name in module.name for name in left_out):
         __import__(module.name)
@@ -41,10 +41,10 @@ gc.freeze()
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 orders = socket.socket(fileno=0)
 while True:
-    begun, ends, _, _ = socket.recv_fds(orders, 1, 4)
+    begun, ends, _, _ = socket.recv_fds(orders, 1, 5)
     if not begun:
         os._exit(0)
-    order, out, err, status = ends
+    order, given_in, out, err, status = ends
     if os.fork() == 0:
         # This process waits for the program, so that the other one can take the next order.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -61,7 +61,7 @@ while True:
 
 orders.detach()
 os.close(status)
-for stream, opened in (0, os.open(os.devnull, os.O_RDONLY)), (1, out), (2, err):
+for stream, opened in (0, given_in), (1, out), (2, err):
     os.dup2(opened, stream)
     os.close(opened)
 # The streams that this process had remember whether they were files.
@@ -96,24 +96,60 @@ class Ended:
     err: bytes
 
 
-def run(*words: str, environment: Mapping[str, str]) -> Ended:
-    """Run `hitherto` with `words` to its end, with nothing on standard input. TimeoutError: it took `PATIENCE`."""
+class Program:
+    """`hitherto` with `words`, which runs. Its standard input comes from `their_in`, or is empty."""
+
+    def __init__(
+        self, *words: str, environment: Mapping[str, str], out: int, err: int, their_in: int | None = None
+    ) -> None:
+        self._words = words
+        self._status = _order("hitherto", words, environment, Path.cwd(), out, err, their_in)
+        self._said = b""
+
+    @property
+    def code(self) -> int | None:
+        """How it ended; None while it runs."""
+        self._hear(0)
+        return int(self._said.split()[1]) if self._status is None else None
+
+    def wait(self) -> int:
+        """How it ended, once it has. TimeoutError: it took `PATIENCE`, and was killed."""
+        while self._status is not None:
+            if not self._hear(PATIENCE):
+                self.send_signal(signal.SIGKILL)
+                raise TimeoutError(f"still running after {PATIENCE:g} s: {self._words}")
+        return int(self._said.split()[1])
+
+    def send_signal(self, number: int) -> None:
+        """Does nothing if it has ended."""
+        while b" " not in self._said:
+            assert self._hear(PATIENCE)
+        if self.code is None:
+            os.kill(int(self._said.split()[0]), number)
+
+    def _hear(self, patience: float) -> bool:
+        if self._status is None or not select.select([self._status], [], [], patience)[0]:
+            return False
+        more = os.read(self._status, 100)
+        self._said += more
+        if not more:
+            os.close(self._status)
+            self._status = None
+        return True
+
+
+def run(*words: str, environment: Mapping[str, str], given: bytes = b"") -> Ended:
+    """Run `hitherto` with `words` to its end, with `given` on its standard input. Raises what `Program.wait` does."""
+    their_in, ours = os.pipe()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        status = _order("hitherto", words, environment, Path.cwd(), out.fileno(), err.fileno())
-        said = b""
-        try:
-            while select.select([status], [], [], PATIENCE)[0]:
-                if not (more := os.read(status, 100)):
-                    break
-                said += more
-            else:
-                os.kill(int(said.split()[0]), signal.SIGKILL)
-                raise TimeoutError(f"still running after {PATIENCE:g} s: {words}")
-        finally:
-            os.close(status)
+        program = Program(*words, environment=environment, out=out.fileno(), err=err.fileno(), their_in=their_in)
+        os.close(their_in)
+        with open(ours, "wb") as writing, suppress(BrokenPipeError):
+            writing.write(given)
+        code = program.wait()
         out.seek(0)
         err.seek(0)
-        return Ended(int(said.split()[1]), out.read(), err.read())
+        return Ended(code, out.read(), err.read())
 
 
 class Process:
@@ -129,7 +165,7 @@ class Process:
     async def start(cls, module: str, *words: str, environment: Mapping[str, str]) -> Process:
         """Starts `python -m MODULE WORDS…` at the project's root, with nothing on standard input."""
         (out, their_out), (err, their_err) = os.pipe(), os.pipe()
-        status = _order(module, words, environment, ROOT, their_out, their_err)
+        status = _order(module, words, environment, ROOT, their_out, their_err, None)
         os.close(their_out)
         os.close(their_err)
         readers = [await _reader(end) for end in (status, out, err)]
@@ -157,14 +193,23 @@ async def _reader(end: int) -> asyncio.StreamReader:
     return reader
 
 
-def _order(module: str, words: Sequence[str], environment: Mapping[str, str], folder: Path, out: int, err: int) -> int:
+def _order(
+    module: str,
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    folder: Path,
+    out: int,
+    err: int,
+    their_in: int | None,
+) -> int:
     """Have a program started; the end of a pipe on which its process id and later its exit code come."""
     status, theirs = os.pipe()
     order = {"module": module, "words": words, "environment": dict(environment), "folder": str(folder)}
-    with tempfile.TemporaryFile() as file:
+    with tempfile.TemporaryFile() as file, open(os.devnull, "rb") as nothing:
         file.write(json.dumps(order).encode())
         file.seek(0)
-        socket.send_fds(_process_that_forks(), [b"."], [file.fileno(), out, err, theirs])
+        given = nothing.fileno() if their_in is None else their_in
+        socket.send_fds(_process_that_forks(), [b"."], [file.fileno(), given, out, err, theirs])
     os.close(theirs)
     return status
 

@@ -19,11 +19,13 @@ from hitherto.cli.agent.commands import COMMANDS
 from hitherto.cli.agent.events import EVENTS, schemas
 from hitherto.cli.agent.loop import LONGEST
 from scripts import write_schemas
+from tests import forked
 from tests.acceptance.cli.commands import Cli, bare
 from tests.providers.models.endpoint import Answer, Body, Endpoint, refused, said
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 DOCS = Path(__file__).resolve().parents[3] / "docs"
+WORDS = "agent", str(EXAMPLES / "agent.json"), "--stdio", "--tools", str(EXAMPLES / "agent_tools.py")
 
 
 def reply(body: Body) -> Answer:
@@ -43,26 +45,19 @@ def endpoint() -> Iterator[Endpoint]:
         yield started
 
 
-def command(*words: str | Path) -> list[str]:
-    given = words or (EXAMPLES / "agent.json", "--stdio", "--tools", EXAMPLES / "agent_tools.py")
-    return bare.command("agent", *given)
-
-
-def surroundings(endpoint: Endpoint, database: str = "memory:") -> dict[str, str]:
+def surroundings(endpoint: Endpoint, database: str) -> dict[str, str]:
     return Cli().surroundings(OPENAI_BASE_URL=endpoint.url, OPENAI_API_KEY="none", HITHERTO_DATABASE=database)
 
 
-def answered(endpoint: Endpoint, *lines: bytes | dict[str, Any], database: str = "memory:") -> list[dict[str, Any]]:
+def answered(endpoint: Endpoint, *lines: bytes | dict[str, Any], database: str) -> list[dict[str, Any]]:
     """The events that the lines get. Each is as its schema says."""
     written = b"".join(line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n" for line in lines)
-    done = subprocess.run(
-        command(), input=written, capture_output=True, check=False, env=surroundings(endpoint, database), timeout=120
-    )
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout.isascii()
-    for line in done.stdout.splitlines():
+    ended = forked.run(*WORDS, given=written, environment=surroundings(endpoint, database))
+    assert (ended.code, ended.err) == (0, b"")
+    assert ended.out.isascii()
+    for line in ended.out.splitlines():
         TypeAdapter(EVENTS[json.loads(line)["event"]]).validate_json(line)
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return [json.loads(line) for line in ended.out.splitlines()]
 
 
 def run(message: str, **more: Any) -> dict[str, Any]:
@@ -151,9 +146,11 @@ BROKEN: dict[str, bytes] = {
 }
 
 
-def test_broken_lines_get_an_error_and_the_loop_goes_on(endpoint: Endpoint) -> None:
+def test_broken_lines_get_an_error_and_the_loop_goes_on(endpoint: Endpoint, database: str) -> None:
     lines = [part for broken in BROKEN.values() for part in (broken, b"\n \n", b'{"command": "clear", "id": "next"}\n')]
-    events = [one for one in answered(endpoint, *lines) if "message" in one or one["event"] == "cleared"]
+    events = [
+        one for one in answered(endpoint, *lines, database=database) if "message" in one or one["event"] == "cleared"
+    ]
     assert [one["event"] for one in events[1::2]] == ["cleared"] * len(BROKEN)
     told = dict(zip(BROKEN, events[::2], strict=True))
     assert all(0 < len(one["message"]) < 1_500 for one in told.values()), told
@@ -162,21 +159,21 @@ def test_broken_lines_get_an_error_and_the_loop_goes_on(endpoint: Endpoint) -> N
     assert {one["event"] for one in told.values()} == {"run_failed", "error"}
 
 
-def test_a_line_that_is_cut(endpoint: Endpoint) -> None:
-    assert [one["event"] for one in answered(endpoint, b'{"command": "hel')] == ["error"]
-    assert [one["event"] for one in answered(endpoint, b'{"command": "help"}')] == ["help"], "without its end"
+def test_a_line_that_is_cut(endpoint: Endpoint, database: str) -> None:
+    for line, event in (b'{"command": "hel', "error"), (b'{"command": "help"}', "help"):  # without its end
+        assert [one["event"] for one in answered(endpoint, line, database=database)] == [event]
 
 
-def test_ctrl_c(endpoint: Endpoint) -> None:
+def test_ctrl_c(endpoint: Endpoint, database: str) -> None:
     """While it waits for a line, and while a model does not answer."""
     for line in (b"", json.dumps(run("Wait.")).encode() + b"\n"):
         with Endpoint(Answer(silent=True)) as silent:
             running = subprocess.Popen(
-                command(),
+                bare.command(*WORDS),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env=surroundings(silent),
+                env=surroundings(silent, database),
             )
             assert running.stdin is not None
             assert running.stdout is not None
@@ -191,14 +188,14 @@ def test_ctrl_c(endpoint: Endpoint) -> None:
             running.stdout.close()
 
 
-def test_a_reader_that_has_seen_enough(endpoint: Endpoint) -> None:
+def test_a_reader_that_has_seen_enough(endpoint: Endpoint, database: str) -> None:
     """It ends, and asks the model nothing for commands whose events nobody would read."""
     running = subprocess.Popen(
-        command(),
+        bare.command(*WORDS),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=surroundings(endpoint),
+        env=surroundings(endpoint, database),
     )
     assert running.stdin is not None
     assert running.stdout is not None
@@ -240,8 +237,8 @@ def test_without_a_memory(tmp_path: Path) -> None:
     assert '"memory"' in bare("agent", file, "--stdio", "--database", "memory:").failed(2)
 
 
-def test_the_schemas_are_beside_the_page(endpoint: Endpoint) -> None:
-    (event,) = answered(endpoint, {"command": "help"})
+def test_the_schemas_are_beside_the_page(endpoint: Endpoint, database: str) -> None:
+    (event,) = answered(endpoint, {"command": "help"}, database=database)
     assert {"commands": event["commands"], "events": event["events"]} == schemas()
     written = write_schemas.OUTPUT.read_text(encoding="utf-8")
     assert json.loads(written) == schemas()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
+import signal
 import tempfile
 import time
 from collections.abc import Generator, Iterable, Mapping
@@ -18,6 +18,7 @@ import httpx2 as httpx
 import hitherto
 from hitherto.core.key import ApiKey
 from tests.acceptance.cli.commands import bare
+from tests.forked import Program
 from tests.patience import PATIENCE
 from tests.providers.models.endpoint import Endpoint
 
@@ -29,8 +30,8 @@ TOOLS = ("--tools", str(EXAMPLES / "agent_tools.py"))
 class Service:
     """A service at `url`, on a database."""
 
-    def __init__(self, url: str, database: str, process: subprocess.Popen[bytes]) -> None:
-        self.url, self.database, self.process = url, database, process
+    def __init__(self, url: str, database: str, program: Program) -> None:
+        self.url, self.database, self.program = url, database, program
 
     async def key(
         self, tenant: str, user: str | None = None, *, rights: str = "read,write,review"
@@ -67,20 +68,21 @@ def served(
             (Path(folder) / f"{number}.json").write_text(json.dumps(agent))
             files += ["--agent", str(Path(folder) / f"{number}.json")]
         log = Path(folder) / "log"
-        command = bare.command("serve", "--port", "0", *files, *words)
-        given = bare.surroundings(HITHERTO_DATABASE=database, HITHERTO_EMBEDDER="none", **settings)
-        with log.open("w") as told, subprocess.Popen(command, stderr=told, env=given) as process:
-            try:
-                until = time.monotonic() + PATIENCE
-                while not (found := re.search(r"Serving at (\S+):", log.read_text())):
-                    assert process.poll() is None, log.read_text()
-                    assert time.monotonic() < until, log.read_text()
-                    time.sleep(0.05)
-                yield Service(found[1], database, process)
-            finally:
-                process.terminate()
-                ended = process.wait(PATIENCE)
-            assert (ended, "Traceback" in log.read_text()) == (0, False), log.read_text()
+        environment = bare.surroundings(HITHERTO_DATABASE=database, HITHERTO_EMBEDDER="none", **settings)
+        with log.open("w") as told:
+            end = told.fileno()
+            program = Program("serve", "--port", "0", *files, *words, environment=environment, out=end, err=end)
+        try:
+            until = time.monotonic() + PATIENCE
+            while not (found := re.search(r"Serving at (\S+):", log.read_text())):
+                assert program.code is None, log.read_text()
+                assert time.monotonic() < until, log.read_text()
+                time.sleep(0.05)
+            yield Service(found[1], database, program)
+        finally:
+            program.send_signal(signal.SIGTERM)
+            ended = program.wait()
+        assert (ended, "Traceback" in log.read_text()) == (0, False), log.read_text()
 
 
 def events_of(body: str) -> list[dict[str, Any]]:

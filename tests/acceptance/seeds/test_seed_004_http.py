@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -235,11 +236,11 @@ async def test_a_service_that_stops_in_mid_run(database: str, model: Endpoint) -
             streamed = asyncio.create_task(ask(client, "In silence.", stream=True))
             whole = asyncio.create_task(ask(client, "In silence."))
             await until(lambda: asyncio.sleep(0, len(model.asked) == 2), "both ask")
-            service.process.terminate()
+            service.program.send_signal(signal.SIGTERM)
             assert problem(await whole, 503) == "ServiceUnavailable"
             with pytest.raises(httpx.RemoteProtocolError):
                 await streamed
-            await asyncio.to_thread(service.process.wait)
+            await asyncio.to_thread(service.program.wait)
     async with hitherto.open(database, worker=False) as memory:
         scope = Scope(tenant="local", user="ana", agent="support")
         assert [one.status for one in await memory.runs(scope).list(SESSION)] == [RunStatus.FAILED] * 2
