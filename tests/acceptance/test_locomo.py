@@ -1,4 +1,4 @@
-"""`hitherto replay` of the ten long conversations of LoCoMo, in memory and with its own PostgreSQL."""
+"""`hitherto replay` of the ten long conversations of LoCoMo, in a database, in memory and with its own PostgreSQL."""
 
 from __future__ import annotations
 
@@ -57,18 +57,18 @@ def check(conversation: dict[str, Any]) -> None:
     ("policy", "number"),
     [(name, number) for number, name in enumerate(PRESETS) if name not in ("native", "sliding_window")],
 )
-def test_every_preset(locomo: Path, home: Path, policy: str, number: int) -> None:
+def test_every_preset(locomo: Path, home: Path, database: str, policy: str, number: int) -> None:
     """Each with another conversation. No round over budget, no gap, no overlap; and most of a request repeats the one
     before. For the sliding window, which makes a new digest almost every round, see below."""
     name = json.loads(locomo.read_bytes())[number]["sample_id"]
-    (one,) = replayed(home, locomo, "--policy", policy, "--database", "memory:", "--conversation", name)
+    (one,) = replayed(home, locomo, "--policy", policy, "--database", database, "--conversation", name)
     assert one["id"] == name
     check(one)
     # What is recalled is chosen for each request anew, and has its share of it.
     assert one["repeated"] >= {"chunks": 0.5, "balanced": 0.45}.get(policy, 0.85)
 
 
-def test_native_compaction(locomo: Path, home: Path) -> None:
+def test_native_compaction(locomo: Path, home: Path, database: str) -> None:
     """The same with an endpoint that compacts, over HTTP: it leaves the newest user message and an opaque item."""
 
     def compacts(body: Body) -> Answer:
@@ -80,7 +80,9 @@ def test_native_compaction(locomo: Path, home: Path) -> None:
 
     with Endpoint(compacts, path="/v1/responses/compact") as endpoint:
         settings = {"COMPACT_MODEL": "gpt-5.1", "COMPACT_BASE_URL": endpoint.url, "WINDOW": "1500"}
-        conversations = replayed(home, locomo, "--policy", "native", "--conversation", "conv-26", **settings)
+        conversations = replayed(
+            home, locomo, "--policy", "native", "--conversation", "conv-26", DATABASE=database, **settings
+        )
     (one,) = conversations
     check(one)
     assert one["repeated"] >= 0.85

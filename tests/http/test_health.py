@@ -60,6 +60,7 @@ async def watched(url: str) -> AsyncGenerator[list[float]]:
             assert (await asked(url, "GET", "/healthz"))[0] == 200
 
     gc.collect()
+    gc.freeze()  # else the collector, when it comes, goes through all that other tests have left here
     tasks = [asyncio.create_task(look()), asyncio.create_task(ask())]
     try:
         yield pieces
