@@ -65,13 +65,21 @@ async def databases(server: Server) -> AsyncIterator[Databases]:
 
 
 @pytest.fixture
-async def make_database(databases: Databases) -> AsyncIterator[Callable[[], Coroutine[Any, Any, str]]]:
+def row_security() -> bool:
+    """Whether databases are reached as a role for which row-level security holds."""
+    return False
+
+
+@pytest.fixture
+async def make_database(
+    databases: Databases, row_security: bool
+) -> AsyncIterator[Callable[[], Coroutine[Any, Any, str]]]:
     """Gives the URL of an empty database with the schema in it, another one at each call."""
     taken: list[str] = []
 
     async def make() -> str:
-        taken.append(await databases.take())
-        return databases.url(taken[-1])
+        taken.append(await (databases.take_granted() if row_security else databases.take()))
+        return databases.url(taken[-1], granted=row_security)
 
     yield make
     for name in taken:
@@ -85,6 +93,6 @@ async def database(make_database: Callable[[], Coroutine[Any, Any, str]]) -> str
 
 
 @pytest.fixture
-async def store(databases: Databases) -> Store:
+async def store(databases: Databases, row_security: bool) -> Store:
     """A store, open and empty."""
-    return await databases.store()
+    return await databases.store(row_security=row_security)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -123,8 +124,11 @@ class Databases:
         self._server = server
         self._admin: Connection | None = None
         self._numbers = count(1)
-        self._free: list[str] = []
         self._catalog: str | None = None
+        self._granted: str | None = None
+        """The catalog of one on which ROW_SECURITY_ROLE has its rights."""
+        self._free = defaultdict[str | None, list[str]](list)
+        """Those that were given back, by their catalog."""
         self._stores: dict[bool, tuple[str, str, Connections, Connection]] = {}
         """Of stores for which row-level security holds or not, the URL of their database, the owner's, their
         connections, and one to empty it."""
@@ -153,8 +157,8 @@ class Databases:
         have the same database."""
         found = self._stores.get(row_security)
         if found is None:
-            name = await self.take()
-            url = await service_url(self.url(name)) if row_security else self.url(name)
+            name = await self.take_granted() if row_security else await self.take()
+            url = self.url(name, granted=row_security)
             connections = Connections(url, size=4, patience=PATIENCE)
             await connections.open()
             found = self._stores[row_security] = url, self.url(name), connections, await self._connected(name)
@@ -164,7 +168,19 @@ class Databases:
 
     async def take(self) -> str:
         """The name of an empty database with the schema in it."""
-        return self._free.pop() if self._free else await self.take_new()
+        free = self._free[self._catalog]
+        return free.pop() if free else await self.take_new()
+
+    async def take_granted(self) -> str:
+        """The same, and ROW_SECURITY_ROLE has its rights there."""
+        free = self._free[self._granted] if self._granted else []
+        if free:
+            return free.pop()
+        name = await self.take()
+        await roles.grant(self.url(name), ROW_SECURITY_ROLE)
+        async with await self._connected(name) as connection:
+            self._granted = await _catalog(connection)
+        return name
 
     async def take_new(self) -> str:
         """The name of a database that nobody has had: its tables have no traces of rows that are gone."""
@@ -178,18 +194,24 @@ class Databases:
         try:
             async with await self._connected(name) as connection:
                 await connection.execute(IS_FREE)
-                as_made = await _catalog(connection) == self._catalog
+                catalog = await _catalog(connection)
+                as_made = catalog in (self._catalog, self._granted)
                 if as_made:
                     await connection.execute(DELETE_ALL)
+                    self._free[catalog].append(name)
         except psycopg.Error:
             as_made = False
-        if as_made:
-            self._free.append(name)
-        else:
+        if not as_made:
             await self._execute("drop database {} with (force)", name)
 
-    def url(self, name: str) -> str:
-        return make_conninfo(self._server.url, dbname=name)
+    async def empty(self, name: str) -> None:
+        async with await self._connected(name) as connection:
+            await connection.execute(DELETE_ALL)
+
+    def url(self, name: str, *, granted: bool = False) -> str:
+        """Where it is reached as its owner, or as ROW_SECURITY_ROLE."""
+        url = make_conninfo(self._server.url, dbname=name)
+        return make_conninfo(url, user=ROW_SECURITY_ROLE) if granted else url
 
     async def _connected(self, name: str) -> Connection:
         url = make_conninfo(self._server.admin_url, dbname=name, options="-c default_transaction_read_only=off")

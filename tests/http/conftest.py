@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from typing import Any
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import structlog
@@ -16,33 +15,19 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 import hitherto
 from hitherto import Memory
 from hitherto.http.server.app import application
-from hitherto.store.store import Store
 from hitherto.tokens import CANONICAL, counter_for
-from tests.databases import Databases, service_url
 
 
 @pytest.fixture
-async def make_database(
-    make_database: Callable[[], Coroutine[Any, Any, str]],
-) -> Callable[[], Coroutine[Any, Any, str]]:
-    """As elsewhere, but as the service's role."""
-
-    async def make() -> str:
-        return await service_url(await make_database())
-
-    return make
+def row_security() -> bool:
+    """As a service reaches its database."""
+    return True
 
 
 @pytest.fixture
 def owners_database(database: str) -> str:
     """The URL of `database` as the owner of its tables."""
     return make_conninfo(database, user="hitherto")
-
-
-@pytest.fixture
-async def store(databases: Databases) -> Store:
-    """An open and empty store, as the service's role."""
-    return await databases.store(row_security=True)
 
 
 @pytest.fixture

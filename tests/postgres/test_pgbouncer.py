@@ -12,7 +12,7 @@ import hitherto
 from hitherto import assistant, user
 from hitherto.store.store import Store
 from tests.conftest import SCOPE
-from tests.databases import service_url
+from tests.databases import Databases
 from tests.postgres.pooler import PGBOUNCER, pooled
 from tests.store.facts import test_tenancy as fact_tenancy
 from tests.store.log import test_tenancy as tenancy
@@ -22,10 +22,20 @@ from tests.store.recall import test_tenancy as search_tenancy
 pytestmark = pytest.mark.skipif(PGBOUNCER is None, reason="needs pgbouncer (a package of the system)")
 
 
+@pytest.fixture(scope="module")
+async def pooled_database(databases: Databases) -> AsyncIterator[tuple[str, str]]:
+    """A database's name, and its address behind PgBouncer."""
+    name = await databases.take_granted()
+    with pooled(databases.url(name, granted=True)) as address:
+        yield name, address
+    await databases.give_back(name)
+
+
 @pytest.fixture
-async def address(database: str) -> AsyncIterator[str]:
-    with pooled(await service_url(database)) as found:
-        yield found
+async def address(databases: Databases, pooled_database: tuple[str, str]) -> str:
+    name, address = pooled_database
+    await databases.empty(name)
+    return address
 
 
 class TestPooledStore(tenancy.TestScope, units.TestUnit, fact_tenancy.TestFactScope, search_tenancy.TestSearchScope):
