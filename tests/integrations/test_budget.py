@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -30,6 +29,7 @@ from hitherto.providers.scripted.model import Scripted, items
 from hitherto.tokens import counter_for
 from hitherto.wire import codec
 from tests.conftest import SCOPE
+from tests.databases import Databases
 from tests.engine.logs import logs
 from tests.integrations.planner import (
     QUIET,
@@ -45,6 +45,7 @@ from tests.integrations.planner import (
     text,
 )
 from tests.integrations.test_compaction import COMPACTED, Plain, compacting, endpoint
+from tests.memories import open_on
 
 Make = Callable[..., HithertoSession]
 
@@ -361,31 +362,28 @@ async def test_automatic_compaction_replaces_what_the_model_saw_and_no_more(memo
 @pytest.mark.parametrize("name", ["plain", "trimming", "summarizing", "compacting"])
 @settings(max_examples=25)
 @given(log=logs(wire="openai.responses", max_turns=8), budget=st.integers(1, 2_000))
-def test_whatever_the_history_the_items_fit_and_are_the_newest(
-    name: str, log: tuple[str, list[list[Item]]], budget: int
+async def test_whatever_the_history_the_items_fit_and_are_the_newest(
+    databases: Databases, name: str, log: tuple[str, list[list[Item]]], budget: int
 ) -> None:
     """Within the budget, whole groups, in order: what stands for the older part, then the end of the view."""
 
-    async def play() -> None:
-        async with hitherto.open("memory:") as memory:
-            without, session = SESSIONS[name](memory), SESSIONS[name](memory, budget=budget)
-            logged: list[Item] = []
-            for batch in log[1]:
-                try:
-                    await without.add_items(batch)  # pyright: ignore[reportArgumentType] — plain dicts
-                except InvalidBatch:
-                    continue
-                logged += batch
-                whole: list[Any] = await without.get_items()
-                shown: list[Any] = await session.get_items()
-                assert cost(shown) <= budget
-                waiting = unanswered(logged)
-                assert_no_orphans([one for one in shown if one.get("call_id") not in waiting])
-                assert_newest(shown, whole)
-                if whole == logged and not waiting and cost(whole) + 3 <= budget:
-                    assert shown == whole
-
-    asyncio.run(play())
+    async with open_on(await databases.store()) as memory:
+        without, session = SESSIONS[name](memory), SESSIONS[name](memory, budget=budget)
+        logged: list[Item] = []
+        for batch in log[1]:
+            try:
+                await without.add_items(batch)  # pyright: ignore[reportArgumentType] — plain dicts
+            except InvalidBatch:
+                continue
+            logged += batch
+            whole: list[Any] = await without.get_items()
+            shown: list[Any] = await session.get_items()
+            assert cost(shown) <= budget
+            waiting = unanswered(logged)
+            assert_no_orphans([one for one in shown if one.get("call_id") not in waiting])
+            assert_newest(shown, whole)
+            if whole == logged and not waiting and cost(whole) + 3 <= budget:
+                assert shown == whole
 
 
 def assert_newest(shown: list[Item], whole: list[Item]) -> None:

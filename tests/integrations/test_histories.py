@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import hitherto
 from hitherto.errors import InvalidBatch
 from hitherto.integrations.openai_agents import CompactingSession, HithertoSession, SummarizingSession, TrimmingSession
 from tests.conftest import SCOPE
+from tests.databases import Databases
 from tests.engine.logs import logs
 from tests.integrations.planner import Item, assert_no_orphans, payloads
+from tests.memories import open_on
 
 COMPACTED: Item = {"type": "compaction", "id": "cmp", "encrypted_content": "gAAA"}
 
@@ -36,16 +36,13 @@ class ConversationInfo:
 
 
 @given(st.lists(steps, max_size=25))
-def test_a_session_shows_what_a_list_would(history: list[tuple[str, Any]]) -> None:
-    async def play() -> None:
-        async with hitherto.open("memory:") as memory:
-            session, expected = HithertoSession("trip", memory, scope=SCOPE), ConversationInfo()
-            for verb, value in history:
-                await one(session, expected, verb, value)
-                assert await session.get_items() == expected.shown
-            assert payloads(await session.messages()) == expected.log
-
-    asyncio.run(play())
+async def test_a_session_shows_what_a_list_would(databases: Databases, history: list[tuple[str, Any]]) -> None:
+    async with open_on(await databases.store()) as memory:
+        session, expected = HithertoSession("trip", memory, scope=SCOPE), ConversationInfo()
+        for verb, value in history:
+            await one(session, expected, verb, value)
+            assert await session.get_items() == expected.shown
+        assert payloads(await session.messages()) == expected.log
 
 
 async def one(session: HithertoSession, expected: ConversationInfo, verb: str, value: Any) -> None:
@@ -86,22 +83,21 @@ MAKE: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", list(MAKE))
 @given(log=logs(wire="openai.responses"))
-def test_no_strategy_parts_a_call_from_its_result(name: str, log: tuple[str, list[list[Item]]]) -> None:
+async def test_no_strategy_parts_a_call_from_its_result(
+    databases: Databases, name: str, log: tuple[str, list[list[Item]]]
+) -> None:
     """Whatever is appended and when, answered calls are shown with their results or not at all."""
 
-    async def play() -> None:
-        async with hitherto.open("memory:") as memory:
-            session, written = MAKE[name](memory), list[Item]()
-            for batch in log[1]:
-                try:
-                    await session.add_items(batch)
-                except InvalidBatch:
-                    continue
-                written += batch
-                shown: list[Any] = await session.get_items()
-                answered = {item["call_id"] for item in written if item.get("type") == "function_call_output"}
-                assert_no_orphans([one for one in shown if "call_id" not in one or one["call_id"] in answered])
-            stored = payloads(await session.messages())
-            assert [json.dumps(item) for item in stored] == [json.dumps(item) for item in written]
-
-    asyncio.run(play())
+    async with open_on(await databases.store()) as memory:
+        session, written = MAKE[name](memory), list[Item]()
+        for batch in log[1]:
+            try:
+                await session.add_items(batch)
+            except InvalidBatch:
+                continue
+            written += batch
+            shown: list[Any] = await session.get_items()
+            answered = {item["call_id"] for item in written if item.get("type") == "function_call_output"}
+            assert_no_orphans([one for one in shown if "call_id" not in one or one["call_id"] in answered])
+        stored = payloads(await session.messages())
+        assert [json.dumps(item) for item in stored] == [json.dumps(item) for item in written]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import count
 from typing import Any
 
 import pytest
@@ -32,9 +31,10 @@ from hitherto.policies import (
 from hitherto.providers.scripted.model import Scripted
 from tests.acceptance.dialogue import PLENTY, bodies, ranges, says_each
 from tests.conftest import SCOPE
+from tests.databases import Databases
 from tests.engine.logs import chats, logs
+from tests.memories import open_on
 
-_names = count(1)
 Log = tuple[Wire, list[list[dict[str, Any]]]]
 
 
@@ -120,15 +120,15 @@ async def settled_after(chat: Conversation, memory: hitherto.Memory, batch: list
 @pytest.mark.parametrize("kept", sorted(KEEPS))
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data(), log=logs(max_turns=8))
-async def test_a_single_stage(kept: str, data: st.DataObject, log: Log) -> None:
+async def test_a_single_stage(databases: Databases, kept: str, data: st.DataObject, log: Log) -> None:
     """Due exactly when enough is in view, over exactly what the keep leaves out, and never an empty range."""
     wire, batches = log
     policy, what, least = data.draw(single(kept))
     (stage,) = policy.stages
     expected: list[tuple[int, int]] = []
     begin = 0
-    async with hitherto.open("memory:", model=Scripted(then=says_each)) as memory:
-        chat = memory.conversation(f"r{next(_names)}", scope=SCOPE, policy=policy)
+    async with open_on(await databases.store(), model=Scripted(then=says_each)) as memory:
+        chat = memory.conversation("c", scope=SCOPE, policy=policy)
         for batch in batches:
             await settled_after(chat, memory, batch, wire)
             stored = await chat.messages()
@@ -143,15 +143,17 @@ async def test_a_single_stage(kept: str, data: st.DataObject, log: Log) -> None:
 
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(log=chats(max_turns=12), threshold=st.integers(2, 9), data=st.data())
-async def test_chunks_in_plain_rounds(log: list[list[dict[str, Any]]], threshold: int, data: st.DataObject) -> None:
+async def test_chunks_in_plain_rounds(
+    databases: Databases, log: list[list[dict[str, Any]]], threshold: int, data: st.DataObject
+) -> None:
     """The oldest whole rounds that make up at most `batch` messages, and at least one."""
     batch = data.draw(st.integers(1, threshold))
     context = data.draw(st.integers(1, threshold))
     stage = Stage(Undigested(threshold), LastMessages(context), Chunk(batch))
     size = max(batch // 2 * 2, 2)
     expected: list[tuple[int, int]] = []
-    async with hitherto.open("memory:", model=Scripted(then=says_each)) as memory:
-        chat = memory.conversation(f"r{next(_names)}", scope=SCOPE, policy=Policy("c", (stage,)))
+    async with open_on(await databases.store(), model=Scripted(then=says_each)) as memory:
+        chat = memory.conversation("c", scope=SCOPE, policy=Policy("c", (stage,)))
         for number, items in enumerate(log, 1):
             await settled_after(chat, memory, items, "openai.chat")
             begin = len(expected) * size

@@ -27,6 +27,7 @@ from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, PLENTY
 from tests.acceptance.family import HERS, ROSA, known_to, material, shown_by, system_of, text_of
 from tests.acceptance.receipts import check
+from tests.databases import Databases
 from tests.engine.logs import HOSTILE
 from tests.memories import open_on
 
@@ -330,11 +331,11 @@ lengths = st.lists(st.sampled_from([3, 5, 8, 20, 60, 110]), max_size=30)
 
 
 @asynccontextmanager
-async def informed(sizes: Sequence[int], **given: Any) -> AsyncGenerator[tuple[Memory, Scope]]:
+async def informed(databases: Databases, sizes: Sequence[int], **given: Any) -> AsyncGenerator[tuple[Memory, Scope]]:
     """A memory with facts of so many words about the user of a scope."""
     scope = Scope(tenant="acme", user="ana", agent="a")
     options: dict[str, Any] = {**ONE_TRY, "embedder": "none", "model": "extractive", **given}
-    async with hitherto.open("memory:", **options) as memory:
+    async with open_on(await databases.store(), **options) as memory:
         for at, size in enumerate(sizes):
             words = " ".join(TOPICS[(at + word) % len(TOPICS)] for word in range(size))
             await memory.facts(scope, subject="").add(f"Fact {at} of {words}"[:500])
@@ -352,6 +353,7 @@ async def informed(sizes: Sequence[int], **given: Any) -> AsyncGenerator[tuple[M
     model=st.sampled_from([None, "claude-sonnet-4-5"]),
 )
 async def test_11_contexts_begin_alike_between_firings_and_cuts(
+    databases: Databases,
     embedder: str,
     sizes: list[int],
     dialogue: list[tuple[str, int, int]],
@@ -361,7 +363,7 @@ async def test_11_contexts_begin_alike_between_firings_and_cuts(
     model: str | None,
 ) -> None:
     """While no fact changes; also where the facts that are shown change from question to question."""
-    async with informed(sizes, embedder=embedder, cache_breakpoints=False) as (memory, scope):
+    async with informed(databases, sizes, embedder=embedder, cache_breakpoints=False) as (memory, scope):
         await memory.wait_for_index()
         policy = rolling(threshold=8, keep_last=4) if summed_up else none()
         chat = memory.conversation("c", scope=scope, policy=policy)
@@ -391,10 +393,10 @@ async def test_11_contexts_begin_alike_between_firings_and_cuts(
     share=st.sampled_from([0.05, 0.15, 0.4]),
 )
 async def test_11_what_is_chosen_moves_nothing(
-    sizes: list[int], rounds: int, budget: int, model: str | None, share: float
+    databases: Databases, sizes: list[int], rounds: int, budget: int, model: str | None, share: float
 ) -> None:
     """Of two questions that take as much, all but the facts chosen for them and themselves is the same."""
-    async with informed(sizes, facts_share=share) as (memory, scope):
+    async with informed(databases, sizes, facts_share=share) as (memory, scope):
         chat = memory.conversation("c", scope=scope, policy="none")
         for number in range(rounds):
             await chat.append(user(f"Number {number}, and" + " so on" * 9), assistant("Indeed." * 9))

@@ -25,6 +25,7 @@ from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, says_each
 from tests.acceptance.receipts import check
 from tests.conftest import SCOPE
+from tests.databases import Databases
 from tests.memories import open_on
 
 SECRET = "zorblax"
@@ -202,10 +203,10 @@ async def test_a_replay_writes_nothing(memory: Memory) -> None:
 
 @settings(max_examples=25)
 @given(st.data())
-async def test_contexts_stay_whole_whatever_is_erased(data: st.DataObject) -> None:
+async def test_contexts_stay_whole_whatever_is_erased(databases: Databases, data: st.DataObject) -> None:
     """Every message with one fate, calls with their results, and nothing of what was erased. Of the contexts that are
     kept, none showed it, and each can be made again."""
-    async with hitherto.open("memory:", model=Scripted(then=says_each), keep_contexts=50, **ONE_TRY) as memory:
+    async with open_on(await databases.store(), model=Scripted(then=says_each), keep_contexts=50, **ONE_TRY) as memory:
         policy = data.draw(
             st.sampled_from(
                 [

@@ -17,6 +17,7 @@ from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, says_each
 from tests.acceptance.receipts import check
 from tests.conftest import SCOPE
+from tests.databases import Databases
 from tests.memories import open_on
 
 
@@ -55,8 +56,10 @@ async def shown(chat: Conversation) -> Any:
     st.data(),
     st.sampled_from([sliding_window(), rolling(threshold=6, keep_last=2), hitherto.redact(trigger_turns=2, keep=1)]),
 )
-async def test_it_leaves_what_taking_back_one_by_one_leaves(kinds: list[str], data: st.DataObject, policy: Any) -> None:
-    async with hitherto.open("memory:", model=Scripted(then=says_each), **ONE_TRY) as memory:
+async def test_it_leaves_what_taking_back_one_by_one_leaves(
+    databases: Databases, kinds: list[str], data: st.DataObject, policy: Any
+) -> None:
+    async with open_on(await databases.store(), model=Scripted(then=says_each), **ONE_TRY) as memory:
         chats = [memory.conversation(name, scope=SCOPE, policy=policy) for name in ("rewound", "popped")]
         for chat in chats:
             for number, kind in enumerate(kinds):
