@@ -244,7 +244,7 @@ def test_the_simulation_of_a_real_conversation(locomo: Path, surroundings: None)
     """What the pages say of a data set that is not part of the project. The README shows some rows of the page's."""
     found = [one for page in PAGES for one in shells(page) if "simulate" in one.words and "LOCOMO.json" in one.words]
     some, whole = sorted(found, key=lambda one: len(one.output))
-    assert some.words[: len(whole.words)] == whole.words
+    assert some.words[:-1] == whole.words[:-1], "but for the policies"
     assert len(rows(some.output)) > 5
     assert [row for row in rows(some.output) if row not in rows(whole.output)] == []
     _, out, err = call(*(str(locomo) if word == "LOCOMO.json" else word for word in whole.words))

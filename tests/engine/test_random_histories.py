@@ -78,8 +78,7 @@ async def play(store: Store, items: list[Payload], governing: list[Policy], step
         await here.configure(governing[0])
         for step, look in steps:
             await do(here, governing, step)
-            await here.check_log()
-            await here.check_digests()
+            await here.check_all()
             await here.look(*look)
         await here.check_past()
 
@@ -126,14 +125,12 @@ quick = settings(
 )
 
 
-@quick
-@given(items=logs(), policy=any_policy, steps=histories(quiet=True))
-async def test_4_7_8_9_10_one_policy(store: Store, items: list[Payload], policy: Policy, steps: list[Step]) -> None:
-    await play(store, items, [policy], steps)
-
-
-@quick
-@given(items=logs(), governing=st.lists(any_policy, min_size=2, max_size=3), steps=histories())
+@settings(quick, max_examples=90)
+@given(
+    items=logs(),
+    governing=st.lists(any_policy, min_size=1, max_size=3),
+    steps=st.booleans().flatmap(lambda quiet: histories(quiet=quiet)),
+)
 async def test_4_7_8_9_10_any_history(
     store: Store, items: list[Payload], governing: list[Policy], steps: list[Step]
 ) -> None:

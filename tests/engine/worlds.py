@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Collection, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -204,10 +204,11 @@ class World:
             asked["incoming"] = next(
                 (item for item in self.items[self.at :] if wire.read(item).answers == (call,)), user("And the hotel?")
             )
-        for room in (budget, ENDLESS):
-            context = await self.context(asked, room)
+        contexts = [await self.context(asked, room) for room in (budget, ENDLESS)]
+        log, rows, after = await self.chat.messages(), await self.chat.digests(), await self.chat.head()
+        for context in contexts:
             self.taken.append(Taken(context, self.policy, asked))
-            await self.check(context, to, head)
+            self.check(context, to, after, log, rows)
 
     async def context(self, asked: dict[str, Any], budget: int) -> Context:
         """The context at that budget, or at the least one that the error asks for."""
@@ -220,22 +221,24 @@ class World:
 
     # What must hold.
 
-    async def check(self, context: Context, to: str, head: Head | None) -> None:
+    def check(
+        self, context: Context, to: str, head: Head | None, log: Sequence[Logged], rows: Sequence[Digest]
+    ) -> None:
         manifest = context.manifest
-        log = await self.chat.messages()
         fates = fates_of(manifest)
         assert sum(manifest.sections.values()) == manifest.total <= manifest.budget
         shown = sum(span.tokens for span in manifest.fates if span.fate in (Fate.IN, Fate.REDACTED))
         assert shown == manifest.sections["verbatim"], (manifest.fates, manifest.sections)
         assert_whole(to, context.messages)
         if not manifest.request.incoming:
-            await self.check_newest(log, fates, to)
-        await self.check_thoughts(log, fates, manifest)
-        await self.check_said(manifest)
+            self.check_newest(head, log, fates, to)
+        self.check_thoughts(log, rows, fates, manifest)
+        self.check_said(manifest, log, rows)
 
-    async def check_newest(self, log: Sequence[Logged], fates: Sequence[tuple[Fate, Reason]], to: str) -> None:
+    def check_newest(
+        self, head: Head | None, log: Sequence[Logged], fates: Sequence[tuple[Fate, Reason]], to: str
+    ) -> None:
         """Without an incoming message the newest group that can be sent is in."""
-        head = await self.chat.head()
         if head is None:
             return
         start = view(self.policy, head, opaque=to == RESPONSES, family=family_of(MODEL)).start
@@ -244,13 +247,17 @@ class World:
         for one in max(members, key=lambda each: each[-1].seq, default=[]):
             assert fates[one.seq][0] in (Fate.IN, Fate.REDACTED), f"{one.seq} is not in"
 
-    async def check_thoughts(
-        self, log: Sequence[Logged], fates: Sequence[tuple[Fate, Reason]], manifest: Manifest
+    def check_thoughts(
+        self,
+        log: Sequence[Logged],
+        rows: Sequence[Digest],
+        fates: Sequence[tuple[Fate, Reason]],
+        manifest: Manifest,
     ) -> None:
         """A reasoning item is in exactly when what it precedes is, unless the caller cut between the two: a clear or a
         `replace` in the middle of a response."""
         live = [one for one in log if one.live(manifest.rev)]
-        cut_after = {row.end for row in await self.chat.digests() if row.stage == REPLACED}
+        cut_after = {row.end for row in rows if row.stage == REPLACED}
         for one, following in pairwise(live):
             if one.message.kind is not Kind.REASONING or one.message.wire != following.message.wire:
                 continue
@@ -268,12 +275,10 @@ class World:
             both = [fates[each.seq][0] in (Fate.IN, Fate.REDACTED) for each in (one, following)]
             assert both[0] == both[1], f"reasoning {one.seq} apart from {following.seq}"
 
-    async def check_said(self, manifest: Manifest) -> None:
+    def check_said(self, manifest: Manifest, log: Sequence[Logged], rows: Sequence[Digest]) -> None:
         """What a manifest says of a message is true: it is in the digest, was dropped by a row, was taken back."""
-        rows = await self.chat.digests()
         held = self.held(rows)
         visible = [row for row in rows if row.visible(manifest.rev)]
-        log = await self.chat.messages()
         for span in manifest.fates:
             for seq in range(span.start, span.end + 1):
                 one = log[seq]
@@ -327,17 +332,19 @@ class World:
             awaited = [call.seq for call in head.awaited if first <= call.seq <= row.end]
             assert not awaited, f"{row.action} {first}-{row.end} takes calls {awaited} that are awaited"
 
-    async def check_log(self) -> None:
+    async def check_all(self) -> None:
+        log, rows = await self.chat.messages(), await self.chat.digests()
+        self.check_log(log)
+        self.check_digests(log, {row.id: row for row in rows})
+
+    def check_log(self, log: Sequence[Logged]) -> None:
         """Nothing is lost, whatever happened, but for what has expired."""
-        log = await self.chat.messages()
         assert len(log) == len(self.said)
         for one, said in zip(log, self.said, strict=True):
             assert one.message.payload == ({} if one.erased else said)
 
-    async def check_digests(self) -> None:
+    def check_digests(self, log: Sequence[Logged], rows: Mapping[int, Digest]) -> None:
         """The summarizer got each message as new once, or again where that digest came to nothing; none is left out."""
-        rows = {row.id: row for row in await self.chat.digests()}
-        log = await self.chat.messages()
         erased = ranges(one.seq for one in log if one.erased)
         for row in rows.values():
             assert not [item for item in row.items if item.rests_on(erased)], f"{row.id} says what was erased"

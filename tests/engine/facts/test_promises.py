@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -214,13 +214,12 @@ class Family:
 
     async def check_past(self) -> None:
         """Promise 10: a context comes back as it was, as long as all that it showed may still be shown."""
+        owned = {who: await self.own(who, state=None) for who in WHO}
         for who, chat, context in self.taken:
             if (who, ROSA if chat.id == "of Rosa" else "") in self.gone:
                 continue
-            may = True
-            for shown in [] if context.manifest.facts is None else context.manifest.facts.shown:
-                may = may and await self.may_see(who, shown.fact)
-            if may:
+            shown = [] if context.manifest.facts is None else context.manifest.facts.shown
+            if all(self.may_see(owned, who, one.fact) for one in shown):
                 # What only a deleted conversation told is forgotten, even where somebody has put it in other words.
                 with suppress(*[NotReproducible] if self.gone else []):
                     again = await chat.rebuild(context.manifest)
@@ -230,10 +229,10 @@ class Family:
                 with pytest.raises(NotReproducible):
                     await chat.rebuild(context.manifest)
 
-    async def may_see(self, who: str, number: int) -> bool:
+    def may_see(self, owned: Mapping[str, Sequence[Fact]], who: str, number: int) -> bool:
         """Whether a fact is still somebody's own, whatever became of it, or current and shared with him."""
-        for owner in WHO:
-            for one in await self.own(owner, state=None):
+        for owner, facts in owned.items():
+            for one in facts:
                 if one.id == number and one.state is not FactState.DELETED:
                     return owner == who or (one.state is FactState.CURRENT and self.is_shown(one, owner, who))
         return False
