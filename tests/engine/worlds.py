@@ -333,6 +333,7 @@ class World:
             assert not awaited, f"{row.action} {first}-{row.end} takes calls {awaited} that are awaited"
 
     async def check_all(self) -> None:
+        """What holds of the log and of its digests after any step."""
         log, rows = await self.chat.messages(), await self.chat.digests()
         self.check_log(log)
         self.check_digests(log, {row.id: row for row in rows})
