@@ -15,8 +15,8 @@ from hitherto.store.connections.silence import WatchedConnection
 _SET = "select set_config('hitherto.tenant', %s, true)"
 
 _TOGETHER = 50
-"""How many statements of a pipeline are sent together. Those that follow are sent one by one, so that others of the event
-loop have their turn."""
+"""How many statements of a pipeline are sent together. Those that follow are sent one by one, so that others of the
+event loop have their turn."""
 
 
 class RowSecurityConnection(WatchedConnection):
