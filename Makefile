@@ -8,7 +8,7 @@ LLM    := .venv-llm
 # The tests start many processes. Without bytecode, each of them would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick test-llm check style format bench clean
+.PHONY: demo test test-long quick test-llm check style format bench clean
 
 demo: $(READY)
 	$(BIN)/hitherto demo
@@ -16,6 +16,10 @@ demo: $(READY)
 # Four runners, each with a database server of its own: with fewer, the machine waits now and then.
 test: style
 	@$(BIN)/basedpyright & types=$$!; $(BIN)/pytest -n 4 --dist worksteal --durations=40; tests=$$?; wait $$types && exit $$tests
+
+# Random histories and kill -9 in every moment, at six times the length they have in `make test`.
+test-long: $(READY)
+	$(BIN)/pytest -n 4 --dist worksteal --durations=40 --hypothesis-profile=long -m lasting
 
 # What a change can break first: style, imports, types, the pure core and the store.
 quick: style

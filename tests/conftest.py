@@ -16,6 +16,7 @@ from hitherto.store.store import Store
 from tests.databases import Databases, Server
 
 settings.register_profile("hitherto", max_examples=50, deadline=None)
+settings.register_profile("long", settings.get_profile("hitherto"), max_examples=300)
 settings.load_profile("hitherto")
 
 SCOPE = Scope(tenant="acme", user="u-17", agent="planner")

@@ -20,6 +20,7 @@ from tests.acceptance.dialogue import ONE_TRY, PLENTY, says_each
 from tests.acceptance.family import system_of
 from tests.conftest import SCOPE
 from tests.core.policy.policies import presets
+from tests.lengths import examples, lasting
 from tests.memories import open_on
 from tests.wire.conversations import WIRES, conversations
 from tests.wire.test_breakpoints import MARKS, bare, bare_request, items_of, parts_with, places
@@ -32,7 +33,9 @@ MODELS: dict[Wire, str] = {
 """For each format a model whose API takes breakpoints."""
 
 few = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=examples(15),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 _names = count(1)
 
@@ -51,6 +54,7 @@ def cut_of(context: Context) -> object:
     return context.manifest.digest, begin, [span for span in fates if span.fate == "redacted"]
 
 
+@lasting
 @few
 @given(
     items=st.sampled_from(WIRES).flatmap(lambda name: conversations(name, turns=8)).map(lambda found: found.items),

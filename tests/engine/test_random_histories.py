@@ -17,6 +17,7 @@ from tests.core.policy.policies import policies, presets
 from tests.engine.held import OUTCOMES
 from tests.engine.stacks import stacks
 from tests.engine.worlds import ENDLESS, MODEL, World, world
+from tests.lengths import examples, lasting
 from tests.times import time_of
 from tests.wire.conversations import WIRES, conversations
 
@@ -118,14 +119,15 @@ async def do(here: World, governing: list[Policy], step: Step) -> None:
 
 
 quick = settings(
-    max_examples=60,
+    max_examples=examples(15),
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 
 
-@settings(quick, max_examples=90)
+@lasting
+@settings(quick, max_examples=examples(25))
 @given(
     items=logs(),
     governing=st.lists(any_policy, min_size=1, max_size=3),
@@ -137,6 +139,7 @@ async def test_4_7_8_9_10_any_history(
     await play(store, items, governing, steps)
 
 
+@lasting
 @quick
 @given(
     items=logs(),
@@ -157,6 +160,7 @@ async def test_4_7_8_what_is_left_of_what_expires(
     await play(store, items, [policy], steps)
 
 
+@lasting
 @quick
 @given(
     items=st.sampled_from(WIRES).flatmap(logs),

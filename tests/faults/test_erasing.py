@@ -18,10 +18,11 @@ from tests.conftest import SCOPE
 from tests.engine.log.test_erase import remembers
 from tests.faults.eraser import ANN
 from tests.faults.processes import Program
+from tests.lengths import examples, lasting
 from tests.postgres.test_erasure_bytes import SECRET, dump, filled, marks
 
 CONVERSATIONS = 6
-KILLS = 8
+KILLS = examples(4)
 
 
 @pytest.fixture
@@ -52,6 +53,7 @@ async def _erased(memory: Memory, scope: Scope) -> list[bool]:
     return found
 
 
+@lasting
 async def test_kill_9_at_random_moments(memory: Memory, database: str) -> None:
     drawn, moments = random.Random(15), list[float]()
     ended = 0

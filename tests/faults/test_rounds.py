@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from tests.faults.rounds import WHO, play
+from tests.lengths import examples, lasting
 
 
+@lasting
 async def test_nothing_is_lost_and_nothing_is_made_twice() -> None:
-    done = await play(2 * len(WHO))
-    assert [done[who] for who in WHO] == [2] * len(WHO)
-    assert done["silent"] == len(WHO)
+    each = 2 * examples(1)
+    done = await play(each * len(WHO))
+    assert [done[who] for who in WHO] == [each] * len(WHO)
+    assert done["silent"] == each * len(WHO) // 2

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hitherto.errors import InvalidBatch
@@ -16,6 +16,7 @@ from tests.conftest import SCOPE
 from tests.databases import Databases
 from tests.engine.logs import logs
 from tests.integrations.planner import Item, assert_no_orphans, payloads
+from tests.lengths import examples, lasting
 from tests.memories import open_on
 
 COMPACTED: Item = {"type": "compaction", "id": "cmp", "encrypted_content": "gAAA"}
@@ -35,6 +36,8 @@ class ConversationInfo:
     log: list[Item] = field(default_factory=list[Item])
 
 
+@lasting
+@settings(max_examples=examples(20))
 @given(st.lists(steps, max_size=25))
 async def test_a_session_shows_what_a_list_would(databases: Databases, history: list[tuple[str, Any]]) -> None:
     async with open_on(await databases.store()) as memory:
@@ -81,7 +84,9 @@ MAKE: dict[str, Any] = {
 }
 
 
+@lasting
 @pytest.mark.parametrize("name", list(MAKE))
+@settings(max_examples=examples(15))
 @given(log=logs(wire="openai.responses"))
 async def test_no_strategy_parts_a_call_from_its_result(
     databases: Databases, name: str, log: tuple[str, list[list[Item]]]

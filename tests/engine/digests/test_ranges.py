@@ -33,6 +33,7 @@ from tests.acceptance.dialogue import PLENTY, bodies, ranges, says_each
 from tests.conftest import SCOPE
 from tests.databases import Databases
 from tests.engine.logs import chats, logs
+from tests.lengths import examples, lasting
 from tests.memories import open_on
 
 Log = tuple[Wire, list[list[dict[str, Any]]]]
@@ -117,8 +118,9 @@ async def settled_after(chat: Conversation, memory: hitherto.Memory, batch: list
     await memory.wait_for_digests()
 
 
+@lasting
 @pytest.mark.parametrize("kept", sorted(KEEPS))
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data(), log=logs(max_turns=8))
 async def test_a_single_stage(databases: Databases, kept: str, data: st.DataObject, log: Log) -> None:
     """Due exactly when enough is in view, over exactly what the keep leaves out, and never an empty range."""
@@ -141,7 +143,8 @@ async def test_a_single_stage(databases: Databases, kept: str, data: st.DataObje
             assert ranges(await chat.digests()) == expected
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@lasting
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(log=chats(max_turns=12), threshold=st.integers(2, 9), data=st.data())
 async def test_chunks_in_plain_rounds(
     databases: Databases, log: list[list[dict[str, Any]]], threshold: int, data: st.DataObject

@@ -29,6 +29,7 @@ from tests.acceptance.family import HERS, ROSA, known_to, material, shown_by, sy
 from tests.acceptance.receipts import check
 from tests.databases import Databases
 from tests.engine.logs import HOSTILE
+from tests.lengths import examples, lasting
 from tests.memories import open_on
 
 _names = count(1)
@@ -297,13 +298,14 @@ async def play(store: Store, tenant: str, history: Sequence[tuple[Any, int, tupl
 
 
 few = settings(
-    max_examples=40,
+    max_examples=examples(10),
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 
 
+@lasting
 @few
 @given(history=histories)
 async def test_7_9_10_12_any_history(store: Store, history: list[tuple[Any, int, tuple[Any, ...]]]) -> None:

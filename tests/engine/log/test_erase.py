@@ -26,6 +26,7 @@ from tests.acceptance.dialogue import ONE_TRY, says_each
 from tests.acceptance.receipts import check
 from tests.conftest import SCOPE
 from tests.databases import Databases
+from tests.lengths import examples, lasting
 from tests.memories import open_on
 
 SECRET = "zorblax"
@@ -201,7 +202,8 @@ async def test_a_replay_writes_nothing(memory: Memory) -> None:
     assert SECRET not in repr(await chat.messages())
 
 
-@settings(max_examples=25)
+@lasting
+@settings(max_examples=examples(8))
 @given(st.data())
 async def test_contexts_stay_whole_whatever_is_erased(databases: Databases, data: st.DataObject) -> None:
     """Every message with one fate, calls with their results, and nothing of what was erased. Of the contexts that are

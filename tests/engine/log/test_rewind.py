@@ -18,6 +18,7 @@ from tests.acceptance.dialogue import ONE_TRY, says_each
 from tests.acceptance.receipts import check
 from tests.conftest import SCOPE
 from tests.databases import Databases
+from tests.lengths import examples, lasting
 from tests.memories import open_on
 
 
@@ -50,7 +51,8 @@ async def shown(chat: Conversation) -> Any:
     return context.request
 
 
-@settings(max_examples=40)
+@lasting
+@settings(max_examples=examples(12))
 @given(
     st.lists(st.sampled_from(["plain", "tools", "pending", "unanswered"]), min_size=1, max_size=12),
     st.data(),

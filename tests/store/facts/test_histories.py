@@ -15,6 +15,7 @@ from hitherto.core.facts.queries import FactChange
 from hitherto.core.recall.filter import EntryKind, SearchFilter
 from hitherto.core.scope import THE_USER, Scope
 from hitherto.store.store import Store
+from tests.lengths import examples, lasting
 from tests.store.facts.drawn import ADA, BEN, CONVERSATIONS, Step, histories
 from tests.store.facts.modeled import Facts, Message, One
 from tests.store.facts.samples import EVERYTHING, MUM, SHARED, edit, learn, new, set_whole
@@ -246,8 +247,11 @@ async def play(store: Store, steps: Sequence[Step]) -> None:
         await world.check()
 
 
+@lasting
 @settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+    max_examples=examples(8),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(steps=histories)
 async def test_any_history(store: Store, steps: list[Step]) -> None:

@@ -16,6 +16,7 @@ from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.message import Kind, Message
 from hitherto.core.recall.index import IndexWork
 from hitherto.store.store import Store
+from tests.lengths import examples, lasting
 from tests.store.digests.stage_samples import reach, stage_row, superseded, take_back
 from tests.store.recall.samples import (
     SPACE,
@@ -238,8 +239,11 @@ async def play(store: Store, steps: Sequence[Step]) -> None:
     assert all(one.passages[0].vector is not None for one in await candidates(store, space=SPACE))
 
 
+@lasting
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+    max_examples=examples(10),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(steps=histories)
 async def test_any_history(store: Store, steps: list[Step]) -> None:
