@@ -11,7 +11,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncGenerator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import ClassVar
 
 import psutil
@@ -19,7 +21,7 @@ import psycopg
 import pytest
 
 from hitherto.errors import EmbeddedServerError
-from hitherto.store.embedded import cluster
+from hitherto.store.embedded import cluster, files
 from hitherto.store.embedded.server import EmbeddedServer, default_data_directory
 from tests.patience import PATIENCE
 
@@ -156,6 +158,18 @@ async def test_uses_in_one_process_are_counted_and_outlive_the_server(directory:
     assert query(second.url, "SELECT n FROM t") == 42
     await second.stop()
     assert is_down(directory)
+
+
+def test_a_folder_that_several_make_at_once(directory: Path) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        for number in range(100):
+            path, together = directory / str(number) / "pg", Barrier(8)
+
+            def made(path: Path = path, together: Barrier = together) -> Path:
+                together.wait()
+                return files.make(path)
+
+            assert {future.result() for future in [threads.submit(made) for _ in range(8)]} == {path.resolve()}
 
 
 async def test_two_processes_start_at_once_and_a_killed_one_does_not_matter(directory: Path) -> None:

@@ -85,7 +85,7 @@ def _walked(path: Path, held: ExitStack, *, making: bool) -> list[Folder]:
             if status is None and making:
                 owner = _owner_for(here)
                 _check_owners(path, owners, owner[0] if owner else 0)
-                make_folder(here, name, owner, mode=0o777 if names else 0o700)
+                make_folder(here, name, owner, mode=0o777 if names else 0o700, exist_ok=True)
                 status = _status(here, name)
             if status is not None and stat.S_ISLNK(status.st_mode):
                 owners[where] = status.st_uid
@@ -160,14 +160,23 @@ def exists(folder: Folder, name: str) -> bool:
     return _status(folder, name) is not None
 
 
-def make_folder(folder: Folder, name: str, owner: tuple[int, int] | None, *, mode: int = 0o700) -> None:
-    """Makes a folder in `folder`; run by root, it may get another owner, a uid and a gid."""
-    os.mkdir(name, mode, dir_fd=folder.descriptor)
+def make_folder(
+    folder: Folder, name: str, owner: tuple[int, int] | None, *, mode: int = 0o700, exist_ok: bool = False
+) -> None:
+    """Makes a folder in `folder`; run by root, it may get another owner, a uid and a gid. With `exist_ok`, another
+    process or thread may make it at the same time."""
+    try:
+        os.mkdir(name, mode, dir_fd=folder.descriptor)
+    except FileExistsError:
+        if not exist_ok:
+            raise
     if owner is None:
         return
     with ExitStack() as held:
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
         made = _folder(folder.path / name, os.open(name, flags, dir_fd=folder.descriptor), held)
+        if exist_ok and made.status.st_uid == owner[0]:
+            return
         # By now it may be another folder. Only an empty one of root's is given away.
         if made.status.st_uid != 0 or os.listdir(made.descriptor):
             raise EmbeddedServerError(
